@@ -1,0 +1,67 @@
+import type { NewEvent, RecordedEvent } from '../kernel/event.ts'
+
+/** What the stream must look like for an append: the revision of its last event, `none` for a stream without events, or `any`. */
+export type ExpectedRevision = number | 'none' | 'any'
+
+export interface Appended {
+  /** Revision of the last event of the append. */
+  revision: number
+  /** Position of the last event of the append. */
+  position: number
+}
+
+/** What is followed: one stream, or every stream whose name begins with one of the prefixes (system streams never). */
+export type Source = { stream: string } | { prefixes: readonly string[] }
+
+export interface FollowBatch {
+  /** In the order of the log; may be empty when only foreign events were passed or the end was reached. */
+  events: RecordedEvent[]
+  /** Where to go on after this batch: a revision for one stream, a position for prefixes. */
+  checkpoint: number
+  /** Nothing more was there when this batch was read. */
+  caughtUp: boolean
+}
+
+/** The stream is not at the expected revision; `actual` is its last revision, -1 for none. */
+export class WrongRevision extends Error {
+  readonly stream: string
+  readonly actual: number
+  constructor(stream: string, actual: number) {
+    super(`stream ${stream} is at revision ${actual}`)
+    this.name = 'WrongRevision'
+    this.stream = stream
+    this.actual = actual
+  }
+}
+
+/** One append takes at most this many bytes of event data together (EventStoreDB's own limit is 1 MiB). */
+export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
+
+/**
+ * The append-only log. Promises that every engine keeps (test/contracts/event-log.ts proves them):
+ * - An append is all or nothing, and durable (synced to disk, or the quorum) when it resolves; SIGKILL loses none.
+ * - Events of one stream have revisions without gaps; positions rise over the whole log, with gaps.
+ * - Two appends with the same expected revision: one wins, the other rejects with `WrongRevision`.
+ * - An append that is repeated (same event ids, same expected revision, not `any`) answers what the first one answered.
+ * - A follower sees every event once, in order, none of an append that was not durable, and its own process's appends
+ *   at the latest some milliseconds after they resolve. It ends only by its signal: a lost connection is resumed inside.
+ * - Truncated events are gone from reads and followers at once; the rest keeps its revisions.
+ * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
+ */
+export interface EventLog {
+  /** @throws WrongRevision, Failure engine_down (also for a full disk), Failure too_large over APPEND_BYTES_MAX. */
+  append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
+  /** At most `limit` events from revision `from` on (forwards), or from `from` down (backwards; 'end' is the newest). */
+  read(stream: string, from: number | 'end', limit: number, direction?: 'forwards' | 'backwards'): Promise<RecordedEvent[]>
+  /** From right after the checkpoint (undefined: from the beginning) until the signal aborts. Batches of at most `batchEventsMax` (default 512) events. */
+  follow(source: Source, checkpoint: number | undefined, signal: AbortSignal, batchEventsMax?: number): AsyncIterable<FollowBatch>
+  /** Revision of the last event of a stream, -1 when it has none. */
+  head(stream: string): Promise<number>
+  /** Position of the last event of the whole log, -1 when it is empty. */
+  headPosition(): Promise<number>
+  /** Hides every event of the stream before `revision` for ever; the space comes back by and by. */
+  truncateBefore(stream: string, revision: number): Promise<void>
+  /** Resolves when the engine answers, rejects with Failure engine_down. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}

@@ -1,0 +1,27 @@
+/** Formats in which a query may be answered, as ClickHouse names them. */
+export type HistoryFormat = 'JSONEachRow' | 'JSONCompactEachRow' | 'CSVWithNames' | 'Parquet' | 'Native' | 'RowBinary' | 'RowBinaryWithNamesAndTypes'
+
+/** Values for `{name:Type}` placeholders. Values never become part of the SQL text. */
+export type HistoryParameters = { [name: string]: string | number | boolean | readonly string[] | readonly number[] }
+
+/**
+ * The location history: ClickHouse, in process or as a server. One SQL text, two transports. Promises of every engine
+ * (test/contracts/history-store.ts):
+ * - An insert is durable when it resolves (`fsync_after_insert`, or the quorum); SIGKILL loses none.
+ * - An insert under the same `token` as one of the last hundred into that table inserts nothing; the token only saves work.
+ * - A query is answered as a stream of chunks as the engine makes them, never held whole; ending the iteration early ends the query.
+ * - Queries run beside each other and beside inserts; more than the bound are refused with a `Failure` `overloaded`.
+ * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
+ */
+export interface HistoryStore {
+  /** DDL and mutations. */
+  command(sql: string, parameters?: HistoryParameters): Promise<void>
+  /** `block` is one or more blocks in ClickHouse's Native format whose columns are the table's. Handed over: the caller must not use its memory again. */
+  insert(table: string, block: Uint8Array, token: string): Promise<void>
+  /** `sql` has no FORMAT clause. */
+  query(sql: string, parameters: HistoryParameters | undefined, format: HistoryFormat, signal?: AbortSignal): AsyncIterable<Uint8Array>
+  /** Small answers, as objects (64-bit integers as numbers). @throws Failure too_large over 10,000 rows. */
+  rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]>
+  ping(): Promise<void>
+  close(): Promise<void>
+}

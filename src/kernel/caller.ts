@@ -1,0 +1,51 @@
+/** An entry of a role that takes fields of one data type away. */
+export interface PermissionDetail {
+  permissionName: string
+  dataTypeId: string
+  hiddenFields: string[]
+}
+
+/** A signed-in user within one organization, looked up anew at each call. */
+export interface UserCaller {
+  kind: 'user'
+  organizationId: string
+  userId: string
+  identityId: string
+  email: string
+  /** Id of the token. */
+  jti: string
+  /** When the token ends, ms since the epoch. */
+  expiresAt: number
+  roleId: string
+  /** Key of a predefined role, otherwise absent. */
+  roleKey?: 'owner' | 'admin' | 'planner' | 'fieldUser'
+  permissions: ReadonlySet<string>
+  permissionDetails: readonly PermissionDetail[]
+  /** The hubs the user has; `all` for owner and admin. */
+  hubIds: 'all' | readonly string[]
+  teamIds: readonly string[]
+}
+
+/** A device that authenticated with its own key. */
+export interface TrackerCaller {
+  kind: 'tracker'
+  organizationId: string
+  trackerId: string
+}
+
+/** A gateway that speaks for a fleet. */
+export interface IngestKeyCaller {
+  kind: 'ingestKey'
+  organizationId: string
+  keyId: string
+  /** Unknown external ids make trackers. */
+  autoCreate: boolean
+  /** Hub of the trackers that it makes. */
+  hubId?: string
+}
+
+export type Caller = UserCaller | TrackerCaller | IngestKeyCaller
+
+/** Whether the caller may see what belongs to these hubs; what has no hub only owner and admin see. */
+export const seesHubs = (caller: UserCaller, hubIds: readonly string[]): boolean =>
+  caller.hubIds === 'all' || hubIds.some((hubId) => (caller.hubIds as readonly string[]).includes(hubId))

@@ -1,0 +1,65 @@
+/**
+ * Every failure a client can see: its code, its HTTP status, the sentence a person can act on, and whether the same
+ * request may succeed later unchanged. docs/errors.md is made from this table and a test compares both.
+ */
+export const ERRORS = {
+  invalid: { status: 400, retryable: false, text: 'The request is not valid.' },
+  unauthenticated: { status: 401, retryable: false, text: 'Send a valid access token as a bearer credential.' },
+  invalid_credentials: { status: 401, retryable: false, text: 'E-mail or password is wrong.' },
+  wrong_password: { status: 403, retryable: false, text: 'The password is wrong.' },
+  forbidden: { status: 403, retryable: false, text: 'You lack the permission for this; ask an administrator of your organization.' },
+  not_found: { status: 404, retryable: false, text: 'There is nothing at this address.' },
+  method_not_allowed: { status: 405, retryable: false, text: 'This path does not take that method.' },
+  conflict: { status: 409, retryable: false, text: 'The request conflicts with what is there.' },
+  stale_version: { status: 409, retryable: false, text: 'The resource has changed since you read it; read it again.' },
+  in_progress: { status: 409, retryable: true, text: 'The first request with this Idempotency-Key is still running.' },
+  key_in_use: { status: 409, retryable: false, text: 'This value is taken by another record.' },
+  too_large: { status: 413, retryable: false, text: 'The request is larger than allowed.' },
+  unsupported_type: { status: 415, retryable: false, text: 'This content type is not accepted here.' },
+  key_reused: { status: 422, retryable: false, text: 'This Idempotency-Key was used with another body.' },
+  rate_limited: { status: 429, retryable: true, text: 'Too many requests; try again later.' },
+  overloaded: { status: 503, retryable: true, text: 'The service is overloaded; try again later.' },
+  engine_down: { status: 503, retryable: true, text: 'A storage engine does not answer; try again later.' },
+  not_available: { status: 400, retryable: false, text: 'This is not available on this server.' },
+  internal: { status: 500, retryable: true, text: 'Something went wrong on our side; it has been recorded.' },
+} as const
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** One fault of a body or a query: a JSON pointer and what was expected there. */
+export interface FieldError {
+  path: string
+  message: string
+}
+
+export interface FailureDetails {
+  /** Replaces the text of the table. */
+  message?: string
+  /** Replaces the status of the table (only where one code serves two statuses, such as `not_available`). */
+  status?: number
+  errors?: FieldError[]
+  /** Seconds for the Retry-After header. */
+  retryAfterSeconds?: number
+  /** Further members of the error body, such as `fields` of a 403 or `version` of a 409. */
+  extra?: { [member: string]: unknown }
+  cause?: unknown
+}
+
+/** A failure that is answered to the client as it stands. */
+export class Failure extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: FailureDetails
+
+  constructor(code: ErrorCode, details: FailureDetails = {}) {
+    super(details.message ?? ERRORS[code].text, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = 'Failure'
+    this.code = code
+    this.status = details.status ?? ERRORS[code].status
+    this.details = details
+  }
+}
+
+/** A 400 that names one field, for example `invalid('/hubLat', 'must be <= 90')`. */
+export const invalid = (path: string, message: string): Failure =>
+  new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })

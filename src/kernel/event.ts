@@ -1,0 +1,55 @@
+/** Who and what led to an event. Every event but a batch of points carries it. */
+export interface EventMetadata {
+  organizationId?: string
+  /** The user, tracker, key or part of the service that acted, such as `user:<id>` or `reactor:match-geofences`. */
+  actor?: string
+  /** Same for everything that one request set off. */
+  $correlationId?: string
+  /** The id of the event or request right before. */
+  $causationId?: string
+  /** W3C trace context of the request. */
+  traceparent?: string
+}
+
+/** An event to append. Its id makes the append idempotent together with an expected revision. */
+export interface NewEvent {
+  id: string
+  type: string
+  /** JSON text in UTF-8, or packed columns when `isJson` is false. */
+  data: Uint8Array
+  isJson: boolean
+  metadata: EventMetadata
+}
+
+/** An event as the log answers it. */
+export interface RecordedEvent extends NewEvent {
+  stream: string
+  /** Place in its stream, from 0. */
+  revision: number
+  /** Place in the whole log; rises, with gaps. */
+  position: number
+  /** When the log took it, ms since the epoch. */
+  loggedAt: number
+}
+
+/** A fact of one stream, decoded: what deciders return and projections read. */
+export interface Fact<Type extends string = string, Data = unknown> {
+  type: Type
+  data: Data
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export const encodeJson = (data: unknown): Uint8Array => encoder.encode(JSON.stringify(data))
+
+/** @throws SyntaxError when the bytes are not JSON. */
+export const decodeJson = <Data>(bytes: Uint8Array): Data => JSON.parse(decoder.decode(bytes)) as Data
+
+export const factOf = (event: RecordedEvent): Fact => ({ type: event.type, data: decodeJson(event.data) })
+
+/** The category of a stream: what stands before the first dash, `hub` of `hub-0190…`. */
+export const categoryOf = (stream: string): string => {
+  const dash = stream.indexOf('-')
+  return dash < 0 ? stream : stream.slice(0, dash)
+}

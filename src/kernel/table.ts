@@ -1,0 +1,27 @@
+export type Row = { [field: string]: unknown }
+
+/** The name of a scope for rows that belong to no organization. */
+export const NO_ORGANIZATION = '-'
+
+/** A table and the questions that may be asked of it. */
+export interface TableDeclaration {
+  name: string
+  /** Raise it when the shape of rows changes: the table is then built anew from the log. */
+  version: number
+  /** Fields that `where` may name (values, or arrays of values). */
+  equality?: readonly string[]
+  /** Fields that `range` and `sort` may name: all numbers or all strings; rows without the field come first. */
+  range?: readonly string[]
+  /** Fields whose words `text` searches. */
+  text?: readonly string[]
+}
+
+/** A row to store, or with `row: null` to delete. */
+export interface RowChange {
+  table: string
+  scope: string
+  id: string
+  row: Row | null
+  /** ms since the epoch after which the row is gone. */
+  expiresAt?: number
+}
