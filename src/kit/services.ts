@@ -1,0 +1,18 @@
+import type { EventLog } from '../engines/event-log.ts'
+import type { HistoryStore } from '../engines/history-store.ts'
+import type { TableStore } from '../engines/table-store.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Logger } from '../kernel/logger.ts'
+import type { Keyring } from './keyring.ts'
+
+/** What features and reactors are handed; each takes the members that it needs. */
+export interface Services {
+  log: EventLog
+  tables: TableStore
+  history: HistoryStore
+  clock: Clock
+  keyring: Keyring
+  logger: Logger
+  /** Number of partitions of the log. */
+  partitions: number
+}
