@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A folder of data that this process alone may write to until it releases it or ends. */
+export interface DataFolder {
+  path: string
+  release(): void
+}
+
+interface Owner {
+  pid: number
+  /** When the process started, in ticks since the boot: a number of a process may be given anew. */
+  startedAt: string
+  bootId: string
+  token: string
+}
+
+const LOCK_FILE = 'owner.lock'
+
+/**
+ * Takes a folder for this process and makes it when it is missing. An owner that died, even by SIGKILL, does not block.
+ *
+ * @throws Error that names the folder and the process that has it.
+ */
+export const lockDataFolder = (path: string): DataFolder => {
+  mkdirSync(path, { recursive: true })
+  const lock = join(path, LOCK_FILE)
+  const token = randomBytes(8).toString('hex')
+  const mine = join(path, `${LOCK_FILE}.${token}`)
+  const owner: Owner = { pid: process.pid, startedAt: startOf(process.pid) ?? '', bootId: bootId(), token }
+  writeFileSync(mine, JSON.stringify(owner), { flag: 'wx' })
+  try {
+    take(path, lock, mine, token)
+  } finally {
+    rmSync(mine, { force: true })
+  }
+  return {
+    path,
+    release: () => {
+      if (ownerOf(lock)?.token === token) rmSync(lock, { force: true })
+    },
+  }
+}
+
+// A hard link is made by one of many at most, and shows the whole file at once.
+const take = (path: string, lock: string, mine: string, token: string): void => {
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    try {
+      linkSync(mine, lock)
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    const owner = ownerOf(lock)
+    if (owner !== undefined && isAlive(owner)) throw inUse(path, owner)
+    removeDead(lock, owner, token)
+  }
+  throw new Error(`The data folder ${path} cannot be taken: several processes try to at once.`)
+}
+
+// Moved aside before it is removed: when somebody else took the folder in between, his lock is put back.
+const removeDead = (lock: string, dead: Owner | undefined, token: string): void => {
+  const aside = `${lock}.${token}.dead`
+  try {
+    renameSync(lock, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  try {
+    if (ownerOf(aside)?.token !== dead?.token) linkSync(aside, lock)
+  } finally {
+    rmSync(aside, { force: true })
+  }
+}
+
+const inUse = (path: string, owner: Owner): Error =>
+  new Error(`The data folder ${path} is in use by process ${owner.pid}; one process at a time may open it.`)
+
+const ownerOf = (lock: string): Owner | undefined => {
+  try {
+    return JSON.parse(readFileSync(lock, 'utf8')) as Owner
+  } catch (error) {
+    // A file that a crash left empty has no living owner.
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+const isAlive = (owner: Owner): boolean => {
+  if (owner.bootId !== bootId()) return false
+  const startedAt = startOf(owner.pid)
+  if (startedAt !== undefined) return startedAt === owner.startedAt
+  if (process.platform === 'linux') return false
+  try {
+    process.kill(owner.pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** Field 22 of `/proc/<pid>/stat`; undefined where there is no such process, or no `/proc`. */
+const startOf = (pid: number): string | undefined => {
+  const stat = readIfThere(`/proc/${pid}/stat`)
+  // The name of the program, in parentheses, may itself hold spaces and parentheses.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // A zombie is dead, although its parent has not asked for it yet.
+  return fields === undefined || fields[0] === 'Z' ? undefined : fields[19]
+}
+
+const bootId = (): string => readIfThere('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+
+const readIfThere = (file: string): string | undefined => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ESRCH' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
