@@ -1,0 +1,29 @@
+/** The direction of imports, as docs/architecture.md draws it. Type imports count. */
+const forbid = (name, comment, from, to) => ({ name, severity: 'error', comment, from, to })
+const ENGINE = '^src/engines/[^/.]+\\.[^/.]+\\.ts$'
+const ROOTS = '^src/(main|app)\\.ts$|^src/cli/|^test/|^bench/'
+
+module.exports = {
+  forbidden: [
+    forbid('no-cycles', 'a cycle of types is a design cycle too', {}, { circular: true }),
+    forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|-worker\\.ts$' }, {}),
+    forbid('kernel-is-the-floor', 'the kernel stays liftable', { path: '^src/kernel/' }, { pathNot: '^src/kernel/' }),
+    forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),
+    forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/app\\.ts$|^src/cli/|^test/|^bench/` }, { path: ENGINE }),
+    forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
+    forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|@clickhouse/|@eventstore/)' }),
+    forbid('uws-stays-in-ingress', 'one folder knows the server', { pathNot: '^src/ingress/|^test/|^bench/' }, { path: '(^|node_modules/)uWebSockets' }),
+    forbid('kit-knows-no-feature', 'a kit that knows a feature is a base class', { path: '^src/kit/' }, { path: '^(src/(features|reactors|live|ingress|cli|app|config)|projections)' }),
+    forbid('features-are-strangers', 'features talk by events and meet in reactors', { path: '^src/features/([^/]+)/' }, { path: '^src/features/', pathNot: '^src/features/$1/' }),
+    forbid('features-look-down', 'a feature serves, it does not run', { path: '^src/features/' }, { path: '^(src/(reactors|live|ingress|cli|app|config)|projections)' }),
+    forbid('readers-see-facts', 'a reader sees events and views, never decisions', { path: '^(projections|src/(live|ingress))/' }, { path: '^src/features/', pathNot: '/(events|views)\\.ts$' }),
+    forbid('projections-write-rows-only', 'a projection that issues a command breaks replay', { path: '^projections/' }, { path: '^src/(kit/(handle-command|resource)|reactors|live|ingress|cli|app|config)' }),
+    forbid('reactors-use-the-front-door', 'a reactor issues commands, it calls no route', { path: '^src/reactors/' }, { path: '^src/features/(index|[^/]+/api)\\.ts$' }),
+    forbid('reactors-never-project', 'a reactor writes no rows of others', { path: '^src/reactors/' }, { path: '^(projections|src/(ingress|live|cli|app|config))' }),
+    forbid('ingress-decides-nothing', 'the door lets in and out', { path: '^src/(ingress|live)/' }, { path: '^(src/(reactors|cli|app|config)|projections)' }),
+    forbid('nobody-imports-the-root', 'one composition root', { pathNot: ROOTS }, { path: '^src/app\\.ts$' }),
+    forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: ROOTS }, { path: '^src/config\\.ts$' }),
+    forbid('production-never-imports-tests', 'tests look at the product, not the other way', { path: '^(src|projections)/' }, { path: '^(test|bench)/|\\.(test|bench)\\.ts$' }),
+  ],
+  options: { tsPreCompilationDeps: true, doNotFollow: { path: 'node_modules' }, tsConfig: { fileName: 'tsconfig.json' } },
+}

@@ -1,0 +1,221 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+
+export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
+export type Role = (typeof ROLES)[number]
+
+/** Everything that can be set, read once and frozen. Times in ms, sizes in bytes, unless the name says otherwise. */
+export interface Config {
+  host: string
+  port: number
+  dataPath: string
+  logUrl: string
+  tablesUrl: string
+  historyUrl: string
+  filesUrl: string
+  keysPath: string
+  partitions: number
+  roles: readonly Role[]
+  demo: boolean
+  signup: 'open' | 'first' | 'closed'
+  tokenTtlMs: number
+  tls: { certPath: string; keyPath: string } | undefined
+  trustedProxies: readonly string[]
+  corsOrigins: readonly string[]
+  metricsToken: string | undefined
+  staleAfterMs: number
+  offlineAfterMs: number
+  webhookAllow: readonly string[]
+  geofenceRollout: readonly string[] | '*'
+  staffDomains: readonly string[]
+  smtpUrl: string
+  /** Requests a second; undefined: no limit. */
+  rateLimitToken: number | undefined
+  rateLimitOrg: number | undefined
+  rateLimitAddress: number | undefined
+  trackersMax: number
+  tripStopMs: number
+  locationHistoryDays: number
+  locationLogDays: number
+  automationLogDays: number
+  automationMaxAgeMs: number
+  orgPointsPerSecond: number | undefined
+  webhookScheduleMs: readonly number[]
+}
+
+/** A flag or variable that cannot be used; ends the process with exit code 2. */
+export class ConfigError extends Error {}
+
+interface Flag {
+  name: string
+  /** As shown in the help; empty: none. */
+  default: string
+  meaning: string
+  boolean?: boolean
+}
+
+/** The one table of flags: help, environment and docs/operations.md are made from it. */
+export const FLAGS: readonly Flag[] = [
+  { name: 'host', default: '127.0.0.1', meaning: 'address that HTTP and WebSocket listen on' },
+  { name: 'port', default: '8080', meaning: 'port that they listen on; 0 takes a free one' },
+  { name: 'data', default: './data', meaning: 'folder of the embedded engines, keys and uploaded files' },
+  { name: 'log', default: 'lmdb:', meaning: 'engine of the event log' },
+  { name: 'tables', default: 'lmdb:', meaning: 'engine of the tables' },
+  { name: 'history', default: 'chdb:', meaning: 'engine of the location history' },
+  { name: 'files', default: 'file:<data>/files', meaning: 'where uploads, reports and exports are kept' },
+  { name: 'keys', default: '<data>/keys.json', meaning: 'the keyring, made at the first start; the same on every node' },
+  { name: 'partitions', default: '16', meaning: 'partitions of the location log; fixed when the log is made' },
+  { name: 'role', default: ROLES.join(','), meaning: 'what this process does, comma-separated' },
+  { name: 'demo', default: 'off', meaning: 'creates the demo organization and replays the shipped trace as if it happened now', boolean: true },
+  { name: 'signup', default: 'open on loopback, else first', meaning: 'open, first (only while there is no organization) or closed' },
+  { name: 'token-ttl', default: '24h', meaning: 'life of an access token' },
+  { name: 'tls-cert', default: '', meaning: 'certificate file (PEM): serve https and wss' },
+  { name: 'tls-key', default: '', meaning: 'private key file (PEM) of the certificate' },
+  { name: 'trusted-proxies', default: '', meaning: 'CIDR list whose X-Forwarded-For counts' },
+  { name: 'cors-origins', default: '', meaning: 'origins that browsers may call from, comma-separated' },
+  { name: 'metrics-token', default: '', meaning: 'bearer that /metrics asks for; without it, loopback only' },
+  { name: 'stale-after', default: '5m', meaning: 'age of the last point after which a tracker is stale' },
+  { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },
+  { name: 'webhook-allow', default: '', meaning: 'CIDR list that webhooks may reach although it is private' },
+  { name: 'geofence-rollout', default: '*', meaning: 'organization ids that have geofences, or *' },
+  { name: 'staff', default: '', meaning: 'e-mail domains that have geofences in any organization' },
+  { name: 'smtp', default: 'file:<data>/mail', meaning: 'where mail goes' },
+  { name: 'rate-limit-token', default: '', meaning: 'requests a second of one token' },
+  { name: 'rate-limit-org', default: '', meaning: 'requests a second of one organization' },
+  { name: 'rate-limit-address', default: '', meaning: 'requests a second of one address' },
+  { name: 'trackers-max', default: '100000', meaning: 'trackers of one organization' },
+  { name: 'trip-stop', default: '5m', meaning: 'a stop longer than this ends a detected trip' },
+  { name: 'location-history-days', default: '365', meaning: 'days that points, transitions and trips are kept' },
+  { name: 'location-log-days', default: '7', meaning: 'days that the location log keeps what every consumer has applied' },
+  { name: 'automation-log-days', default: '30', meaning: 'days that runs of automations are kept' },
+  { name: 'automation-max-age', default: '24h', meaning: 'events older than this when logged owe no run' },
+  { name: 'org-points-per-second', default: '', meaning: 'points a second of one organization' },
+  { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before each retry' },
+]
+
+const UNITS: { [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Name of the environment variable of a flag: `webhook-allow` is WAYMARK_WEBHOOK_ALLOW. */
+export const variableOf = (flag: string): string => `WAYMARK_${flag.toUpperCase().replaceAll('-', '_')}`
+
+/** @throws ConfigError naming the flag or variable and what was expected. */
+export const readConfig = (args: readonly string[], environment: NodeJS.ProcessEnv = process.env): Config => {
+  const read = reader(readFlags(args), environment)
+  const dataPath = resolve(read.text('data'))
+  const host = read.text('host')
+  return Object.freeze({
+    host,
+    port: read.integer('port', 0, 65_535),
+    dataPath,
+    logUrl: read.text('log'),
+    tablesUrl: read.text('tables'),
+    historyUrl: read.text('history'),
+    filesUrl: read.given('files') ?? `file:${join(dataPath, 'files')}`,
+    keysPath: resolve(read.given('keys') ?? join(dataPath, 'keys.json')),
+    partitions: read.integer('partitions', 1, 1_024),
+    roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),
+    demo: read.boolean('demo'),
+    signup: read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), ['open', 'first', 'closed'] as const),
+    tokenTtlMs: read.duration('token-ttl'),
+    tls: tlsOf(read),
+    trustedProxies: read.list('trusted-proxies'),
+    corsOrigins: read.list('cors-origins'),
+    metricsToken: read.given('metrics-token'),
+    staleAfterMs: read.duration('stale-after'),
+    offlineAfterMs: read.duration('offline-after'),
+    webhookAllow: read.list('webhook-allow'),
+    geofenceRollout: read.text('geofence-rollout') === '*' ? '*' : read.list('geofence-rollout'),
+    staffDomains: read.list('staff').map((domain) => domain.toLowerCase()),
+    smtpUrl: read.given('smtp') ?? `file:${join(dataPath, 'mail')}`,
+    rateLimitToken: read.optionalNumber('rate-limit-token'),
+    rateLimitOrg: read.optionalNumber('rate-limit-org'),
+    rateLimitAddress: read.optionalNumber('rate-limit-address'),
+    trackersMax: read.integer('trackers-max', 1, 10_000_000),
+    tripStopMs: read.duration('trip-stop'),
+    locationHistoryDays: read.integer('location-history-days', 1, 36_500),
+    locationLogDays: read.integer('location-log-days', 0, 36_500),
+    automationLogDays: read.integer('automation-log-days', 1, 36_500),
+    automationMaxAgeMs: read.duration('automation-max-age'),
+    orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
+    webhookScheduleMs: read.list('webhook-schedule').map((text) => durationMs('webhook-schedule', text)),
+  })
+}
+
+/** `5s`, `5m`, `2h`, `7d`, `250ms`. */
+export const durationMs = (flag: string, text: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim())
+  if (match === null) throw new ConfigError(`--${flag} must be a duration such as 5s, 5m, 2h or 7d, not "${text}"`)
+  return Math.round(Number(match[1]) * UNITS[match[2]])
+}
+
+export const help = (): string => {
+  const rows = FLAGS.map((flag) => [`--${flag.name}`, flag.default || 'none', flag.meaning])
+  const widths = [0, 1].map((column) => Math.min(32, Math.max(...rows.map((row) => row[column].length))))
+  const lines = rows.map((row) => `  ${row[0].padEnd(widths[0])}  ${row[1].padEnd(widths[1])}  ${row[2]}`)
+  return `Each flag has an environment variable (--webhook-allow is WAYMARK_WEBHOOK_ALLOW; with _FILE the name of a file that holds it); flags win.\n\n${lines.join('\n')}\n`
+}
+
+const readFlags = (args: readonly string[]): { [flag: string]: string | boolean | undefined } => {
+  const options = Object.fromEntries(FLAGS.map((flag) => [flag.name, { type: flag.boolean ? 'boolean' : 'string' } as const]))
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
+  } catch (error) {
+    throw new ConfigError((error as Error).message.split('\n')[0])
+  }
+}
+
+type Reader = ReturnType<typeof reader>
+
+const reader = (flags: { [flag: string]: string | boolean | undefined }, environment: NodeJS.ProcessEnv) => {
+  const given = (name: string): string | undefined => {
+    const flag = flags[name]
+    const text = flag !== undefined ? String(flag) : fromEnvironment(name, environment)
+    return text === undefined || text === '' ? undefined : text
+  }
+  const text = (name: string): string => given(name) ?? defaultOf(name)
+  const integer = (name: string, min: number, max: number): number => {
+    const value = Number(text(name))
+    if (!Number.isInteger(value) || value < min || value > max) throw new ConfigError(`--${name} must be a whole number from ${min} to ${max}, not "${text(name)}"`)
+    return value
+  }
+  return {
+    given,
+    text,
+    integer,
+    optionalNumber: (name: string) => (given(name) === undefined ? undefined : integer(name, 1, 1_000_000_000)),
+    boolean: (name: string) => booleanOf(name, text(name)),
+    duration: (name: string) => durationMs(name, text(name)),
+    list: (name: string) => text(name).split(',').map((item) => item.trim()).filter(Boolean),
+    oneOf: <Value extends string>(name: string, value: string, values: readonly Value[]): Value => {
+      if (!(values as readonly string[]).includes(value)) throw new ConfigError(`--${name} must be one of ${values.join(', ')}, not "${value}"`)
+      return value as Value
+    },
+  }
+}
+
+const defaultOf = (name: string): string => FLAGS.find((flag) => flag.name === name)?.default ?? ''
+
+const fromEnvironment = (name: string, environment: NodeJS.ProcessEnv): string | undefined => {
+  const file = environment[`${variableOf(name)}_FILE`]
+  if (file === undefined) return environment[variableOf(name)]
+  if (!existsSync(file)) throw new ConfigError(`${variableOf(name)}_FILE names ${file}, which does not exist`)
+  return readFileSync(file, 'utf8').trim()
+}
+
+const booleanOf = (name: string, text: string): boolean => {
+  if (['true', '1', 'on', 'yes'].includes(text)) return true
+  if (['false', '0', 'off', 'no'].includes(text)) return false
+  throw new ConfigError(`--${name} must be on or off, not "${text}"`)
+}
+
+const tlsOf = (read: Reader): Config['tls'] => {
+  const certPath = read.given('tls-cert')
+  const keyPath = read.given('tls-key')
+  if (certPath === undefined && keyPath === undefined) return undefined
+  if (certPath === undefined || keyPath === undefined) throw new ConfigError('--tls-cert and --tls-key go together')
+  for (const path of [certPath, keyPath]) if (!existsSync(path)) throw new ConfigError(`--tls-cert and --tls-key must name files; ${path} does not exist`)
+  return { certPath, keyPath }
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

@@ -1,0 +1,59 @@
+/** How far into one partition's transitions: the event, and how many of its decisions are seen. */
+export interface Place {
+  revision: number
+  seen: number
+}
+
+/** A place in every partition: what a client has seen of its organization's events. */
+export type EventVector = readonly Place[]
+
+const FORMAT = 1
+
+/** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each partition. */
+export const encodeCursor = (logMark: number, vector: EventVector): string => {
+  const bytes: number[] = [FORMAT, logMark >>> 24, (logMark >>> 16) & 255, (logMark >>> 8) & 255, logMark & 255]
+  for (const { revision, seen } of vector) {
+    pushVarint(bytes, revision + 1)
+    pushVarint(bytes, seen)
+  }
+  return Buffer.from(bytes).toString('base64url')
+}
+
+/** Undefined when it is none of ours: another format, log, or number of partitions. */
+export const decodeCursor = (cursor: string, logMark: number, partitions: number): Place[] | undefined => {
+  if (cursor.length > 64 + partitions * 24) return undefined
+  const bytes = Buffer.from(cursor, 'base64url')
+  if (bytes.length < 5 || bytes[0] !== FORMAT || bytes.readUInt32BE(1) !== logMark >>> 0) return undefined
+  const reader = { bytes, at: 5 }
+  const vector: Place[] = []
+  for (let partition = 0; partition < partitions; partition++) {
+    const revision = readVarint(reader)
+    const seen = readVarint(reader)
+    if (revision === undefined || seen === undefined) return undefined
+    vector.push({ revision: revision - 1, seen })
+  }
+  return reader.at === bytes.length ? vector : undefined
+}
+
+/** Whether the place is at or behind the other one. */
+export const isBehind = (place: Place, other: Place): boolean =>
+  place.revision < other.revision || (place.revision === other.revision && place.seen <= other.seen)
+
+const pushVarint = (bytes: number[], value: number): void => {
+  while (value >= 128) {
+    bytes.push((value % 128) | 128)
+    value = Math.floor(value / 128)
+  }
+  bytes.push(value)
+}
+
+const readVarint = (reader: { bytes: Buffer; at: number }): number | undefined => {
+  let value = 0
+  for (let scale = 1; scale < 2 ** 53; scale *= 128) {
+    const byte = reader.bytes[reader.at++]
+    if (byte === undefined) return undefined
+    value += (byte & 127) * scale
+    if (byte < 128) return Number.isSafeInteger(value) ? value : undefined
+  }
+  return undefined
+}

@@ -1,0 +1,46 @@
+import { type EventVector, isBehind, type Place } from './cursor.ts'
+
+export const CHANNELS = ['positions', 'geofence', 'trip', 'task', 'automation', 'job', 'notification'] as const
+export type ChannelName = (typeof CHANNELS)[number]
+
+/** One thing that happened in an organization, as its GET answers it. */
+export interface LiveEvent {
+  channel: ChannelName
+  trackerId: string
+  partition: number
+  place: Place
+  /** JSON text. */
+  text: string
+}
+
+/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. */
+export class EventRing {
+  private events: LiveEvent[] = []
+  private head = 0
+  /** What a client must have seen for the ring to hold all the rest. */
+  private readonly start: Place[]
+  private readonly eventsMax: number
+
+  constructor(start: EventVector, eventsMax: number) {
+    this.start = [...start]
+    this.eventsMax = eventsMax
+  }
+
+  push(event: LiveEvent): void {
+    this.events.push(event)
+    if (this.events.length - this.head <= this.eventsMax) return
+    const oldest = this.events[this.head]
+    this.start[oldest.partition] = oldest.place
+    this.events[this.head++] = undefined as never
+    if (this.head * 2 > this.events.length) {
+      this.events = this.events.slice(this.head)
+      this.head = 0
+    }
+  }
+
+  /** The events after the vector, oldest first; undefined when the ring does not reach back that far. */
+  after(vector: EventVector): LiveEvent[] | undefined {
+    if (this.start.some((place, partition) => !isBehind(place, vector[partition]))) return undefined
+    return this.events.slice(this.head).filter((event) => !isBehind(event.place, vector[event.partition]))
+  }
+}

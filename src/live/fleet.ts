@@ -1,0 +1,173 @@
+import { AHEAD, HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from '../features/locations/events.ts'
+
+/** What of a point a position shows; columns as in `PointBatch`. */
+export interface LatestPoint {
+  trackerId: string
+  recordedAt: number
+  loggedAt: number
+  lat: number
+  lng: number
+  flags: number
+  accuracy: number
+  altitude: number
+  speed: number
+  heading: number
+  battery: number
+}
+
+/** What the live view needs to know of a tracker beside its points. */
+export interface TrackerFacts {
+  name: string
+  hubIds: readonly string[]
+  teamId?: string
+}
+
+interface Unit {
+  trackerId: string
+  facts: TrackerFacts | undefined
+  /** Undefined: never seen, or deleted since. */
+  point: LatestPoint | undefined
+  /** JSON of the position, made on first use after a change. */
+  text: string | undefined
+  textStatus: Status | undefined
+  /** 1e-7 degree: where it stood when subscriptions were last told; NaN when it was nowhere. */
+  toldLat: number
+  toldLng: number
+}
+
+export type Status = 'online' | 'stale' | 'offline'
+
+/** Ages of the last point after which a tracker is stale, and offline, ms. */
+export interface StatusAges {
+  staleAfterMs: number
+  offlineAfterMs: number
+}
+
+/** The last positions of one organization's trackers, each at a slot: a small number that never changes its tracker. */
+export class Fleet {
+  private readonly units: Unit[] = []
+  private readonly slots = new Map<string, number>()
+  private changed: number[] = []
+  private readonly changedMarks = new Set<number>()
+  private readonly ages: StatusAges
+
+  constructor(ages: StatusAges) {
+    this.ages = ages
+  }
+
+  get size(): number {
+    return this.units.length
+  }
+
+  slotOf(trackerId: string): number {
+    const known = this.slots.get(trackerId)
+    if (known !== undefined) return known
+    this.slots.set(trackerId, this.units.length)
+    this.units.push({ trackerId, facts: undefined, point: undefined, text: undefined, textStatus: undefined, toldLat: Number.NaN, toldLng: Number.NaN })
+    return this.units.length - 1
+  }
+
+  unit(slot: number): Readonly<Unit> {
+    return this.units[slot]
+  }
+
+  /** Takes a point unless a newer one is known. */
+  move(point: LatestPoint): void {
+    const slot = this.slotOf(point.trackerId)
+    const unit = this.units[slot]
+    if (unit.point !== undefined && unit.point.recordedAt >= point.recordedAt) return
+    unit.point = point
+    this.touch(slot)
+  }
+
+  /** Takes the newest point of one tracker of a batch, whose points stand at `from` up to before `to`. */
+  take(batch: PointBatch, from: number, to: number): void {
+    let at = to - 1
+    while (at >= from && (batch.flags[at] & AHEAD) !== 0) at--
+    if (at < from) return
+    const trackerId = batch.trackers[batch.tracker[at]].trackerId
+    const unit = this.units[this.slotOf(trackerId)]
+    if (unit.point !== undefined && unit.point.recordedAt >= batch.recordedAt[at]) return
+    this.move(pointAt(batch, at, trackerId))
+  }
+
+  knowUnlessKnown(trackerId: string, facts: TrackerFacts): void {
+    if (this.units[this.slotOf(trackerId)].facts === undefined) this.know(trackerId, facts)
+  }
+
+  know(trackerId: string, facts: TrackerFacts): void {
+    const slot = this.slotOf(trackerId)
+    this.units[slot].facts = facts
+    this.touch(slot)
+  }
+
+  forget(trackerId: string): void {
+    const slot = this.slots.get(trackerId)
+    if (slot === undefined) return
+    this.units[slot].point = undefined
+    this.touch(slot)
+  }
+
+  /** Slots that changed since the last call. */
+  takeChanged(): number[] {
+    const changed = this.changed
+    this.changed = []
+    this.changedMarks.clear()
+    return changed
+  }
+
+  /** Notes that subscriptions know where the unit stands now. */
+  told(slot: number): void {
+    const unit = this.units[slot]
+    unit.toldLat = unit.point === undefined ? Number.NaN : unit.point.lat
+    unit.toldLng = unit.point === undefined ? Number.NaN : unit.point.lng
+  }
+
+  /** The position as JSON text. The unit must have a point. */
+  text(slot: number, now: number): string {
+    const unit = this.units[slot]
+    const point = unit.point as LatestPoint
+    const status = statusOf(Math.min(point.recordedAt, point.loggedAt), now, this.ages)
+    if (unit.text === undefined || unit.textStatus !== status) {
+      unit.text = positionText(point, unit.facts?.name ?? '', status)
+      unit.textStatus = status
+    }
+    return unit.text
+  }
+
+  private touch(slot: number): void {
+    this.units[slot].text = undefined
+    if (this.changedMarks.has(slot)) return
+    this.changedMarks.add(slot)
+    this.changed.push(slot)
+  }
+}
+
+export const statusOf = (lastSeenAt: number, now: number, { staleAfterMs, offlineAfterMs }: StatusAges): Status => {
+  const age = now - lastSeenAt
+  return age > offlineAfterMs ? 'offline' : age > staleAfterMs ? 'stale' : 'online'
+}
+
+const pointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
+  trackerId,
+  recordedAt: batch.recordedAt[at],
+  loggedAt: batch.loggedAt,
+  lat: batch.lat[at],
+  lng: batch.lng[at],
+  flags: batch.flags[at],
+  accuracy: batch.accuracy[at],
+  altitude: batch.altitude[at],
+  speed: batch.speed[at],
+  heading: batch.heading[at],
+  battery: batch.battery[at],
+})
+
+const positionText = (point: LatestPoint, name: string, status: Status): string => {
+  let text = `{"trackerId":"${point.trackerId}","name":${JSON.stringify(name)},"recordedAt":"${new Date(point.recordedAt).toISOString()}","lat":${point.lat / 1e7},"lng":${point.lng / 1e7}`
+  if (point.flags & HAS_SPEED) text += `,"speed":${point.speed / 100}`
+  if (point.flags & HAS_HEADING) text += `,"heading":${point.heading / 10}`
+  if (point.flags & HAS_ALTITUDE) text += `,"altitude":${point.altitude / 100}`
+  if (point.flags & HAS_ACCURACY) text += `,"accuracy":${point.accuracy / 100}`
+  if (point.flags & HAS_BATTERY) text += `,"battery":${point.battery / 100}`
+  return `${text},"lastSeenAt":"${new Date(Math.min(point.recordedAt, point.loggedAt)).toISOString()}","status":"${status}"}`
+}

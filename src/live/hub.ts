@@ -1,0 +1,236 @@
+import type { EventLog } from '../engines/event-log.ts'
+import type { Checkpoint } from '../engines/table-store.ts'
+import type { RecordedEvent } from '../kernel/event.ts'
+import type { LocationEntry, PointBatch, TrackerDeleted } from '../features/locations/events.ts'
+import { locationStream } from '../features/locations/events.ts'
+import { transitionStream, type Decided } from '../features/transitions/events.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Logger } from '../kernel/logger.ts'
+import type { PartitionConsumer } from '../kit/partition-feed.ts'
+import { encodeCursor, type Place } from './cursor.ts'
+import type { LiveEvent } from './event-ring.ts'
+import type { LatestPoint, StatusAges, TrackerFacts } from './fleet.ts'
+import { LiveOrganization } from './organization.ts'
+import type { Subscription, Viewer } from './subscription.ts'
+
+/** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
+const TICK_MS = 5
+/** An organization that nobody looks at is forgotten after this long. */
+const IDLE_MS = 5 * 60_000
+
+/** Where the live view takes what it cannot hear: what was there before, and what trackers are called. */
+export interface LiveSources {
+  /** The rows of the latest positions, and up to where of each partition they had been kept before they were read. */
+  latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
+  trackers(organizationId: string): AsyncIterable<{ trackerId: string; facts: TrackerFacts }>
+  decode(event: RecordedEvent, partition: number): LocationEntry
+  /** The live message of a decision: its channel and what its GET answers. */
+  eventOf(decision: Decided['decisions'][number]): { channel: 'geofence' | 'trip'; data: object }
+}
+
+export interface HubOptions {
+  log: EventLog
+  partitions: number
+  /** Tells cursors of this log from those of another. */
+  logMark: number
+  sources: LiveSources
+  ages: StatusAges
+  clock: Clock
+  logger: Logger
+  /** Told how many positions a newer one replaced before they were sent. */
+  onConflated: (count: number) => void
+}
+
+/** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
+export class LiveHub {
+  readonly options: HubOptions
+  /** How far this process has seen each partition's transitions. */
+  readonly vector: Place[]
+  clientCount = 0
+  /** Revision of the last entry of each location stream that was handled. */
+  private readonly handled: number[]
+  private readonly organizations = new Map<string, LiveOrganization>()
+  private readonly owing = new Map<Subscription, Viewer>()
+  private readonly owners = new Map<Subscription, Viewer>()
+  private ticking = false
+  private cursorText: string | undefined
+
+  constructor(options: HubOptions) {
+    this.options = options
+    this.vector = Array.from({ length: options.partitions }, () => ({ revision: -1, seen: 0 }))
+    this.handled = Array.from({ length: options.partitions }, () => -1)
+  }
+
+  /** Consumer of the location streams. */
+  readonly positions: PartitionConsumer<LocationEntry> = {
+    name: 'live',
+    load: async (partition) => (this.handled[partition] = await this.options.log.head(locationStream(partition))),
+    handle: (entry) => this.onLocations(entry),
+  }
+
+  /** Consumer of the transition streams. */
+  readonly events: PartitionConsumer<{ revision: number; decided?: Decided }> = {
+    name: 'live-events',
+    load: async (partition) => {
+      const revision = await this.options.log.head(transitionStream(partition))
+      this.vector[partition] = { revision, seen: Number.MAX_SAFE_INTEGER }
+      return revision
+    },
+    handle: (entry, partition) => this.onDecided(partition, entry.revision, entry.decided),
+  }
+
+  get cursor(): string {
+    this.cursorText ??= encodeCursor(this.options.logMark, this.vector)
+    return this.cursorText
+  }
+
+  /** The live view of an organization, loading it when nobody looked at it before. */
+  organization(organizationId: string): LiveOrganization {
+    const known = this.organizations.get(organizationId)
+    if (known !== undefined) return known
+    const organization = new LiveOrganization(this.options.ages, this.vector)
+    this.organizations.set(organizationId, organization)
+    organization.loaded = this.load(organizationId, organization)
+    organization.loaded.catch(() => this.organizations.delete(organizationId))
+    return organization
+  }
+
+  subscribe(client: Viewer, organization: LiveOrganization, subscription: Subscription): void {
+    organization.add(subscription)
+    this.owners.set(subscription, client)
+  }
+
+  unsubscribe(organization: LiveOrganization, subscription: Subscription): void {
+    organization.remove(subscription, this.options.clock.now())
+    this.owners.delete(subscription)
+    this.owing.delete(subscription)
+    this.options.clock.after(IDLE_MS, () => this.forgetIdle())
+  }
+
+  /** A tracker was made, renamed, or moved to another hub. */
+  trackerChanged(organizationId: string, trackerId: string, facts: TrackerFacts): void {
+    this.organizations.get(organizationId)?.fleet.know(trackerId, facts)
+    this.tickSoon()
+  }
+
+  /** Looks at a subscription again at the next tick. */
+  owe(subscription: Subscription): void {
+    const client = this.owners.get(subscription)
+    if (client === undefined) return
+    this.owing.set(subscription, client)
+    this.tickSoon()
+  }
+
+  private async load(organizationId: string, organization: LiveOrganization): Promise<void> {
+    const { sources, log } = this.options
+    const handled = [...this.handled]
+    for await (const { trackerId, facts } of sources.trackers(organizationId)) organization.fleet.knowUnlessKnown(trackerId, facts)
+    const { points, keptUpTo } = await sources.latestPoints(organizationId)
+    for await (const point of points) if (!organization.deletedWhileLoading.has(point.trackerId)) organization.fleet.move(point)
+    // Rows are kept about once a second: what came between is in the log.
+    for (let partition = 0; partition < handled.length; partition++) {
+      for (let revision = (keptUpTo[partition] ?? handled[partition]) + 1; revision <= handled[partition]; revision++) {
+        const [event] = await log.read(locationStream(partition), revision, 1)
+        if (event === undefined) break
+        if (event.revision <= handled[partition]) applyEntry(organizationId, organization, sources.decode(event, partition))
+        revision = event.revision
+      }
+    }
+    organization.deletedWhileLoading.clear()
+    organization.isLoaded = true
+  }
+
+  private onLocations(entry: LocationEntry): void {
+    this.handled[entry.partition] = entry.revision
+    if (this.organizations.size === 0) return
+    if (entry.kind === 'points') this.onPoints(entry.batch)
+    if (entry.kind === 'trackerDeleted') this.onDeletion(entry.deletion)
+  }
+
+  private onDeletion({ organizationId, trackerId }: TrackerDeleted): void {
+    const organization = this.organizations.get(organizationId)
+    if (organization === undefined) return
+    organization.fleet.forget(trackerId)
+    if (!organization.isLoaded) organization.deletedWhileLoading.add(trackerId)
+    this.tickSoon()
+  }
+
+  private onPoints(batch: PointBatch): void {
+    let took = false
+    forEachRun(batch, (organizationId, from, to) => {
+      const organization = this.organizations.get(organizationId)
+      if (organization === undefined) return
+      organization.fleet.take(batch, from, to)
+      took = true
+    })
+    if (took) this.tickSoon()
+  }
+
+  private onDecided(partition: number, revision: number, decided: Decided | undefined): void {
+    decided?.decisions.forEach((decision, index) => {
+      const organization = this.organizations.get(decision.organizationId)
+      this.seen(partition, { revision, seen: index + 1 })
+      if (organization === undefined) return
+      const event = this.eventOf(decision, partition, { revision, seen: index + 1 })
+      organization.ring.push(event)
+      for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
+    })
+    this.seen(partition, { revision, seen: Number.MAX_SAFE_INTEGER })
+  }
+
+  eventOf(decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent {
+    const { channel, data } = this.options.sources.eventOf(decision)
+    return { channel, trackerId: decision.trackerId, partition, place, text: JSON.stringify(data) }
+  }
+
+  private seen(partition: number, place: Place): void {
+    this.vector[partition] = place
+    this.cursorText = undefined
+  }
+
+  private tickSoon(): void {
+    if (this.ticking) return
+    this.ticking = true
+    this.options.clock.after(TICK_MS, () => this.tick())
+  }
+
+  /** Tells the organization's subscriptions which units changed. */
+  spread(organization: LiveOrganization): void {
+    const owing = new Set<Subscription>()
+    const conflated = organization.spread(owing)
+    for (const subscription of owing) this.owing.set(subscription, this.owners.get(subscription) as Viewer)
+    if (conflated > 0) this.options.onConflated(conflated)
+  }
+
+  private tick(): void {
+    this.ticking = false
+    const now = this.options.clock.now()
+    for (const organization of this.organizations.values()) if (organization.subscriptions.size > 0) this.spread(organization)
+    for (const [subscription, client] of this.owing) if (client.settle(subscription, now)) this.owing.delete(subscription)
+    if (this.owing.size > 0) this.tickSoon()
+  }
+
+  private forgetIdle(): void {
+    const now = this.options.clock.now()
+    for (const [id, { idleSince }] of this.organizations) if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
+  }
+}
+
+/** Calls `visit` for each tracker's points of a batch. */
+const forEachRun = (batch: PointBatch, visit: (organizationId: string, from: number, to: number) => void): void => {
+  for (let from = 0; from < batch.count; ) {
+    const tracker = batch.tracker[from]
+    let to = from + 1
+    while (to < batch.count && batch.tracker[to] === tracker) to++
+    visit(batch.trackers[tracker].organizationId, from, to)
+    from = to
+  }
+}
+
+const applyEntry = (organizationId: string, organization: LiveOrganization, entry: LocationEntry): void => {
+  if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId) organization.fleet.forget(entry.deletion.trackerId)
+  if (entry.kind !== 'points') return
+  forEachRun(entry.batch, (id, from, to) => {
+    if (id === organizationId) organization.fleet.take(entry.batch, from, to)
+  })
+}

@@ -1,0 +1,218 @@
+import type { UserCaller } from '../kernel/caller.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
+import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
+import { decodeCursor, encodeCursor, type Place } from './cursor.ts'
+import type { ChannelName, LiveEvent } from './event-ring.ts'
+import type { LiveHub } from './hub.ts'
+import { readMessage, wantedOf, type SubscribeMessage } from './messages.ts'
+import type { LiveOrganization } from './organization.ts'
+import { Outbox } from './outbox.ts'
+import { replayEvents } from './replay-events.ts'
+import { Subscription, type Viewer } from './subscription.ts'
+
+const SUBSCRIPTIONS_MAX = 16
+/** Positions of one message of a snapshot. */
+const SNAPSHOT_PART = 1_000
+/** Slots that one turn of a snapshot looks at, so that none takes long. */
+const SNAPSHOT_SLOTS = 5_000
+/** Events that may wait while older ones are read from the log. */
+const HELD_MAX = 10_000
+
+const PERMISSIONS: { [channel in ChannelName]?: string } = {
+  positions: 'view/location-history',
+  geofence: 'view/geofence',
+  trip: 'view/location-history',
+  task: 'view/task',
+  automation: 'view/automation',
+}
+
+/** One dashboard: its subscriptions, and what goes to it. */
+export class LiveClient implements ChannelConnection, Viewer {
+  private readonly hub: LiveHub
+  private readonly socket: ChannelSocket
+  private readonly outbox: Outbox
+  private readonly organization: LiveOrganization
+  private readonly subscriptions = new Map<string, Subscription>()
+  private readonly inRollout: (caller: UserCaller) => boolean
+  private caller: UserCaller
+  private open = true
+
+  constructor(hub: LiveHub, socket: ChannelSocket, caller: UserCaller, inRollout: (caller: UserCaller) => boolean) {
+    this.hub = hub
+    this.socket = socket
+    this.outbox = new Outbox(socket)
+    this.caller = caller
+    this.inRollout = inRollout
+    this.organization = hub.organization(caller.organizationId)
+    hub.clientCount++
+  }
+
+  message(data: ArrayBuffer, isBinary: boolean): void {
+    const read = readMessage(data, isBinary)
+    if (read.kind === 'unreadable') this.socket.close(CLOSE.badMessage, read.reason)
+    else if (read.kind === 'invalid') this.error(read.id, 'invalid', read.message)
+    else if (read.kind === 'unsubscribe') this.drop(read.id)
+    else this.subscribe(read.message)
+  }
+
+  drain(): void {
+    this.outbox.drain()
+    for (const subscription of this.subscriptions.values()) this.hub.owe(subscription)
+  }
+
+  reauthorized(caller: UserCaller): void {
+    this.caller = caller
+    for (const subscription of this.subscriptions.values()) {
+      subscription.caller = caller
+      if (this.refusal([...subscription.wanted.channels]) !== undefined) {
+        this.drop(subscription.wanted.id)
+        this.error(subscription.wanted.id, 'forbidden', 'Your role no longer allows this subscription.')
+      } else this.reconsider(subscription)
+    }
+  }
+
+  closed(): void {
+    this.open = false
+    this.hub.clientCount--
+    for (const id of [...this.subscriptions.keys()]) this.drop(id)
+  }
+
+  /** An event of the organization; sent when it is for the subscription. */
+  offerEvent(subscription: Subscription, event: LiveEvent): void {
+    if (!this.wants(subscription, event)) return
+    const cursor = this.hub.cursor
+    if (subscription.held === undefined) this.sendEvent(subscription, event, cursor)
+    else if (subscription.held.length >= HELD_MAX) this.tooSlow()
+    else subscription.held.push(() => this.sendEvent(subscription, event, cursor))
+  }
+
+  /** Sends what is due of the subscription; answers whether nothing is owed any more. */
+  settle(subscription: Subscription, now: number): boolean {
+    if (!this.open || subscription.held !== undefined) return true // asked again when the events are through
+    if (this.outbox.congested) return true // asked again by drain
+    if (subscription.snapshotAt !== undefined) {
+      this.sendSnapshotPart(subscription, now)
+      return false
+    }
+    if (!subscription.owes) return true
+    if (now - subscription.sentAt < subscription.wanted.intervalMs) return false
+    const { positions, gone } = this.organization.payload(subscription, now)
+    if (positions.length === 0 && gone.length === 0) return true
+    subscription.sentAt = now
+    const parts = [`{"type":"positions","id":${JSON.stringify(subscription.wanted.id)},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]`]
+    if (gone.length > 0) parts.push(`,"gone":${JSON.stringify(gone)}`)
+    this.send(`${parts.join('')}}`)
+    return true
+  }
+
+  private subscribe(message: SubscribeMessage): void {
+    const refusal = this.refusal(message.channels)
+    const full = !this.subscriptions.has(message.id) && this.subscriptions.size >= SUBSCRIPTIONS_MAX
+    if (refusal !== undefined) this.error(message.id, 'forbidden', refusal)
+    else if (full) this.error(message.id, 'rate_limited', `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`)
+    else this.start(message)
+  }
+
+  private start(message: SubscribeMessage): void {
+    this.drop(message.id)
+    const subscription = new Subscription(wantedOf(message), this.caller)
+    this.subscriptions.set(message.id, subscription)
+    subscription.held = []
+    this.hub.subscribe(this, this.organization, subscription)
+    this.begin(subscription, message.since).catch((error: unknown) => {
+      this.hub.options.logger.error('live subscription failed', { error: String(error) })
+      this.drop(message.id)
+      this.error(message.id, 'engine_down', 'The positions cannot be read now; subscribe again later.')
+    })
+  }
+
+  /** First the events after `since`, or a word that there is a gap, then the snapshot. */
+  private async begin(subscription: Subscription, since: string | undefined): Promise<void> {
+    await this.organization.loaded
+    if (since !== undefined) await this.resume(subscription, since)
+    if (this.subscriptions.get(subscription.wanted.id) !== subscription) return
+    const held = subscription.held ?? []
+    subscription.held = undefined
+    if (since !== undefined) for (const release of held) release()
+    this.hub.spread(this.organization)
+    subscription.takeDirty() // the snapshot has it all
+    subscription.snapshotAt = subscription.wanted.channels.has('positions') ? 0 : this.organization.fleet.size
+    this.hub.owe(subscription)
+  }
+
+  private async resume(subscription: Subscription, since: string): Promise<void> {
+    const { log, logMark, partitions } = this.hub.options
+    const seen = decodeCursor(since, logMark, partitions)
+    const now = [...this.hub.vector]
+    subscription.held = [] // what is held so far lies before `now`, so it is read again
+    const events = seen && (this.organization.ring.after(seen) ?? (await replayEvents(log, this.caller.organizationId, seen, now, (...event) => this.hub.eventOf(...event))))
+    if (seen === undefined || events === undefined) {
+      this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
+      return
+    }
+    const vector: Place[] = [...seen]
+    for (const event of events) {
+      vector[event.partition] = event.place
+      if (this.wants(subscription, event)) this.sendEvent(subscription, event, encodeCursor(logMark, vector))
+    }
+  }
+
+  private sendSnapshotPart(subscription: Subscription, now: number): void {
+    const { fleet } = this.organization
+    const positions: string[] = []
+    let slot = subscription.snapshotAt as number
+    const end = Math.min(fleet.size, slot + SNAPSHOT_SLOTS)
+    for (; slot < end && positions.length < SNAPSHOT_PART; slot++) {
+      if (!this.organization.inSight(subscription, slot)) continue
+      subscription.shown.add(slot)
+      positions.push(fleet.text(slot, now))
+    }
+    const more = slot < fleet.size
+    subscription.snapshotAt = more ? slot : undefined
+    if (more && positions.length === 0) return
+    this.send(`{"type":"snapshot","id":${JSON.stringify(subscription.wanted.id)},"positions":[${positions.join()}],"cursor":"${this.hub.cursor}"${more ? ',"more":true' : ''}}`)
+    subscription.sentAt = now
+  }
+
+  private wants(subscription: Subscription, event: LiveEvent): boolean {
+    if (event.channel === 'geofence' && !this.inRollout(this.caller)) return false
+    return this.organization.sees(subscription, event)
+  }
+
+  private sendEvent(subscription: Subscription, event: LiveEvent, cursor: string): void {
+    this.send(`{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text}}`)
+  }
+
+  /** Rights changed: what is out of sight now goes, what came into sight comes. */
+  private reconsider(subscription: Subscription): void {
+    if (!subscription.wanted.channels.has('positions')) return
+    for (let slot = 0; slot < this.organization.fleet.size; slot++) {
+      if (subscription.shown.has(slot) !== this.organization.inSight(subscription, slot)) subscription.mark(slot)
+    }
+    this.hub.owe(subscription)
+  }
+
+  private refusal(channels: readonly ChannelName[]): string | undefined {
+    const lacking = channels.map((channel) => PERMISSIONS[channel]).find((permission) => permission !== undefined && !this.caller.permissions.has(permission))
+    return lacking && `You lack the permission ${lacking}.`
+  }
+
+  private drop(id: string): void {
+    const subscription = this.subscriptions.get(id)
+    if (subscription === undefined) return
+    this.subscriptions.delete(id)
+    this.hub.unsubscribe(this.organization, subscription)
+  }
+
+  private error(id: string | undefined, code: ErrorCode, message: string): void {
+    this.send(JSON.stringify({ type: 'error', id, code, message }))
+  }
+
+  private send(text: string): void {
+    if (this.open && !this.outbox.send(text)) this.tooSlow()
+  }
+
+  private tooSlow(): void {
+    this.socket.close(CLOSE.tooFast, 'you read more slowly than events happen; come back with since')
+  }
+}

@@ -1,0 +1,39 @@
+import type { ChannelSocket } from '../kit/channel.ts'
+import { BoundedQueue } from '../kernel/bounded-queue.ts'
+
+/** Bytes in the socket's own buffer above which nothing more is handed to it. */
+const SOCKET_BYTES_MAX = 256 * 1024
+/** What may wait for one client beside that. */
+const WAITING_MAX = 5_000
+const WAITING_BYTES_MAX = 4 * 1024 * 1024
+
+/**
+ * What goes to one client. Messages that must arrive wait here, bounded, while the client reads slowly; positions are
+ * not put here at all while `congested`: they are conflated where they come from.
+ */
+export class Outbox {
+  private readonly socket: ChannelSocket
+  private readonly waiting = new BoundedQueue<string>(WAITING_MAX, WAITING_BYTES_MAX)
+  private buffered = 0
+
+  constructor(socket: ChannelSocket) {
+    this.socket = socket
+  }
+
+  get congested(): boolean {
+    return this.waiting.length > 0 || this.buffered > SOCKET_BYTES_MAX
+  }
+
+  /** Answers false when the message does not fit any more: the client is to be closed. */
+  send(text: string): boolean {
+    if (this.congested) return this.waiting.push(text, text.length)
+    this.buffered = this.socket.send(text)
+    return true
+  }
+
+  /** The socket has room again. */
+  drain(): void {
+    this.buffered = this.socket.bufferedBytes()
+    while (this.waiting.length > 0 && this.buffered <= SOCKET_BYTES_MAX) this.buffered = this.socket.send(this.waiting.shift() as string)
+  }
+}
