@@ -1,0 +1,206 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { open, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parentPort, workerData } from 'node:worker_threads'
+import { Session } from 'chdb'
+import { quoteString } from './history-store.chdb-parameters.ts'
+import { CREDIT, type Reply, type Request, type WorkerOptions } from './history-store.chdb-protocol.ts'
+import { headerLength } from './history-store.chdb-chunks.ts'
+
+/**
+ * Holds every session of the engine in process. One session runs one query at a time, so commands and inserts share the
+ * writer's, one after the other, and each query that is open has its own. A query whose reader is slow keeps a session
+ * but no thread: only `readers` native calls run at once.
+ */
+const { path, scratchPath, readers, engineArguments } = workerData as WorkerOptions
+const port = parentPort!
+const READ_BYTES = 1 << 20
+
+interface Running {
+  tag: string
+  credit: number
+  resume: (() => void) | undefined
+  cancelled: boolean
+  late: boolean
+  inNative: boolean
+}
+
+const running = new Map<number, Running>()
+const idle: Session[] = []
+const waiting: (() => void)[] = []
+let permits = readers
+let writes: Promise<void> = Promise.resolve()
+
+mkdirSync(scratchPath, { recursive: true })
+for (const name of readdirSync(scratchPath)) if (/^(insert|answer)-/.test(name)) rmSync(join(scratchPath, name), { force: true })
+const openSession = (): Session => new Session(path, { connectionArgs: engineArguments })
+const writer = openSession()
+const control = openSession()
+
+port.on('message', (request: Request) => {
+  if (request.kind === 'command' || request.kind === 'insert') writes = writes.then(() => write(request))
+  else if (request.kind === 'query') void query(request)
+  else if (request.kind === 'pull') pull(request.id)
+  else if (request.kind === 'cancel') cancel(request.id, false)
+  else void close()
+})
+send({ kind: 'ready' })
+
+function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
+  port.postMessage(reply, transfer)
+}
+
+async function write(request: Extract<Request, { kind: 'command' | 'insert' }>): Promise<void> {
+  try {
+    if (request.kind === 'command') await writer.queryAsync(request.sql)
+    else await insert(request)
+    send({ kind: 'end', id: request.id })
+  } catch (error) {
+    fail(request.id, error)
+  }
+}
+
+async function insert({ id, table, token, block }: Extract<Request, { kind: 'insert' }>): Promise<void> {
+  const file = join(scratchPath, `insert-${id}.native`)
+  try {
+    await writeFile(file, block)
+    await writer.queryAsync(
+      `INSERT INTO ${table} SELECT * FROM file(${quoteString(file)}, 'Native') ` +
+        `SETTINGS insert_deduplication_token = ${quoteString(token)}, max_partitions_per_insert_block = 0`,
+    )
+  } finally {
+    await rm(file, { force: true })
+  }
+}
+
+async function query(request: Extract<Request, { kind: 'query' }>): Promise<void> {
+  const { id, deadlineMs } = request
+  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false }
+  running.set(id, state)
+  let session: Session | undefined
+  try {
+    session = idle.pop() ?? openSession()
+    const chunks = request.format === 'Parquet' ? fileChunks(session, request, state) : streamChunks(session, request, state)
+    for (;;) {
+      while (state.credit === 0 && !state.cancelled) await new Promise<void>((resume) => (state.resume = resume))
+      if (state.cancelled) break
+      const next = await withinDeadline(id, deadlineMs, () => chunks.next())
+      if (next.done || state.cancelled) break
+      state.credit--
+      sendChunk(id, next.value)
+    }
+    await chunks.return(undefined)
+    if (state.late) throw new Error('the query was ended at its deadline')
+    send({ kind: 'end', id })
+  } catch (error) {
+    if (state.cancelled && !state.late) send({ kind: 'end', id })
+    else fail(id, error, state.late)
+  } finally {
+    running.delete(id)
+    if (session !== undefined) idle.push(session)
+  }
+}
+
+async function* streamChunks(session: Session, request: Extract<Request, { kind: 'query' }>, state: Running): AsyncGenerator<Uint8Array, void, undefined> {
+  const stream = session.queryStream(`/* ${state.tag} */ ${request.sql}`, { format: request.format })
+  const chunks = stream[Symbol.asyncIterator]()
+  let header: number | undefined
+  try {
+    for (;;) {
+      const next = await inNative(state, () => chunks.next())
+      if (next.done) return
+      const bytes = next.value.raw()
+      // Each chunk is formatted by itself, with its own header: only the first one's is kept.
+      if (header === undefined) {
+        header = headerLength(request.format, bytes)
+        yield bytes
+      } else yield bytes.subarray(header)
+    }
+  } finally {
+    await chunks.return?.()
+  }
+}
+
+/** Parquet has an end that only a whole file can have, so it is written beside the data and read from there. */
+async function* fileChunks(session: Session, request: Extract<Request, { kind: 'query' }>, state: Running): AsyncGenerator<Uint8Array, void, undefined> {
+  const name = join(scratchPath, `answer-${request.id}`)
+  try {
+    const sql = `/* ${state.tag} */ INSERT INTO FUNCTION file(${quoteString(name)}, ${quoteString(request.format)}) ${request.sql}`
+    await inNative(state, () => session.queryAsync(sql))
+    const file = await open(name)
+    try {
+      for (;;) {
+        const { bytesRead, buffer } = await file.read(new Uint8Array(READ_BYTES), 0, READ_BYTES)
+        if (bytesRead === 0) return
+        yield buffer.subarray(0, bytesRead)
+      }
+    } finally {
+      await file.close()
+    }
+  } finally {
+    await rm(name, { force: true })
+  }
+}
+
+/** Waits for one of the threads that queries may use together. */
+async function inNative<Answer>(state: Running, call: () => Promise<Answer>): Promise<Answer> {
+  if (permits > 0) permits--
+  else await new Promise<void>((resume) => waiting.push(resume))
+  state.inNative = true
+  try {
+    if (state.cancelled) throw new Error('the query was ended')
+    return await call()
+  } finally {
+    state.inNative = false
+    const next = waiting.shift()
+    if (next === undefined) permits++
+    else next()
+  }
+}
+
+async function withinDeadline<Answer>(id: number, deadlineMs: number, call: () => Promise<Answer>): Promise<Answer> {
+  const timer = setTimeout(() => cancel(id, true), deadlineMs)
+  try {
+    return await call()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function sendChunk(id: number, bytes: Uint8Array): void {
+  // The engine's own memory cannot be handed over between threads; a copy can.
+  const copy = new Uint8Array(bytes)
+  send({ kind: 'chunk', id, bytes: copy }, [copy.buffer])
+}
+
+function pull(id: number): void {
+  const state = running.get(id)
+  if (state === undefined) return
+  state.credit++
+  state.resume?.()
+}
+
+function cancel(id: number, late: boolean): void {
+  const state = running.get(id)
+  if (state === undefined || state.cancelled) return
+  state.cancelled = true
+  state.late = late
+  state.resume?.()
+  if (!state.inNative) return
+  control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`).catch((error: unknown) => fail(id, error))
+}
+
+function fail(id: number, error: unknown, late = false): void {
+  const message = error instanceof Error ? error.message : String(error)
+  const [, code] = /Code: (\d+)\./.exec(message) ?? []
+  send({ kind: 'failed', id, message, late, code: code === undefined ? undefined : Number(code) })
+}
+
+async function close(): Promise<void> {
+  for (const id of running.keys()) cancel(id, false)
+  await writes
+  while (running.size > 0) await new Promise((resume) => setTimeout(resume, 5))
+  for (const session of [...idle, control, writer]) session.close()
+  send({ kind: 'closed' })
+  port.close()
+}

@@ -1,0 +1,105 @@
+/**
+ * Blocks in ClickHouse's Native format, made of typed arrays: per column its name, its type and its values one after the
+ * other, little-endian. https://clickhouse.com/docs/interfaces/formats/Native
+ */
+export interface NativeColumn {
+  name: string
+  /** As ClickHouse writes it, for example `Int32` or `DateTime64(3, 'UTC')`. */
+  type: string
+  /** The values as they lie in memory, or strings. */
+  values: Uint8Array | Uint16Array | Uint32Array | Int32Array | BigUint64Array | BigInt64Array | Float64Array | readonly string[] | SparseStrings
+}
+
+/** A column of strings of which most are empty: the text by row. */
+export interface SparseStrings {
+  rows: number
+  texts: ReadonlyMap<number, string>
+}
+
+/** One block of `rows` rows in memory of its own. */
+export const encodeNativeBlock = (columns: readonly NativeColumn[], rows: number): Uint8Array => {
+  const parts: Uint8Array[] = [lengths(columns.length, rows)]
+  for (const { name, type, values } of columns) {
+    parts.push(text(name), text(type), valueBytes(values))
+  }
+  return concat(parts)
+}
+
+/** One array of all the parts, in order. */
+export const concat = (parts: readonly Uint8Array[]): Uint8Array => {
+  let bytes = 0
+  for (const part of parts) bytes += part.byteLength
+  const whole = new Uint8Array(bytes)
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.byteLength
+  }
+  return whole
+}
+
+/**
+ * Writes a UUID as ClickHouse lays it out: two little-endian 64-bit halves, the first one first.
+ * @throws Error when the text is no UUID.
+ */
+export const writeUuid = (id: string, target: Uint8Array, at: number): void => {
+  if (id.length !== 36) throw new Error(`no UUID: ${id}`)
+  let digit = 0
+  for (let byte = 0; byte < 16; byte++) {
+    if (DASH_BEFORE[byte] === 1 && id.charCodeAt(digit++) !== 45) throw new Error(`no UUID: ${id}`)
+    const high = HEX[id.charCodeAt(digit++) & 127]
+    const low = HEX[id.charCodeAt(digit++) & 127]
+    if (high > 15 || low > 15) throw new Error(`no UUID: ${id}`)
+    target[at + (byte < 8 ? 7 - byte : 23 - byte)] = (high << 4) | low
+  }
+}
+
+export const readUuid = (source: Uint8Array, at: number): string => {
+  let id = ''
+  for (let byte = 0; byte < 16; byte++) {
+    if (DASH_BEFORE[byte] === 1) id += '-'
+    id += BYTE_HEX[source[at + (byte < 8 ? 7 - byte : 23 - byte)]]
+  }
+  return id
+}
+
+const encoder = new TextEncoder()
+const DASH_BEFORE = Uint8Array.from({ length: 16 }, (_, byte) => ([4, 6, 8, 10].includes(byte) ? 1 : 0))
+const BYTE_HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+const HEX = new Uint8Array(128).fill(255)
+for (const [value, digit] of [...'0123456789abcdef'].entries()) {
+  HEX[digit.charCodeAt(0)] = value
+  HEX[digit.toUpperCase().charCodeAt(0)] = value
+}
+
+const valueBytes = (values: NativeColumn['values']): Uint8Array => {
+  if (ArrayBuffer.isView(values)) return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+  if ('texts' in values) return sparse(values)
+  return concat(values.map(text))
+}
+
+const sparse = ({ rows, texts }: SparseStrings): Uint8Array => {
+  const parts: Uint8Array[] = []
+  let next = 0
+  for (const row of [...texts.keys()].sort((a, b) => a - b)) {
+    parts.push(new Uint8Array(row - next), text(texts.get(row) ?? ''))
+    next = row + 1
+  }
+  parts.push(new Uint8Array(rows - next))
+  return concat(parts)
+}
+
+const text = (value: string): Uint8Array => {
+  const bytes = encoder.encode(value)
+  return concat([lengths(bytes.byteLength), bytes])
+}
+
+/** Numbers as LEB128. */
+const lengths = (...values: number[]): Uint8Array => {
+  const bytes: number[] = []
+  for (let value of values) {
+    for (; value > 127; value = Math.floor(value / 128)) bytes.push((value & 127) | 128)
+    bytes.push(value)
+  }
+  return Uint8Array.from(bytes)
+}
