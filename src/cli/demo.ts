@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Clock } from '../kernel/clock.ts'
+import type { Logger } from '../kernel/logger.ts'
+import { callApi, dataOf } from './api-client.ts'
+import { replayTrace } from './replay-trace.ts'
+
+interface DemoLogin {
+  email: string
+  password: string
+  ingestKey?: string
+}
+
+const DEMO_FOLDER = fileURLToPath(new URL('../../../demo/', import.meta.url))
+const RETRY_MS = 5_000
+
+/**
+ * The demo: an organization of its own with a few fences, and the shipped trace replayed again and again in real time.
+ * It speaks the public API alone. The login is made once and kept in the data folder.
+ */
+export const runDemo = async (options: { url: string; dataPath: string; clock: Clock; logger: Logger; signal: AbortSignal }): Promise<void> => {
+  const { url, clock, logger, signal } = options
+  const login = await openDemo(url, join(options.dataPath, 'demo.json'))
+  logger.info('demo', { url, email: login.email, password: login.password })
+  while (!signal.aborted) {
+    try {
+      const replay = { url, credential: login.ingestKey as string, path: join(DEMO_FOLDER, 'fleet-warsaw.csv.gz'), speed: 1, clock, signal }
+      const { points } = await replayTrace(replay)
+      logger.info('demo trace replayed, beginning again', { points })
+    } catch (error) {
+      if (signal.aborted) return
+      logger.warn('demo replay interrupted, trying again', { error: String(error) })
+      await new Promise<void>((resume) => clock.after(RETRY_MS, resume))
+    }
+  }
+}
+
+const openDemo = async (url: string, path: string): Promise<DemoLogin> => {
+  const login = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as DemoLogin) : newLogin()
+  writeFileSync(path, JSON.stringify(login), { mode: 0o600 }) // kept before it is used: a start that is cut off here goes on with it
+  const token = await signIn(url, login)
+  if (login.ingestKey !== undefined) return login
+  const group = dataOf(await callApi(url, 'POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as { _id: string }
+  const fences = JSON.parse(readFileSync(join(DEMO_FOLDER, 'fences.geojson'), 'utf8'))
+  dataOf(await callApi(url, 'POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, { token, body: fences }))
+  const key = dataOf(await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } })) as { key: string }
+  writeFileSync(path, JSON.stringify({ ...login, ingestKey: key.key }), { mode: 0o600 })
+  return { ...login, ingestKey: key.key }
+}
+
+const newLogin = (): DemoLogin => ({ email: 'demo@waymark.example', password: randomBytes(12).toString('base64url') })
+
+const signIn = async (url: string, { email, password }: DemoLogin): Promise<string> => {
+  const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } })
+  if (answer.status === 200) return answer.json.token as string
+  const hub = { hubName: 'Depot Warsaw', hubLat: 52.2297, hubLng: 21.0122 }
+  const made = await callApi(url, 'POST', '/auth/signup', { body: { name: 'Demo', email, password, organizationName: 'Demo fleet', ...hub } })
+  if (made.status >= 300) throw new Error(`the demo cannot sign up: ${made.json?.message}`)
+  return made.json.token as string
+}

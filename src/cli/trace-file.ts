@@ -1,0 +1,53 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { createGunzip } from 'node:zlib'
+import { ConfigError } from '../config.ts'
+
+/** One row of a recorded trace. */
+export interface Fix {
+  externalId: string
+  /** ms since the epoch. */
+  recordedAt: number
+  lat: number
+  lng: number
+  speed?: number
+  accuracy?: number
+  heading?: number
+  altitude?: number
+}
+
+const OPTIONAL = ['speed', 'accuracy', 'heading', 'altitude'] as const
+
+/**
+ * Reads a trace: CSV (also gzipped) with a header that names `trackerId,timestamp,lat,lng` and maybe
+ * `speed,accuracy,heading,altitude`; rows in order of time.
+ * @throws ConfigError naming the line that cannot be read.
+ */
+export async function* readTrace(path: string): AsyncGenerator<Fix> {
+  const file = createReadStream(path)
+  const input = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
+  let columns: string[] | undefined
+  let line = 0
+  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    line++
+    if (text.trim() === '') continue
+    if (columns === undefined) columns = headerOf(text, path)
+    else yield fixOf(text.split(','), columns, path, line)
+  }
+}
+
+const headerOf = (text: string, path: string): string[] => {
+  const columns = text.split(',').map((name) => name.trim())
+  for (const name of ['trackerId', 'timestamp', 'lat', 'lng']) {
+    if (!columns.includes(name)) throw new ConfigError(`${path}: the first line must name the column ${name}`)
+  }
+  return columns
+}
+
+const fixOf = (cells: string[], columns: string[], path: string, line: number): Fix => {
+  const cell = (name: string): string => cells[columns.indexOf(name)] ?? ''
+  const fix: Fix = { externalId: cell('trackerId'), recordedAt: Date.parse(cell('timestamp')), lat: Number(cell('lat')), lng: Number(cell('lng')) }
+  if (Number.isNaN(fix.recordedAt) || Number.isNaN(fix.lat) || Number.isNaN(fix.lng)) throw new ConfigError(`${path}:${line}: timestamp, lat or lng cannot be read`)
+  for (const name of OPTIONAL) if (cell(name) !== '') fix[name] = Number(cell(name))
+  return fix
+}
