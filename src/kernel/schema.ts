@@ -1,0 +1,131 @@
+import type { Json, JsonSchema } from './json.ts'
+
+/** One field of a body: its JSON Schema, whether it may be left out, and what it is then. */
+export interface Field {
+  schema: JsonSchema
+  /** May be left out. A field with a default always may. */
+  optional?: boolean
+  /** The value of a field that was left out. */
+  default?: Json
+  /** Brings an accepted value into the form that is kept. */
+  normalize?: (value: Json) => Json
+}
+
+export type Fields = { [name: string]: Field }
+
+/** A text, trimmed by nobody; at least one character unless `min` says otherwise. */
+export const text = (bounds: { max: number; min?: number; pattern?: string }): Field => ({
+  schema: {
+    type: 'string',
+    minLength: bounds.min ?? 1,
+    maxLength: bounds.max,
+    ...(bounds.pattern === undefined ? {} : { pattern: bounds.pattern }),
+  },
+})
+
+export const email = (): Field => ({ schema: { type: 'string', format: 'email', maxLength: 254 } })
+
+/** A UUID of any version. */
+export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
+
+/** Degrees, WGS 84. */
+export const latitude = (): Field => number({ min: -90, max: 90 })
+
+/** Degrees, WGS 84. */
+export const longitude = (): Field => number({ min: -180, max: 180 })
+
+interface Bounds {
+  min?: number
+  max?: number
+}
+
+export const number = (bounds: Bounds = {}): Field => ({ schema: { type: 'number', ...limits(bounds) } })
+
+export const integer = (bounds: Bounds = {}): Field => ({ schema: { type: 'integer', ...limits(bounds) } })
+
+export const bool = (): Field => ({ schema: { type: 'boolean' } })
+
+export const oneOf = (...values: readonly string[]): Field => ({ schema: { type: 'string', enum: [...values] } })
+
+export const list = (items: Field, bounds: { max: number; min?: number; unique?: boolean }): Field => ({
+  schema: {
+    type: 'array',
+    items: items.schema,
+    maxItems: bounds.max,
+    ...(bounds.min === undefined ? {} : { minItems: bounds.min }),
+    ...(bounds.unique ? { uniqueItems: true } : {}),
+  },
+})
+
+/** An object with these fields and no others. */
+export const object = (fields: Fields): Field => ({ schema: objectSchema(fields) })
+
+/** An object whose names the client chooses. */
+export const record = (values: Field, bounds: { max: number }): Field => ({
+  schema: { type: 'object', additionalProperties: values.schema, maxProperties: bounds.max },
+})
+
+/** An object of any content. */
+export const anyObject = (): Field => ({ schema: { type: 'object' } })
+
+/** A moment: RFC 3339 or epoch milliseconds in; kept and answered as RFC 3339 in UTC with milliseconds. */
+export const time = (): Field => ({
+  schema: { type: ['string', 'integer'], format: 'date-time' },
+  normalize: (value) => new Date(value as string | number).toISOString(),
+})
+
+/** A time of the day, `HH:MM`. */
+export const timeOfDay = (): Field => ({ schema: { type: 'string', pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' } })
+
+/** A language tag such as `de` or `pt-BR`. */
+export const language = (): Field => ({ schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35 } })
+
+/** A name of the IANA time zone database, such as `Europe/Warsaw`. */
+export const timeZone = (): Field => ({ schema: { type: 'string', format: 'time-zone', maxLength: 64 } })
+
+export const optional = (field: Field): Field => ({ ...field, optional: true })
+
+export const withDefault = (field: Field, value: Json): Field => ({ ...field, default: value })
+
+/** The schema of a whole body: required are the fields that are neither optional nor have a default. */
+export const objectSchema = (fields: Fields): JsonSchema => {
+  const required = Object.keys(fields).filter((name) => !fields[name].optional && fields[name].default === undefined)
+  return {
+    type: 'object',
+    properties: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, shown(field)])),
+    ...(required.length > 0 ? { required } : {}),
+    additionalProperties: false,
+  }
+}
+
+/** The schema of a merge patch (RFC 7396) for these fields: nothing is required and null takes a field away. */
+export const patchSchema = (fields: Fields): JsonSchema => ({
+  type: 'object',
+  properties: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, relaxed(field.schema)])),
+  additionalProperties: false,
+})
+
+// The default is applied by the kit after validation; here it only documents.
+const shown = (field: Field): JsonSchema => (field.default === undefined ? field.schema : { ...field.schema, default: field.default })
+
+const limits = ({ min, max }: Bounds): JsonSchema => ({
+  ...(min === undefined ? {} : { minimum: min }),
+  ...(max === undefined ? {} : { maximum: max }),
+})
+
+const relaxed = (schema: JsonSchema): JsonSchema => {
+  const relaxedSchema: JsonSchema = { ...schema }
+  if (schema.type !== undefined) relaxedSchema.type = [...(Array.isArray(schema.type) ? schema.type : [schema.type]), 'null']
+  if (Array.isArray(schema.enum)) relaxedSchema.enum = [...schema.enum, null]
+  if (schema.type !== 'object') return relaxedSchema
+  delete relaxedSchema.required
+  if (isObject(schema.properties)) {
+    relaxedSchema.properties = Object.fromEntries(
+      Object.entries(schema.properties).map(([name, child]) => [name, relaxed(child as JsonSchema)]),
+    )
+  }
+  if (isObject(schema.additionalProperties)) relaxedSchema.additionalProperties = relaxed(schema.additionalProperties as JsonSchema)
+  return relaxedSchema
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)

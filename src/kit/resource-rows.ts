@@ -1,0 +1,96 @@
+import type { Fact, RecordedEvent } from '../kernel/event.ts'
+import { decodeJson } from '../kernel/event.ts'
+import type { JsonObject } from '../kernel/json.ts'
+import type { Row, TableDeclaration } from '../kernel/table.ts'
+import type { Projection, Rows } from './projection.ts'
+import type { ResourceDeclaration } from './resource-declaration.ts'
+
+/** The data of `<noun>Created`, `<noun>Changed` and `<noun>Deleted`: the whole writable state, times in RFC 3339. */
+export interface ResourceData {
+  organizationId: string
+  values: JsonObject
+  /** Values of write-only fields, encrypted. */
+  sealed?: { [field: string]: string }
+  createdAt: string
+  /** When the change was asked for. */
+  at: string
+}
+
+export interface ResourceState {
+  status: 'absent' | 'live' | 'deleted'
+  organizationId: string
+  values: JsonObject
+  sealed: { [field: string]: string }
+  /** What the first create said, to recognise its repetition. */
+  first: Pick<ResourceData, 'values' | 'sealed'>
+  createdAt: string
+  updatedAt: string
+}
+
+export const ABSENT: ResourceState = { status: 'absent', organizationId: '', values: {}, sealed: {}, first: { values: {} }, createdAt: '', updatedAt: '' }
+
+export const eventTypes = (noun: string): { created: string; changed: string; deleted: string } => ({
+  created: `${noun}Created`,
+  changed: `${noun}Changed`,
+  deleted: `${noun}Deleted`,
+})
+
+/** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
+export const evolveResource =
+  (noun: string) =>
+  (state: ResourceState, fact: Fact): ResourceState => {
+    const types = eventTypes(noun)
+    const data = fact.data as ResourceData
+    if (fact.type === types.deleted) return { ...state, status: 'deleted', updatedAt: data.at }
+    if (fact.type !== types.created && fact.type !== types.changed) return state
+    const first = fact.type === types.created ? { values: data.values, sealed: data.sealed } : state.first
+    const { organizationId, values, createdAt } = data
+    return { status: 'live', organizationId, values, sealed: data.sealed ?? {}, first, createdAt, updatedAt: data.at }
+  }
+
+/** The row of a resource: made of its events alone. */
+export const rowOf = (id: string, version: number, data: Pick<ResourceData, 'organizationId' | 'values' | 'createdAt'> & { updatedAt: string }): Row => ({
+  ...data.values,
+  _id: id,
+  organizationId: data.organizationId,
+  version,
+  createdAt: data.createdAt,
+  updatedAt: data.updatedAt,
+})
+
+export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
+  const { equality = [], range = [], text = [] } = declaration.indexes ?? {}
+  const hubField = declaration.hubField === undefined ? [] : [declaration.hubField]
+  return {
+    name: declaration.plural,
+    version: declaration.version ?? 1,
+    equality: [...new Set(['_id', ...equality, ...hubField])],
+    range: [...new Set(['createdAt', 'updatedAt', ...range])],
+    text,
+  }
+}
+
+/** The part of a projection that keeps the table of a resource. */
+export type RowSource = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
+
+export const rowSource = (declaration: ResourceDeclaration): RowSource => {
+  const { created, changed, deleted } = eventTypes(declaration.noun)
+  return {
+    tables: [tableOf(declaration)],
+    prefixes: [`${declaration.noun}-`],
+    inputs: [created, changed, deleted],
+    apply: (event, rows) => {
+      if (event.type === created || event.type === changed) putRow(declaration.plural, event, rows)
+      else if (event.type === deleted) rows.delete(declaration.plural, decodeJson<ResourceData>(event.data).organizationId, idOfStream(event.stream))
+    },
+  }
+}
+
+/** What stands after the category in the name of a stream. */
+export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
+
+const putRow = (table: string, event: RecordedEvent, rows: Rows): void => {
+  const data = decodeJson<ResourceData>(event.data)
+  const id = idOfStream(event.stream)
+  rows.put(table, data.organizationId, id, rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }))
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
+import type { Caller } from '../../src/kernel/caller.ts'
+import { ERRORS, Failure } from '../../src/kernel/errors.ts'
+import type { JsonSchema } from '../../src/kernel/json.ts'
+import type { Applied } from '../../src/kit/applied.ts'
+import { idSource } from '../../src/kit/ids.ts'
+import type { Method, Route } from '../../src/kit/route.ts'
+import { assertValid, compileCheck, compileParametersCheck } from '../../src/kit/validate.ts'
+
+export interface CallOptions {
+  caller?: Caller
+  body?: unknown
+  headers?: { [name: string]: string }
+  /** Makes the ids of the request follow from it, as an Idempotency-Key does. */
+  seed?: Buffer
+  address?: string
+}
+
+/** What a client would see. Bodies are `any` on purpose: tests look into them freely. */
+export interface CallAnswer {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  body: any
+  headers: { [name: string]: string }
+  /** False when the read models did not follow in time. */
+  applied: boolean
+}
+
+export interface RouteCallerOptions {
+  routes: readonly Route[]
+  clock?: Clock
+  /** Lets a call wait until its own write can be read. */
+  applied?: Pick<Applied, 'waitApplied'>
+  timeoutMs?: number
+}
+
+/** Calls routes as the ingress does, without a socket: finds, authorizes, validates, runs, waits until applied, maps failures. */
+export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 2_000 }: RouteCallerOptions) => {
+  return async (method: Method, url: string, options: CallOptions = {}): Promise<CallAnswer> => {
+    try {
+      const { route, params, query } = find(routes, method, url)
+      authorize(route, options.caller)
+      assertValid(compileParametersCheck(route.query ?? { type: 'object', additionalProperties: false }), query)
+      if (route.params !== undefined) assertValid(compileParametersCheck(objectOf(route.params)), { ...params })
+      if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false)) assertValid(compileCheck(route.body), options.body)
+      const now = clock.now()
+      const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
+      const reply = await route.handler({
+        caller: options.caller as never,
+        params,
+        query: query as never,
+        body: options.body as never,
+        headers,
+        now,
+        ids: idSource(now, options.seed),
+        correlationId: randomUUID(),
+        address: options.address ?? '127.0.0.1',
+        signal: new AbortController().signal,
+      })
+      const isApplied = reply.wrote === undefined || applied === undefined || (await applied.waitApplied(reply.wrote, timeoutMs))
+      return { status: reply.status ?? 200, body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) }, headers: reply.headers ?? {}, applied: isApplied }
+    } catch (error) {
+      return failed(error)
+    }
+  }
+}
+
+export type CallRoute = ReturnType<typeof routeCaller>
+
+const find = (routes: readonly Route[], method: Method, url: string) => {
+  const { pathname, searchParams } = new URL(url, 'http://test')
+  for (const route of routes) {
+    for (const { method: itsMethod = route.method, path } of [{ path: route.path, method: route.method }, ...(route.aliases ?? [])]) {
+      if (itsMethod !== method) continue
+      const found = new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}/?$`).exec(pathname)
+      if (found === null) continue
+      const params = Object.fromEntries(Object.entries(found.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]))
+      return { route, params, query: Object.fromEntries(searchParams) as { [name: string]: unknown } }
+    }
+  }
+  throw new Failure('not_found')
+}
+
+const authorize = ({ access }: Route, caller: Caller | undefined): void => {
+  if (access === 'public' || access === 'operator') return
+  if (caller === undefined) throw new Failure('unauthenticated')
+  if (access === 'points') return
+  if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission))) throw new Failure('forbidden')
+}
+
+const objectOf = (properties: { [name: string]: JsonSchema }): JsonSchema => ({ type: 'object', properties })
+
+const failed = (error: unknown): CallAnswer => {
+  if (!(error instanceof Failure) || error.code === 'internal') throw error
+  const { errors, retryAfterSeconds, extra } = error.details
+  const headers: { [name: string]: string } = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
+  return { status: error.status, body: { status: false, message: error.message, code: error.code, errors, ...extra }, headers, applied: true }
+}
+
+/** Every code has a status; kept here so that a test of a code that is not in the table fails to compile. */
+export const statusOf = (code: keyof typeof ERRORS): number => ERRORS[code].status
