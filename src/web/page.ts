@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { route, type Route } from '../kit/route.ts'
+
+const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
+const require = createRequire(import.meta.url)
+const MAPLIBRE = require.resolve('maplibre-gl/package.json').replace(/package\.json$/, 'dist/')
+
+/** Nothing from outside, no inline code; MapLibre paints with a worker of its own file and sets styles by script. */
+const POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const FILES = [
+  { path: '/web/app.js', file: `${HERE}app.js`, type: 'text/javascript', operationId: 'getPageScript' },
+  { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
+  { path: '/web/maplibre-gl.js', file: `${MAPLIBRE}maplibre-gl-csp.js`, type: 'text/javascript', operationId: 'getMapScript' },
+  { path: '/web/maplibre-gl-worker.js', file: `${MAPLIBRE}maplibre-gl-csp-worker.js`, type: 'text/javascript', operationId: 'getMapWorker' },
+  { path: '/web/maplibre-gl.css', file: `${MAPLIBRE}maplibre-gl.css`, type: 'text/css', operationId: 'getMapStyle' },
+]
+
+/** The page at `/`: the fleet, live, by the public API alone. `demoLogin` fills its form in while the demo runs. */
+export const pageRoutes = (demoLogin: () => { email: string; password: string } | undefined): Route[] => [
+  fileRoute('/', 'getPage', 'text/html; charset=utf-8', () => pageWith(demoLogin())),
+  ...FILES.map(({ path, file, type, operationId }) => {
+    const bytes = readFileSync(file)
+    return fileRoute(path, operationId, type, () => bytes)
+  }),
+]
+
+const page = readFileSync(`${HERE}index.html`, 'utf8')
+
+const pageWith = (login: object | undefined): Buffer => {
+  const content = login === undefined ? '' : JSON.stringify(login).replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+  return Buffer.from(page.replace('name="demo-login" content=""', () => `name="demo-login" content="${content}"`))
+}
+
+const fileRoute = (path: string, operationId: string, type: string, bytes: () => Buffer): Route =>
+  route({
+    method: 'GET',
+    path,
+    root: true,
+    operationId,
+    summary: path === '/' ? 'A page that shows the fleet live' : `A file of the page: ${path}`,
+    tag: 'Page',
+    access: 'public',
+    answers: { 200: { description: 'The file', contentType: type } },
+    handler: async () => ({
+      headers: { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': 'no-cache' },
+      stream: chunksOf(bytes()),
+    }),
+  })
+
+async function* chunksOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
