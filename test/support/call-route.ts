@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
-import { ERRORS, Failure } from '../../src/kernel/errors.ts'
+import { Failure } from '../../src/kernel/errors.ts'
 import type { JsonSchema } from '../../src/kernel/json.ts'
 import type { Applied } from '../../src/kit/applied.ts'
 import { idSource } from '../../src/kit/ids.ts'
@@ -98,6 +98,3 @@ const failed = (error: unknown): CallAnswer => {
   const headers: { [name: string]: string } = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
   return { status: error.status, body: { status: false, message: error.message, code: error.code, errors, ...extra }, headers, applied: true }
 }
-
-/** Every code has a status; kept here so that a test of a code that is not in the table fails to compile. */
-export const statusOf = (code: keyof typeof ERRORS): number => ERRORS[code].status
