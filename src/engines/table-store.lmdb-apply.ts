@@ -1,0 +1,199 @@
+import type { Row } from '../kernel/table.ts'
+import { Chunk, chunkOf, offsetOf } from './table-store.lmdb-bits.ts'
+import {
+  ALL_FIELD,
+  bufferOf,
+  equalityBytes,
+  fieldKey,
+  idBytes,
+  number4,
+  numberKey,
+  orderBytes,
+  pack,
+  ROW_HEADER_BYTES,
+  rowKey,
+  spaceKey,
+  TEXT_FIELD,
+  type TableEnvironment,
+  type TableRecord,
+  time6,
+  unpack,
+  wordBytes,
+} from './table-store.lmdb-layout.ts'
+import { wordsOfRow } from './table-store.lmdb-words.ts'
+
+export interface StoredBytes {
+  no: number
+  expiresAt: number
+  packed: Buffer
+}
+
+/** Changes rows together with their indexes. Lives for one transaction: what it holds in memory is written by `flush`. */
+export class RowWriter {
+  private readonly env: TableEnvironment
+  private readonly chunks = new Map<string, { key: Buffer; chunk: Chunk }>()
+  private readonly spaces = new Map<string, { key: Buffer; next: number }>()
+  private readonly scopeNumber: (name: string) => number
+  /** Change of the bytes that rows take. */
+  bytesAdded = 0
+
+  constructor(env: TableEnvironment, scopeNumber: (name: string) => number) {
+    this.env = env
+    this.scopeNumber = scopeNumber
+  }
+
+  read(record: TableRecord, scope: string, id: string): StoredBytes | undefined {
+    return storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, this.scopeNumber(scope)), id)))
+  }
+
+  /** Stores a row, or deletes it when there are no bytes. */
+  write(record: TableRecord, scope: string, id: string, packed: Buffer | null, expiresAt: number): void {
+    const space = spaceKey(record.number, this.scopeNumber(scope))
+    const key = rowKey(space, id)
+    const old = storedBytes(this.env.rows.getBinary(key))
+    if (packed === null) {
+      if (old !== undefined) this.remove(record, space, key, id, old)
+      return
+    }
+    const no = old?.no ?? this.newNumber(space)
+    const before = old === undefined ? undefined : unpack<Row>(old.packed)
+    const row = unpack<Row>(packed)
+    this.env.rows.putSync(key, rowBytes(no, expiresAt, packed))
+    this.bytesAdded += packed.length - (old?.packed.length ?? -key.length)
+    if (old === undefined) this.post(space, ALL_FIELD, NOTHING, no, true)
+    this.index(record, space, no, before, row)
+    this.putOrder(record, space, no, id, before, row)
+    if ((old?.expiresAt ?? 0) !== expiresAt) {
+      if (old !== undefined && old.expiresAt > 0) this.removeExpiry(space, no, old.expiresAt)
+      if (expiresAt > 0) for (const entry of expiryKeys(space, no, expiresAt)) this.env.expiry.putSync(entry, NOTHING)
+    }
+  }
+
+  /** Deletes the row of this number when it ends by then. */
+  expire(record: TableRecord, space: Buffer, no: number, expiresAt: number): void {
+    this.removeExpiry(space, no, expiresAt)
+    const doc = this.env.docs.getBinary(numberKey(space, no))
+    if (doc === undefined) return
+    const id = unpack<[string]>(doc)[0]
+    const key = rowKey(space, id)
+    const old = storedBytes(this.env.rows.getBinary(key))
+    if (old !== undefined && old.no === no && old.expiresAt === expiresAt) this.remove(record, space, key, id, old)
+  }
+
+  flush(): void {
+    for (const { key, chunk } of this.chunks.values()) {
+      const bytes = chunk.serialize()
+      if (bytes === undefined) this.env.postings.removeSync(key)
+      else this.env.postings.putSync(key, bytes)
+    }
+    for (const { key, next } of this.spaces.values()) this.env.spaces.putSync(key, number4(next))
+    this.chunks.clear()
+    this.spaces.clear()
+  }
+
+  private remove(record: TableRecord, space: Buffer, key: Buffer, id: string, old: StoredBytes): void {
+    const before = unpack<Row>(old.packed)
+    this.env.rows.removeSync(key)
+    this.env.docs.removeSync(numberKey(space, old.no))
+    this.post(space, ALL_FIELD, NOTHING, old.no, false)
+    this.index(record, space, old.no, before, undefined)
+    for (const [index, field] of record.range.entries()) {
+      this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idBytes(id)))
+    }
+    if (old.expiresAt > 0) this.removeExpiry(space, old.no, old.expiresAt)
+    this.bytesAdded -= old.packed.length + key.length
+  }
+
+  private index(record: TableRecord, space: Buffer, no: number, before: Row | undefined, row: Row | undefined): void {
+    for (const [index, field] of record.equality.entries()) {
+      this.repost(space, index + 1, no, before === undefined ? NONE : equalityTerms(before[field]), row === undefined ? NONE : equalityTerms(row[field]))
+    }
+    if (record.text.length === 0) return
+    const oldWords = before === undefined ? NONE : wordTerms(before, record.text)
+    this.repost(space, TEXT_FIELD, no, oldWords, row === undefined ? NONE : wordTerms(row, record.text))
+  }
+
+  private repost(space: Buffer, field: number, no: number, before: ReadonlyMap<string, Buffer>, now: ReadonlyMap<string, Buffer>): void {
+    for (const [text, value] of before) if (!now.has(text)) this.post(space, field, value, no, false)
+    for (const [text, value] of now) if (!before.has(text)) this.post(space, field, value, no, true)
+  }
+
+  private putOrder(record: TableRecord, space: Buffer, no: number, id: string, before: Row | undefined, row: Row): void {
+    let changed = before === undefined
+    for (const [index, field] of record.range.entries()) {
+      const value = orderBytes(row[field])
+      const old = before === undefined ? undefined : orderBytes(before[field])
+      if (old?.equals(value)) continue
+      changed = true
+      if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
+      this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))
+    }
+    if (changed) this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
+  }
+
+  private post(space: Buffer, field: number, value: Buffer, no: number, on: boolean): void {
+    const key = fieldKey(space, field, value, number4(chunkOf(no)))
+    const text = key.toString('latin1')
+    let entry = this.chunks.get(text)
+    if (entry === undefined) {
+      entry = { key, chunk: Chunk.parse(this.env.postings.getBinary(key)) }
+      this.chunks.set(text, entry)
+    }
+    if (on) entry.chunk.add(offsetOf(no))
+    else entry.chunk.remove(offsetOf(no))
+  }
+
+  private newNumber(space: Buffer): number {
+    const text = space.toString('latin1')
+    let entry = this.spaces.get(text)
+    if (entry === undefined) {
+      entry = { key: space, next: this.env.spaces.getBinary(space)?.readUInt32BE(0) ?? 0 }
+      this.spaces.set(text, entry)
+    }
+    // After four thousand million rows the numbers begin anew, so some may be taken.
+    while (this.env.docs.doesExist(numberKey(space, entry.next))) entry.next = (entry.next + 1) >>> 0
+    const no = entry.next
+    entry.next = (no + 1) >>> 0
+    return no
+  }
+
+  private removeExpiry(space: Buffer, no: number, expiresAt: number): void {
+    for (const entry of expiryKeys(space, no, expiresAt)) this.env.expiry.removeSync(entry)
+  }
+}
+
+export const storedBytes = (value: Buffer | undefined): StoredBytes | undefined => {
+  if (value === undefined) return undefined
+  const bytes = bufferOf(value)
+  return { no: bytes.readUInt32BE(0), expiresAt: bytes.readDoubleBE(4), packed: bytes.subarray(ROW_HEADER_BYTES) }
+}
+
+const rowBytes = (no: number, expiresAt: number, packed: Buffer): Buffer => {
+  const bytes = Buffer.allocUnsafe(ROW_HEADER_BYTES + packed.length)
+  bytes.writeUInt32BE(no, 0)
+  bytes.writeDoubleBE(expiresAt, 4)
+  bytes.set(packed, ROW_HEADER_BYTES)
+  return bytes
+}
+
+const expiryKeys = (space: Buffer, no: number, expiresAt: number): Buffer[] => [
+  Buffer.concat([Buffer.of(0), time6(expiresAt), space, number4(no)]),
+  Buffer.concat([Buffer.of(1), space, time6(expiresAt), number4(no)]),
+]
+
+const NOTHING = Buffer.alloc(0)
+const NONE: ReadonlyMap<string, Buffer> = new Map()
+
+const equalityTerms = (value: unknown): Map<string, Buffer> => {
+  const terms = new Map<string, Buffer>()
+  for (const member of Array.isArray(value) ? value : [value]) {
+    const bytes = equalityBytes(member)
+    if (bytes !== undefined) terms.set(bytes.toString('latin1'), bytes)
+  }
+  return terms
+}
+
+const wordTerms = (row: Row, fields: readonly string[]): Map<string, Buffer> =>
+  new Map(wordsOfRow(row, fields).map((word) => [word, Buffer.concat([wordBytes(word), Buffer.of(0)])]))
+
+const sortable = (value: unknown): string | number | null => (typeof value === 'string' || typeof value === 'number' ? value : null)

@@ -1,0 +1,177 @@
+/*
+ * Sets of row numbers, in chunks of 4096. A stored chunk is a sorted list of 2-byte offsets while that is shorter than
+ * the 512 bytes of a bitmap (the idea of Roaring bitmaps, Chambi et al. 2016).
+ */
+export const CHUNK_BITS = 12
+const CHUNK_ROWS = 1 << CHUNK_BITS
+const BITMAP_BYTES = CHUNK_ROWS / 8
+const WORDS = CHUNK_ROWS / 32
+const LIST_MAX = BITMAP_BYTES / 2 - 1
+
+export const chunkOf = (no: number): number => no >>> CHUNK_BITS
+export const offsetOf = (no: number): number => no & (CHUNK_ROWS - 1)
+
+/** One chunk that a transaction changes. */
+export class Chunk {
+  private list: number[] | undefined = []
+  private bitmap: Buffer | undefined
+
+  static parse(bytes: Buffer | undefined): Chunk {
+    const chunk = new Chunk()
+    if (bytes === undefined) return chunk
+    if (bytes.length === BITMAP_BYTES) {
+      chunk.list = undefined
+      chunk.bitmap = Buffer.from(bytes)
+    } else {
+      for (let at = 0; at < bytes.length; at += 2) chunk.list?.push(bytes.readUInt16BE(at))
+    }
+    return chunk
+  }
+
+  add(offset: number): void {
+    if (this.bitmap !== undefined) {
+      this.bitmap[offset >> 3] = (this.bitmap[offset >> 3] as number) | (1 << (offset & 7))
+      return
+    }
+    const list = this.list as number[]
+    const at = placeOf(list, offset)
+    if (list[at] === offset) return
+    list.splice(at, 0, offset)
+    if (list.length > LIST_MAX) this.toBitmap()
+  }
+
+  remove(offset: number): void {
+    if (this.bitmap !== undefined) {
+      this.bitmap[offset >> 3] = (this.bitmap[offset >> 3] as number) & ~(1 << (offset & 7))
+      return
+    }
+    const list = this.list as number[]
+    const at = placeOf(list, offset)
+    if (list[at] === offset) list.splice(at, 1)
+  }
+
+  /** Undefined when nothing is left. */
+  serialize(): Buffer | undefined {
+    if (this.bitmap !== undefined) {
+      const left = offsetsOf(this.bitmap)
+      if (left.length > LIST_MAX) return this.bitmap
+      this.list = left
+      this.bitmap = undefined
+    }
+    const list = this.list as number[]
+    if (list.length === 0) return undefined
+    const bytes = Buffer.allocUnsafe(list.length * 2)
+    for (let at = 0; at < list.length; at += 1) bytes.writeUInt16BE(list[at] as number, at * 2)
+    return bytes
+  }
+
+  private toBitmap(): void {
+    const list = this.list as number[]
+    this.list = undefined
+    this.bitmap = Buffer.alloc(BITMAP_BYTES)
+    for (const offset of list) this.add(offset)
+  }
+}
+
+// New rows have the highest numbers, so the end is tried first.
+const placeOf = (list: readonly number[], offset: number): number => {
+  let high = list.length
+  if (high === 0 || (list[high - 1] as number) < offset) return high
+  let low = 0
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((list[middle] as number) < offset) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const offsetsOf = (bitmap: Buffer): number[] => {
+  const offsets: number[] = []
+  for (let byte = 0; byte < BITMAP_BYTES; byte += 1) {
+    const bits = bitmap[byte] as number
+    for (let bit = 0; bits >> bit !== 0; bit += 1) if (((bits >> bit) & 1) === 1) offsets.push(byte * 8 + bit)
+  }
+  return offsets
+}
+
+/** A set of row numbers in memory, for one question. */
+export class RowSet {
+  private readonly chunks = new Map<number, Uint32Array>()
+
+  addChunk(chunk: number, bytes: Buffer): void {
+    const words = this.wordsOf(chunk)
+    if (bytes.length === BITMAP_BYTES) {
+      for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) | bytes.readUInt32LE(word * 4)
+      return
+    }
+    for (let at = 0; at < bytes.length; at += 2) set(words, bytes.readUInt16BE(at))
+  }
+
+  add(no: number): void {
+    set(this.wordsOf(chunkOf(no)), offsetOf(no))
+  }
+
+  has(no: number): boolean {
+    const words = this.chunks.get(chunkOf(no))
+    if (words === undefined) return false
+    const offset = offsetOf(no)
+    return (((words[offset >> 5] as number) >>> (offset & 31)) & 1) === 1
+  }
+
+  /** Keeps what the other set has too. */
+  keep(other: RowSet): void {
+    for (const [chunk, words] of this.chunks) {
+      const others = other.chunks.get(chunk)
+      if (others === undefined) this.chunks.delete(chunk)
+      else for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) & (others[word] as number)
+    }
+  }
+
+  /** Drops what the other set has. */
+  drop(other: RowSet): void {
+    for (const [chunk, others] of other.chunks) {
+      const words = this.chunks.get(chunk)
+      if (words === undefined) continue
+      for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) & ~(others[word] as number)
+    }
+  }
+
+  get size(): number {
+    let size = 0
+    for (const words of this.chunks.values()) for (const word of words) size += popcount(word)
+    return size
+  }
+
+  *[Symbol.iterator](): Generator<number> {
+    for (const [chunk, words] of this.chunks) {
+      for (let word = 0; word < WORDS; word += 1) {
+        let bits = words[word] as number
+        while (bits !== 0) {
+          const bit = 31 - Math.clz32(bits & -bits)
+          yield chunk * CHUNK_ROWS + word * 32 + bit
+          bits &= bits - 1
+        }
+      }
+    }
+  }
+
+  private wordsOf(chunk: number): Uint32Array {
+    let words = this.chunks.get(chunk)
+    if (words === undefined) {
+      words = new Uint32Array(WORDS)
+      this.chunks.set(chunk, words)
+    }
+    return words
+  }
+}
+
+const set = (words: Uint32Array, offset: number): void => {
+  words[offset >> 5] = (words[offset >> 5] as number) | (1 << (offset & 31))
+}
+
+const popcount = (word: number): number => {
+  let bits = word - ((word >>> 1) & 0x55555555)
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333)
+  return (((bits + (bits >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24
+}

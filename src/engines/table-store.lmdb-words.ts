@@ -1,0 +1,21 @@
+const WORD_CHARACTERS_MAX = 100
+
+/** The words of a text as search compares them: without accents, in lower case, each once. */
+export const wordsOf = (text: string): string[] => {
+  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+  const words = new Set<string>()
+  for (const word of plain.split(/[^\p{L}\p{N}]+/u)) if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
+  return [...words]
+}
+
+/** The words of all these fields of a row; a field may be a string or an array of strings. */
+export const wordsOfRow = (row: { [field: string]: unknown }, fields: readonly string[]): string[] => {
+  const words = new Set<string>()
+  for (const field of fields) {
+    const value = row[field]
+    for (const text of Array.isArray(value) ? value : [value]) {
+      if (typeof text === 'string') for (const word of wordsOf(text)) words.add(word)
+    }
+  }
+  return [...words]
+}
