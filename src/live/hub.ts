@@ -15,6 +15,8 @@ import type { Subscription, Viewer } from './subscription.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
 const TICK_MS = 5
+/** Stands for every decision of an event; an event never has so many. */
+const ALL_SEEN = 65_535
 /** An organization that nobody looks at is forgotten after this long. */
 const IDLE_MS = 5 * 60_000
 
@@ -73,7 +75,7 @@ export class LiveHub {
     name: 'live-events',
     load: async (partition) => {
       const revision = await this.options.log.head(transitionStream(partition))
-      this.vector[partition] = { revision, seen: Number.MAX_SAFE_INTEGER }
+      this.vector[partition] = { revision, seen: ALL_SEEN }
       return revision
     },
     handle: (entry, partition) => this.onDecided(partition, entry.revision, entry.decided),
@@ -175,7 +177,7 @@ export class LiveHub {
       organization.ring.push(event)
       for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
     })
-    this.seen(partition, { revision, seen: Number.MAX_SAFE_INTEGER })
+    this.seen(partition, { revision, seen: ALL_SEEN })
   }
 
   eventOf(decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent {

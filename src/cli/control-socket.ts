@@ -1,0 +1,66 @@
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/** What the command line may ask a running server on its own machine, through a socket in the data folder (mode 0600 by its folder). */
+export interface ControlRequest {
+  command: 'rebuild' | 'forget' | 'status'
+  name?: string
+}
+
+export interface ControlAnswer {
+  ok: boolean
+  /** What was done, or why not. */
+  report?: unknown
+  error?: string
+}
+
+const LINE_BYTES_MAX = 64 * 1024
+
+const pathOf = (dataPath: string): string => join(dataPath, 'control.sock')
+
+/** Serves requests, one line of JSON each. The data folder is locked, so a socket file that is left over may go. */
+export const serveControl = async (dataPath: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<Server> => {
+  rmSync(pathOf(dataPath), { force: true })
+  const server = createServer((socket) => serveOne(socket, answer))
+  await new Promise<void>((done, failed) => {
+    server.once('error', failed)
+    server.listen(pathOf(dataPath), done)
+  })
+  server.unref()
+  return server
+}
+
+/** Asks the server that runs on this data folder; undefined when none does. */
+export const askControl = (dataPath: string, request: ControlRequest): Promise<ControlAnswer | undefined> =>
+  new Promise((done, failed) => {
+    const socket = createConnection(pathOf(dataPath))
+    socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
+    socket.once('connect', () => socket.write(`${JSON.stringify(request)}\n`))
+    createInterface({ input: socket }).once('line', (line) => {
+      socket.destroy()
+      done(JSON.parse(line) as ControlAnswer)
+    })
+    socket.once('close', () => done({ ok: false, error: 'the server ended the connection' }))
+  })
+
+const serveOne = (socket: Socket, answer: (request: ControlRequest) => Promise<unknown>): void => {
+  let received = 0
+  socket.on('error', () => socket.destroy())
+  socket.on('data', (chunk) => {
+    received += chunk.length
+    if (received > LINE_BYTES_MAX) socket.destroy()
+  })
+  createInterface({ input: socket }).once('line', async (line) => {
+    socket.end(`${JSON.stringify(await answerLine(line, answer))}\n`)
+  })
+}
+
+const answerLine = async (line: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<ControlAnswer> => {
+  try {
+    return { ok: true, report: await answer(JSON.parse(line) as ControlRequest) }
+  } catch (error) {
+    return { ok: false, error: (error as Error).message }
+  }
+}

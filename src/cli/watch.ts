@@ -1,0 +1,73 @@
+import { WebSocket } from 'undici'
+import { ConfigError } from '../config.ts'
+import { CONNECTION_OPTIONS, parseOptions, signIn } from './credentials.ts'
+
+const USAGE = `waymark watch [options]
+Prints positions and events of the live channel, one line of JSON each, until it is interrupted.
+
+  --url       http://127.0.0.1:8080   the service
+  --email, --password                 the login
+  --bbox      none                    west,south,east,north in degrees
+  --interval  1000                    ms between two messages of positions
+`
+
+const RETRY_MS = 2_000
+
+interface FromServer {
+  type: string
+  cursor?: string
+  positions?: object[]
+  gone?: string[]
+  event?: object
+  channel?: string
+  message?: string
+}
+
+/** `waymark watch`. */
+export const watchCommand = async (args: readonly string[]): Promise<number> => {
+  const options = { ...CONNECTION_OPTIONS, bbox: { type: 'string' }, interval: { type: 'string', default: '1000' } } as const
+  const { values } = parseOptions(args, options)
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const bbox = (values.bbox as string | undefined)?.split(',').map(Number)
+  if (bbox !== undefined && (bbox.length !== 4 || bbox.some(Number.isNaN))) throw new ConfigError('--bbox must be west,south,east,north')
+  const url = values.url as string
+  const subscription = { type: 'subscribe', id: 'watch', bbox, channels: ['positions', 'geofence', 'trip'], interval: Number(values.interval) }
+  const abort = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
+  let cursor: string | undefined
+  while (!abort.signal.aborted) {
+    const token = await signIn(url, values.email as string | undefined, values.password as string | undefined)
+    cursor = await follow(url, token, { ...subscription, since: cursor }, abort.signal)
+    if (!abort.signal.aborted) await new Promise((resume) => setTimeout(resume, RETRY_MS))
+  }
+  return 0
+}
+
+/** Prints until the connection ends; answers the cursor to come back with. */
+const follow = (url: string, token: string, subscription: { since?: string }, signal: AbortSignal): Promise<string | undefined> =>
+  new Promise((done) => {
+    let cursor = subscription.since
+    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/api/v3/live`)
+    signal.addEventListener('abort', () => socket.close())
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ type: 'auth', token }))
+      socket.send(JSON.stringify(subscription))
+    }
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(String(data)) as FromServer
+      cursor = message.cursor ?? cursor
+      for (const line of linesOf(message)) process.stdout.write(`${JSON.stringify(line)}\n`)
+    }
+    socket.onclose = () => done(cursor)
+  })
+
+const linesOf = (message: FromServer): object[] => {
+  const positions = (message.positions ?? []).map((position) => ({ position }))
+  const gone = (message.gone ?? []).map((trackerId) => ({ gone: trackerId }))
+  if (message.type === 'event') return [{ [message.channel as string]: message.event }]
+  if (message.type === 'gap' || message.type === 'error') return [message]
+  return [...positions, ...gone]
+}

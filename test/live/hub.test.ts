@@ -1,0 +1,251 @@
+import { test, type Test } from 'tap'
+import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
+import { transitionStream, type Decided, type Transition } from '../../src/features/transitions/events.ts'
+import type { UserCaller } from '../../src/kernel/caller.ts'
+import { encodeJson } from '../../src/kernel/event.ts'
+import type { ChannelSocket } from '../../src/kit/channel.ts'
+import type { LatestPoint, TrackerFacts } from '../../src/live/fleet.ts'
+import { LiveHub } from '../../src/live/hub.ts'
+import { liveChannel } from '../../src/live/live-channel.ts'
+import { batchOf, type SimplePoint } from '../support/batches.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const EVERYTHING = new Set(['view/location-history', 'view/geofence'])
+
+const callerOf = (changes: Partial<UserCaller> = {}): UserCaller => ({
+  kind: 'user', organizationId: 'org', userId: 'u', identityId: 'i', email: 'a@b.example', jti: 'j', expiresAt: Number.MAX_SAFE_INTEGER, roleId: 'r',
+  permissions: EVERYTHING, permissionDetails: [], hubIds: 'all', teamIds: [], ...changes,
+})
+
+class FakeSocket implements ChannelSocket {
+  address = '127.0.0.1'
+  messages: any[] = []
+  closedWith: number | undefined
+  buffered = 0
+  /** While true nothing leaves the buffer. */
+  stuck = false
+  send(text: string): number {
+    this.messages.push(JSON.parse(text))
+    if (this.stuck) this.buffered += text.length
+    return this.buffered
+  }
+  bufferedBytes(): number {
+    return this.buffered
+  }
+  close(code: number): void {
+    this.closedWith = code
+  }
+  take(): any[] {
+    return this.messages.splice(0)
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
+
+const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2 } = {}) => {
+  const clock = new FakeClock()
+  const log = await openLmdbEventLog({ path: t.testdir(), clock })
+  t.teardown(() => log.close())
+  const newHub = (): LiveHub =>
+    new LiveHub({
+      log,
+      partitions,
+      logMark: 7,
+      ages: { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 },
+      clock,
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      onConflated: () => {},
+      sources: {
+        latestPoints: async () => ({ points: each(latest), keptUpTo: {} }),
+        trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
+        decode: () => { throw new Error('nothing to decode') },
+        eventOf: (decision) => ({ channel: decision.kind === 'transition' ? 'geofence' : 'trip', data: { ...decision } }),
+      },
+    })
+  const hub = newHub()
+  let revision = -1
+  const points = (list: SimplePoint[]): void => {
+    revision++
+    hub.positions.handle({ kind: 'points', partition: 0, revision, position: revision, batch: batchOf(list, clock.now()) }, 0)
+  }
+  const connect = (caller = callerOf(), to = hub) => {
+    const socket = new FakeSocket()
+    const connection = liveChannel(to, () => true).open(socket, caller)
+    const say = (message: object): void => connection.message(new Uint8Array(Buffer.from(JSON.stringify(message))).buffer, false)
+    return { socket, connection, say }
+  }
+  const settle = async (ms = 200): Promise<void> => {
+    for (let i = 0; i < 20; i++) await turn()
+    clock.advance(ms)
+    await turn()
+  }
+  return { clock, log, hub, newHub, points, connect, settle }
+}
+
+async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item> {
+  yield* items
+}
+
+const named = (name: string, hubIds: string[] = []): TrackerFacts => ({ name, hubIds })
+const BOX = [20, 52, 22, 53]
+
+test('a snapshot, then only what moves in the box, and gone for what leaves it', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A'), b: named('B') } })
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', bbox: BOX, channels: ['positions'] })
+  await settle()
+  t.match(socket.take(), [{ type: 'snapshot', id: 's', positions: [], cursor: String }], 'the snapshot of an empty fleet')
+
+  points([{ trackerId: 'a', recordedAt: clock.now(), lat: 52.5, lng: 21 }, { trackerId: 'b', recordedAt: clock.now(), lat: 10, lng: 10 }])
+  await settle()
+  const [first] = socket.take()
+  t.match(first, { type: 'positions', id: 's', positions: [{ trackerId: 'a', name: 'A', lat: 52.5, lng: 21, status: 'online' }] })
+  t.equal(first.positions.length, 1, 'what is outside the box is not sent')
+
+  points([{ trackerId: 'a', recordedAt: clock.now() + 1, lat: 0, lng: 0 }])
+  await settle()
+  t.match(socket.take(), [{ type: 'positions', positions: [], gone: ['a'] }], 'what left the box is named')
+  points([{ trackerId: 'a', recordedAt: clock.now() + 2, lat: 1, lng: 1 }])
+  await settle()
+  t.same(socket.take(), [], 'it is named once')
+})
+
+test('only the newest position of an interval is sent, late and ahead points never', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') } })
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 1000 })
+  await settle()
+  socket.take()
+  const at = clock.now()
+  for (let i = 0; i < 5; i++) points([{ trackerId: 'a', recordedAt: at + i, lat: i, lng: 0 }])
+  points([{ trackerId: 'a', recordedAt: at - 1, lat: 50, lng: 0 }, { trackerId: 'a', recordedAt: at + 700_000, lat: 60, lng: 0, ahead: true }])
+  await settle(2000)
+  const messages = socket.take()
+  t.equal(messages.length, 1)
+  t.match(messages[0].positions, [{ lat: 4 }])
+})
+
+test('a slow reader gets newer positions less often, and catches up', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') } })
+  const { socket, say, connection } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 20 })
+  await settle()
+  socket.take()
+  socket.stuck = true
+  socket.buffered = 300 * 1024
+  points([{ trackerId: 'a', recordedAt: clock.now(), lat: 1, lng: 0 }])
+  await settle()
+  const before = socket.take().length
+  for (let i = 0; i < 1000; i++) points([{ trackerId: 'a', recordedAt: clock.now() + 1 + i, lat: i / 100, lng: 0 }])
+  await settle(1000)
+  t.equal(before, 1, 'what was sent before the buffer was known to be full')
+  t.same(socket.take(), [], 'nothing is queued for a socket that does not take it')
+  socket.stuck = false
+  socket.buffered = 0
+  connection.drain()
+  await settle()
+  t.match(socket.take(), [{ positions: [{ lat: 9.99 }] }], 'the newest one alone')
+  t.equal(socket.closedWith, undefined)
+})
+
+test('hubs decide who sees what, and a change of hubs takes away', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A', ['h1']), b: named('B', ['h2']), c: named('C') } })
+  const { socket, say, connection } = connect(callerOf({ hubIds: ['h1', 'h2'] }))
+  const at = clock.now()
+  points([{ trackerId: 'a', recordedAt: at, lat: 1, lng: 1 }])
+  say({ type: 'subscribe', id: 's', channels: ['positions'] })
+  await settle()
+  points(['a', 'b', 'c'].map((trackerId) => ({ trackerId, recordedAt: at + 1, lat: 1, lng: 1 })))
+  await settle()
+  const seen = new Set(socket.take().flatMap((message) => message.positions.map((position: any) => position.trackerId)))
+  t.same([...seen].sort(), ['a', 'b'], 'what has no hub only owner and admin see')
+  connection.reauthorized(callerOf({ hubIds: ['h1'] }))
+  await settle()
+  t.match(socket.take(), [{ positions: [], gone: ['b'] }])
+  connection.reauthorized(callerOf({ permissions: new Set() }))
+  await settle()
+  t.match(socket.take(), [{ type: 'error', id: 's', code: 'forbidden' }])
+})
+
+test('messages that are no subscription', async (t) => {
+  const { connect, settle } = await open(t)
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['nothing'] })
+  say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 5 })
+  say({ type: 'subscribe', id: 's', channels: ['positions'], bbox: [1, 5, 2, 4] })
+  say({ type: 'subscribe', id: 's', channels: ['positions'], unknown: 1 })
+  await settle()
+  t.equal(socket.take().filter((message) => message.type === 'error' && message.code === 'invalid' && message.id === 's').length, 4)
+  t.equal(socket.closedWith, undefined, 'an invalid subscription closes nothing')
+  for (let i = 0; i < 17; i++) say({ type: 'subscribe', id: String(i), channels: ['geofence'] })
+  await settle()
+  t.match(socket.take().filter((message) => message.type === 'error'), [{ id: '16', code: 'rate_limited' }], 'at most 16 subscriptions')
+  say({ type: 'what' })
+  t.equal(socket.closedWith, 4400)
+})
+
+const transition = (n: number, organizationId = 'org'): Transition => ({
+  kind: 'transition', _id: String(n), organizationId, trackerId: 'a', geofenceId: 'g', geofenceGroupId: 'gg', type: 'entry', at: n, cause: 'point', point: { recordedAt: n, lat: 1, lng: 1 },
+})
+
+test('events resume after a cursor, from memory and from the log, with a gap only where there is one', async (t) => {
+  const { log, hub, newHub, connect, settle } = await open(t, { facts: { a: named('A') } })
+  let n = 0
+  const decide = async (to: LiveHub | undefined, count: number): Promise<void> => {
+    const decided: Decided = { sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: Array.from({ length: count }, () => transition(n++, n % 3 === 2 ? 'other' : 'org')) }
+    const { revision } = await log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson(decided), isJson: true, metadata: {} }], 'any')
+    to?.events.handle({ revision, decided }, 1)
+  }
+  const idsOf = (messages: any[]): string[] => messages.filter((message) => message.type === 'event').map((message) => message.event._id)
+  for (const partition of [0, 1]) await hub.events.load(partition)
+  const first = connect()
+  first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
+  await settle()
+  t.match(first.socket.take(), [{ type: 'snapshot', positions: [] }])
+  await decide(hub, 4)
+  await decide(hub, 4)
+  const seen = first.socket.take()
+  t.same(idsOf(seen), ['0', '2', '3', '5', '6'], 'the events of the own organization')
+  const since = seen[1].cursor
+
+  const second = connect()
+  second.say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+  await settle()
+  const resumed = second.socket.take()
+  t.same(idsOf(resumed), ['3', '5', '6'], 'from memory')
+  t.equal(resumed.at(-1).type, 'snapshot', 'the snapshot comes after them')
+
+  const restarted = newHub()
+  for (const partition of [0, 1]) await restarted.events.load(partition)
+  const third = connect(callerOf(), restarted)
+  third.say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+  await decide(restarted, 3)
+  await settle(0)
+  for (let i = 0; i < 50 && !third.socket.messages.some((message) => message.type === 'snapshot'); i++) await settle(50)
+  t.same(idsOf(third.socket.messages), ['3', '5', '6', '8', '9'], 'from the log, with what came in meanwhile once')
+
+  await log.truncateBefore(transitionStream(1), 2)
+  const fourth = connect(callerOf(), newHub())
+  const late = newHub()
+  for (const partition of [0, 1]) await late.events.load(partition)
+  const fifth = connect(callerOf(), late)
+  fifth.say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+  for (let i = 0; i < 50 && fifth.socket.messages.length < 2; i++) await settle(50)
+  t.match(fifth.socket.messages, [{ type: 'gap', id: 's' }, { type: 'snapshot' }], 'a truncated log is a gap')
+  fourth.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: 'nonsense' })
+  for (let i = 0; i < 50 && fourth.socket.messages.length < 2; i++) await settle(50)
+  t.match(fourth.socket.messages, [{ type: 'gap', id: 's' }, { type: 'snapshot' }])
+})
+
+test('a large fleet comes in parts', async (t) => {
+  const facts = Object.fromEntries(Array.from({ length: 2500 }, (_, i) => [`t${i}`, named(`T${i}`)]))
+  const clock = new FakeClock()
+  const latest = Object.keys(facts).map((trackerId) => ({ trackerId, recordedAt: clock.now(), loggedAt: clock.now(), lat: 1, lng: 1, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }))
+  const { connect, settle } = await open(t, { facts, latest })
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['positions'] })
+  for (let i = 0; i < 600 && socket.messages.length < 3; i++) await settle(20)
+  t.same(socket.messages.map(({ type, positions, more }) => [type, positions.length, more]), [['snapshot', 1000, true], ['snapshot', 1000, true], ['snapshot', 500, undefined]])
+  await settle(2000)
+  t.equal(socket.messages.length, 3, 'nothing is sent twice')
+})
