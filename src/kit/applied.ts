@@ -27,9 +27,12 @@ export class Applied {
 
   /** Answers whether all have applied it within the time. */
   async waitApplied(wrote: Wrote, timeoutMs: number): Promise<boolean> {
-    const concerned = this.projections.filter(({ inputs }) => wrote.types.some((type) => inputs.includes(type)))
-    if (concerned.length === 0) return true
-    const waits = concerned.map(({ name }) => (this.runner?.runs(name) ? this.runner.whenApplied(name, wrote.position) : this.whenStored(name, wrote.position)))
+    const waits = this.projections.flatMap(({ name, inputs }) => {
+      const position = lastPosition(wrote, inputs)
+      if (position < 0) return []
+      return this.runner?.runs(name) ? [this.runner.whenApplied(name, position)] : [this.whenStored(name, position)]
+    })
+    if (waits.length === 0) return true
     const { promise: timeout, resolve } = defer<false>()
     const cancelTimeout = this.clock.after(timeoutMs, () => resolve(false))
     const all = Promise.all(waits.map(({ applied }) => applied)).then(() => true)
@@ -56,4 +59,10 @@ export class Applied {
     }
     return { applied: promise, cancel }
   }
+}
+
+/** Position of the last append that the inputs name; -1 for none. A projection never hears of positions of foreign streams in time. */
+const lastPosition = (wrote: Wrote, inputs: readonly string[]): number => {
+  const own = wrote.types.some((type) => inputs.includes(type)) ? wrote.position : -1
+  return Math.max(own, ...(wrote.before ?? []).map((earlier) => lastPosition(earlier, inputs)))
 }

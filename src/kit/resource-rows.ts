@@ -1,20 +1,10 @@
 import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { decodeJson } from '../kernel/event.ts'
 import type { JsonObject } from '../kernel/json.ts'
-import type { Row, TableDeclaration } from '../kernel/table.ts'
+import type { TableDeclaration } from '../kernel/table.ts'
+import { idOfStream, rowOf, type ResourceData } from './declared-event.ts'
 import type { Projection, Rows } from './projection.ts'
 import type { ResourceDeclaration } from './resource-declaration.ts'
-
-/** The data of `<noun>Created`, `<noun>Changed` and `<noun>Deleted`: the whole writable state, times in RFC 3339. */
-export interface ResourceData {
-  organizationId: string
-  values: JsonObject
-  /** Values of write-only fields, encrypted. */
-  sealed?: { [field: string]: string }
-  createdAt: string
-  /** When the change was asked for. */
-  at: string
-}
 
 export interface ResourceState {
   status: 'absent' | 'live' | 'deleted'
@@ -48,16 +38,6 @@ export const evolveResource =
     return { status: 'live', organizationId, values, sealed: data.sealed ?? {}, first, createdAt, updatedAt: data.at }
   }
 
-/** The row of a resource: made of its events alone. */
-export const rowOf = (id: string, version: number, data: Pick<ResourceData, 'organizationId' | 'values' | 'createdAt'> & { updatedAt: string }): Row => ({
-  ...data.values,
-  _id: id,
-  organizationId: data.organizationId,
-  version,
-  createdAt: data.createdAt,
-  updatedAt: data.updatedAt,
-})
-
 export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
   const { equality = [], range = [], text = [] } = declaration.indexes ?? {}
   const hubField = declaration.hubField === undefined ? [] : [declaration.hubField]
@@ -85,9 +65,6 @@ export const rowSource = (declaration: ResourceDeclaration): RowSource => {
     },
   }
 }
-
-/** What stands after the category in the name of a stream. */
-export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
 
 const putRow = (table: string, event: RecordedEvent, rows: Rows): void => {
   const data = decodeJson<ResourceData>(event.data)

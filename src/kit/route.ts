@@ -42,6 +42,8 @@ export interface Wrote {
   position: number
   /** Types of the appended events. */
   types: readonly string[]
+  /** Earlier appends of the same request to other streams. */
+  before?: readonly Wrote[]
 }
 
 export interface Reply {
@@ -52,6 +54,8 @@ export interface Reply {
   headers?: { [name: string]: string }
   /** Answers bytes as they come, with backpressure; `headers` should name the content type. */
   stream?: AsyncIterable<Uint8Array | string>
+  /** Answered as it is, in place of `body` (a page, a document, a small file); `headers` should name the content type. */
+  raw?: string | Uint8Array
   wrote?: Wrote
   /** The answer must not be kept for an Idempotency-Key in clear, nor logged (it carries a secret); answers are encrypted anyway. */
   secret?: boolean
@@ -90,6 +94,8 @@ export interface Route {
   answers: { [status: number]: Answer }
   /** Whether an Idempotency-Key is honoured: default true for POST. */
   idempotent?: boolean
+  /** The call revokes its own token (switching and creating an organization): for ten minutes that token may read the stored answer. */
+  revokesToken?: boolean
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */

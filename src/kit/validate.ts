@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import addFormatsModule from 'ajv-formats'
 import { Failure, type FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
+import { addFormats } from './formats.ts'
 
 /** Answers the faults of a value; none when it is valid. With `coerce` the value is changed in place. */
 export type Check = (value: unknown) => FieldError[]
@@ -24,31 +24,9 @@ const sentence = (errors: FieldError[]): string => `${errors[0].path === '' ? 'T
 
 const createAjv = (coerceTypes: boolean): Ajv2020 => {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false, coerceTypes, useDefaults: false })
-  const addFormats = addFormatsModule as unknown as (target: Ajv2020, options: { mode: 'full'; formats: string[] }) => void
-  addFormats(ajv, { mode: 'full', formats: ['date', 'email', 'uri'] })
-  ajv.addFormat('uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i)
-  ajv.addFormat('date-time', isDateTime)
-  ajv.addFormat('time-zone', isTimeZone)
+  addFormats(ajv)
   ajv.addKeyword('example')
   return ajv
-}
-
-const RFC_3339 = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/
-
-function isDateTime(value: string): boolean {
-  if (!RFC_3339.test(value)) return false
-  const day = Number(value.slice(8, 10))
-  // Date.parse takes 31 February for 3 March.
-  return !Number.isNaN(Date.parse(value)) && day <= new Date(Date.UTC(Number(value.slice(0, 4)), Number(value.slice(5, 7)), 0)).getUTCDate()
-}
-
-function isTimeZone(value: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: value }).resolvedOptions().timeZone !== ''
-  } catch (error) {
-    if (error instanceof RangeError) return false
-    throw error
-  }
 }
 
 const bodies = createAjv(false)

@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
+import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
+import type { EventLog } from '../../src/engines/event-log.ts'
+import type { TableStore } from '../../src/engines/table-store.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
+import type { Logger } from '../../src/kernel/logger.ts'
+import { Applied } from '../../src/kit/applied.ts'
+import { openKeyring } from '../../src/kit/keyring-file.ts'
+import type { Keyring } from '../../src/kit/keyring.ts'
+import type { Projection } from '../../src/kit/projection.ts'
+import { ProjectionRunner } from '../../src/kit/run-projection.ts'
+import { FakeClock } from './fake-clock.ts'
+
+export interface TestServices {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  keyring: Keyring
+  logger: Logger
+  /** Lines of warnings and errors. */
+  lines: { level: string; msg: string; fields?: object }[]
+}
+
+/** The embedded engines in a folder, with a clock that the test holds. */
+export const openServices = async <C extends Clock = FakeClock>(folder: string, clock: C = new FakeClock() as unknown as C): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
+  const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
+  const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
+  const keyring = await openKeyring(join(folder, 'keys.json'))
+  const lines: TestServices['lines'] = []
+  const note = (level: string) => (msg: string, fields?: object) => void lines.push({ level, msg, fields })
+  const logger = { debug: () => undefined, info: () => undefined, warn: note('warn'), error: note('error') }
+  const close = async (): Promise<void> => {
+    await log.close()
+    await tables.close()
+  }
+  return { log, tables, clock, keyring, logger, lines, close }
+}
+
+/** Runs projections and answers what lets a call wait for them. */
+export const startProjections = async (services: TestServices, projections: readonly Projection[]) => {
+  const runner = new ProjectionRunner(services, projections)
+  await runner.start()
+  await runner.ready()
+  return { runner, applied: new Applied(projections, runner, services.tables, services.clock) }
+}
