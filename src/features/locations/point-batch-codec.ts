@@ -1,0 +1,247 @@
+import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
+import { readUuid, writeUuid } from './uuid-bytes.ts'
+
+/**
+ * The bytes of `pointsRecorded.v1`, little-endian: a header of 48 bytes, then columns, widest first, each absent where no
+ * point has its value. Trackers are run lengths, times 32-bit distances from the earliest while they span under 49 days:
+ * 14 bytes for a plain point. A checksum over all that follows it tells corrupted bytes.
+ *
+ *     u32 magic · u32 checksum · u32 points · u32 columns | WIDE_TIMES · u32 trackers · u32 organizations ·
+ *     u32 bytes of attributes · u32 0 · f64 loggedAt · f64 earliest recordedAt
+ *     times u32 (or f64) · lat i32 · lng i32 · accuracy i32? · altitude i32? · speed i32? · points of each tracker u32 ·
+ *     flags u16 · heading u16? · organization of each tracker u16 · battery u8? · trackers 16 · organizations 16 ·
+ *     attributes (u16 length, UTF-8 JSON, for each point that has them) · zeros up to a multiple of 4
+ */
+const MAGIC = 0x31425057
+const HEADER_BYTES = 48
+const WIDE_TIMES = 0x1_0000
+const OPTIONAL = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
+const TRACKERS_MAX = 0x1_0000
+
+/** How many bytes `encodePointBatch` answers for the batch. */
+export const encodedBytes = (batch: PointBatch): number => {
+  const { count, flags, recordedAt, trackers } = batch
+  let attributesBytes = 0
+  for (const text of batch.attributes.values()) attributesBytes += 2 + Buffer.byteLength(text)
+  return layoutOf(count, columnsOf(flags, count), timesOf(recordedAt, count).wide, trackers.length, organizationsOf(batch).size, attributesBytes).end
+}
+
+/** @throws Error when the batch is not sorted by tracker, or an id is no UUID: a fault of whoever built it. */
+export const encodePointBatch = (batch: PointBatch): Uint8Array => {
+  const { count, trackers } = batch
+  const organizations = organizationsOf(batch)
+  const columns = columnsOf(batch.flags, count)
+  const { earliest, wide } = timesOf(batch.recordedAt, count)
+  const attributes = (columns & HAS_ATTRIBUTES) !== 0 ? encodeAttributes(batch) : undefined
+  const layout = layoutOf(count, columns, wide, trackers.length, organizations.size, attributes?.length ?? 0)
+  const buffer = new ArrayBuffer(layout.end)
+  const bytes = new Uint8Array(buffer)
+  const header = new Uint32Array(buffer, 0, 8)
+  header.set([MAGIC, 0, count, columns | (wide ? WIDE_TIMES : 0), trackers.length, organizations.size, attributes?.length ?? 0, 0])
+  new Float64Array(buffer, 32, 2).set([batch.loggedAt, earliest])
+
+  if (wide) new Float64Array(buffer, layout.times, count).set(batch.recordedAt.subarray(0, count))
+  else writeDistances(new Uint32Array(buffer, layout.times, count), batch.recordedAt, earliest)
+  new Int32Array(buffer, layout.lat, count).set(batch.lat.subarray(0, count))
+  new Int32Array(buffer, layout.lng, count).set(batch.lng.subarray(0, count))
+  if (columns & HAS_ACCURACY) new Int32Array(buffer, layout.accuracy, count).set(batch.accuracy.subarray(0, count))
+  if (columns & HAS_ALTITUDE) new Int32Array(buffer, layout.altitude, count).set(batch.altitude.subarray(0, count))
+  if (columns & HAS_SPEED) new Int32Array(buffer, layout.speed, count).set(batch.speed.subarray(0, count))
+  writeRuns(new Uint32Array(buffer, layout.runs, trackers.length), batch.tracker, count)
+  new Uint16Array(buffer, layout.flags, count).set(batch.flags.subarray(0, count))
+  if (columns & HAS_HEADING) new Uint16Array(buffer, layout.heading, count).set(batch.heading.subarray(0, count))
+  if (columns & HAS_BATTERY) bytes.set(batch.battery.subarray(0, count), layout.battery)
+  const organizationOf = new Uint16Array(buffer, layout.organizationOf, trackers.length)
+  for (let i = 0; i < trackers.length; i++) {
+    organizationOf[i] = organizations.get(trackers[i].organizationId) as number
+    writeUuid(trackers[i].trackerId, bytes, layout.trackers + i * 16)
+  }
+  for (const [organizationId, i] of organizations) writeUuid(organizationId, bytes, layout.organizations + i * 16)
+  if (attributes !== undefined) bytes.set(attributes, layout.attributes)
+  header[1] = checksum(buffer)
+  return bytes
+}
+
+/** The columns are views on the bytes where these are aligned. @throws Error when the bytes are no whole, intact batch. */
+export const decodePointBatch = (data: Uint8Array): PointBatch => {
+  if (data.byteLength < HEADER_BYTES || data.byteLength % 4 !== 0) throw corrupted('its length')
+  const bytes = data.byteOffset % 8 === 0 ? data : data.slice()
+  const { buffer, byteOffset: start } = bytes as Uint8Array<ArrayBuffer>
+  const [magic, sum, count, kinds, trackersCount, organizationsCount, attributesBytes] = new Uint32Array(buffer, start, 8)
+  if (magic !== MAGIC) throw corrupted('its version')
+  if (sum !== checksum(buffer, start, bytes.byteLength)) throw corrupted('its checksum')
+  const columns = kinds & OPTIONAL
+  const layout = layoutOf(count, columns, (kinds & WIDE_TIMES) !== 0, trackersCount, organizationsCount, attributesBytes)
+  if (layout.end !== bytes.byteLength || (kinds & ~(OPTIONAL | WIDE_TIMES)) !== 0) throw corrupted('its length')
+  const [loggedAt, earliest] = new Float64Array(buffer, start + 32, 2)
+  const int32 = (has: number, at: number) => (has === 0 ? new Int32Array(count) : new Int32Array(buffer, start + at, count))
+  const flags = new Uint16Array(buffer, start + layout.flags, count)
+  return {
+    loggedAt,
+    count,
+    trackers: readTrackers(bytes, layout, trackersCount, organizationsCount),
+    tracker: readRuns(new Uint32Array(buffer, start + layout.runs, trackersCount), count),
+    recordedAt:
+      (kinds & WIDE_TIMES) !== 0
+        ? new Float64Array(buffer, start + layout.times, count)
+        : readDistances(new Uint32Array(buffer, start + layout.times, count), earliest),
+    lat: int32(1, layout.lat),
+    lng: int32(1, layout.lng),
+    flags,
+    accuracy: int32(columns & HAS_ACCURACY, layout.accuracy),
+    altitude: int32(columns & HAS_ALTITUDE, layout.altitude),
+    speed: int32(columns & HAS_SPEED, layout.speed),
+    heading: columns & HAS_HEADING ? new Uint16Array(buffer, start + layout.heading, count) : new Uint16Array(count),
+    battery: columns & HAS_BATTERY ? new Uint8Array(buffer, start + layout.battery, count) : new Uint8Array(count),
+    attributes: readAttributes(bytes.subarray(layout.attributes, layout.attributes + attributesBytes), flags),
+  }
+}
+
+const layoutOf = (count: number, columns: number, wide: boolean, trackers: number, organizations: number, attributesBytes: number) => {
+  let at = HEADER_BYTES
+  const next = (bytes: number) => {
+    const from = at
+    at += bytes
+    return from
+  }
+  const layout = {
+    times: next(count * (wide ? 8 : 4)),
+    lat: next(count * 4),
+    lng: next(count * 4),
+    accuracy: next(columns & HAS_ACCURACY ? count * 4 : 0),
+    altitude: next(columns & HAS_ALTITUDE ? count * 4 : 0),
+    speed: next(columns & HAS_SPEED ? count * 4 : 0),
+    runs: next(trackers * 4),
+    flags: next(count * 2),
+    heading: next(columns & HAS_HEADING ? count * 2 : 0),
+    organizationOf: next(trackers * 2),
+    battery: next(columns & HAS_BATTERY ? count : 0),
+    trackers: next(trackers * 16),
+    organizations: next(organizations * 16),
+    attributes: next(attributesBytes),
+    end: 0,
+  }
+  layout.end = Math.ceil(at / 4) * 4
+  return layout
+}
+
+type Layout = ReturnType<typeof layoutOf>
+
+const organizationsOf = ({ trackers }: PointBatch): Map<string, number> => {
+  if (trackers.length > TRACKERS_MAX) throw new Error(`${trackers.length} trackers in one batch`)
+  const organizations = new Map<string, number>()
+  for (const { organizationId } of trackers) if (!organizations.has(organizationId)) organizations.set(organizationId, organizations.size)
+  return organizations
+}
+
+const columnsOf = (flags: Uint16Array, count: number): number => {
+  let any = 0
+  for (let i = 0; i < count; i++) any |= flags[i]
+  return any & OPTIONAL
+}
+
+const timesOf = (recordedAt: Float64Array, count: number): { earliest: number; wide: boolean } => {
+  let earliest = count === 0 ? 0 : recordedAt[0]
+  let latest = earliest
+  for (let i = 1; i < count; i++) {
+    const time = recordedAt[i]
+    if (time < earliest) earliest = time
+    else if (time > latest) latest = time
+  }
+  return { earliest, wide: latest - earliest > 0xffff_ffff }
+}
+
+const writeDistances = (distances: Uint32Array, recordedAt: Float64Array, earliest: number): void => {
+  for (let i = 0; i < distances.length; i++) distances[i] = recordedAt[i] - earliest
+}
+
+const readDistances = (distances: Uint32Array, earliest: number): Float64Array => {
+  const recordedAt = new Float64Array(distances.length)
+  for (let i = 0; i < distances.length; i++) recordedAt[i] = earliest + distances[i]
+  return recordedAt
+}
+
+const writeRuns = (runs: Uint32Array, tracker: Uint16Array, count: number): void => {
+  let last = 0
+  for (let i = 0; i < count; i++) {
+    const at = tracker[i]
+    if (at < last || at >= runs.length) throw new Error('a batch of points is not sorted by tracker')
+    runs[at]++
+    last = at
+  }
+}
+
+const readRuns = (runs: Uint32Array, count: number): Uint16Array => {
+  const tracker = new Uint16Array(count)
+  let from = 0
+  for (let i = 0; i < runs.length; i++) {
+    const to = from + runs[i]
+    if (to > count) throw corrupted('its trackers')
+    if (i !== 0) tracker.fill(i, from, to)
+    from = to
+  }
+  if (from !== count) throw corrupted('its trackers')
+  return tracker
+}
+
+const readTrackers = (bytes: Uint8Array, layout: Layout, count: number, organizationsCount: number): PointBatch['trackers'] => {
+  const organizationOf = new Uint16Array(bytes.buffer, bytes.byteOffset + layout.organizationOf, count)
+  const organizations = Array.from({ length: organizationsCount }, (_, i) => readUuid(bytes, layout.organizations + i * 16))
+  const trackers: PointBatch['trackers'] = []
+  for (let i = 0; i < count; i++) {
+    if (organizationOf[i] >= organizationsCount) throw corrupted('its organizations')
+    trackers.push({ trackerId: readUuid(bytes, layout.trackers + i * 16), organizationId: organizations[organizationOf[i]] })
+  }
+  return trackers
+}
+
+const encodeAttributes = ({ attributes, flags, count }: PointBatch): Uint8Array => {
+  const parts: Buffer[] = []
+  for (let i = 0; i < count; i++) {
+    if ((flags[i] & HAS_ATTRIBUTES) === 0) continue
+    const text = Buffer.from(attributes.get(i) ?? '{}')
+    const length = Buffer.allocUnsafe(2)
+    length.writeUInt16LE(text.length)
+    parts.push(length, text)
+  }
+  return Buffer.concat(parts)
+}
+
+const readAttributes = (bytes: Uint8Array, flags: Uint16Array): Map<number, string> => {
+  const attributes = new Map<number, string>()
+  if (bytes.length === 0) return attributes
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let at = 0
+  for (let i = 0; i < flags.length; i++) {
+    if ((flags[i] & HAS_ATTRIBUTES) === 0) continue
+    if (at + 2 > text.length) throw corrupted('its attributes')
+    const end = at + 2 + text.readUInt16LE(at)
+    if (end > text.length) throw corrupted('its attributes')
+    attributes.set(i, text.toString('utf8', at + 2, end))
+    at = end
+  }
+  if (at !== text.length) throw corrupted('its attributes')
+  return attributes
+}
+
+/** Four lanes of FNV-1a over words of 32 bits, so that each does not wait for the multiplication of the one before. */
+const checksum = (buffer: ArrayBuffer, start = 0, length = buffer.byteLength): number => {
+  const words = new Int32Array(buffer, start, length / 4)
+  let a = 0x811c9dc5
+  let b = 0x12345678
+  let c = 0x5bd1e995
+  let d = 0x1b873593
+  let i = 2
+  for (; i + 3 < words.length; i += 4) {
+    a = Math.imul(a ^ words[i], 0x01000193)
+    b = Math.imul(b ^ words[i + 1], 0x01000193)
+    c = Math.imul(c ^ words[i + 2], 0x01000193)
+    d = Math.imul(d ^ words[i + 3], 0x01000193)
+  }
+  for (; i < words.length; i++) a = Math.imul(a ^ words[i], 0x01000193)
+  let sum = a
+  for (const lane of [b, c, d]) sum = Math.imul(sum ^ lane, 0x01000193)
+  return (sum ^ (sum >>> 15)) >>> 0
+}
+
+const corrupted = (what: string): Error => new Error(`the bytes of a batch of points are corrupted: ${what}`)
