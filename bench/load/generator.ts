@@ -1,0 +1,189 @@
+import { lapFrames, setTime, type Fleet, type FrameTemplate } from './frames.ts'
+import { RawSocket } from './raw-socket.ts'
+
+/** What the parent process asks for, as JSON in the first argument. */
+export interface LoadPlan {
+  port: number
+  /** One bearer for all connections, or one for each. */
+  bearers: string[]
+  connections: number
+  window: number
+  framePoints: number
+  fleet: Fleet
+  /** Points name their tracker by externalId; otherwise each connection is a tracker. */
+  named: boolean
+  warmupMs: number
+  measureMs: number
+  /** Points a second over all connections; absent: as fast as acknowledgements come. */
+  pointsPerSecond?: number
+  /** Subscribers that look at a part of the fleet each, and the token they use. */
+  viewers?: { count: number; intervalMs: number; token: string; viewportShare: number }
+}
+
+export interface LoadResult {
+  acknowledgedPointsPerSecond: number
+  ackMs: Percentiles
+  liveMs?: Percentiles
+  livePositions?: number
+  closed: number[]
+}
+
+export interface Percentiles {
+  p50: number
+  p95: number
+  p99: number
+  max: number
+}
+
+const DAY_MS = 86_400_000
+const TICK_MS = 5
+
+interface Line {
+  socket: RawSocket
+  laps: FrameTemplate[][]
+  next: number
+  sent: number
+  acknowledged: number
+  window: number
+  sentAt: number[]
+  /** Time of the last frame, ms: no two frames of a line carry the same. */
+  time: number
+}
+
+export const percentiles = (values: number[]): Percentiles => {
+  const sorted = Float64Array.from(values).sort()
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
+}
+
+const run = async (plan: LoadPlan): Promise<LoadResult> => {
+  const date = new Date().toISOString().slice(0, 10)
+  const closed: number[] = []
+  const ackMs: number[] = []
+  const liveMs: number[] = []
+  let measuring = false
+  let acknowledged = 0
+  let livePositions = 0
+  const lines = await Promise.all(
+    Array.from({ length: plan.connections }, async (_, index): Promise<Line> => {
+      const socket = await RawSocket.open(plan.port, '/api/v3/ingest', plan.bearers[index % plan.bearers.length])
+      const line: Line = { socket, laps: lapsOf(plan, index, date), next: 0, sent: 0, acknowledged: 0, window: 0, sentAt: [], time: 0 }
+      await new Promise<void>((ready) => {
+        socket.onClose = (code) => closed.push(code)
+        socket.onText = (text) => {
+          if (text.startsWith('{"type":"ready"')) {
+            line.window = Math.min(plan.window, (JSON.parse(text) as { window: number }).window)
+            ready()
+          } else if (text.startsWith('{"type":"ack"')) {
+            const seq = (JSON.parse(text) as { seq: number }).seq
+            const now = performance.now()
+            while (line.acknowledged < seq) {
+              line.acknowledged++
+              const sentAt = line.sentAt.shift() as number
+              if (!measuring) continue
+              acknowledged += plan.framePoints
+              ackMs.push(now - sentAt)
+            }
+            if (plan.pointsPerSecond === undefined) fill(line)
+          } else throw new Error(`unexpected: ${text.slice(0, 200)}`)
+        }
+      })
+      return line
+    }),
+  )
+  const viewers = await openViewers(plan, (ms) => {
+    if (!measuring) return
+    livePositions++
+    liveMs.push(ms)
+  })
+  const stop = plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
+  await new Promise((resume) => setTimeout(resume, plan.warmupMs))
+  measuring = true
+  const begun = performance.now()
+  await new Promise((resume) => setTimeout(resume, plan.measureMs))
+  measuring = false
+  const seconds = (performance.now() - begun) / 1000
+  stop()
+  for (const { socket } of lines) socket.close()
+  for (const socket of viewers) socket.close()
+  return {
+    acknowledgedPointsPerSecond: acknowledged / seconds,
+    ackMs: percentiles(ackMs),
+    ...(plan.viewers && { liveMs: percentiles(liveMs), livePositions }),
+    closed: closed.splice(0),
+  }
+}
+
+const lapsOf = (plan: LoadPlan, index: number, date: string): FrameTemplate[][] => {
+  if (!plan.named) return [lapFrames(plan.fleet, [index], undefined, date)]
+  const perLine = Math.floor(plan.fleet.trackers / plan.connections)
+  const groups = Math.max(1, Math.floor(perLine / plan.framePoints))
+  return Array.from({ length: groups }, (_, group) => {
+    const first = index * perLine + group * plan.framePoints
+    return lapFrames(plan.fleet, Array.from({ length: plan.framePoints }, (_, i) => first + i), (tracker) => `load-${tracker}`, date)
+  })
+}
+
+const sendOne = (line: Line): void => {
+  const lap = line.laps[line.next % line.laps.length]
+  const frame = lap[Math.floor(line.next / line.laps.length) % lap.length]
+  line.next++
+  line.sent++
+  line.time = Math.max(Date.now(), line.time + 1)
+  setTime(frame, line.time % DAY_MS)
+  line.sentAt.push(performance.now())
+  line.socket.write(Buffer.from(frame.bytes)) // the template is written to again before the socket may have sent it
+}
+
+const fill = (line: Line): void => {
+  while (line.sent - line.acknowledged < line.window) sendOne(line)
+}
+
+const startFull = (lines: Line[]): (() => void) => {
+  for (const line of lines) fill(line)
+  return () => {
+    for (const line of lines) line.window = 0
+  }
+}
+
+const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
+  let owed = 0
+  let last = performance.now()
+  let next = 0
+  const timer = setInterval(() => {
+    const now = performance.now()
+    owed += ((now - last) / 1000) * framesPerSecond
+    last = now
+    for (; owed >= 1; owed--) sendOne(lines[next++ % lines.length])
+  }, TICK_MS)
+  return () => clearInterval(timer)
+}
+
+const openViewers = async (plan: LoadPlan, onPosition: (ms: number) => void): Promise<RawSocket[]> => {
+  if (plan.viewers === undefined) return []
+  const { count, intervalMs, token, viewportShare } = plan.viewers
+  const { west, south, east, north } = plan.fleet
+  const side = Math.sqrt(viewportShare)
+  const { frameOf } = await import('./raw-socket.ts')
+  return Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const socket = await RawSocket.open(plan.port, '/api/v3/live', token)
+      const x = west + (east - west) * (1 - side) * ((i * 0.618034) % 1)
+      const y = south + (north - south) * (1 - side) * ((i * 0.414214) % 1)
+      const bbox = [x, y, x + (east - west) * side, y + (north - south) * side]
+      socket.onText = (text) => {
+        if (!text.startsWith('{"type":"positions"')) return
+        const now = Date.now()
+        for (const { recordedAt } of (JSON.parse(text) as { positions: { recordedAt: string }[] }).positions) onPosition(now - Date.parse(recordedAt))
+      }
+      socket.write(frameOf(Buffer.from(JSON.stringify({ type: 'subscribe', id: 'v', bbox, channels: ['positions'], interval: intervalMs }))))
+      return socket
+    }),
+  )
+}
+
+if (process.argv[2] !== undefined) {
+  const result = await run(JSON.parse(process.argv[2]) as LoadPlan)
+  process.stdout.write(`${JSON.stringify(result)}\n`)
+  process.exit(0)
+}
