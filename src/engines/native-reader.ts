@@ -1,0 +1,102 @@
+import { concat } from './native-block.ts'
+
+/** The values of one column: bytes as ClickHouse lays them out, or texts. */
+export type NativeValues = Uint8Array | string[]
+
+export interface NativeRows {
+  rows: number
+  columns: ReadonlyMap<string, NativeValues>
+}
+
+/** Bytes of one value by type; strings have their own lengths. */
+const WIDTHS: { [type: string]: number } = {
+  UUID: 16, Int8: 1, UInt8: 1, Bool: 1, Int16: 2, UInt16: 2, Int32: 4, UInt32: 4, Int64: 8, UInt64: 8, Float64: 8,
+}
+
+class Incomplete extends Error {}
+
+/** Reads blocks of ClickHouse's Native format out of chunks that may be cut anywhere. Knows fixed-width types and strings. */
+export class NativeReader {
+  private rest: Uint8Array = new Uint8Array(0)
+
+  /** The blocks that are complete with this chunk. */
+  push(chunk: Uint8Array): NativeRows[] {
+    const bytes = this.rest.byteLength === 0 ? chunk : concat([this.rest, chunk])
+    const blocks: NativeRows[] = []
+    let at = 0
+    while (at < bytes.byteLength) {
+      const cursor = new Cursor(bytes, at)
+      try {
+        blocks.push(readBlock(cursor))
+      } catch (error) {
+        if (!(error instanceof Incomplete)) throw error
+        break
+      }
+      at = cursor.at
+    }
+    this.rest = bytes.subarray(at)
+    return blocks
+  }
+
+  /** @throws Error when the last block is cut. */
+  end(): void {
+    if (this.rest.byteLength > 0) throw new Error('the answer of the history ends within a block')
+  }
+}
+
+class Cursor {
+  at: number
+  private readonly bytes: Uint8Array
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.bytes = bytes
+    this.at = at
+  }
+
+  length(): number {
+    let value = 0
+    for (let factor = 1; ; factor *= 128) {
+      if (this.at >= this.bytes.byteLength) throw new Incomplete()
+      const byte = this.bytes[this.at++]
+      value += (byte & 127) * factor
+      if (byte < 128) return value
+    }
+  }
+
+  take(bytes: number): Uint8Array {
+    if (this.at + bytes > this.bytes.byteLength) throw new Incomplete()
+    this.at += bytes
+    return this.bytes.subarray(this.at - bytes, this.at)
+  }
+
+  text(): string {
+    const bytes = this.length()
+    return bytes === 0 ? '' : decoder.decode(this.take(bytes))
+  }
+}
+
+const decoder = new TextDecoder()
+
+const readBlock = (cursor: Cursor): NativeRows => {
+  const count = cursor.length()
+  const rows = cursor.length()
+  const columns = new Map<string, NativeValues>()
+  for (let i = 0; i < count; i++) {
+    const name = cursor.text()
+    const type = cursor.text()
+    columns.set(name, type === 'String' ? texts(cursor, rows) : cursor.take(rows * widthOf(type)))
+  }
+  return { rows, columns }
+}
+
+const widthOf = (type: string): number => {
+  const width = type.startsWith('DateTime64(') ? 8 : WIDTHS[type]
+  if (width === undefined) throw new Error(`a column of type ${type} is not read`)
+  return width
+}
+
+const texts = (cursor: Cursor, rows: number): string[] => {
+  const values = new Array<string>(rows)
+  for (let i = 0; i < rows; i++) values[i] = cursor.text()
+  return values
+}

@@ -1,0 +1,146 @@
+import type { Place, PointOrder } from '../../engines/history-sql-points.ts'
+import { writeUuid } from '../../engines/native-block.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { encodeCursor } from './history-cursor.ts'
+import { formatterOf, type PointFormatter, type TextFormat } from './history-formats.ts'
+import { compareTrackers, pick, PointBuffer, PointRowsReader, trackerIdAt, type PointRows } from './point-rows.ts'
+import { TrackSimplifier } from './simplify-track.ts'
+
+/** What becomes of the engine's answer on its way to the client. Plain values: it goes to a worker. */
+export interface AnswerSpec {
+  format: TextFormat
+  /** Order of the walk, for the cursor of the next page. */
+  order: PointOrder
+  /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
+  limit?: number
+  /** Simplify by so many metres: the engine's answer then comes by tracker and time, whole. */
+  simplifyMeters?: number
+  /** Simplified points are brought into the order of the walk; only those after this place count. */
+  after?: Place
+}
+
+/** Simplified points that are held to bring them into the order of time, where no limit bounds them. */
+const HELD_MAX = 4_000_000
+
+/** Turns chunks of the engine's answer into chunks of the client's. */
+export class AnswerMaker {
+  private readonly spec: AnswerSpec
+  private readonly reader = new PointRowsReader()
+  private readonly formatter: PointFormatter
+  private readonly simplifier: TrackSimplifier | undefined
+  private readonly held: HeldPoints | undefined
+  private started = false
+  private written = 0
+  private last: { rows: PointRows; row: number } | undefined
+  private more = false
+
+  constructor(spec: AnswerSpec) {
+    this.spec = spec
+    this.formatter = formatterOf(spec.format)
+    if (spec.simplifyMeters === undefined) return
+    this.simplifier = new TrackSimplifier(spec.simplifyMeters)
+    if (spec.order !== 'tracker' || spec.limit !== undefined) this.held = new HeldPoints(spec)
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    let text = ''
+    for (const rows of this.reader.push(chunk)) {
+      for (const left of this.simplifier?.push(rows) ?? [rows]) text += this.take(left)
+    }
+    return encoder.encode(this.begin() + text)
+  }
+
+  end(): Uint8Array {
+    this.reader.end()
+    let text = ''
+    for (const left of this.simplifier?.end() ?? []) text += this.take(left)
+    if (this.held !== undefined) text += this.write(this.held.sorted())
+    const cursor = this.more && this.last !== undefined && this.spec.order !== 'tracker' ? this.cursorAt(this.last, this.spec.order) : null
+    return encoder.encode(this.begin() + text + this.formatter.end(cursor))
+  }
+
+  private begin(): string {
+    if (this.started) return ''
+    this.started = true
+    return this.formatter.start()
+  }
+
+  private take(rows: PointRows): string {
+    if (this.held === undefined) return this.write(rows)
+    this.held.add(rows)
+    return ''
+  }
+
+  private write(rows: PointRows): string {
+    const to = Math.min(rows.count, (this.spec.limit ?? Number.POSITIVE_INFINITY) - this.written)
+    if (to < rows.count) this.more = true
+    if (to <= 0) return ''
+    this.written += to
+    this.last = { rows, row: to - 1 }
+    return this.formatter.rows(rows, 0, to)
+  }
+
+  private cursorAt({ rows, row }: { rows: PointRows; row: number }, order: 'asc' | 'desc'): string {
+    return encodeCursor({ trackerId: trackerIdAt(rows, row), recordedAt: rows.recordedAt[row] }, order)
+  }
+}
+
+/** The first points of the walk among all that are added, one more than the limit. */
+class HeldPoints {
+  private readonly spec: AnswerSpec
+  private buffer = new PointBuffer(4_096)
+  private readonly after: PointRows | undefined
+
+  constructor(spec: AnswerSpec) {
+    this.spec = spec
+    if (spec.after === undefined) return
+    this.after = new PointBuffer(1).rows
+    writeUuid(spec.after.trackerId, this.after.tracker, 0)
+    this.after.recordedAt[0] = spec.after.recordedAt
+  }
+
+  add(rows: PointRows): void {
+    let from = 0
+    for (let row = 0; row <= rows.count; row++) {
+      if (row < rows.count && this.isWanted(rows, row)) continue
+      this.buffer.append(rows, from, row)
+      from = row + 1
+    }
+    const { count } = this.buffer.rows
+    const { limit } = this.spec
+    if (limit === undefined && count > HELD_MAX) {
+      throw new Failure('too_large', { message: 'Too many points are left to bring them into order; leave `order` out, or narrow the question.' })
+    }
+    if (limit !== undefined && count > Math.max(4 * (limit + 1), 65_536)) this.keepFirst()
+  }
+
+  sorted(): PointRows {
+    this.keepFirst()
+    if (this.spec.order !== 'tracker') return this.buffer.rows
+    // The oldest points were chosen; they are written by tracker.
+    const { rows } = this.buffer
+    const limit = Math.min(rows.count, this.spec.limit ?? rows.count)
+    return pick(rows, places(limit).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]))
+  }
+
+  private isWanted(rows: PointRows, row: number): boolean {
+    return this.after === undefined || this.compare(this.after, 0, rows, row) < 0
+  }
+
+  private keepFirst(): void {
+    const { rows } = this.buffer
+    const order = places(rows.count).sort((i, j) => this.compare(rows, i, rows, j))
+    const kept = pick(rows, order.subarray(0, this.spec.limit === undefined ? order.length : this.spec.limit + 1))
+    this.buffer = new PointBuffer(kept.count)
+    this.buffer.append(kept, 0, kept.count)
+  }
+
+  private compare(a: PointRows, i: number, b: PointRows, j: number): number {
+    const ascending = a.recordedAt[i] - b.recordedAt[j] || compareTrackers(a, i, b, j)
+    return this.spec.order === 'desc' ? -ascending : ascending
+  }
+}
+
+const encoder = new TextEncoder()
+
+const places = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, i) => i)
