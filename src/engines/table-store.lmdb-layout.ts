@@ -63,7 +63,8 @@ export const openTableEnvironment = (path: string): TableEnvironment => {
 const packr = new Packr({ useRecords: false, copyBuffers: true })
 
 export const pack = (value: unknown): Buffer => packr.pack(value)
-export const unpack = <Value>(bytes: Uint8Array): Value => packr.unpack(bytes) as Value
+/** Members that are bytes come back as Uint8Array: from a Buffer they would be Buffers. */
+export const unpack = <Value>(bytes: Uint8Array): Value => packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
 
 export const recordOf = (table: TableDeclaration, number: number): TableRecord => ({
   number,

@@ -1,0 +1,191 @@
+import type { Test } from 'tap'
+import { encodeNativeBlock } from '../../src/engines/native-block.ts'
+import type { HistoryStore } from '../../src/engines/history-store.ts'
+import { Failure } from '../../src/kernel/errors.ts'
+
+/** What an engine's test hands to the suite. Each call of `open` answers a store over the same, at first empty, database. */
+export interface HistoryStoreUnderTest {
+  open(options?: { queueMax?: number }): Promise<HistoryStore>
+  /** Ends what does the engine's work as a crash would, or undefined where that is another machine's. */
+  crash?(store: HistoryStore): Promise<void>
+}
+
+/** Every promise of the port, for any engine. */
+export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTest): Promise<void> => {
+  const store = await engine.open()
+  const setting = 'non_replicated_deduplication_window = 100, fsync_after_insert = 1'
+  await store.command('DROP TABLE IF EXISTS contract_rows')
+  await store.command(`CREATE TABLE contract_rows (id UInt32, text String) ENGINE = MergeTree ORDER BY id SETTINGS ${setting}`)
+
+  await t.test('an inserted block is there when the insert resolves', async (t) => {
+    await store.insert('contract_rows', blockOf([1, 2, 3]), 'first')
+    t.same(await idsOf(store), [1, 2, 3])
+  })
+
+  await t.test('a token seen before inserts nothing, a new one does', async (t) => {
+    await store.insert('contract_rows', blockOf([1, 2, 3]), 'first')
+    t.same(await idsOf(store), [1, 2, 3])
+    await store.insert('contract_rows', blockOf([4]), 'second')
+    t.same(await idsOf(store), [1, 2, 3, 4])
+  })
+
+  await t.test('several blocks in one insert', async (t) => {
+    const both = Buffer.concat([blockOf([5]), blockOf([6, 7])])
+    await store.insert('contract_rows', new Uint8Array(both), 'third')
+    t.same(await idsOf(store), [1, 2, 3, 4, 5, 6, 7])
+  })
+
+  await t.test('parameters are values, whatever they hold', async (t) => {
+    for (const text of HOSTILE) {
+      const [row] = await store.rows<{ text: string; list: string[] }>('SELECT {text:String} AS text, {list:Array(String)} AS list', { text, list: [text, 'x'] })
+      t.equal(row.text, text)
+      t.same(row.list, [text, 'x'])
+    }
+    t.same(await idsOf(store), [1, 2, 3, 4, 5, 6, 7], 'and nothing was dropped')
+  })
+
+  await t.test('parameters of numbers, ids and lists', async (t) => {
+    const id = '01900000-0000-7000-8000-000000000001'
+    const ids = Array.from({ length: 20_000 }, (_, i) => `01900000-0000-7000-8000-${String(i).padStart(12, '0')}`)
+    const [row] = await store.rows('SELECT {n:Int64} AS n, {x:Float64} AS x, {id:UUID} AS id, {id:UUID} IN {ids:Array(UUID)} AS found, {yes:Bool} AS yes, {none:Array(UInt32)} AS none',
+      { n: -1_700_000_000_123, x: 0.25, id, ids, yes: true, none: [] })
+    t.same(row, { n: -1_700_000_000_123, x: 0.25, id, found: 1, yes: true, none: [] })
+    await t.rejects(store.rows('SELECT {n:Int64} AS n', {}), 'a parameter without a value')
+    await t.rejects(store.rows('SELECT {n:Int64} AS n', { n: '1 OR 1' }), 'a text where a number belongs')
+  })
+
+  await t.test('queries run beside each other and beside inserts', async (t) => {
+    const slow = store.rows<{ n: number }>('SELECT count() AS n FROM numbers(300000000) WHERE cityHash64(number) % 7 = 8')
+    let slowIsDone = false
+    void slow.finally(() => (slowIsDone = true))
+    await store.insert('contract_rows', blockOf([8]), 'beside')
+    const answers = await Promise.all([1, 2, 3, 4].map((n) => store.rows<{ n: number }>('SELECT {n:UInt32} AS n', { n })))
+    t.same(answers.flat().map(({ n }) => n), [1, 2, 3, 4])
+    t.notOk(slowIsDone, 'they did not wait for the long query')
+    t.same(await slow, [{ n: 0 }])
+  })
+
+  await t.test('a large answer comes in parts', async (t) => {
+    let parts = 0
+    let bytes = 0
+    for await (const chunk of store.query('SELECT number FROM numbers(1000000)', undefined, 'RowBinary')) {
+      parts++
+      bytes += chunk.byteLength
+    }
+    t.equal(bytes, 8_000_000)
+    t.ok(parts > 5)
+  })
+
+  await t.test('every format is one document, however many parts it has', async (t) => {
+    const csv = await textOf(store.query('SELECT number AS n FROM numbers(200000)', undefined, 'CSVWithNames'))
+    t.equal(csv.split('\n').length, 200_002)
+    t.equal(csv.split('"n"').length, 2, 'one header')
+    const typed = await bytesOf(store.query('SELECT number AS n FROM numbers(200000)', undefined, 'RowBinaryWithNamesAndTypes'))
+    t.equal(typed.byteLength, 1 + 2 + 7 + 200_000 * 8)
+    const compact = await textOf(store.query('SELECT number AS n FROM numbers(3)', undefined, 'JSONCompactEachRow'))
+    t.equal(compact, '[0]\n[1]\n[2]\n')
+    const parquet = await bytesOf(store.query('SELECT number AS n FROM numbers(200000)', undefined, 'Parquet'))
+    t.equal(parquet.subarray(0, 4).toString(), 'PAR1')
+    t.equal(parquet.subarray(-4).toString(), 'PAR1')
+  })
+
+  await t.test('an iteration that ends early ends the query', async (t) => {
+    for (let i = 0; i < 20; i++) {
+      for await (const chunk of store.query('SELECT number FROM numbers(1000000000)', undefined, 'RowBinary')) {
+        t.ok(chunk.byteLength > 0)
+        break
+      }
+    }
+    await runningQueries(store, 0)
+  })
+
+  await t.test('an aborted query rejects at once and ends', async (t) => {
+    const abort = new AbortController()
+    const answer = bytesOf(store.query('SELECT sum(cityHash64(number)) FROM numbers(100000000000)', undefined, 'RowBinary', abort.signal))
+    setTimeout(() => abort.abort(), 20)
+    await t.rejects(answer, { name: 'AbortError' })
+    await runningQueries(store, 0)
+  })
+
+  await t.test('small answers only as objects', async (t) => {
+    await t.rejects(store.rows('SELECT number FROM numbers(10001)'), { code: 'too_large' })
+    t.equal((await store.rows('SELECT number FROM numbers(10000)')).length, 10_000)
+  })
+
+  await t.test('wrong SQL rejects and harms nothing', async (t) => {
+    await t.rejects(store.rows('SELECT no_such_column'))
+    await t.rejects(store.command('CREATE TABLE broken'))
+    await t.rejects(store.insert('no_such_table', blockOf([1]), 'x'))
+    await store.ping()
+  })
+
+  await t.test('more than the bound are refused', async (t) => {
+    const bounded = await engine.open({ queueMax: 4 })
+    const queries = Array.from({ length: 8 }, () => bounded.rows('SELECT sleep(0.2)'))
+    const outcomes = await Promise.allSettled(queries)
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected' && (outcome.reason as Failure).code === 'overloaded')
+    t.equal(refused.length, 4)
+    await bounded.ping()
+    await bounded.close()
+  })
+
+  if (engine.crash !== undefined) {
+    await t.test('a crash of the engine fails what runs with engine_down, and it comes back by itself', async (t) => {
+      const { crash } = engine
+      const running = store.rows('SELECT sleep(1)')
+      const refused = t.rejects(running, { code: 'engine_down' })
+      await crash!(store)
+      await refused
+      await t.rejects(store.ping(), { code: 'engine_down' })
+      for (let tries = 0; ; tries++) {
+        try {
+          await store.ping()
+          break
+        } catch (error) {
+          if (tries > 200) throw error
+          await new Promise((resume) => setTimeout(resume, 50))
+        }
+      }
+      t.same(await idsOf(store), [1, 2, 3, 4, 5, 6, 7, 8])
+      await store.insert('contract_rows', blockOf([9]), 'after the crash')
+      t.same(await idsOf(store), [1, 2, 3, 4, 5, 6, 7, 8, 9])
+    })
+  }
+
+  await store.command('DROP TABLE contract_rows')
+  await store.close()
+  await t.rejects(store.ping(), { code: 'engine_down' }, 'a closed store says so')
+}
+
+/** Rows of the contract's table as a block. */
+export const blockOf = (ids: readonly number[]): Uint8Array =>
+  encodeNativeBlock([
+    { name: 'id', type: 'UInt32', values: Uint32Array.from(ids) },
+    { name: 'text', type: 'String', values: ids.map((id) => `row ${id}`) },
+  ], ids.length)
+
+const HOSTILE = [
+  "'; DROP TABLE contract_rows; --", "\\'; DROP TABLE contract_rows; --", "\\\\'", "a\\", "'", "''", '{text:String}', '{other:String}',
+  'line\nbreak\ttab\0nul', '😀 ünïcode', '$$', "*/ SELECT 1 /*", '-- ', '', '\\N', 'NULL', '`', '"', "\u2019", '%_',
+]
+
+const idsOf = async (store: HistoryStore): Promise<number[]> =>
+  (await store.rows<{ id: number }>('SELECT id FROM contract_rows ORDER BY id')).map(({ id }) => id)
+
+const bytesOf = async (chunks: AsyncIterable<Uint8Array>): Promise<Buffer> => {
+  const all: Uint8Array[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  return Buffer.concat(all)
+}
+
+const textOf = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => (await bytesOf(chunks)).toString()
+
+/** Waits until only so many queries run beside the one that asks. */
+const runningQueries = async (store: HistoryStore, wanted: number): Promise<void> => {
+  for (let tries = 0; ; tries++) {
+    const [{ n }] = await store.rows<{ n: number }>("SELECT count() - 1 AS n FROM system.processes WHERE query LIKE '%numbers(1000%'")
+    if (n <= wanted) return
+    if (tries > 100) throw new Error(`${n} queries still run`)
+    await new Promise((resume) => setTimeout(resume, 50))
+  }
+}

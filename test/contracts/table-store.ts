@@ -1,0 +1,403 @@
+import { type Test, test } from 'tap'
+import type { Find, StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import { Failure } from '../../src/kernel/errors.ts'
+import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
+import { bruteForce, drop, put, questions, randomThing, seededRandom, THINGS, type ThingRow, thingId } from './table-store-rows.ts'
+
+/** An open store and how time passes for it. */
+export interface OpenedTables {
+  store: TableStore
+  now(): number
+  /** Lets so much time pass: moves a clock, or waits where the engine has a clock of its own. */
+  pass(ms: number): Promise<void>
+}
+
+export interface TableStoreEngine {
+  /** Opens a store without rows; the suite closes it. */
+  open(t: Test): Promise<OpenedTables>
+  /** Promises that this engine cannot keep, each with the reason. */
+  skip?: { promise: string; reason: string }[]
+}
+
+type Check = (t: Test, opened: OpenedTables) => Promise<void>
+
+/** Proves the promises of `TableStore` against one engine. Orders: `desc` is `asc` reversed, ids of ties too. */
+export const tableStoreContract = (name: string, engine: TableStoreEngine): void => {
+  for (const [promise, check] of Object.entries(PROMISES)) {
+    const skipped = engine.skip?.find((entry) => entry.promise === promise)
+    test(`${name}: ${promise}`, { skip: skipped?.reason ?? false, timeout: 60_000 }, async (t) => {
+      const opened = await engine.open(t)
+      t.teardown(() => opened.store.close())
+      await opened.store.declare(THINGS)
+      await check(t, opened)
+    })
+  }
+}
+
+const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
+
+const scanned = async (store: TableStore, table: string, scope?: string): Promise<StoredRow[]> => {
+  const rows: StoredRow[] = []
+  for await (const row of store.scan(table, scope)) rows.push(row)
+  return rows
+}
+
+/** All pages of a question, by cursor. */
+const walk = async (store: TableStore, scope: string, question: Find, between?: (page: number) => Promise<void>): Promise<string[]> => {
+  const ids: string[] = []
+  let after: string | undefined
+  for (let page = 0; ; page += 1) {
+    const found = await store.find('things', scope, { ...question, ...(after !== undefined && { after }) })
+    ids.push(...idsOf(found.rows))
+    if (found.next === null) return ids
+    after = found.next
+    await between?.(page)
+  }
+}
+
+const fill = async (store: TableStore, scope: string, count: number, seed: number): Promise<Map<string, ThingRow>> => {
+  const random = seededRandom(seed)
+  const rows = new Map(Array.from({ length: count }, (_, index) => [thingId(index), randomThing(random)]))
+  await store.commit([...rows].map(([id, row]) => put(scope, id, row)))
+  return rows
+}
+
+/** Compares some of the questions with what every row says. */
+const compare = async (t: Test, store: TableStore, scope: string, rows: ReadonlyMap<string, Row>, every: number): Promise<void> => {
+  const wrong: unknown[] = []
+  for (const [index, question] of questions().entries()) {
+    if (index % every !== 0) continue
+    const expected = bruteForce(rows, question)
+    const found = await store.find('things', scope, { ...question, limit: 7, offset: index % 5, total: true })
+    const page = expected.slice(index % 5, (index % 5) + 7)
+    const isRight = found.total === expected.length && idsOf(found.rows).join() === page.join() && (found.next === null) === expected.length <= (index % 5) + 7
+    if (!isRight) wrong.push({ question, found: { ...found, rows: idsOf(found.rows) }, expected: page, total: expected.length })
+  }
+  t.same(wrong.slice(0, 3), [], `${wrong.length} questions answered wrong`)
+}
+
+const PROMISES: { [promise: string]: Check } = {
+  'rows hold what JSON can hold, and bytes': async (t, { store }) => {
+    const row = {
+      text: 'Zürich 🚚 \u0000 end',
+      nothing: null,
+      numbers: [0, -1, 1.5, 1e300, 2 ** 53 - 1, 4294967296],
+      deep: { list: [{ a: [] }, {}], on: true },
+      status: 'open',
+      bytes: new Uint8Array([0, 255, 7]),
+    }
+    await store.commit([put('s', 'one', row)])
+    const read = await store.get<typeof row>('things', 's', 'one')
+    t.strictSame({ ...read, bytes: undefined }, { ...row, bytes: undefined })
+    t.ok(read?.bytes instanceof Uint8Array)
+    t.same([...(read?.bytes ?? [])], [0, 255, 7])
+    const { rows } = await store.find<typeof row>('things', 's', { limit: 1 })
+    t.equal(rows[0]?.scope, 's')
+    t.same([...(rows[0]?.row.bytes ?? [])], [0, 255, 7])
+  },
+
+  'a commit stores, replaces and deletes, in the order of its changes': async (t, { store }) => {
+    await store.commit([put('s', 'a', { status: 'open' }), put('s', 'b', { status: 'open' }), put('s', 'a', { status: 'done' })])
+    t.same(await store.get('things', 's', 'a'), { status: 'done' })
+    await store.commit([drop('s', 'a'), put('s', 'a', { status: 'late' }), drop('s', 'b'), drop('s', 'never there')])
+    t.same(await store.getMany('things', 's', ['b', 'a', 'never there', 'a']), [undefined, { status: 'late' }, undefined, { status: 'late' }])
+    t.same((await store.find('things', 's', { limit: 9, where: { status: ['open', 'done'] }, total: true })).total, 0)
+    await store.commit([put('s', 'a', { status: 'late' })])
+    t.same((await store.find('things', 's', { limit: 9, where: { status: 'late' }, total: true })).total, 1)
+  },
+
+  'scopes and tables are apart': async (t, { store }) => {
+    await store.declare({ ...THINGS, name: 'others' })
+    await store.commit([put('s1', 'a', { status: 'open' }), put('s2', 'a', { status: 'done' }), { table: 'others', scope: 's1', id: 'a', row: { status: 'late' } }])
+    t.same(await store.get('things', 's1', 'a'), { status: 'open' })
+    t.same(await store.get('things', 's2', 'a'), { status: 'done' })
+    t.same(await store.get('others', 's1', 'a'), { status: 'late' })
+    t.equal(await store.get('things', 's', 'a'), undefined)
+    t.equal(await store.get('things', 's1', 'b'), undefined)
+    t.same((await store.find('things', 's1', { limit: 9, total: true })).total, 1)
+    t.same(await store.find('things', 'unknown', { limit: 9, total: true }), { rows: [], total: 0, next: null })
+  },
+
+  'find answers every combination as a look at every row would': async (t, { store }) => {
+    const rows = await fill(store, 's', 300, 1)
+    await fill(store, 'other', 50, 2)
+    await compare(t, store, 's', rows, 1)
+  },
+
+  'indexes follow changes and deletions': async (t, { store }) => {
+    const rows = await fill(store, 's', 200, 3)
+    const random = seededRandom(4)
+    for (let round = 0; round < 30; round += 1) {
+      const changes = Array.from({ length: 20 }, () => {
+        const id = thingId(Math.floor(random() * 250))
+        if (random() < 0.3) {
+          rows.delete(id)
+          return drop('s', id)
+        }
+        const row = randomThing(random)
+        rows.set(id, row)
+        return put('s', id, row)
+      })
+      await store.commit(changes)
+    }
+    await compare(t, store, 's', rows, 3)
+    await store.commit([...rows.keys()].map((id) => drop('s', id)))
+    await compare(t, store, 's', new Map(), 40)
+  },
+
+  'pages by cursor are all rows in order, each once': async (t, { store }) => {
+    const rows = await fill(store, 's', 250, 5)
+    for (const [index, question] of questions().entries()) {
+      if (index % 23 !== 0) continue
+      t.strictSame(await walk(store, 's', { ...question, limit: 9 }), bruteForce(rows, question))
+    }
+  },
+
+  'thousands of rows in one scope': async (t, { store }) => {
+    const rows = await fill(store, 's', 6_000, 6)
+    await compare(t, store, 's', rows, 17)
+    const question: Omit<Find, 'limit'> = { where: { status: 'open' }, sort: { field: 'createdAt', order: 'desc' } }
+    t.strictSame(await walk(store, 's', { ...question, limit: 150 }), bruteForce(rows, question))
+    t.strictSame(await walk(store, 's', { limit: 500 }), bruteForce(rows, {}))
+  },
+
+  'a cursor stays where it stood while rows come and go': async (t, { store }) => {
+    const rows = await fill(store, 's', 400, 7)
+    const constant = bruteForce(rows, { sort: { field: 'name', order: 'asc' } }).filter((_, index) => index % 4 !== 0)
+    const fleeting = [...rows.keys()].filter((id) => !constant.includes(id))
+    const random = seededRandom(8)
+    for (const order of ['asc', 'desc'] as const) {
+      const seen = await walk(store, 's', { limit: 10, sort: { field: 'name', order } }, async (page) => {
+        const id = fleeting[page % fleeting.length] as string
+        await store.commit([page % 2 === 0 ? drop('s', id) : put('s', id, randomThing(random)), put('s', `new-${order}-${page}`, randomThing(random))])
+      })
+      const expected = order === 'asc' ? constant : [...constant].reverse()
+      t.strictSame(
+        seen.filter((id) => constant.includes(id)),
+        expected,
+      )
+      t.equal(new Set(seen.filter((id) => !fleeting.includes(id))).size, seen.filter((id) => !fleeting.includes(id)).length, 'no row twice')
+    }
+  },
+
+  'a question without its index is a fault of the program': async (t, { store }) => {
+    const wrong: Find[] = [
+      { limit: 1, where: { notes: 'x' } },
+      { limit: 1, range: { field: 'status', from: 'x' } },
+      { limit: 1, sort: { field: 'hubId', order: 'asc' } },
+    ]
+    for (const question of wrong) await t.rejects(store.find('things', 's', question), Error)
+    await store.declare({ name: 'plain', version: 1 })
+    for (const call of [() => store.find('plain', 's', { limit: 1, text: 'x' }), () => store.find('unknown', 's', { limit: 1 })]) {
+      const error = await call().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      t.ok(error instanceof Error && !(error instanceof Failure))
+    }
+    await t.rejects(store.commit([{ table: 'unknown', scope: 's', id: 'a', row: {} }]), Error)
+    await t.rejects(store.get('unknown', 's', 'a'), Error)
+    await store.ping()
+  },
+
+  'a commit is seen by every read after it, with its checkpoint': async (t, { store }) => {
+    t.equal(await store.checkpoint('reader'), undefined)
+    for (let at = 0; at < 20; at += 1) {
+      await store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'reader', at: { all: at, 3: at * 2 } })
+      t.same(await store.get('things', 's', 'a'), { status: 'open', at })
+      t.same(await store.checkpoint('reader'), { all: at, 3: at * 2 })
+    }
+    await store.commit([], { consumer: 'reader', at: { all: 99 } })
+    t.same(await store.checkpoint('reader'), { all: 99 })
+    t.equal(await store.checkpoint('other'), undefined)
+    await store.commit([])
+  },
+
+  'commits count in the order in which they were asked for': async (t, { store }) => {
+    await Promise.all(Array.from({ length: 60 }, (_, at) => store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } })))
+    t.same(await store.get('things', 's', 'a'), { status: 'open', at: 59 })
+    t.same(await store.checkpoint('c'), { all: 59 })
+    const large = store.commit(Array.from({ length: 2_000 }, (_, index) => put('s', thingId(index), { status: 'first' })))
+    const small = store.commit([put('s', thingId(1_999), { status: 'second' })])
+    await Promise.all([large, small])
+    t.same(await store.get('things', 's', thingId(1_999)), { status: 'second' })
+  },
+
+  'a commit is seen whole or not at all': async (t, { store }) => {
+    const generation = (status: string) => Array.from({ length: 800 }, (_, index) => put('s', thingId(index), { status, name: 'x' }))
+    await store.commit(generation('0'))
+    let isOver = false
+    const writing = (async () => {
+      for (let round = 1; round <= 6; round += 1) await store.commit(generation(String(round)))
+      isOver = true
+    })()
+    const mixed: unknown[] = []
+    let reads = 0
+    while (!isOver) {
+      const { rows } = await store.find<ThingRow>('things', 's', { limit: 800 })
+      const all = new Set(rows.map(({ row }) => row.status))
+      const { rows: first } = await store.find<ThingRow>('things', 's', { limit: 1, where: { status: ['0', '1', '2', '3', '4', '5', '6'] }, total: true })
+      if (all.size !== 1 || rows.length !== 800 || first.length !== 1) mixed.push([...all])
+      reads += 1
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await writing
+    t.ok(reads > 2, `${reads} reads between`)
+    t.same(mixed, [])
+  },
+
+  'a row that has ended is not answered': async (t, { store, now, pass }) => {
+    const until = now() + 1_000
+    await store.commit([
+      put('s', 'ends', { status: 'open', name: 'ends', createdAt: 1 }, until),
+      put('s', 'later', { status: 'open', name: 'later', createdAt: 2 }, until + 1_000_000),
+      put('s', 'stays', { status: 'open', name: 'stays', createdAt: 3 }),
+      put('s', 'prolonged', { status: 'open', name: 'prolonged', createdAt: 4 }, until),
+      put('s', 'set free', { status: 'open', name: 'set free', createdAt: 5 }, until),
+    ])
+    await store.commit([put('s', 'prolonged', { status: 'open', name: 'prolonged', createdAt: 4 }, until + 1_000_000), put('s', 'set free', { status: 'open', name: 'set free', createdAt: 5 })])
+    t.equal((await store.find('things', 's', { limit: 9, total: true })).total, 5)
+    await pass(1_100)
+    const left = ['later', 'prolonged', 'set free', 'stays']
+    const check = async () => {
+      t.equal(await store.get('things', 's', 'ends'), undefined)
+      t.same((await store.getMany('things', 's', ['ends', 'stays'])).map((row) => row !== undefined), [false, true])
+      const asked: Find[] = [
+        { limit: 9, total: true },
+        { limit: 9, total: true, where: { status: 'open' } },
+        { limit: 9, total: true, sort: { field: 'name', order: 'asc' } },
+        { limit: 9, total: true, range: { field: 'createdAt', from: 1 }, sort: { field: 'name', order: 'asc' } },
+      ]
+      for (const question of asked) {
+        const found = await store.find('things', 's', question)
+        t.same(idsOf(found.rows), left)
+        t.equal(found.total, 4)
+      }
+      t.equal((await store.find('things', 's', { limit: 9, text: 'ends', total: true })).total, 0)
+      t.same(idsOf(await scanned(store, 'things', 's')), left)
+    }
+    await check()
+    // Whatever sweeps has had its chance after further commits.
+    for (let round = 0; round < 3; round += 1) await store.commit([put('other', 'x', { status: 'open' })])
+    await check()
+    await store.commit([put('s', 'ends', { status: 'done', name: 'again' })])
+    t.same(await store.get('things', 's', 'ends'), { status: 'done', name: 'again' })
+  },
+
+  'of rows put where none is, one is stored': async (t, { store, now, pass }) => {
+    const rivals = Array.from({ length: 40 }, (_, rival) => ({ ...put('s', 'a', { status: 'open', rival }, now() + 1_000), row: { status: 'open', rival } }))
+    const answers = await Promise.all(rivals.map((change) => store.putIfAbsent(change)))
+    t.equal(answers.filter((row) => row === undefined).length, 1)
+    const stored = await store.get('things', 's', 'a')
+    for (const row of answers) if (row !== undefined) t.same(row, stored)
+    t.equal((await store.find('things', 's', { limit: 9, where: { status: 'open' }, total: true })).total, 1)
+    await pass(1_100)
+    const next = { ...put('s', 'a', { status: 'late' }), row: { status: 'late' } }
+    t.equal(await store.putIfAbsent(next), undefined, 'the one that was there has ended')
+    t.same(await store.putIfAbsent({ ...next, row: { status: 'never' } }), { status: 'late' })
+    t.equal((await store.find('things', 's', { limit: 9, where: { status: 'open' }, total: true })).total, 0)
+  },
+
+  'a counter counts every call and begins anew when its window has ended': async (t, { store, now, pass }) => {
+    const before = now()
+    const answers = await Promise.all(Array.from({ length: 150 }, () => store.increment('s', 'logins', 1_000)))
+    t.same(
+      answers.map(({ count }) => count).sort((a, b) => a - b),
+      answers.map((_, index) => index + 1),
+    )
+    t.equal(new Set(answers.map(({ expiresAt }) => expiresAt)).size, 1)
+    t.ok(Math.abs((answers[0]?.expiresAt ?? 0) - before - 1_000) < 1_000)
+    t.equal((await store.increment('s', 'other', 1_000)).count, 1)
+    t.equal((await store.increment('s2', 'logins', 1_000)).count, 1)
+    await pass(1_100)
+    t.equal((await store.increment('s', 'logins', 1_000)).count, 1)
+    t.equal((await store.increment('s', 'logins', 1_000)).count, 2)
+  },
+
+  'scan answers every row of every scope, by scope and id': async (t, { store }) => {
+    const expected: string[] = []
+    for (const scope of ['-', 'b', 'a']) {
+      await store.commit(Array.from({ length: 700 }, (_, index) => put(scope, thingId(index), { status: scope })))
+      for (let index = 0; index < 700; index += 1) expected.push(`${scope} ${thingId(index)}`)
+    }
+    const rows = await scanned(store, 'things')
+    t.strictSame(
+      rows.map(({ scope, id }) => `${scope} ${id}`),
+      expected.sort(),
+    )
+    t.ok(rows.every(({ scope, row }) => row.status === scope))
+    t.equal((await scanned(store, 'things', 'b')).length, 700)
+    t.same(await scanned(store, 'things', 'unknown'), [])
+    for await (const _ of store.scan('things')) break
+    await store.commit([drop('b', thingId(0))])
+    t.equal((await scanned(store, 'things', 'b')).length, 699)
+  },
+
+  'promote puts what was built in the place of what lives, at once': async (t, { store }) => {
+    const next: TableDeclaration = { name: 'things@next', version: 2, equality: ['color'], range: ['rank'] }
+    await store.commit([put('s', 'old', { status: 'open' })], { consumer: 'p', at: { all: 10 } })
+    for (const round of [1, 2]) {
+      await store.declare(next)
+      t.equal((await store.find('things@next', 's', { limit: 9, total: true })).total, 0, 'a build begins empty')
+      const built = Array.from({ length: 300 }, (_, index) => ({ table: 'things@next', scope: 's', id: thingId(index), row: { color: 'red', rank: index, round } }))
+      await store.commit(built, { consumer: 'p@next', at: { all: 20 + round } })
+      t.ok(await store.get('things', 's', round === 1 ? 'old' : thingId(0)), 'the live table is as before')
+      t.same(await store.checkpoint('p'), { all: round === 1 ? 10 : 21 })
+      const sizes: number[] = []
+      const promoting = store.promote(['things'], 'p')
+      const reading = (async () => {
+        for (let read = 0; read < 5; read += 1) sizes.push((await store.find('things', 's', { limit: 500 })).rows.length)
+      })()
+      await Promise.all([promoting, reading])
+      t.ok(sizes.every((size) => size === 300 || (round === 1 && size === 1)), `never between: ${sizes}`)
+      t.same(await store.checkpoint('p'), { all: 20 + round })
+      t.equal(await store.checkpoint('p@next'), undefined)
+      t.equal(await store.get('things', 's', 'old'), undefined)
+      const found = await store.find('things', 's', { limit: 1, where: { color: 'red' }, sort: { field: 'rank', order: 'desc' }, total: true })
+      t.same(found.rows[0]?.row, { color: 'red', rank: 299, round })
+      t.equal(found.total, 300)
+    }
+    await store.declare({ ...next, name: 'things' })
+    t.equal((await store.find('things', 's', { limit: 1, total: true })).total, 300, 'its declaration went along')
+    t.equal((await scanned(store, 'things')).length, 300)
+  },
+
+  'reset empties tables and forgets the checkpoint': async (t, { store }) => {
+    await store.declare({ ...THINGS, name: 'others' })
+    await store.commit([put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }], { consumer: 'p', at: { all: 5 } })
+    await store.reset(['things'], 'p')
+    t.equal(await store.get('things', 's', 'a'), undefined)
+    t.equal((await store.find('things', 's', { limit: 1, where: { status: 'open' }, total: true })).total, 0)
+    t.same(await scanned(store, 'things'), [])
+    t.equal(await store.checkpoint('p'), undefined)
+    t.ok(await store.get('others', 's', 'a'))
+    const rows = await fill(store, 's', 100, 9)
+    await compare(t, store, 's', rows, 50)
+  },
+
+  'declaring again changes nothing, a new version is a new, empty table': async (t, { store }) => {
+    await store.commit([put('s', 'a', { status: 'open', color: 'red' })])
+    await store.declare(THINGS)
+    t.ok(await store.get('things', 's', 'a'))
+    await store.declare({ ...THINGS, version: 2, equality: ['color'] })
+    t.equal(await store.get('things', 's', 'a'), undefined)
+    t.equal((await store.find('things', 's', { limit: 1, total: true })).total, 0)
+    await store.commit([put('s', 'b', { status: 'open', color: 'red' })])
+    t.same(idsOf((await store.find('things', 's', { limit: 9, where: { color: 'red' } })).rows), ['b'])
+  },
+
+  'ping answers, and a closed store is down': async (t, { store }) => {
+    await store.ping()
+    await store.close()
+    const calls: (() => Promise<unknown>)[] = [
+      () => store.ping(),
+      () => store.get('things', 's', 'a'),
+      () => store.find('things', 's', { limit: 1 }),
+      () => store.commit([put('s', 'a', { status: 'open' })]),
+      () => store.increment('s', 'a', 1),
+      () => store.checkpoint('p'),
+    ]
+    for (const call of calls) await t.rejects(call, { name: 'Failure', code: 'engine_down' })
+    await store.close()
+  },
+}
