@@ -1,0 +1,46 @@
+import ipaddr from 'ipaddr.js'
+
+type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+export interface ClientAddress {
+  address: string
+  /** The client is on this machine, and no proxy says that it speaks for another. */
+  isLocal: boolean
+}
+
+/**
+ * Answers who is at the other end. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
+ * proxy: what stands before the first one that is not may be made up.
+ * @throws Error for a range that is no CIDR.
+ */
+export const clientAddresses = (trustedProxies: readonly string[]): ((peer: string, forwardedFor: string | undefined) => ClientAddress) => {
+  const ranges = trustedProxies.map((range) => parseRange(range))
+  const isTrusted = (address: string): boolean => {
+    if (!ipaddr.isValid(address)) return false
+    const parsed = ipaddr.process(address)
+    return ranges.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match([network, bits] as never))
+  }
+  return (peer, forwardedFor) => {
+    const direct = plain(peer)
+    if (forwardedFor === undefined) return { address: direct, isLocal: isLoopback(direct) }
+    let address = direct
+    for (const hop of forwardedFor.split(',').reverse()) {
+      if (!isTrusted(address)) break
+      const named = plain(hop.trim())
+      if (!ipaddr.isValid(named)) break
+      address = named
+    }
+    // An untrusted hop that forwards for someone is not the client itself.
+    return { address, isLocal: address !== direct && isLoopback(address) }
+  }
+}
+
+const parseRange = (range: string): Range => {
+  if (range.includes('/')) return ipaddr.parseCIDR(range)
+  const address = ipaddr.process(range)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+const plain = (address: string): string => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address)
+
+const isLoopback = (address: string): boolean => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'

@@ -1,0 +1,49 @@
+import { Buffer } from 'node:buffer'
+
+/** Frames that may be an `auth` message are no longer than this. */
+const AUTH_BYTES_MAX = 8 * 1024
+/** The first frame of a socket that has not authenticated is not parsed beyond this. */
+const FIRST_BYTES_MAX = 64 * 1024
+const USUAL_START = Buffer.from('{"type":"')
+const LETTER_A = 0x61
+const AUTH = Buffer.from('"auth"')
+/** Types that the channels know, beside `auth`. */
+const KNOWN_TYPES: readonly unknown[] = ['points', 'subscribe', 'unsubscribe']
+
+/** What the frame of a socket is that has not authenticated: a token to check, something that has to wait for one, or nonsense. */
+export type FirstFrame = { kind: 'auth'; token: string } | { kind: 'early' } | { kind: 'bad' }
+
+export const readFirstFrame = (data: ArrayBuffer, isBinary: boolean): FirstFrame => {
+  if (isBinary || data.byteLength > FIRST_BYTES_MAX) return { kind: 'early' }
+  const message = parse(data)
+  if (Array.isArray(message)) return { kind: 'early' }
+  if (typeof message !== 'object' || message === null) return { kind: 'bad' }
+  const { type, token, recordedAt } = message as { [member: string]: unknown }
+  if (type === 'auth') return typeof token === 'string' ? { kind: 'auth', token } : { kind: 'early' }
+  const isPoint = type === undefined && recordedAt !== undefined
+  return { kind: isPoint || KNOWN_TYPES.includes(type) ? 'early' : 'bad' }
+}
+
+/**
+ * The message of a text frame if it is an `auth` message, else undefined. Most frames are points: the ninth byte
+ * tells them apart, and only text that holds the word is parsed.
+ */
+export const readAuthFrame = (data: ArrayBuffer): { token: unknown } | undefined => {
+  if (data.byteLength > AUTH_BYTES_MAX) return undefined
+  const bytes = Buffer.from(data)
+  if (bytes.length > USUAL_START.length && bytes[USUAL_START.length] !== LETTER_A && USUAL_START.compare(bytes, 0, USUAL_START.length) === 0) return undefined
+  if (!bytes.includes(AUTH)) return undefined
+  const message = parse(data)
+  if (typeof message !== 'object' || message === null || (message as { type?: unknown }).type !== 'auth') return undefined
+  return { token: (message as { token?: unknown }).token }
+}
+
+const parse = (data: ArrayBuffer): unknown => {
+  try {
+    return JSON.parse(Buffer.from(data).toString('utf8'))
+  } catch (error) {
+    // No JSON: for the caller the same as a message of no known type.
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,83 @@
+import { timingSafeEqual, createHash } from 'node:crypto'
+import type { Caller } from '../kernel/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
+import type { Route } from '../kit/route.ts'
+import type { Exchange } from './exchange.ts'
+import { RateLimiter } from './limits.ts'
+import type { IngressOptions, RateLimits } from './options.ts'
+
+/** Lets a request in, or says why not: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
+export class Admission {
+  private readonly options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'>
+  private readonly perAddress: RateLimiter | undefined
+  private readonly perToken: RateLimiter | undefined
+  private readonly perOrganization: RateLimiter | undefined
+
+  constructor(options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'> & { clock: Clock; rateLimits?: RateLimits }) {
+    this.options = options
+    const { token, organization, address } = options.rateLimits ?? {}
+    this.perAddress = limiterOf(address, options.clock)
+    this.perToken = limiterOf(token, options.clock)
+    this.perOrganization = limiterOf(organization, options.clock)
+  }
+
+  /** @throws Failure `rate_limited` */
+  countAddress(address: string): void {
+    this.perAddress?.take(address)
+  }
+
+  /** The caller; undefined where the route asks for none. */
+  async admit(exchange: Exchange, route: Route): Promise<Caller | undefined> {
+    if (route.access === 'public') return undefined
+    if (route.access === 'operator') return this.admitOperator(exchange)
+    const caller = await this.identify(exchange.bearer)
+    if (route.rollout !== undefined && !(caller.kind === 'user' && this.options.rollout(caller))) throw new Failure('not_found')
+    if (!mayCall(caller, route)) throw new Failure('forbidden')
+    return caller
+  }
+
+  /** @throws Failure `unauthenticated`, `rate_limited`, `engine_down` */
+  async identify(token: string | undefined): Promise<Caller> {
+    if (token === undefined || token === '') throw new Failure('unauthenticated')
+    const caller = await this.options.authenticate(token)
+    this.perToken?.take(credentialOf(caller))
+    this.perOrganization?.take(caller.organizationId)
+    return caller
+  }
+
+  private admitOperator(exchange: Exchange): undefined {
+    const { metricsToken } = this.options
+    if (metricsToken === undefined) {
+      if (exchange.client.isLocal) return undefined
+      throw new Failure('forbidden', { message: 'Without a metrics token this answers only to the machine that it runs on.' })
+    }
+    if (exchange.bearer === undefined || !isSame(exchange.bearer, metricsToken)) throw new Failure('unauthenticated')
+    return undefined
+  }
+}
+
+/** Names the credential that a caller came with. */
+export const credentialOf = (caller: Caller): string => {
+  if (caller.kind === 'user') return `token:${caller.jti}`
+  return caller.kind === 'tracker' ? `tracker:${caller.organizationId}:${caller.trackerId}` : `key:${caller.keyId}`
+}
+
+/** Names who calls, whatever credential they came with. */
+export const identityOf = (caller: Caller): string => {
+  if (caller.kind === 'user') return `user:${caller.organizationId}:${caller.userId}`
+  return credentialOf(caller)
+}
+
+const mayCall = (caller: Caller, { access }: Route): boolean => {
+  if (access === 'points') return true
+  if (caller.kind !== 'user') return false
+  return typeof access === 'string' || caller.permissions.has(access.permission)
+}
+
+const limiterOf = (perSecond: number | undefined, clock: Clock): RateLimiter | undefined =>
+  perSecond === undefined ? undefined : new RateLimiter(perSecond, clock)
+
+const isSame = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other))
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -1,0 +1,141 @@
+import { Buffer } from 'node:buffer'
+import type { HttpResponse } from 'uWebSockets.js'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
+
+/** Bytes of all bodies that are in memory at one time. */
+export class BodyBudget {
+  private readonly bytesMax: number
+  private held = 0
+
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax
+  }
+
+  take(bytes: number): boolean {
+    if (this.held + bytes > this.bytesMax) return false
+    this.held += bytes
+    return true
+  }
+
+  release(bytes: number): void {
+    this.held -= bytes
+  }
+}
+
+export interface BodyOptions {
+  clock: Clock
+  budget: BodyBudget
+  bytesMax: number
+  timeoutMs: number
+}
+
+/** A client that still sends after its answer is known is listened to for so many bytes, so that it reads the answer instead of a reset. */
+const DISCARD_BYTES_MAX = 64 * 1024 * 1024
+const SLOWEST_BYTES_PER_MS = 32
+
+/**
+ * Collects the body of a request: chunks are kept and joined once, at the end. What is over the limit is counted and
+ * thrown away. It must be made before the first await of the request.
+ */
+export class BodyReader {
+  private readonly options: BodyOptions
+  private readonly startedAt: number
+  private chunks: Buffer[] = []
+  private heldBytes = 0
+  private receivedBytes = 0
+  private failure: Failure | undefined
+  private ended = false
+  private over = false
+  private wake: (() => void)[] = []
+  private cancelTimer: () => void
+
+  constructor(res: HttpResponse, declaredBytes: number | undefined, options: BodyOptions) {
+    this.options = options
+    this.startedAt = options.clock.now()
+    if (declaredBytes !== undefined && declaredBytes > options.bytesMax) this.fail(tooLarge(options.bytesMax))
+    if (declaredBytes !== undefined && declaredBytes > options.bytesMax + DISCARD_BYTES_MAX) this.over = true
+    this.cancelTimer = options.clock.after(options.timeoutMs, () => this.checkTime())
+    res.onData((chunk, isLast) => this.take(chunk, isLast))
+  }
+
+  /** All bytes were received. */
+  get complete(): boolean {
+    return this.ended
+  }
+
+  /** @throws Failure `too_large`, `overloaded`, or `invalid` with status 408 for one that takes too long. */
+  async bytes(): Promise<Buffer> {
+    while (!this.ended && this.failure === undefined) await this.changed()
+    if (this.failure !== undefined) throw this.failure
+    return this.chunks.length === 1 ? this.chunks[0] : Buffer.concat(this.chunks, this.heldBytes)
+  }
+
+  /** Resolves when an early answer can be sent: the client has sent all, or more than anyone listens to. */
+  async discarded(): Promise<void> {
+    this.drop()
+    this.failure ??= new Failure('internal', { message: 'The body is not wanted any more.' })
+    while (!this.ended && !this.over) await this.changed()
+  }
+
+  /** The request is over: the memory of its body no longer counts. */
+  release(): void {
+    this.cancelTimer()
+    this.over = true
+    this.failure ??= new Failure('internal', { message: 'The client is gone.' })
+    this.drop()
+    this.wakeAll()
+  }
+
+  private take(chunk: ArrayBuffer, isLast: boolean): void {
+    this.receivedBytes += chunk.byteLength
+    if (this.failure === undefined && !this.over && chunk.byteLength > 0) this.keep(chunk)
+    if (this.failure !== undefined && this.receivedBytes > this.options.bytesMax + DISCARD_BYTES_MAX) this.over = true
+    if (isLast) {
+      this.ended = true
+      this.cancelTimer()
+    }
+    if (isLast || this.over) this.wakeAll()
+  }
+
+  private keep(chunk: ArrayBuffer): void {
+    if (this.receivedBytes > this.options.bytesMax) return this.fail(tooLarge(this.options.bytesMax))
+    if (!this.options.budget.take(chunk.byteLength)) return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
+    this.heldBytes += chunk.byteLength
+    // The chunk's memory is taken back when the callback returns.
+    this.chunks.push(Buffer.from(new Uint8Array(chunk)))
+  }
+
+  private checkTime(): void {
+    const allowedMs = this.options.timeoutMs + this.receivedBytes / SLOWEST_BYTES_PER_MS
+    const leftMs = this.startedAt + allowedMs - this.options.clock.now()
+    if (leftMs > 0) {
+      this.cancelTimer = this.options.clock.after(Math.max(leftMs, 10), () => this.checkTime())
+      return
+    }
+    this.over = true
+    this.fail(new Failure('invalid', { status: 408, message: 'The body did not arrive in time.' }))
+  }
+
+  private fail(failure: Failure): void {
+    this.failure ??= failure
+    this.drop()
+    this.wakeAll()
+  }
+
+  private drop(): void {
+    this.options.budget.release(this.heldBytes)
+    this.heldBytes = 0
+    this.chunks = []
+  }
+
+  private changed(): Promise<void> {
+    return new Promise((resolve) => this.wake.push(resolve))
+  }
+
+  private wakeAll(): void {
+    for (const resolve of this.wake.splice(0)) resolve()
+  }
+}
+
+const tooLarge = (bytesMax: number): Failure => new Failure('too_large', { message: `The body is larger than ${bytesMax} bytes.` })

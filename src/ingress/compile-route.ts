@@ -1,0 +1,55 @@
+import type { Method, Route } from '../kit/route.ts'
+import { compileBody, compileParams, compileQuery, type Check } from './schemas.ts'
+
+/** A route at one of its addresses, with its schemas compiled. */
+export interface CompiledRoute {
+  declaration: Route
+  method: Method
+  /** Full path with `{name}` for parameters. */
+  path: string
+  operationId: string
+  params: Check
+  query: Check
+  body: Check | undefined
+  bodyRequired: boolean
+  bodyBytesMax: number
+  /** Lower case media types; none where the route takes no body. */
+  contentTypes: readonly string[]
+  idempotent: boolean
+}
+
+const BODY_BYTES_MAX = 1024 * 1024
+const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+/** @throws Error naming the route whose access, schema or path is wrong. */
+export const compileRoute = (route: Route, address: { method: Method; path: string; operationId: string }): CompiledRoute => {
+  try {
+    checkAccess(route)
+    if ((route.body !== undefined || route.rawBody !== undefined) && !METHODS_WITH_BODY.includes(address.method)) throw new Error('a GET takes no body')
+    return {
+      declaration: route,
+      ...address,
+      params: compileParams(checkedParams(route, address.path)),
+      query: compileQuery(route.query),
+      body: route.body === undefined ? undefined : compileBody(route.body),
+      bodyRequired: route.bodyRequired ?? (route.body !== undefined || route.rawBody !== undefined),
+      bodyBytesMax: route.bodyBytesMax ?? BODY_BYTES_MAX,
+      contentTypes: route.rawBody?.contentTypes.map((type) => type.toLowerCase()) ?? (route.body === undefined ? [] : ['application/json']),
+      idempotent: address.method === 'POST' && route.idempotent !== false,
+    }
+  } catch (error) {
+    throw new Error(`route ${address.operationId} (${address.method} ${address.path}): ${(error as Error).message}`, { cause: error })
+  }
+}
+
+const checkAccess = ({ access }: Route): void => {
+  const named = access === 'public' || access === 'user' || access === 'points' || access === 'operator'
+  if (!named && typeof (access as { permission?: unknown } | undefined)?.permission !== 'string') throw new Error('it does not say who may call it')
+}
+
+const checkedParams = (route: Route, path: string): NonNullable<Route['params']> => {
+  const params = route.params ?? {}
+  const names = [...path.matchAll(/\{([^}]*)\}/g)].map((match) => match[1])
+  for (const name of names) if (!Object.hasOwn(params, name)) throw new Error(`the parameter ${name} has no schema`)
+  return Object.fromEntries(names.map((name) => [name, params[name]]))
+}

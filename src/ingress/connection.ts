@@ -1,0 +1,228 @@
+import type { WebSocket } from 'uWebSockets.js'
+import { BoundedQueue } from '../kernel/bounded-queue.ts'
+import type { Caller } from '../kernel/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
+import type { Logger } from '../kernel/logger.ts'
+import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
+import { identityOf } from './authenticate.ts'
+import { readAuthFrame, readFirstFrame } from './auth-frame.ts'
+
+export interface ConnectionOptions {
+  channel: Channel
+  address: string
+  authTimeoutMs: number
+  clock: Clock
+  logger: Logger
+  authenticate(token: string): Promise<Caller>
+  /** The connection has a caller from here on, and is looked up anew when that one's access changes. */
+  authenticated(connection: Connection): void
+  /** It is gone. */
+  closed(connection: Connection): void
+}
+
+export interface Credential {
+  token: string
+  caller: Caller
+}
+
+const FRAME_BYTES_MAX = 1024 * 1024
+/** Frames that a client sends on the heels of its first `auth`; more of them close it with 4429. */
+const HELD_FRAMES_MAX = 64
+const HELD_BYTES_MAX = 1024 * 1024
+const INTERNAL_ERROR = 1011
+const TIMER_MS_MAX = 2 ** 31 - 1
+const LOOKUP_RETRY_MS = 1_000
+const LOOKUP_TRIES_MAX = 30
+
+/** One WebSocket: authenticates it, keeps it authenticated, and hands everything else to its channel. */
+export class Connection {
+  credential: Credential | undefined
+  /** Until then a credential that is no longer valid closes nothing, ms since the epoch. */
+  graceUntil = 0
+  private readonly options: ConnectionOptions
+  private ws: WebSocket<unknown> | undefined
+  private inner: ChannelConnection | undefined
+  private isClosed = false
+  private isChecking = false
+  private readonly held = new BoundedQueue<{ data: ArrayBuffer; isBinary: boolean }>(HELD_FRAMES_MAX, HELD_BYTES_MAX)
+  private wantedToken: string | undefined
+  private cancelTimer = (): void => undefined
+
+  /** With a credential that was checked at the upgrade, or without one: then the first message has to bring it. */
+  constructor(options: ConnectionOptions, credential?: Credential) {
+    this.options = options
+    this.credential = credential
+  }
+
+  opened(ws: WebSocket<unknown>): void {
+    this.ws = ws
+    if (this.credential !== undefined) return this.begin(this.credential)
+    this.cancelTimer = this.options.clock.after(this.options.authTimeoutMs, () => this.close(CLOSE.authTimeout, 'no auth message in time'))
+  }
+
+  message(data: ArrayBuffer, isBinary: boolean): void {
+    if (this.isClosed) return
+    if (data.byteLength > FRAME_BYTES_MAX) return this.close(CLOSE.tooLarge, 'the frame is too large')
+    if (this.inner === undefined) return this.first(data, isBinary)
+    const auth = isBinary ? undefined : readAuthFrame(data)
+    if (auth !== undefined) return this.renew(auth.token)
+    this.guarded(() => this.inner?.message(data, isBinary))
+  }
+
+  drained(): void {
+    this.guarded(() => this.inner?.drain())
+  }
+
+  /** The socket is gone, whoever ended it. */
+  ended(): void {
+    this.isClosed = true
+    this.cancelTimer()
+    this.ws = undefined
+    this.options.closed(this)
+    const inner = this.inner
+    this.inner = undefined
+    this.guarded(() => inner?.closed())
+  }
+
+  close(code: number, reason: string): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.ws?.end(code, reason)
+  }
+
+  /** Asks again who the caller is and what they may: gone or revoked closes with 4401. Never rejects. */
+  async lookUp(tries = 0): Promise<void> {
+    const credential = this.credential
+    if (this.isClosed || credential === undefined) return
+    try {
+      const caller = await this.options.authenticate(credential.token)
+      if (this.credential === credential) this.authorize({ token: credential.token, caller })
+    } catch (error) {
+      if (this.isClosed || this.credential !== credential) return
+      if (error instanceof Failure && error.status === 401) {
+        if (this.options.clock.now() >= this.graceUntil) this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
+        return
+      }
+      this.options.logger.warn('a socket could not be looked up anew', { error: String(error), tries })
+      if (tries >= LOOKUP_TRIES_MAX) return this.close(CLOSE.restart, 'the credential could not be checked')
+      this.options.clock.after(LOOKUP_RETRY_MS, () => void this.lookUp(tries + 1))
+    }
+  }
+
+  private first(data: ArrayBuffer, isBinary: boolean): void {
+    if (this.isChecking) {
+      if (!this.held.push({ data: data.slice(0), isBinary }, data.byteLength)) this.close(CLOSE.tooFast, 'wait for the answer to auth')
+      return
+    }
+    const frame = readFirstFrame(data, isBinary)
+    if (frame.kind === 'bad') return this.close(CLOSE.badMessage, 'not a message of this channel')
+    if (frame.kind === 'early') return this.close(CLOSE.unauthenticated, 'send an auth message first')
+    this.isChecking = true
+    this.cancelTimer()
+    void this.checkFirst(frame.token)
+  }
+
+  private async checkFirst(token: string): Promise<void> {
+    try {
+      const caller = await this.options.authenticate(token)
+      if (!this.isClosed) this.begin({ token, caller })
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
+
+  private begin(credential: Credential): void {
+    const { channel } = this.options
+    this.credential = credential
+    if (!channel.accepts.includes(credential.caller.kind)) return this.close(CLOSE.forbidden, 'this credential does not open this channel')
+    this.options.authenticated(this)
+    this.watchExpiry()
+    this.guarded(() => {
+      this.inner = channel.open(this.socket(), credential.caller)
+    })
+    for (let frame = this.held.shift(); frame !== undefined; frame = this.held.shift()) this.message(frame.data, frame.isBinary)
+  }
+
+  /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
+  private renew(token: unknown): void {
+    if (typeof token !== 'string') {
+      this.sendError('invalid', 'The auth message has no token.')
+      return
+    }
+    const isRenewing = this.wantedToken !== undefined
+    this.wantedToken = token
+    if (!isRenewing) void this.checkWanted()
+  }
+
+  private async checkWanted(): Promise<void> {
+    for (let token = this.wantedToken; token !== undefined && !this.isClosed; token = this.wantedToken) {
+      try {
+        const caller = await this.options.authenticate(token)
+        if (this.isClosed || this.credential === undefined) return
+        if (identityOf(caller) !== identityOf(this.credential.caller)) return this.close(CLOSE.forbidden, 'the token is of another user or organization')
+        this.authorize({ token, caller })
+      } catch (error) {
+        if (error instanceof Failure && error.status !== 401) this.sendError(error.code, error.message)
+        else this.refuse(error)
+      }
+      if (this.wantedToken === token) this.wantedToken = undefined
+    }
+  }
+
+  private authorize(credential: Credential): void {
+    if (this.isClosed) return
+    this.credential = credential
+    this.watchExpiry()
+    this.guarded(() => this.inner?.reauthorized(credential.caller))
+  }
+
+  private refuse(error: unknown): void {
+    if (error instanceof Failure && error.status === 401) return this.close(CLOSE.unauthenticated, 'the credential is not valid')
+    if (error instanceof Failure && error.status === 429) return this.close(CLOSE.tooFast, 'too many requests')
+    this.options.logger.warn('a socket could not be authenticated', { error: String(error) })
+    this.close(CLOSE.restart, 'the credential could not be checked')
+  }
+
+  private watchExpiry(): void {
+    this.cancelTimer()
+    const caller = this.credential?.caller
+    if (this.isClosed || caller?.kind !== 'user') return
+    const leftMs = caller.expiresAt - this.options.clock.now()
+    if (leftMs <= 0) return this.close(CLOSE.unauthenticated, 'the token has expired')
+    this.cancelTimer = this.options.clock.after(Math.min(leftMs, TIMER_MS_MAX), () => this.watchExpiry())
+  }
+
+  private sendError(code: string, message: string): void {
+    this.send(JSON.stringify({ type: 'error', code, message }))
+  }
+
+  private socket(): ChannelSocket {
+    return {
+      send: (text) => this.send(text),
+      bufferedBytes: () => (this.isClosed ? 0 : (this.ws?.getBufferedAmount() ?? 0)),
+      close: (code, reason) => this.close(code, reason),
+      address: this.options.address,
+    }
+  }
+
+  private send(text: string): number {
+    if (this.isClosed || this.ws === undefined) return 0
+    const DROPPED = 2
+    if (this.ws.send(text, false) === DROPPED) {
+      this.close(CLOSE.tooFast, 'the client does not read')
+      return 0
+    }
+    return this.ws.getBufferedAmount()
+  }
+
+  /** A fault of a channel costs this connection, not the process. */
+  private guarded(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.options.logger.error('a channel failed', { channel: this.options.channel.path, error: String((error as Error).stack ?? error) })
+      this.close(INTERNAL_ERROR, 'something went wrong on our side')
+    }
+  }
+}

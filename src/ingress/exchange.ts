@@ -1,0 +1,76 @@
+import { Buffer } from 'node:buffer'
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { ClientAddress } from './address.ts'
+
+/**
+ * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await,
+ * so all that may be asked for later is copied here; the response may be used until it has ended or was aborted.
+ */
+export class Exchange {
+  readonly res: HttpResponse
+  readonly method: string
+  readonly path: string
+  readonly queryText: string
+  readonly headers: ReadonlyMap<string, string>
+  readonly client: ClientAddress
+  readonly signal: AbortSignal
+  /** The client is gone, or the answer is complete: the response must not be touched. */
+  over = false
+  private readonly abort = new AbortController()
+  private readonly onOver: (() => void)[] = []
+
+  constructor(res: HttpResponse, req: HttpRequest, addressOf: (peer: string, forwardedFor: string | undefined) => ClientAddress) {
+    this.res = res
+    this.signal = this.abort.signal
+    this.method = req.getCaseSensitiveMethod()
+    this.path = req.getUrl()
+    this.queryText = req.getQuery() ?? ''
+    this.headers = headersOf(req)
+    this.client = addressOf(Buffer.from(res.getRemoteAddressAsText()).toString('latin1'), this.headers.get('x-forwarded-for'))
+    res.onAborted(() => {
+      this.finish()
+      this.abort.abort()
+    })
+  }
+
+  /** Length of the body as the client states it; undefined where it is sent in chunks. */
+  get declaredBytes(): number | undefined {
+    const length = this.headers.get('content-length')
+    return length === undefined ? undefined : Number(length)
+  }
+
+  get hasBody(): boolean {
+    return (this.declaredBytes ?? 0) > 0 || this.headers.has('transfer-encoding')
+  }
+
+  /** The bearer token, undefined where none is sent; another scheme is an empty token, which nothing accepts. */
+  get bearer(): string | undefined {
+    return bearerOf(this.headers.get('authorization'))
+  }
+
+  whenOver(run: () => void): void {
+    if (this.over) run()
+    else this.onOver.push(run)
+  }
+
+  /** To be called when the answer has been handed over. */
+  finish(): void {
+    if (this.over) return
+    this.over = true
+    for (const run of this.onOver) run()
+  }
+}
+
+export const bearerOf = (authorization: string | undefined): string | undefined => {
+  if (authorization === undefined) return undefined
+  return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
+}
+
+const headersOf = (req: HttpRequest): Map<string, string> => {
+  const headers = new Map<string, string>()
+  req.forEach((name, value) => {
+    const before = headers.get(name)
+    headers.set(name, before === undefined ? value : `${before}, ${value}`)
+  })
+  return headers
+}

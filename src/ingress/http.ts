@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto'
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
+import type { Logger } from '../kernel/logger.ts'
+import type { Metrics } from '../kit/metrics.ts'
+import type { ClientAddress } from './address.ts'
+import type { Admission } from './authenticate.ts'
+import { BodyReader, type BodyBudget } from './body.ts'
+import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
+import { Exchange } from './exchange.ts'
+import type { IngressLimits } from './options.ts'
+import { answerFailure, sendAnswer, sendStream, type Answered } from './reply.ts'
+import type { Match, Router } from './router.ts'
+import { keptForRevoked, runRoute, type Call, type RunOptions, type StreamAnswer } from './run-route.ts'
+
+export interface HttpOptions extends RunOptions {
+  router: Router
+  admission: Admission
+  budget: BodyBudget
+  limits: IngressLimits
+  clock: Clock
+  logger: Logger
+  metrics: Metrics
+  corsOrigins: readonly string[]
+  isTls: boolean
+  /** Paths that are WebSocket channels. */
+  channelPaths: ReadonlySet<string>
+  addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
+}
+
+/** Answers every HTTP request. */
+export class HttpDoor {
+  /** Connections are ended with their answer. */
+  isClosing = false
+  private readonly options: HttpOptions
+  private running = 0
+  private idle: (() => void)[] = []
+
+  constructor(options: HttpOptions) {
+    this.options = options
+  }
+
+  /** Nothing of the request object is used after this returns. */
+  handle(res: HttpResponse, req: HttpRequest): void {
+    const exchange = new Exchange(res, req, this.options.addressOf)
+    const match = this.options.router.find(exchange.method === 'HEAD' ? 'GET' : exchange.method, exchange.path)
+    this.running++
+    void this.serve(exchange, match, this.readerOf(exchange, match)).finally(() => this.ended())
+  }
+
+  /** Resolves when no request is under way. */
+  async drained(): Promise<void> {
+    while (this.running > 0) await new Promise<void>((resolve) => this.idle.push(resolve))
+  }
+
+  private ended(): void {
+    this.running--
+    if (this.running === 0) for (const resolve of this.idle.splice(0)) resolve()
+  }
+
+  private readerOf(exchange: Exchange, match: Match | undefined): BodyReader | undefined {
+    if (!exchange.hasBody) return undefined
+    const { clock, budget, limits } = this.options
+    const bytesMax = match === undefined || match.route.contentTypes.length === 0 ? 0 : match.route.bodyBytesMax
+    const reader = new BodyReader(exchange.res, exchange.declaredBytes, { clock, budget, bytesMax, timeoutMs: limits.bodyTimeoutMs })
+    exchange.whenOver(() => reader.release())
+    return reader
+  }
+
+  private async serve(exchange: Exchange, match: Match | undefined, reader: BodyReader | undefined): Promise<void> {
+    const { clock, metrics } = this.options
+    const startedAt = clock.now()
+    const correlationId = randomUUID()
+    const answer = await this.answer(exchange, match, reader, startedAt, correlationId)
+    const labels = { method: match?.route.method ?? 'none', route: match?.route.path ?? 'none' }
+    metrics.httpRequests.inc({ ...labels, status: answer.status })
+    try {
+      await this.send(exchange, reader, answer, correlationId)
+    } catch (error) {
+      this.options.logger.error('an answer broke off', { correlationId, operationId: match?.route.operationId, error: describe(error) })
+    }
+    exchange.finish()
+    metrics.httpSeconds.observe(labels, (clock.now() - startedAt) / 1000)
+  }
+
+  private async answer(exchange: Exchange, match: Match | undefined, reader: BodyReader | undefined, now: number, correlationId: string): Promise<Answered | StreamAnswer> {
+    try {
+      if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
+      this.options.admission.countAddress(exchange.client.address)
+      if (match === undefined) return this.withoutRoute(exchange)
+      return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
+    } catch (error) {
+      return answerFailure(this.failureOf(error, match, correlationId))
+    }
+  }
+
+  private async run(call: Call): Promise<Answered | StreamAnswer> {
+    let caller: Awaited<ReturnType<Admission['admit']>>
+    try {
+      caller = await this.options.admission.admit(call.exchange, call.route.declaration)
+    } catch (error) {
+      const kept = error instanceof Failure && error.code === 'unauthenticated' ? await keptForRevoked(call, this.options) : undefined
+      if (kept === undefined) throw error
+      return kept
+    }
+    return runRoute(call, caller, this.options)
+  }
+
+  private withoutRoute(exchange: Exchange): Answered {
+    const { router, channelPaths, corsOrigins } = this.options
+    const methods = router.methodsAt(exchange.path)
+    if (methods.length === 0) {
+      if (!channelPaths.has(exchange.path.replace(/\/$/, ''))) throw new Failure('not_found')
+      const failure = new Failure('invalid', { status: 426, message: 'Open a WebSocket at this address.' })
+      const answer = answerFailure(failure)
+      return { ...answer, headers: { ...answer.headers, upgrade: 'websocket' } }
+    }
+    const origin = corsHeaders(corsOrigins, exchange.headers.get('origin'))
+    const headers = optionsHeaders(methods, origin?.['access-control-allow-origin'] !== undefined)
+    if (exchange.method === 'OPTIONS') return { status: 204, headers, body: '' }
+    const answer = answerFailure(new Failure('method_not_allowed'))
+    return { ...answer, headers: { ...answer.headers, ...headers } }
+  }
+
+  private failureOf(error: unknown, match: Match | undefined, correlationId: string): Failure {
+    const fields = { correlationId, operationId: match?.route.operationId }
+    if (!(error instanceof Failure)) {
+      this.options.logger.error('a request failed unexpectedly', { ...fields, error: describe(error) })
+      return new Failure('internal')
+    }
+    if (error.status >= 500) this.options.logger.warn('a request failed', { ...fields, code: error.code, error: error.message, cause: describe(error.cause) })
+    return error
+  }
+
+  private async send(exchange: Exchange, reader: BodyReader | undefined, answer: Answered | StreamAnswer, correlationId: string): Promise<void> {
+    // A client that is still sending would see a reset instead of the answer.
+    if (reader !== undefined && !reader.complete) await reader.discarded()
+    const closeConnection = this.isClosing || (reader !== undefined && !reader.complete)
+    const headers = this.commonHeaders(exchange, correlationId)
+    if ('stream' in answer) await sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
+    else sendAnswer(exchange, answer, { headers, closeConnection })
+  }
+
+  private commonHeaders(exchange: Exchange, correlationId: string): Headers {
+    const headers: Headers = { 'x-request-id': correlationId, ...corsHeaders(this.options.corsOrigins, exchange.headers.get('origin')) }
+    if (this.options.isTls) headers['strict-transport-security'] = 'max-age=31536000'
+    return headers
+  }
+}
+
+const describe = (error: unknown): string | undefined => {
+  if (error === undefined) return undefined
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

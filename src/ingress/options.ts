@@ -1,0 +1,108 @@
+import type { TableStore } from '../engines/table-store.ts'
+import type { Caller, UserCaller } from '../kernel/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Logger } from '../kernel/logger.ts'
+import type { ChannelDocument } from '../kit/channel-document.ts'
+import type { Channel } from '../kit/channel.ts'
+import type { Keyring } from '../kit/keyring.ts'
+import type { Metrics } from '../kit/metrics.ts'
+import type { Route, Wrote } from '../kit/route.ts'
+
+/** Something changed about who may do what; every socket that it names is looked up anew. */
+export interface AccessChange {
+  organizationId: string
+  userId?: string
+  jti?: string
+  trackerId?: string
+  keyId?: string
+  /** Sockets stay open so long before they are looked up: a token that `refresh` revoked has time for its new `auth`. */
+  graceMs?: number
+}
+
+/** Requests a second; absent: no limit. A bucket holds one second's worth. */
+export interface RateLimits {
+  token?: number
+  organization?: number
+  address?: number
+}
+
+/** Bounds of the door. Every one of them has a named answer when it is reached. */
+export interface IngressLimits {
+  /** Open connections, of HTTP and WebSocket together; further ones are cut. */
+  connectionsMax: number
+  /** Requests under way; further ones are answered 503 `overloaded`. */
+  requestsMax: number
+  /** Bytes of request bodies in memory at one time; further ones are answered 503 `overloaded`. */
+  bodyBytesInFlightMax: number
+  /** A body that is not there after this time and one second for each 32 KiB of it is answered 408. */
+  bodyTimeoutMs: number
+  /** Sockets of one address that have not authenticated; further ones are refused with 429. */
+  unauthenticatedPerAddressMax: number
+  unauthenticatedMax: number
+  /** Time for the first `auth` message of a socket. */
+  authTimeoutMs: number
+  /** A socket without a sign of life for so long is closed; pings are sent before. */
+  socketIdleSeconds: number
+  /** How long `close` waits for requests under way. */
+  closeTimeoutMs: number
+}
+
+export const DEFAULT_LIMITS: IngressLimits = {
+  connectionsMax: 65_536,
+  requestsMax: 10_000,
+  bodyBytesInFlightMax: 512 * 1024 * 1024,
+  bodyTimeoutMs: 30_000,
+  unauthenticatedPerAddressMax: 5_000,
+  unauthenticatedMax: 20_000,
+  authTimeoutMs: 5_000,
+  socketIdleSeconds: 60,
+  closeTimeoutMs: 10_000,
+}
+
+export interface ApiInfo {
+  title: string
+  version: string
+  description: string
+}
+
+export interface IngressOptions {
+  host: string
+  /** 0 takes a free one. */
+  port: number
+  /** Files in PEM. */
+  tls?: { certFile: string; keyFile: string }
+  routes: readonly Route[]
+  channels: readonly Channel[]
+  /** Messages of the channels, for the AsyncAPI document. */
+  channelDocuments: readonly ChannelDocument[]
+  info: ApiInfo
+  /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
+  authenticate(token: string): Promise<Caller>
+  accessChanged(listener: (change: AccessChange) => void): () => void
+  /** Whether the read models have applied the append within the time. */
+  waitApplied(wrote: Wrote, timeoutMs: number): Promise<boolean>
+  /** Whether the caller's organization (or e-mail domain) takes part in the geofence rollout. */
+  rollout(caller: UserCaller): boolean
+  tables: TableStore
+  keyring: Keyring
+  logger: Logger
+  clock: Clock
+  metrics: Metrics
+  rateLimits?: RateLimits
+  /** CIDR ranges whose `X-Forwarded-For` counts. */
+  trustedProxies?: readonly string[]
+  /** Origins that browsers may call from; `*` for any. */
+  corsOrigins?: readonly string[]
+  /** Bearer that operator routes ask for; without it they answer to loopback only. */
+  metricsToken?: string
+  limits?: Partial<IngressLimits>
+}
+
+export interface Ingress {
+  url: string
+  port: number
+  /** No new connections or sockets; requests under way go on. */
+  stopAccepting(): void
+  /** Closes sockets with 1012, waits for requests under way, then cuts what is left. */
+  close(): Promise<void>
+}

@@ -1,0 +1,134 @@
+import { Buffer } from 'node:buffer'
+import { STATUS_CODES } from 'node:http'
+import type { HttpResponse } from 'uWebSockets.js'
+import type { Failure } from '../kernel/errors.ts'
+import type { Headers } from './cors.ts'
+import type { Exchange } from './exchange.ts'
+
+/** An answer in the form in which it is sent, and kept for an Idempotency-Key. */
+export interface Answered {
+  status: number
+  headers: Headers
+  body: string | Uint8Array
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Part of a stream that is handed to the socket at once; more waits until the client has read. */
+const STREAM_SLICE_BYTES = 64 * 1024
+/** While the socket is full, each write only probes: uWebSockets.js sends what waits when something is written, and adds the new bytes to it. */
+const PROBE_SLICE_BYTES = 1024
+
+const SECURITY_HEADERS: Headers = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+}
+
+export const answerJson = (status: number, body: { [member: string]: unknown }, headers: Headers = {}): Answered => ({
+  status,
+  headers: { 'content-type': JSON_TYPE, ...headers },
+  body: JSON.stringify({ status: true, ...body }),
+})
+
+/** The error body of the contract; `extra` members come beside it. */
+export const answerFailure = (failure: Failure): Answered => {
+  const { errors, extra, retryAfterSeconds } = failure.details
+  const headers: Headers = { 'content-type': JSON_TYPE }
+  if (failure.status === 401) headers['www-authenticate'] = 'Bearer'
+  const waitSeconds = retryAfterSeconds ?? (failure.status === 429 || failure.status === 503 ? 1 : undefined)
+  if (waitSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(waitSeconds)))
+  const body = { ...extra, status: false, message: failure.message, code: failure.code, ...(errors === undefined ? {} : { errors }) }
+  return { status: failure.status, headers, body: JSON.stringify(body) }
+}
+
+export interface SendOptions {
+  /** Beside the answer's own, such as those for CORS. */
+  headers: Headers
+  /** Ends the connection after the answer. */
+  closeConnection: boolean
+}
+
+export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, closeConnection }: SendOptions): void => {
+  if (exchange.over) return
+  const { res } = exchange
+  res.cork(() => {
+    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers }, closeConnection)
+    if (exchange.method === 'HEAD') res.endWithoutBody(Buffer.byteLength(answer.body), closeConnection)
+    else if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, closeConnection)
+    else res.end(answer.body, closeConnection)
+  })
+  exchange.finish()
+}
+
+/**
+ * Sends what the stream yields, never more than a slice ahead of the client. Rejects when the stream fails; the
+ * connection is then cut, so that the client does not take a part for the whole.
+ */
+export const sendStream = async (
+  exchange: Exchange,
+  status: number,
+  headers: Headers,
+  stream: AsyncIterable<Uint8Array | string>,
+  closeConnection: boolean,
+): Promise<void> => {
+  const { res } = exchange
+  if (exchange.method === 'HEAD') {
+    await stream[Symbol.asyncIterator]().return?.()
+    return sendAnswer(exchange, { status, headers, body: '' }, { headers: {}, closeConnection })
+  }
+  if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
+  const writer = new StreamWriter(exchange)
+  res.cork(() => writeHead(res, status, { 'content-type': 'application/octet-stream', ...SECURITY_HEADERS, ...headers }, closeConnection))
+  try {
+    for await (const chunk of stream) {
+      if (chunk.length === 0) continue
+      if (!(await writer.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk))) return
+    }
+    if (exchange.over) return
+    res.cork(() => res.end(undefined, closeConnection))
+    exchange.finish()
+  } catch (error) {
+    if (!exchange.over) res.close()
+    throw error
+  }
+}
+
+/** Writes with backpressure. */
+class StreamWriter {
+  private readonly exchange: Exchange
+  private resume: (() => void) | undefined
+  private isFull = false
+
+  constructor(exchange: Exchange) {
+    this.exchange = exchange
+    exchange.res.onWritable(() => {
+      this.resume?.()
+      return true
+    })
+    exchange.whenOver(() => this.resume?.())
+  }
+
+  /** False when the client is gone. */
+  async write(bytes: Uint8Array): Promise<boolean> {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.exchange.over) return false
+      const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
+      at += slice.length
+      // Not corked: a corked write answers before it is known whether the socket took it.
+      this.isFull = !this.exchange.res.write(slice)
+      if (this.isFull) await new Promise<void>((resolve) => (this.resume = resolve))
+      this.resume = undefined
+    }
+    return !this.exchange.over
+  }
+}
+
+const writeHead = (res: HttpResponse, status: number, headers: Headers, closeConnection: boolean): void => {
+  res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
+  for (const name in headers) res.writeHeader(name, withoutLineBreaks(headers[name]))
+  if (closeConnection) res.writeHeader('Connection', 'close')
+}
+
+const withoutLineBreaks = (value: string): string => (/[\r\n\0]/.test(value) ? value.replace(/[\r\n\0]+/g, ' ') : value)

@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto'
+import type { Caller } from '../kernel/caller.ts'
+import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
+import type { Logger } from '../kernel/logger.ts'
+import { Idempotency, type IdempotentRequest, type KeptAnswer } from '../kit/idempotency.ts'
+import { idSource } from '../kit/ids.ts'
+import type { IdSource, Reply, RouteRequest, Wrote } from '../kit/route.ts'
+import { identityOf } from './authenticate.ts'
+import type { BodyReader } from './body.ts'
+import type { CompiledRoute } from './compile-route.ts'
+import type { Headers } from './cors.ts'
+import type { Exchange } from './exchange.ts'
+import { parseJson } from './json-body.ts'
+import { answerFailure, answerJson, type Answered } from './reply.ts'
+
+/** A request that was matched to a route. */
+export interface Call {
+  exchange: Exchange
+  route: CompiledRoute
+  params: { [name: string]: string }
+  reader: BodyReader | undefined
+  now: number
+  correlationId: string
+}
+
+export interface StreamAnswer {
+  status: number
+  headers: Headers
+  stream: AsyncIterable<Uint8Array | string>
+}
+
+export interface RunOptions {
+  idempotency: Idempotency
+  waitApplied(wrote: Wrote, timeoutMs: number): Promise<boolean>
+  logger: Logger
+}
+
+/** How long an answer waits for the read models. */
+const APPLIED_TIMEOUT_MS = 2_000
+const KEY = /^[\x21-\x7e]{1,255}$/
+
+/** Checks what was sent, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */
+export const runRoute = async (call: Call, caller: Caller | undefined, options: RunOptions): Promise<Answered | StreamAnswer> => {
+  const { params, query } = checkAddress(call)
+  const { bytes, body } = await readBody(call)
+  const make = (now: number, seed?: Buffer): RouteRequest => requestOf(call, { caller, params, query, body, now, seed })
+  const repeat = repeatOf(call, bytes, caller)
+  if (repeat === undefined) return answerOf(await handle(call, make(call.now), options))
+  const begun = await options.idempotency.begin(repeat)
+  if ('body' in begun) return begun
+  const revokedToken = call.route.declaration.revokesToken === true ? call.exchange.bearer : undefined
+  let answer: Answered | StreamAnswer
+  try {
+    answer = answerOf(await handle(call, make(begun.now, begun.seed), options))
+  } catch (error) {
+    if (error instanceof Failure && error.status < 500 && error.status !== 429) await recorded(options.logger, begun.done(keptOf(answerFailure(error)), undefined))
+    else await recorded(options.logger, begun.open())
+    throw error
+  }
+  const isKept = !('stream' in answer) && typeof answer.body === 'string' && answer.status < 500 && answer.status !== 429
+  await recorded(options.logger, isKept ? begun.done(keptOf(answer as Answered), revokedToken) : begun.open())
+  return answer
+}
+
+/** The answer that a token which this very call revoked may still read; undefined when there is none. */
+export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
+  const token = call.exchange.bearer
+  if (call.route.declaration.revokesToken !== true || token === undefined) return undefined
+  const repeat = repeatOf(call, call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(), undefined)
+  return repeat === undefined ? undefined : idempotency.answerForRevoked(token, repeat)
+}
+
+const checkAddress = ({ route, params, exchange }: Call): { params: { [name: string]: string }; query: { [name: string]: unknown } } => {
+  const checked = { ...params }
+  // A parameter that no resource can have names a resource that is not there.
+  if (route.params(checked).length > 0) throw new Failure('not_found')
+  const query = parseQuery(exchange.queryText)
+  assertNone(route.query(query), 'The query')
+  return { params: checked, query }
+}
+
+/** Repeated parameters become arrays. Without a prototype, so that no name means anything else. */
+const parseQuery = (text: string): { [name: string]: unknown } => {
+  const query = Object.create(null) as { [name: string]: unknown }
+  if (text === '') return query
+  for (const [name, value] of new URLSearchParams(text)) {
+    const before = query[name]
+    if (before === undefined) query[name] = value
+    else if (Array.isArray(before)) before.push(value)
+    else query[name] = [before, value]
+  }
+  return query
+}
+
+const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buffer; body: unknown }> => {
+  const none = Buffer.alloc(0)
+  if (route.contentTypes.length === 0) return { bytes: none, body: undefined }
+  if (reader !== undefined) assertType(route, exchange.headers.get('content-type'))
+  const bytes = reader === undefined ? none : await reader.bytes()
+  if (bytes.length === 0) {
+    if (route.bodyRequired) throw new Failure('invalid', { message: 'The request needs a body.' })
+    return { bytes, body: undefined }
+  }
+  if (route.body === undefined) return { bytes, body: bytes }
+  const body = parseJson(bytes)
+  assertNone(route.body(body), 'The body')
+  return { bytes, body }
+}
+
+const assertType = (route: CompiledRoute, contentType: string | undefined): void => {
+  const [essence, ...parameters] = (contentType ?? '').toLowerCase().split(';')
+  const type = essence.trim()
+  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
+  const isCharsetRight = route.body === undefined || charset === undefined || /^charset="?(utf-8|utf8|us-ascii)"?$/.test(charset)
+  const isJsonVariant = route.body !== undefined && /^application\/[\w.-]+\+json$/.test(type)
+  if (isCharsetRight && (isJsonVariant || route.contentTypes.includes(type) || route.contentTypes.includes('*/*'))) return
+  throw new Failure('unsupported_type', { message: `Send ${route.contentTypes.join(' or ')}${route.body === undefined ? '' : ' in UTF-8'}.` })
+}
+
+const assertNone = (errors: FieldError[], whole: string): void => {
+  if (errors.length === 0) return
+  throw new Failure('invalid', { message: `${errors[0].path === '' ? whole : errors[0].path} ${errors[0].message}`, errors })
+}
+
+const requestOf = (
+  { exchange, correlationId }: Call,
+  checked: { caller: Caller | undefined; params: RouteRequest['params']; query: RouteRequest['query']; body: unknown; now: number; seed?: Buffer },
+): RouteRequest => ({
+  caller: checked.caller as Caller,
+  params: checked.params,
+  query: checked.query,
+  body: checked.body,
+  headers: { get: (name) => exchange.headers.get(name.toLowerCase()) },
+  now: checked.now,
+  ids: idsOf(checked.now, checked.seed),
+  correlationId,
+  traceparent: traceparentOf(exchange),
+  address: exchange.client.address,
+  signal: exchange.signal,
+})
+
+/** Most requests make no id: randomness is drawn at the first one. */
+const idsOf = (now: number, seed: Buffer | undefined): IdSource => {
+  let source: IdSource | undefined
+  return { next: () => (source ??= idSource(now, seed)).next() }
+}
+
+const traceparentOf = ({ headers }: Exchange): string | undefined => {
+  const value = headers.get('traceparent')
+  return value !== undefined && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : undefined
+}
+
+const repeatOf = ({ route, params, exchange }: Call, body: Buffer, caller: Caller | undefined): IdempotentRequest | undefined => {
+  const key = exchange.headers.get('idempotency-key')
+  if (key === undefined || !route.idempotent) return undefined
+  if (!KEY.test(key)) throw invalid('/Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
+  const bodyHash = createHash('sha256').update(body).digest('base64url')
+  return {
+    key,
+    caller: caller === undefined ? `address:${exchange.client.address}` : identityOf(caller),
+    operationId: route.declaration.operationId,
+    fingerprint: JSON.stringify([Object.entries(params).sort(), exchange.queryText, bodyHash]),
+  }
+}
+
+interface Handled {
+  reply: Reply
+  isPending: boolean
+}
+
+const handle = async (call: Call, request: RouteRequest, options: RunOptions): Promise<Handled> => {
+  const reply = await call.route.declaration.handler(request as never)
+  if (reply.wrote === undefined) return { reply, isPending: false }
+  try {
+    return { reply, isPending: !(await options.waitApplied(reply.wrote, APPLIED_TIMEOUT_MS)) }
+  } catch (error) {
+    // What was appended is done: there is no error answer any more.
+    options.logger.warn('an answer did not wait for its read models', { correlationId: call.correlationId, error: String(error) })
+    return { reply, isPending: true }
+  }
+}
+
+const answerOf = ({ reply, isPending }: Handled): Answered | StreamAnswer => {
+  const headers: Headers = {}
+  for (const [name, value] of Object.entries(reply.headers ?? {})) headers[name.toLowerCase()] = value
+  if (isPending) headers['waymark-pending'] = 'true'
+  const status = reply.status ?? 200
+  if (reply.stream !== undefined) return { status, headers, stream: reply.stream }
+  if (reply.raw !== undefined) return { status, headers: { 'content-type': 'application/octet-stream', ...headers }, body: reply.raw }
+  return answerJson(status, reply.body ?? {}, headers)
+}
+
+const keptOf = ({ status, headers, body }: Answered): KeptAnswer => ({ status, headers, body: body as string })
+
+/** The work is done whether or not its answer can be kept. */
+const recorded = async (logger: Logger, keeping: Promise<void>): Promise<void> => {
+  try {
+    await keeping
+  } catch (error) {
+    logger.warn('the answer to an Idempotency-Key could not be kept', { error: String(error) })
+  }
+}

@@ -1,0 +1,83 @@
+import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
+import type { FieldError } from '../kernel/errors.ts'
+import type { JsonSchema } from '../kernel/json.ts'
+import { addFormats } from '../kit/formats.ts'
+
+/** Answers the faults of a value, none when it is right. Parameters are coerced and get their defaults; bodies stay as they are. */
+export type Check = (value: unknown) => FieldError[]
+
+/** Faults that one answer names. */
+const FAULTS_MAX = 20
+
+const ajvWith = (options: Options): Ajv2020 => {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, strictTuples: false, ...options })
+  addFormats(ajv)
+  ajv.addKeyword('example')
+  return ajv
+}
+
+const bodies = ajvWith({})
+/** Finding every fault of a large body is work that a client can force: one instance stops at the first. */
+const bodiesInFull = ajvWith({ allErrors: true })
+const addresses = ajvWith({ coerceTypes: 'array', useDefaults: true, allErrors: true })
+
+/** @throws Error when the schema does not compile. */
+export const compileBody = (schema: JsonSchema): Check => {
+  const quick = bodies.compile(schema)
+  let full: ValidateFunction | undefined
+  return (value) => {
+    if (quick(value)) return []
+    const first = quick.errors ?? []
+    if (!isSmall(value)) return faultsOf(first, 'field')
+    full ??= bodiesInFull.compile(schema)
+    return full(value) ? faultsOf(first, 'field') : faultsOf(full.errors ?? first, 'field')
+  }
+}
+
+/** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
+export const compileQuery = (schema: JsonSchema = {}): Check => {
+  const validate = addresses.compile({ type: 'object', additionalProperties: false, ...schema })
+  return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? [], 'parameter'))
+}
+
+export const compileParams = (properties: { [name: string]: JsonSchema }): Check => {
+  const names = Object.keys(properties)
+  if (names.length === 0) return () => []
+  const validate = addresses.compile({ type: 'object', properties, required: names })
+  return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? [], 'parameter'))
+}
+
+const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] => {
+  const faults: FieldError[] = []
+  for (const error of errors) {
+    if (error.keyword === 'if' || faults.length >= FAULTS_MAX) continue
+    const fault = faultOf(error, noun)
+    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message)) faults.push(fault)
+  }
+  return faults
+}
+
+const faultOf = ({ instancePath, keyword, params, message }: ErrorObject, noun: string): FieldError => {
+  const below = (name: string): string => `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  if (keyword === 'additionalProperties') return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
+  if (keyword === 'unevaluatedProperties') return { path: below(params.unevaluatedProperty), message: `is not a known ${noun}` }
+  if (keyword === 'required') return { path: below(params.missingProperty), message: 'is required' }
+  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
+  if (keyword === 'const') return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }
+  return { path: instancePath, message: message ?? 'is not valid' }
+}
+
+/** At most a few hundred values, counted without walking further. */
+const isSmall = (value: unknown): boolean => {
+  let left = 500
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0) {
+    const next = waiting.pop()
+    if (typeof next !== 'object' || next === null) continue
+    for (const inner of Object.values(next)) {
+      if (--left < 0) return false
+      waiting.push(inner)
+    }
+  }
+  return true
+}

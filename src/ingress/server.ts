@@ -1,0 +1,104 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { App, SSLApp, us_listen_socket_close, us_socket_local_port, type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
+import { Idempotency } from '../kit/idempotency.ts'
+import { clientAddresses } from './address.ts'
+import { Admission } from './authenticate.ts'
+import { BodyBudget } from './body.ts'
+import { documentRoutes } from './documents.ts'
+import { HttpDoor } from './http.ts'
+import { DEFAULT_LIMITS, type Ingress, type IngressLimits, type IngressOptions } from './options.ts'
+import { API_BASE, createRouter } from './router.ts'
+import { SocketDoor } from './sockets.ts'
+
+/**
+ * Opens the one door: HTTP routes and WebSocket channels on one port.
+ * @throws Error when routes collide, a schema does not compile, or the port is taken.
+ */
+export const startIngress = async (options: IngressOptions): Promise<Ingress> => {
+  const limits: IngressLimits = { ...DEFAULT_LIMITS, ...options.limits }
+  const idempotency = new Idempotency(options)
+  await idempotency.declare()
+  const router = createRouter([...options.routes, ...documentRoutes(options)])
+  const addressOf = clientAddresses(options.trustedProxies ?? [])
+  const admission = new Admission(options)
+  const http = new HttpDoor({
+    router,
+    admission,
+    idempotency,
+    addressOf,
+    limits,
+    budget: new BodyBudget(limits.bodyBytesInFlightMax),
+    clock: options.clock,
+    logger: options.logger,
+    metrics: options.metrics,
+    waitApplied: (wrote, timeoutMs) => options.waitApplied(wrote, timeoutMs),
+    corsOrigins: options.corsOrigins ?? [],
+    isTls: options.tls !== undefined,
+    channelPaths: new Set(options.channels.map((channel) => API_BASE + channel.path)),
+  })
+  const sockets = new SocketDoor({ ...options, admission, addressOf, limits })
+  const app = options.tls === undefined ? App() : SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
+  limitConnections(app, limits.connectionsMax)
+  for (const channel of options.channels) {
+    const behavior = sockets.behaviorOf(channel)
+    app.ws(API_BASE + channel.path, behavior)
+    app.ws(`${API_BASE + channel.path}/`, behavior)
+  }
+  app.any('/*', (res, req) => http.handle(res, req))
+  return opened(app, await listen(app, options.host, options.port), { options, http, sockets, limits })
+}
+
+const FLUSH_MS = 20
+
+interface Parts {
+  options: IngressOptions
+  http: HttpDoor
+  sockets: SocketDoor
+  limits: IngressLimits
+}
+
+const opened = (app: TemplatedApp, listening: us_listen_socket, { options, http, sockets, limits }: Parts): Ingress => {
+  const port = us_socket_local_port(listening)
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host
+  let isAccepting = true
+  let closing: Promise<void> | undefined
+  const stopAccepting = (): void => {
+    if (!isAccepting) return
+    isAccepting = false
+    http.isClosing = true
+    sockets.isClosing = true
+    us_listen_socket_close(listening)
+  }
+  const close = async (): Promise<void> => {
+    stopAccepting()
+    sockets.closeAll()
+    await Promise.race([http.drained(), new Promise<void>((resolve) => options.clock.after(limits.closeTimeoutMs, resolve))])
+    // What was written last leaves before the connections are cut.
+    await pause(FLUSH_MS)
+    app.close()
+  }
+  return { url: `${options.tls === undefined ? 'http' : 'https'}://${host}:${port}`, port, stopAccepting, close: () => (closing ??= close()) }
+}
+
+const limitConnections = (app: TemplatedApp, connectionsMax: number): void => {
+  let open = 0
+  app.filter((res, change) => {
+    open += change
+    if (change > 0 && open > connectionsMax) res.close()
+  })
+}
+
+/** LIBUS_LISTEN_EXCLUSIVE_PORT: without it a second process could share the port. */
+const EXCLUSIVE_PORT = 1
+
+/** The four-argument form of `listen`, which the package's types leave out. */
+type ListenExclusively = (host: string, port: number, options: number, opened: (socket: us_listen_socket | false) => void) => TemplatedApp
+
+const listen = (app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> =>
+  new Promise((resolve, reject) => {
+    const listenExclusively = app.listen.bind(app) as unknown as ListenExclusively
+    listenExclusively(host, port, EXCLUSIVE_PORT, (socket) => {
+      if (socket === false) reject(new Error(`cannot listen on ${host} port ${port}: the port is taken or the address is not this machine's`))
+      else resolve(socket)
+    })
+  })

@@ -1,0 +1,206 @@
+import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
+import type { Caller } from '../kernel/caller.ts'
+import { Failure } from '../kernel/errors.ts'
+import { CLOSE, type Channel } from '../kit/channel.ts'
+import type { ClientAddress } from './address.ts'
+import type { Admission } from './authenticate.ts'
+import { Connection, type Credential } from './connection.ts'
+import { Exchange } from './exchange.ts'
+import { Places } from './limits.ts'
+import type { AccessChange, IngressLimits, IngressOptions } from './options.ts'
+import { answerFailure, sendAnswer } from './reply.ts'
+
+export interface SocketOptions extends Pick<IngressOptions, 'accessChanged' | 'authenticate' | 'clock' | 'logger' | 'metrics'> {
+  admission: Admission
+  limits: IngressLimits
+  addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
+}
+
+interface UserData {
+  connection: Connection
+}
+
+/** Larger frames are cut by uWebSockets.js without a code; smaller ones that are too large get theirs from the connection. */
+const PAYLOAD_BYTES_MAX = 16 * 1024 * 1024
+/** Channels stop sending long before; a socket that gets here is closed rather than that a message is dropped in silence. */
+const BACKPRESSURE_BYTES_MAX = 16 * 1024 * 1024
+const LOOKUPS_AT_ONCE = 32
+
+/** Opens sockets, keeps count of them, and has them looked up anew when someone's access changes. */
+export class SocketDoor {
+  isClosing = false
+  private readonly options: SocketOptions
+  private readonly waiting: Places
+  private readonly all = new Set<Connection>()
+  private readonly byOrganization = new Map<string, Set<Connection>>()
+  /** Connections to look up; each once. */
+  private readonly due = new Set<Connection>()
+  private lookups = 0
+  private changes = 0
+  private readonly unsubscribe: () => void
+
+  constructor(options: SocketOptions) {
+    this.options = options
+    this.waiting = new Places(options.limits.unauthenticatedPerAddressMax, options.limits.unauthenticatedMax)
+    this.unsubscribe = options.accessChanged((change) => this.accessChanged(change))
+  }
+
+  behaviorOf(channel: Channel): WebSocketBehavior<UserData> {
+    const label = { channel: channel.path.slice(1) }
+    return {
+      maxPayloadLength: PAYLOAD_BYTES_MAX,
+      maxBackpressure: BACKPRESSURE_BYTES_MAX,
+      closeOnBackpressureLimit: true,
+      idleTimeout: this.options.limits.socketIdleSeconds,
+      sendPingsAutomatically: true,
+      upgrade: (res, req, context) => this.upgrade(channel, res, req, context),
+      open: (ws) => {
+        this.options.metrics.sockets.inc(label)
+        ws.getUserData().connection.opened(ws)
+      },
+      message: (ws, data, isBinary) => ws.getUserData().connection.message(data, isBinary),
+      drain: (ws) => ws.getUserData().connection.drained(),
+      close: (ws) => {
+        this.options.metrics.sockets.dec(label)
+        ws.getUserData().connection.ended()
+      },
+    }
+  }
+
+  /** Tells every client to connect again, elsewhere or later. */
+  closeAll(): void {
+    this.unsubscribe()
+    for (const connection of [...this.all]) connection.close(CLOSE.restart, 'the service restarts')
+  }
+
+  private upgrade(channel: Channel, res: HttpResponse, req: HttpRequest, context: us_socket_context_t): void {
+    const exchange = new Exchange(res, req, this.options.addressOf)
+    const token = exchange.bearer
+    try {
+      if (this.isClosing) throw new Failure('overloaded', { retryAfterSeconds: 1 })
+      this.options.admission.countAddress(exchange.client.address)
+      if (token !== undefined) return void this.upgradeWith(token, channel, exchange, context)
+      if (!this.waiting.take(exchange.client.address)) throw new Failure('rate_limited', { retryAfterSeconds: 5 })
+    } catch (error) {
+      return this.refuse(exchange, error)
+    }
+    this.accept(exchange, context, this.connectionOf(channel, exchange.client.address, true))
+  }
+
+  private async upgradeWith(token: string, channel: Channel, exchange: Exchange, context: us_socket_context_t): Promise<void> {
+    const changes = this.changes
+    let caller: Caller
+    try {
+      caller = await this.options.admission.identify(token)
+    } catch (error) {
+      return this.refuse(exchange, error)
+    }
+    if (exchange.over) return
+    const connection = this.connectionOf(channel, exchange.client.address, false, { token, caller })
+    this.accept(exchange, context, connection)
+    if (changes !== this.changes) this.lookUp(connection)
+  }
+
+  private accept(exchange: Exchange, context: us_socket_context_t, connection: Connection): void {
+    const { res, headers } = exchange
+    this.all.add(connection)
+    exchange.finish()
+    const header = (name: string): string => headers.get(`sec-websocket-${name}`) ?? ''
+    res.cork(() => res.upgrade<UserData>({ connection }, header('key'), header('protocol'), header('extensions'), context))
+  }
+
+  private refuse(exchange: Exchange, error: unknown): void {
+    if (!(error instanceof Failure)) this.options.logger.error('an upgrade failed unexpectedly', { error: String((error as Error).stack ?? error) })
+    sendAnswer(exchange, answerFailure(error instanceof Failure ? error : new Failure('internal')), { headers: {}, closeConnection: true })
+  }
+
+  private connectionOf(channel: Channel, address: string, isWaiting: boolean, credential?: Credential): Connection {
+    const { clock, logger, limits, admission } = this.options
+    let holdsPlace = isWaiting
+    const releasePlace = (): void => {
+      if (holdsPlace) this.waiting.release(address)
+      holdsPlace = false
+    }
+    let changes = this.changes
+    const connection: Connection = new Connection(
+      {
+        channel,
+        address,
+        clock,
+        logger,
+        authTimeoutMs: limits.authTimeoutMs,
+        authenticate: (token): Promise<Caller> => {
+          changes = this.changes
+          return connection.credential === undefined ? admission.identify(token) : this.options.authenticate(token)
+        },
+        authenticated: () => {
+          releasePlace()
+          this.index(connection)
+          // Access that changed while the credential was looked up was not heard by this connection.
+          if (changes !== this.changes) this.lookUp(connection)
+        },
+        closed: () => {
+          releasePlace()
+          this.forget(connection)
+        },
+      },
+      credential,
+    )
+    return connection
+  }
+
+  private index(connection: Connection): void {
+    const organizationId = connection.credential?.caller.organizationId as string
+    const members = this.byOrganization.get(organizationId) ?? new Set()
+    this.byOrganization.set(organizationId, members.add(connection))
+  }
+
+  private forget(connection: Connection): void {
+    this.all.delete(connection)
+    this.due.delete(connection)
+    const organizationId = connection.credential?.caller.organizationId
+    if (organizationId === undefined) return
+    const members = this.byOrganization.get(organizationId)
+    members?.delete(connection)
+    if (members?.size === 0) this.byOrganization.delete(organizationId)
+  }
+
+  private accessChanged(change: AccessChange): void {
+    this.changes++
+    for (const connection of this.byOrganization.get(change.organizationId) ?? []) {
+      if (!concerns(change, connection)) continue
+      if (change.graceMs === undefined) this.lookUp(connection)
+      else this.lookUpLater(connection, change, change.graceMs)
+    }
+  }
+
+  /** Other changes in the meantime must not end the grace, nor must a token that has come in time. */
+  private lookUpLater(connection: Connection, change: AccessChange, graceMs: number): void {
+    const { clock } = this.options
+    connection.graceUntil = clock.now() + graceMs
+    clock.after(graceMs, () => concerns(change, connection) && this.lookUp(connection))
+  }
+
+  private lookUp(connection: Connection): void {
+    this.due.add(connection)
+    while (this.lookups < LOOKUPS_AT_ONCE && this.due.size > 0) {
+      const [next] = this.due
+      this.due.delete(next)
+      this.lookups++
+      void next.lookUp().finally(() => {
+        this.lookups--
+        const [another] = this.due
+        if (another !== undefined) this.lookUp(another)
+      })
+    }
+  }
+}
+
+const concerns = (change: AccessChange, { credential }: Connection): boolean => {
+  const caller = credential?.caller
+  if (caller === undefined) return false
+  if (change.userId !== undefined && !(caller.kind === 'user' && caller.userId === change.userId)) return false
+  if (change.jti !== undefined && !(caller.kind === 'user' && caller.jti === change.jti)) return false
+  if (change.trackerId !== undefined && !(caller.kind === 'tracker' && caller.trackerId === change.trackerId)) return false
+  return change.keyId === undefined || (caller.kind === 'ingestKey' && caller.keyId === change.keyId)
+}

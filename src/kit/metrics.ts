@@ -1,0 +1,92 @@
+import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** Every number that `/metrics` shows, by the name that operators know it under. */
+export interface Metrics {
+  points: Counter<'result'>
+  appendSeconds: Histogram
+  consumerLagEvents: Gauge<'consumer' | 'partition'>
+  consumerLagSeconds: Gauge<'consumer' | 'partition'>
+  liveClients: Gauge
+  liveConflated: Counter
+  transitions: Counter<'type'>
+  deliveries: Counter<'outcome'>
+  engineUp: Gauge<'engine'>
+  httpRequests: Counter<'method' | 'route' | 'status'>
+  httpSeconds: Histogram<'method' | 'route'>
+  sockets: Gauge<'channel'>
+  /** Runs before each scrape: for numbers that are looked up rather than counted. */
+  beforeScrape(collect: () => void): void
+  /** The text that Prometheus reads. */
+  text(): Promise<string>
+  contentType: string
+  close(): void
+}
+
+const APPEND_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
+const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+
+export const createMetrics = (): Metrics => {
+  const registry = new Registry()
+  const registers = [registry]
+  const collectors: (() => void)[] = []
+  const loopDelay = monitorEventLoopDelay({ resolution: 10 })
+  loopDelay.enable()
+  eventLoopDelay(registry, loopDelay)
+  collectDefaultMetrics({ register: registry })
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> => new Counter({ name, help, labelNames, registers })
+  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> => new Gauge({ name, help, labelNames, registers })
+  const histogram = <Label extends string>(name: string, help: string, buckets: number[], labelNames: Label[] = []): Histogram<Label> =>
+    new Histogram({ name, help, buckets, labelNames, registers })
+  const metrics: Metrics = {
+    points: counter('waymark_points_total', 'Points by what became of them; accepted ones are acknowledged and durable.', ['result']),
+    appendSeconds: histogram('waymark_append_seconds', 'Time that appends of points to the log take.', APPEND_BUCKETS),
+    consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events that a consumer is behind the log.', ['consumer', 'partition']),
+    consumerLagSeconds: gauge('waymark_consumer_lag_seconds', 'Age of the oldest event that a consumer has not handled.', ['consumer', 'partition']),
+    liveClients: gauge('waymark_live_clients', 'Open connections of the live channel.'),
+    liveConflated: counter('waymark_live_conflated_total', 'Positions that were replaced by newer ones before a client got them.'),
+    transitions: counter('waymark_transitions_total', 'Geofence transitions.', ['type']),
+    deliveries: counter('waymark_deliveries_total', 'Attempts of automations by outcome.', ['outcome']),
+    engineUp: gauge('waymark_engine_up', 'Whether a storage engine answers (1) or not (0).', ['engine']),
+    httpRequests: counter('waymark_http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
+    httpSeconds: histogram('waymark_http_request_seconds', 'Time from the head of a request to its answer.', REQUEST_BUCKETS, ['method', 'route']),
+    sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
+    beforeScrape: (collect) => void collectors.push(collect),
+    text: () => {
+      for (const collect of collectors) collect()
+      return registry.metrics()
+    },
+    contentType: registry.contentType,
+    close: () => {
+      loopDelay.disable()
+      registry.clear()
+    },
+  }
+  beginAtZero(metrics)
+  return metrics
+}
+
+/** Series that exist from the start make a rate of the first minute possible. */
+const beginAtZero = ({ points, transitions, deliveries }: Metrics): void => {
+  for (const result of ['accepted', 'duplicate', 'rejected']) points.inc({ result }, 0)
+  for (const type of ['entry', 'leave']) transitions.inc({ type }, 0)
+  for (const outcome of ['succeeded', 'failed', 'dead', 'skipped']) deliveries.inc({ outcome }, 0)
+}
+
+const eventLoopDelay = (registry: Registry, delay: IntervalHistogram): void => {
+  const quantiles: [string, () => number][] = [
+    ['0.5', () => delay.percentile(50)],
+    ['0.99', () => delay.percentile(99)],
+    ['1', () => delay.max],
+  ]
+  new Gauge({
+    name: 'waymark_event_loop_delay_seconds',
+    help: 'How late timers run, by quantile, since the last scrape.',
+    labelNames: ['quantile'],
+    registers: [registry],
+    collect() {
+      for (const [quantile, nanoseconds] of quantiles) this.set({ quantile }, nanoseconds() / 1e9)
+      delay.reset()
+    },
+  })
+}

@@ -1,0 +1,268 @@
+import { test, type Test } from 'tap'
+import { WebSocket } from 'undici'
+import type { Caller } from '../../src/kernel/caller.ts'
+import type { Channel, ChannelSocket } from '../../src/kit/channel.ts'
+import { openDoor, rawClient, user, waitFor, type Door } from './support.ts'
+
+interface Opened {
+  caller: Caller
+  socket: ChannelSocket
+  frames: string[]
+  closed: number
+  reauthorized: Caller[]
+  drained: number
+}
+
+/** A channel that notes what it is told and echoes text. */
+const noteChannel = (change: Partial<Channel> = {}): { channel: Channel; opened: Opened[] } => {
+  const opened: Opened[] = []
+  const channel: Channel = {
+    path: '/live',
+    accepts: ['user'],
+    open: (socket, caller) => {
+      const one: Opened = { caller, socket, frames: [], closed: 0, reauthorized: [], drained: 0 }
+      opened.push(one)
+      return {
+        message: (data, isBinary) => {
+          const text = Buffer.from(data).toString()
+          one.frames.push(isBinary ? `binary:${text}` : text)
+          socket.send(`echo:${text}`)
+        },
+        drain: () => void one.drained++,
+        reauthorized: (caller) => void one.reauthorized.push(caller),
+        closed: () => void one.closed++,
+      }
+    },
+    ...change,
+  }
+  return { channel, opened }
+}
+
+interface Client {
+  ws: WebSocket
+  texts: string[]
+  closed: Promise<number>
+  send(message: unknown): void
+}
+
+const open = async (t: Test, door: Door, path = '/live'): Promise<Client> => {
+  const ws = new WebSocket(`${door.url.replace('http', 'ws')}/api/v3${path}`)
+  ws.binaryType = 'arraybuffer'
+  const texts: string[] = []
+  ws.addEventListener('message', ({ data }) => texts.push(String(data)))
+  const closed = new Promise<number>((resolve) => ws.addEventListener('close', ({ code }) => resolve(code)))
+  ws.addEventListener('error', () => undefined)
+  t.teardown(() => ws.close())
+  await new Promise((resolve) => ws.addEventListener('open', resolve))
+  return { ws, texts, closed, send: (message) => ws.send(typeof message === 'string' ? message : JSON.stringify(message)) }
+}
+
+const upgrade = async (t: Test, door: Door, headers: string): Promise<{ head: string; client: Awaited<ReturnType<typeof rawClient>> }> => {
+  const client = await rawClient(t, door)
+  client.send(`GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`)
+  return { head: await client.until(/\r\n\r\n/), client }
+}
+
+test('authenticating at the upgrade', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const good = await upgrade(t, door, 'Authorization: Bearer good\r\n')
+  t.match(good.head, /^HTTP\/1.1 101 /)
+  await waitFor(() => opened.length === 1, 'the channel opens')
+  t.equal(opened[0].caller.kind, 'user')
+  good.client.socket.destroy()
+  await waitFor(() => opened[0].closed === 1, 'the channel is told of the end')
+  const bad = await upgrade(t, door, 'Authorization: Bearer bad\r\n')
+  t.match(bad.head, /^HTTP\/1.1 401 /)
+  t.match(bad.head, /www-authenticate: Bearer/i)
+  t.match(await bad.client.closed, /"code":"unauthenticated"/)
+  t.equal(opened.length, 1)
+  t.match((await upgrade(t, door, 'Authorization: Basic Zm9v\r\n')).head, /^HTTP\/1.1 401 /, 'another scheme is no token')
+  t.equal((await door.call('GET', '/live')).status, 426, 'no upgrade')
+})
+
+test('authenticating by the first message', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  client.send({ type: 'subscribe', id: 's1' })
+  client.ws.send(new Uint8Array([65, 66]))
+  await waitFor(() => client.texts.length === 2, 'frames sent on the heels of auth arrive')
+  t.same(opened[0].frames, ['{"type":"subscribe","id":"s1"}', 'binary:AB'], 'in order, without the auth message')
+  const closes = async (first: unknown, code: number, message: string) => {
+    const one = await open(t, door)
+    one.send(first)
+    t.equal(await one.closed, code, message)
+  }
+  await closes('nonsense', 4400, 'no JSON')
+  await closes({ type: 'hello' }, 4400, 'no known type')
+  await closes('7', 4400, 'no object')
+  await closes({ type: 'subscribe', id: 's1' }, 4401, 'another type than auth')
+  await closes({ type: 'points', points: [] }, 4401, 'points')
+  await closes([{ lat: 1 }], 4401, 'bare points')
+  await closes({ type: 'auth', token: 'bad' }, 4401, 'a bad token')
+  await closes({ type: 'auth' }, 4401, 'no token')
+  await closes({ type: 'auth', token: 'device' }, 4403, 'a credential that does not open this channel')
+  t.equal(opened.length, 1)
+})
+
+test('a socket that does not authenticate is closed', async (t) => {
+  const { channel } = noteChannel()
+  const door = await openDoor(t, { channels: [channel], limits: { authTimeoutMs: 50, unauthenticatedPerAddressMax: 2 } })
+  const [first, second] = [await open(t, door), await open(t, door)]
+  const third = await upgrade(t, door, '')
+  t.match(third.head, /^HTTP\/1.1 429 /, 'an address has only so many of them')
+  t.equal(await first.closed, 4408)
+  t.equal(await second.closed, 4408)
+  await open(t, door)
+})
+
+test('a token is renewed by a new auth message', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  door.callers.set('newer', user({ jti: 'jti-9' }))
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  await waitFor(() => opened.length === 1, 'open')
+  client.send(' \n{ "token": "newer", "type": "auth" }')
+  await waitFor(() => opened[0].reauthorized.length === 1, 'renewed')
+  t.match(opened[0].reauthorized[0], { jti: 'jti-9' })
+  client.send({ type: 'points', note: '"auth"' })
+  await waitFor(() => client.texts.length === 1, 'a frame that only mentions auth is the channel’s')
+  client.send({ type: 'auth' })
+  await waitFor(() => client.texts.length === 2, 'an auth message without token is answered')
+  t.match(JSON.parse(client.texts[1]), { type: 'error', code: 'invalid' })
+  client.send({ type: 'auth', token: 'other' })
+  t.equal(await client.closed, 4403, 'of another user')
+  t.equal(opened[0].closed, 1)
+  const second = await open(t, door)
+  second.send({ type: 'auth', token: 'good' })
+  second.send({ type: 'auth', token: 'bad' })
+  t.equal(await second.closed, 4401)
+})
+
+test('a token that expires ends its socket', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  door.callers.set('short', user({ expiresAt: Date.now() + 80 }))
+  door.callers.set('long', user({ expiresAt: Date.now() + 60 * 24 * 3_600_000 }))
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'short' })
+  const long = await open(t, door)
+  long.send({ type: 'auth', token: 'long' })
+  t.equal(await client.closed, 4401)
+  long.send('still')
+  await waitFor(() => long.texts.length === 1, 'a token of sixty days does not overflow the timer')
+  t.equal(opened.length, 2)
+})
+
+test('access that changes is looked up anew', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  const bystander = await open(t, door)
+  bystander.send({ type: 'auth', token: 'other' })
+  await waitFor(() => opened.length === 2, 'both are open')
+  door.callers.set('good', user({ hubIds: ['hub-1'] }))
+  door.change({ organizationId: 'org-1', userId: 'user-1' })
+  await waitFor(() => opened.some(({ reauthorized }) => reauthorized.length > 0), 'the channel hears of it')
+  t.match(opened.find(({ reauthorized }) => reauthorized.length > 0)?.reauthorized[0], { hubIds: ['hub-1'] })
+  door.change({ organizationId: 'org-1', userId: 'someone-else' })
+  door.callers.delete('good')
+  door.change({ organizationId: 'org-1', jti: 'jti-1', graceMs: 100 })
+  door.change({ organizationId: 'org-1' })
+  client.send('alive')
+  await waitFor(() => client.texts.length === 1, 'grace keeps it open, whatever else changes')
+  t.equal(await client.closed, 4401, 'gone after the grace')
+  bystander.send('alive')
+  await waitFor(() => bystander.texts.length === 1, 'another organization is untouched')
+})
+
+test('a refreshed token in time keeps the socket', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  await waitFor(() => opened.length === 1, 'open')
+  door.callers.set('fresh', user({ jti: 'jti-fresh' }))
+  door.callers.delete('good')
+  door.change({ organizationId: 'org-1', userId: 'user-1', jti: 'jti-1', graceMs: 60 })
+  client.send({ type: 'auth', token: 'fresh' })
+  await waitFor(() => opened[0].reauthorized.length === 1, 'renewed')
+  await new Promise((resolve) => setTimeout(resolve, 120))
+  client.send('alive')
+  await waitFor(() => client.texts.length === 1, 'alive after the grace')
+})
+
+test('frames that are too large and sockets of a restart', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  client.ws.send(new Uint8Array(1024 * 1024 + 1))
+  t.equal(await client.closed, 1009)
+  const whole = await open(t, door)
+  whole.send({ type: 'auth', token: 'good' })
+  await waitFor(() => opened.length === 2, 'open')
+  whole.ws.send(new Uint8Array(1024 * 1024))
+  await waitFor(() => opened[1].frames.length === 1, 'a whole MiB is taken')
+  await door.ingress.close()
+  t.equal(await whole.closed, 1012)
+  t.equal(opened[1].closed, 1)
+})
+
+test('a socket that never reads is bounded and ended', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const { client } = await upgrade(t, door, 'Authorization: Bearer good\r\n')
+  client.socket.pause()
+  await waitFor(() => opened.length === 1, 'open')
+  const text = 'x'.repeat(256 * 1024)
+  let buffered = 0
+  for (let sent = 0; sent < 200 && opened[0].closed === 0; sent++) buffered = Math.max(buffered, opened[0].socket.send(text))
+  await waitFor(() => opened[0].closed === 1, 'it is closed, not fed for ever')
+  t.ok(buffered > 1024 * 1024 && buffered < 20 * 1024 * 1024, `at most ${buffered} bytes waited`)
+})
+
+test('a channel is told when the buffer has emptied', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel] })
+  const { client } = await upgrade(t, door, 'Authorization: Bearer good\r\n')
+  client.socket.pause()
+  await waitFor(() => opened.length === 1, 'open')
+  const text = 'x'.repeat(256 * 1024)
+  while (opened[0].socket.send(text) < 1024 * 1024);
+  client.socket.resume()
+  await waitFor(() => opened[0].socket.bufferedBytes() === 0, 'it empties')
+  t.ok(opened[0].drained > 0)
+})
+
+test('binary garbage and a channel that fails cost only their connection', async (t) => {
+  const failing = noteChannel({
+    path: '/ingest',
+    open: () => ({
+      message: () => {
+        throw new Error('a bug')
+      },
+      drain: () => undefined,
+      reauthorized: () => undefined,
+      closed: () => undefined,
+    }),
+  })
+  const { channel } = noteChannel()
+  const door = await openDoor(t, { channels: [channel, failing.channel] })
+  const garbage = await upgrade(t, door, '')
+  garbage.client.send(Buffer.from(Array.from({ length: 500 }, (_, i) => (i * 37) % 256)))
+  await garbage.client.closed
+  const client = await open(t, door, '/ingest')
+  client.send({ type: 'auth', token: 'good' })
+  client.send('boom')
+  t.equal(await client.closed, 1011)
+  t.match(door.lines.find(({ level }) => level === 'error')?.fields?.error, /a bug/)
+  const healthy = await open(t, door)
+  healthy.send({ type: 'auth', token: 'good' })
+  healthy.send('alive')
+  await waitFor(() => healthy.texts.length === 1, 'others go on')
+})
