@@ -16,13 +16,24 @@ interface DemoLogin {
 const DEMO_FOLDER = fileURLToPath(new URL('../../../demo/', import.meta.url))
 const RETRY_MS = 5_000
 
+export interface DemoOptions {
+  url: string
+  dataPath: string
+  clock: Clock
+  logger: Logger
+  signal: AbortSignal
+  /** Told when the login is good. */
+  onLogin: (login: { email: string; password: string }) => void
+}
+
 /**
  * The demo: an organization of its own with a few fences, and the shipped trace replayed again and again in real time.
  * It speaks the public API alone. The login is made once and kept in the data folder.
  */
-export const runDemo = async (options: { url: string; dataPath: string; clock: Clock; logger: Logger; signal: AbortSignal }): Promise<void> => {
+export const runDemo = async (options: DemoOptions): Promise<void> => {
   const { url, clock, logger, signal } = options
   const login = await openDemo(url, join(options.dataPath, 'demo.json'))
+  options.onLogin({ email: login.email, password: login.password })
   logger.info('demo', { url, email: login.email, password: login.password })
   while (!signal.aborted) {
     try {

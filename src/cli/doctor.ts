@@ -1,0 +1,67 @@
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigError, readConfig } from '../config.ts'
+import { parseOptions } from './credentials.ts'
+import { askControl } from './control-socket.ts'
+
+const USAGE = `waymark doctor [--data ./data] [--forget <consumer>]
+Checks this machine and a data folder, and shows how far each consumer of a running service is.
+--forget lets go of a consumer that no longer exists and holds the location log back.
+`
+
+const FREE_BYTES_MIN = 1024 ** 3
+
+interface Finding {
+  ok: boolean
+  what: string
+}
+
+/** `waymark doctor`: prints one line for each finding; ends with 1 when something is wrong. */
+export const doctorCommand = async (args: readonly string[]): Promise<number> => {
+  const { values } = parseOptions(args, { data: { type: 'string' }, forget: { type: 'string' }, help: { type: 'boolean', default: false } })
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const { dataPath, keysPath } = readConfig(values.data === undefined ? [] : ['--data', values.data as string])
+  if (values.forget !== undefined) return forget(dataPath, values.forget as string)
+  const findings = [...machineFindings(dataPath), keyringFinding(keysPath), ...(await serviceFindings(dataPath))]
+  for (const { ok, what } of findings) process.stdout.write(`${ok ? 'ok  ' : 'BAD '} ${what}\n`)
+  return findings.every(({ ok }) => ok) ? 0 : 1
+}
+
+const machineFindings = (dataPath: string): Finding[] => {
+  if (!existsSync(dataPath)) return [{ ok: true, what: `data folder ${dataPath} is not there yet; it is made at the first start` }]
+  const { bavail, bsize } = statfsSync(dataPath)
+  const free = bavail * bsize
+  return [
+    { ok: true, what: `node ${process.version} on ${process.platform} ${process.arch}` },
+    { ok: free > FREE_BYTES_MIN, what: `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataPath}` },
+    ...['log', 'tables', 'history'].map((folder) => ({ ok: existsSync(join(dataPath, folder)), what: `${folder} is there` })),
+  ]
+}
+
+const keyringFinding = (keysPath: string): Finding => {
+  if (!existsSync(keysPath)) return { ok: true, what: `keyring ${keysPath} is not there yet` }
+  const isPrivate = (statSync(keysPath).mode & 0o077) === 0
+  return { ok: isPrivate, what: `keyring ${keysPath} is ${isPrivate ? 'readable by its owner alone' : 'readable by others: chmod 600'}` }
+}
+
+const serviceFindings = async (dataPath: string): Promise<Finding[]> => {
+  const answer = await askControl(dataPath, { command: 'status' })
+  if (answer === undefined) return [{ ok: true, what: 'no service runs on this folder' }]
+  if (!answer.ok) return [{ ok: false, what: `the service does not say how it is: ${answer.error}` }]
+  const { consumers, engines } = answer.report as { consumers: { consumer: string; events: number; seconds: number }[]; engines: { [engine: string]: boolean } }
+  return [
+    ...Object.entries(engines).map(([engine, up]) => ({ ok: up, what: `engine ${engine} ${up ? 'answers' : 'does not answer'}` })),
+    ...consumers.map(({ consumer, events, seconds }) => ({ ok: seconds < 60, what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind` })),
+  ]
+}
+
+const forget = async (dataPath: string, name: string): Promise<number> => {
+  const answer = await askControl(dataPath, { command: 'forget', name })
+  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
+  if (!answer.ok) throw new ConfigError(answer.error ?? 'it cannot be forgotten')
+  process.stdout.write(`${name} no longer holds the location log back\n`)
+  return 0
+}

@@ -1,0 +1,33 @@
+import { ConfigError, readConfig } from '../config.ts'
+import { createLogger } from '../kit/logger.ts'
+import { openApp } from '../app.ts'
+import { askControl, type ControlAnswer } from './control-socket.ts'
+
+const USAGE = `waymark rebuild <projection> [flags of start]
+Builds a read model anew beside the live one, compares both, swaps, and prints what differed. Ends with 1 when rows differed.
+`
+
+/** `waymark rebuild`: asks the server that runs on the data folder, or works alone where none runs. */
+export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
+  const [name, ...flags] = args
+  if (name === undefined || name === '--help') {
+    process.stdout.write(USAGE)
+    return name === undefined ? 2 : 0
+  }
+  const config = readConfig([...flags, '--port', '0'])
+  const answer = (await askControl(config.dataPath, { command: 'rebuild', name })) ?? (await rebuildAlone(config, name))
+  if (!answer.ok) throw new ConfigError(answer.error ?? 'the rebuild failed')
+  process.stdout.write(`${JSON.stringify(answer.report)}\n`)
+  return (answer.report as { differences?: number }).differences ? 1 : 0
+}
+
+const rebuildAlone = async (config: ReturnType<typeof readConfig>, name: string): Promise<ControlAnswer> => {
+  const app = await openApp(config, createLogger('silent'))
+  try {
+    return { ok: true, report: await app.control({ command: 'rebuild', name }) }
+  } catch (error) {
+    return { ok: false, error: (error as Error).message }
+  } finally {
+    await app.close()
+  }
+}

@@ -1,0 +1,49 @@
+import { openApp, type App } from '../app.ts'
+import { ConfigError, type Config } from '../config.ts'
+import type { Logger } from '../kernel/logger.ts'
+import { systemClock } from '../kernel/system-clock.ts'
+import { createLogger } from '../kit/logger.ts'
+import { runDemo } from './demo.ts'
+
+/** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
+export const startCommand = async (config: Config): Promise<number> => {
+  const logger = createLogger()
+  const stopped = stopSignal()
+  const app = await opened(config, logger)
+  logger.info('listening', { url: app.url, data: config.dataPath, node: process.version })
+  const demoEnd = new AbortController()
+  const demo = config.demo ? startDemo(app, config, demoEnd.signal) : Promise.resolve()
+  const signal = await stopped
+  logger.info('stopping', { signal })
+  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
+  demoEnd.abort()
+  await app.close()
+  await demo
+  logger.info('stopped')
+  return 0
+}
+
+const opened = async (config: Config, logger: Logger): Promise<App> => {
+  try {
+    return await openApp(config, logger)
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    // What is wrong at the start is the operator's to mend: one sentence, not a stack.
+    throw new ConfigError((error as Error).message)
+  }
+}
+
+const startDemo = (app: App, config: Config, signal: AbortSignal): Promise<void> =>
+  runDemo({
+    url: app.url,
+    dataPath: config.dataPath,
+    clock: systemClock,
+    logger: createLogger('info', ['password']),
+    signal,
+    onLogin: (login) => app.showDemoLogin(login),
+  })
+
+const stopSignal = (): Promise<string> =>
+  new Promise((done) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => done(signal))
+  })
