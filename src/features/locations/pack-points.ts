@@ -48,10 +48,10 @@ export class PackedFrame {
   }
 
   clear(): void {
-    this.columns.clear()
-    this.index.length = 0
-    this.rejected.length = 0
-    this.unresolved.length = 0
+    this.columns.rewind()
+    if (this.index.length > 0) this.index.length = 0
+    if (this.rejected.length > 0) this.rejected.length = 0
+    if (this.unresolved.length > 0) this.unresolved.length = 0
     this.attributesBytes = 0
   }
 
@@ -66,8 +66,6 @@ export class PackedFrame {
       columns.appendRow(columns, row)
     }
     index.length = columns.count
-    columns.tracker.length = columns.count
-    columns.attributes.length = columns.count
   }
 
   reject(index: number, code: RejectCode, message: string = TEXTS[code]): void {
@@ -75,7 +73,7 @@ export class PackedFrame {
   }
 }
 
-const AHEAD_MS = 10 * 60_000
+export const AHEAD_MS = 10 * 60_000
 const TOO_FAR_AHEAD_MS = 24 * 3_600_000
 
 const TEXTS: { [code in RejectCode]: string } = {

@@ -74,6 +74,12 @@ export class PointColumns {
     if (row === this.count) this.clear()
   }
 
+  /** Forgets the rows but keeps their memory: for columns that are filled again at once. */
+  rewind(): void {
+    this.head = 0
+    this.count = 0
+  }
+
   clear(): void {
     this.head = 0
     this.count = 0
@@ -84,8 +90,8 @@ export class PointColumns {
   private appendMany(other: PointColumns, from: number, to: number): void {
     const at = this.count
     for (let row = from; row < to; row++) {
-      this.tracker.push(other.tracker[row])
-      this.attributes.push(other.attributes[row])
+      this.tracker[at + row - from] = other.tracker[row]
+      this.attributes[at + row - from] = other.attributes[row]
     }
     this.recordedAt.set(other.recordedAt.subarray(from, to), at)
     this.lat.set(other.lat.subarray(from, to), at)
