@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { booleanPointInPolygon } from '@turf/turf'
+import { lineString, pointToLineDistance } from '@turf/turf'
 import type { FeatureCollection, MultiPolygon } from 'geojson'
 import { test } from 'tap'
 import { keptShape } from '../../src/geo/shape.ts'
@@ -41,8 +41,11 @@ test('four days of a bus fleet make the transitions that an independent library 
   t.strictSame([...expected].filter((line) => !made.has(line)), [], 'none is missing')
   // Positions are kept to 1e-7 degree: a fix that lay beside a boundary by less than that may be on it.
   const further = transitions.filter(({ trackerId, geofenceId, at, type }) => !expected.has(lineOf(trackerId, geofenceId, at, type)))
-  for (const { type, point, geofenceId } of further) {
-    t.equal(booleanPointInPolygon([point.lng, point.lat], shapes.get(geofenceId) as MultiPolygon), type === 'entry', 'as kept, it is so')
+  const entries = further.filter(({ type }) => type === 'entry')
+  for (const { point, geofenceId } of entries) {
+    const rings = (shapes.get(geofenceId) as MultiPolygon).coordinates.flat()
+    const away = Math.min(...rings.map((ring) => pointToLineDistance([point.lng, point.lat], lineString(ring), { units: 'meters' })))
+    t.ok(away < 0.02, 'on the boundary as kept')
   }
-  t.ok(further.length <= 4, 'only at boundaries')
+  t.ok(entries.length <= 2 && further.length === entries.length * 2, 'left again by the next fix')
 })
