@@ -60,7 +60,8 @@ export class LogStore {
 
   constructor(path: string) {
     // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
-    this.root = open({ path, noSubdir: false, overlappingSync: false, encoding: 'binary', keyEncoding: 'binary' })
+    // Without batches by event turn: the promise of such a batch is the driver's own, and its rejection nobody could handle.
+    this.root = open({ path, noSubdir: false, overlappingSync: false, eventTurnBatching: false, encoding: 'binary', keyEncoding: 'binary' })
     const database = (name: string): Binary => this.root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
     this.events = database('events')
     this.index = database('index')
@@ -121,10 +122,12 @@ export class LogStore {
   /** Everything that `write` puts and removes is committed at once, or nothing: false when another process took the log. */
   async commit(next: LogState, write: () => void): Promise<boolean> {
     const version = this.version + 1
-    const written = await this.state.ifVersion(STATE_KEY, this.version, () => {
-      write()
-      void this.state.put(STATE_KEY, writeState(next), version)
-    })
+    const written = await this.state
+      .ifVersion(STATE_KEY, this.version, () => {
+        write()
+        void this.state.put(STATE_KEY, writeState(next), version)
+      })
+      .catch(throwCause)
     if (!written) return false
     this.version = version
     this.current = next
@@ -203,6 +206,12 @@ const numberKey = (no: number): Buffer => {
 
 const writeState = (state: LogState): Buffer => Buffer.from(JSON.stringify(state))
 const readState = (value: Buffer): LogState => JSON.parse(textOf(value)) as LogState
+
+/** The driver hands the cause of a failed commit over as a promise that rejects. */
+const throwCause = async (error: Error & { commitError?: Promise<unknown> }): Promise<never> => {
+  await error.commitError
+  throw error
+}
 
 const dropOldest = (cache: Map<unknown, unknown>): void => {
   for (const key of cache.keys()) {

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { lockDataFolder } from '../../src/engines/data-folder.ts'
+
+const MODULE = new URL('../../src/engines/data-folder.js', import.meta.url).href
+
+/** A process that takes the folder and keeps it until it is killed. */
+const startOwner = async (folder: string) => {
+  const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)}); lockDataFolder(${JSON.stringify(folder)}); console.log('taken'); setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  return child
+}
+
+test('a folder belongs to one owner at a time', async (t) => {
+  const path = join(t.testdir(), 'new', 'folder')
+  const owner = lockDataFolder(path)
+  t.throws(() => lockDataFolder(path), new RegExp(`${path} is in use by process ${process.pid};`))
+  owner.release()
+  owner.release()
+  const next = lockDataFolder(path)
+  owner.release()
+  t.throws(() => lockDataFolder(path), /in use/, 'a former owner cannot release it')
+  next.release()
+  t.same(readdirSync(path), [])
+})
+
+test('another process is refused and named while it lives, and does not block when it was killed', async (t) => {
+  const path = t.testdir()
+  const child = await startOwner(path)
+  t.throws(() => lockDataFolder(path), new RegExp(`in use by process ${child.pid};`))
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  lockDataFolder(path).release()
+})
+
+test('a process that was given the number of a dead owner is not taken for it', async (t) => {
+  const path = t.testdir()
+  writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: process.pid, startedAt: '1', bootId: 'another', token: 'x' }))
+  lockDataFolder(path).release()
+  writeFileSync(join(path, 'owner.lock'), '')
+  lockDataFolder(path).release()
+  t.same(readdirSync(path), [])
+})
+
+test('of processes that race for a folder one gets it', { timeout: 60_000 }, async (t) => {
+  const path = t.testdir()
+  writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: 1, startedAt: 'never', bootId: 'another', token: 'x' }))
+  const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)});
+    process.stdin.once('data', () => { try { lockDataFolder(${JSON.stringify(path)}); console.log('taken') } catch (error) { console.log(error.message) } process.stdin.resume() })
+    console.log('ready')`
+  const children = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] }))
+  await Promise.all(children.map((child) => once(child.stdout, 'data')))
+  for (const child of children) child.stdin.write('go\n')
+  const answers = await Promise.all(children.map(async (child) => String((await once(child.stdout, 'data'))[0]).trim()))
+  t.equal(answers.filter((answer) => answer === 'taken').length, 1, answers.join(' | '))
+  for (const child of children) child.kill('SIGKILL')
+  await Promise.all(children.map((child) => once(child, 'exit')))
+})
