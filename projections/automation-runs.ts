@@ -1,0 +1,85 @@
+import {
+  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED, runIdOf,
+  type AttemptMade, type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
+} from '../src/features/automations/events.ts'
+import { AUTOMATION_RUNS, type RunRow } from '../src/features/automations/views.ts'
+import { factOf, type RecordedEvent } from '../src/kernel/event.ts'
+import type { Projection, Rows } from '../src/kit/projection.ts'
+
+const DAY_MS = 86_400_000
+
+/** Every run with its attempts, kept so many days. */
+export const automationRuns = (days: number): Projection => ({
+  name: 'automation-runs',
+  version: 1,
+  tables: [AUTOMATION_RUNS],
+  prefixes: ['automation-runs-'],
+  inputs: [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED],
+  apply: async (event, rows) => {
+    const table = new RunTable(rows, days)
+    const { type, data } = factOf(event)
+    if (type === RUNS_OWED) owed(data as RunsOwed, event, table)
+    else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) await attempted(attempt, table)
+    else if (type === RUNS_SKIPPED) await skipped(data as RunsSkipped, table)
+    else if (type === RUN_REOPENED) await reopened(data as RunReopened, table)
+  },
+})
+
+/** The rows of runs; each expires so many days after it was owed. */
+class RunTable {
+  private readonly rows: Rows
+  private readonly days: number
+
+  constructor(rows: Rows, days: number) {
+    this.rows = rows
+    this.days = days
+  }
+
+  get(organizationId: string, runId: string): Promise<RunRow | undefined> {
+    return this.rows.get<RunRow>(AUTOMATION_RUNS.name, organizationId, runId)
+  }
+
+  put(row: RunRow): void {
+    this.rows.put(AUTOMATION_RUNS.name, row.organizationId, row._id, row, row.createdAt + this.days * DAY_MS)
+  }
+}
+
+const owed = ({ firstSequence, owed }: RunsOwed, event: RecordedEvent, table: RunTable): void => {
+  const partition = Number(event.stream.slice(event.stream.lastIndexOf('-') + 1))
+  let sequence = firstSequence
+  for (const { trigger, runs } of owed) {
+    for (const { automationId, reason } of runs) {
+      table.put({
+        _id: runIdOf(trigger, automationId),
+        organizationId: trigger.organizationId,
+        automationId,
+        partition,
+        sequence: sequence++,
+        trigger,
+        status: reason === undefined ? 'pending' : 'skipped',
+        ...(reason !== undefined && { reason }),
+        attempts: [],
+        createdAt: event.loggedAt,
+      })
+    }
+  }
+}
+
+const attempted = async ({ organizationId, runId, status, dueAt, at, statusCode, durationMs, error, answer }: AttemptMade, table: RunTable): Promise<void> => {
+  const row = await table.get(organizationId, runId)
+  if (row === undefined) return
+  const attempts = [...row.attempts.filter((attempt) => attempt.at !== at), { at, statusCode, durationMs, error, answer }]
+  table.put({ ...row, status, attempts, dueAt })
+}
+
+const skipped = async ({ organizationId, runIds, reason }: RunsSkipped, table: RunTable): Promise<void> => {
+  for (const runId of runIds) {
+    const row = await table.get(organizationId, runId)
+    if (row?.status === 'pending') table.put({ ...row, status: 'skipped', reason, dueAt: undefined })
+  }
+}
+
+const reopened = async ({ trigger, runId, dueAt }: RunReopened, table: RunTable): Promise<void> => {
+  const row = await table.get(trigger.organizationId, runId)
+  if (row !== undefined) table.put({ ...row, status: 'pending', reason: undefined, dueAt })
+}

@@ -1,0 +1,32 @@
+/** One POST to an address that a customer chose. */
+export interface HttpCall {
+  /** http or https. */
+  url: string
+  /** Names and values in turn, in the order sent; a name may repeat. */
+  headers: string[]
+  body: string
+  /** For all of it: looking up, connecting, sending and the answer. */
+  deadlineMs: number
+  /** Bytes of the answer's body that are kept; the rest is let go. */
+  answerBytesMax: number
+}
+
+export type HttpOutcome =
+  | { kind: 'answered'; statusCode: number; retryAfter?: string; answer: string }
+  /** No status line in time; `error` is one short sentence without secrets. */
+  | { kind: 'failed'; error: string }
+
+/**
+ * Calls out over HTTP. Promises of every engine:
+ * - Resolves for whatever happens, at the latest when the deadline is over; a status that came in time counts, however
+ *   slowly the body follows.
+ * - The address actually connected to is checked, literal or looked up; special ranges are refused in both families
+ *   unless allowed. Redirects are not followed.
+ * - Connections are kept alive for each origin, and callers of one origin never wait for each other's answers.
+ */
+export interface HttpCaller {
+  post(call: HttpCall): Promise<HttpOutcome>
+  /** Why this url would never be called: it is malformed, not http(s), or names a refused address literally. */
+  refusal(url: string): string | undefined
+  close(): Promise<void>
+}

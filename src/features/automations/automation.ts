@@ -1,0 +1,65 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact } from '../../kernel/event.ts'
+import { handleCommand } from '../../kit/handle-command.ts'
+import { idSource } from '../../kit/ids.ts'
+import {
+  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, automationStream, RUN_RETRY_ASKED,
+  type AutomationChanged, type AutomationCreated, type AutomationDeactivated, type AutomationDeleted, type AutomationSecretRotated, type RunRetryAsked,
+} from './events.ts'
+import { evolveRow, type AutomationRow } from './views.ts'
+
+export interface AutomationState {
+  /** Absent before its creation and after its deletion. */
+  row: AutomationRow | undefined
+  /** What the create said, to recognise its repetition; it outlives a deletion. */
+  first: AutomationCreated | undefined
+}
+
+export type AutomationCommand =
+  | { type: 'create'; data: AutomationCreated }
+  | { type: 'change'; data: AutomationChanged }
+  | { type: 'rotateSecret'; data: AutomationSecretRotated }
+  | { type: 'deactivate'; data: AutomationDeactivated }
+  | { type: 'retryRun'; data: RunRetryAsked }
+  | { type: 'delete'; data: AutomationDeleted }
+
+/** The life of one automation. What its content must be like is checked before (check-automation.ts): that needs other records. */
+export const automation: Decider<AutomationState, AutomationCommand> = {
+  initial: { row: undefined, first: undefined },
+  decide: (command, { row, first }): Fact[] => {
+    if (command.type === 'create') {
+      if (first !== undefined) throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
+      return [{ type: AUTOMATION_CREATED, data: command.data }]
+    }
+    if (row === undefined) throw new Failure('not_found')
+    if (command.type === 'deactivate') return row.isActive ? [{ type: AUTOMATION_DEACTIVATED, data: command.data }] : []
+    return [{ type: TYPES[command.type], data: command.data }]
+  },
+  evolve: ({ row, first }, fact) => ({ row: evolveRow(row, fact), first: fact.type === AUTOMATION_CREATED ? (fact.data as AutomationCreated) : first }),
+}
+
+const TYPES = {
+  change: AUTOMATION_CHANGED,
+  rotateSecret: AUTOMATION_SECRET_ROTATED,
+  retryRun: RUN_RETRY_ASKED,
+  delete: AUTOMATION_DELETED,
+} as const
+
+/** Deactivates an automation in the name of the service; nothing happens when it is inactive or gone. */
+export const deactivateAutomation = async (
+  { log, clock }: { log: EventLog; clock: Clock },
+  organizationId: string,
+  automationId: string,
+  reason: AutomationDeactivated['reason'],
+): Promise<void> => {
+  const at = clock.now()
+  const context = { ids: idSource(at), metadata: { organizationId, actor: 'reactor:dispatch' } }
+  try {
+    await handleCommand(log, automationStream(automationId), automation, { type: 'deactivate', data: { reason, at } }, context)
+  } catch (error) {
+    if (!(error instanceof Failure && error.code === 'not_found')) throw error
+  }
+}

@@ -1,0 +1,80 @@
+import type { JsonObject } from '../../kernel/json.ts'
+import { anyObject, bool, integer, oneOf, optional, text, time, withDefault, type Field } from '../../kernel/schema.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import type { ResourceDeclaration } from '../../kit/resource-declaration.ts'
+import { EVENT_DATA_TYPES } from './events.ts'
+import { openDetails } from './sealed.ts'
+import { AUTOMATIONS, type AutomationRow } from './views.ts'
+
+export const AUTOMATION_TYPES = ['createTask', 'createAndAssignTask', 'moveTask', 'assignTask', 'updateTask', 'webhook', 'createOrUpdateDataSource', 'notification'] as const
+
+const details: Field = {
+  schema: {
+    type: 'object',
+    description: 'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. The create answers `secret`, once.',
+  },
+}
+
+const rules: Field = {
+  schema: {
+    type: 'object',
+    properties: {
+      fields: { type: 'object', description: 'Paths into the data of the event, each with the value that it must have, or with the JSON Schema of that value.' },
+      schema: { description: 'Made from `fields`; what is sent is replaced.' },
+    },
+    additionalProperties: false,
+  },
+}
+
+/** What the kit's list and read need to know about automations; their writes are in api.ts. */
+export const automationDeclaration = (keyring: Keyring): ResourceDeclaration => ({
+  noun: 'automation',
+  plural: AUTOMATIONS.name,
+  tag: 'Automations',
+  fields: {
+    name: text({ max: 200 }),
+    event: oneOf(...Object.keys(EVENT_DATA_TYPES)),
+    dataType: optional(oneOf('task', 'data', 'routingResult', 'locationHistory')),
+    automationType: oneOf(...AUTOMATION_TYPES),
+    automationDetails: optional(details),
+    rules: optional(rules),
+    isActive: withDefault(bool(), true),
+  },
+  readOnly: { activatedAt: optional(time()), geofenceGroupId: optional(text({ max: 100 })), notice: optional(anyObject()), version: integer() },
+  permissions: { view: 'view/automation', edit: 'edit/automation' },
+  indexes: { equality: AUTOMATIONS.equality?.filter((field) => field !== 'trigger'), range: AUTOMATIONS.range, text: AUTOMATIONS.text },
+  example: EXAMPLE,
+  present: (row) => showAutomation(keyring, row as AutomationRow),
+})
+
+/** An automation as it is answered: no secret, and nothing of what the dispatcher looks it up by. */
+export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
+  const { _id, organizationId, name, event, dataType, automationType, rules, isActive, activatedAt, notice, version, createdAt, updatedAt } = row
+  return {
+    _id,
+    organizationId,
+    name,
+    event,
+    dataType,
+    automationType,
+    automationDetails: openDetails(keyring, row),
+    rules,
+    isActive,
+    ...(isActive && { activatedAt: new Date(activatedAt).toISOString() }),
+    ...(notice !== undefined && { notice }),
+    version,
+    createdAt,
+    updatedAt,
+  }
+}
+
+const EXAMPLE: JsonObject = {
+  name: 'Tell the yard',
+  event: 'onGeofenceEntry',
+  dataType: 'locationHistory',
+  automationType: 'webhook',
+  automationDetails: { url: 'https://example.com/hook', headers: [{ key: 'x-yard', value: '7' }] },
+  rules: { fields: { geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' } },
+  isActive: true,
+}

@@ -1,0 +1,118 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { FieldError } from '../../kernel/errors.ts'
+import type { Rules } from './events.ts'
+
+const FIELDS_MAX = 50
+const KEY_CHARS_MAX = 200
+const FIELDS_BYTES_MAX = 16 * 1024
+const DEPTH_MAX = 10
+/** Texts longer than this are not put to a pattern: it could take its time over them. */
+const PATTERN_TEXT_CHARS_MAX = 512
+const PATTERN_CHARS_MAX = 200
+const COMPILED_MAX = 1_000
+
+/** Whether the data of an event satisfies an automation's rules. */
+export type Matcher = (data: object) => boolean
+
+/** The schema that says what `fields` says: each key a constant, or for an object the JSON Schema of its key. */
+export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] => ({
+  type: 'object',
+  properties: Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, isSchema(value) ? value : { const: value }])),
+  required: Object.keys(fields),
+})
+
+/** What keeps these fields from being rules; nothing when all is well. Paths begin at the fields. */
+export const faultsOf = (fields: { [key: string]: unknown }): FieldError[] => {
+  const keys = Object.keys(fields)
+  if (keys.length > FIELDS_MAX) return [{ path: '', message: `must have at most ${FIELDS_MAX} keys` }]
+  if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return [{ path: '', message: `must be at most ${FIELDS_BYTES_MAX} bytes` }]
+  return keys.flatMap((key) => {
+    const message = keyFault(key) ?? (isSchema(fields[key]) ? schemaFault(fields[key]) : undefined)
+    return message === undefined ? [] : [{ path: `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, message }]
+  })
+}
+
+/** Compiles fields that have no faults; those of `trusted` keys are known to hold already. */
+export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {
+  const tests = Object.entries(fields).map(([key, value]) => testOf(key.split('.'), value))
+  return (data) => tests.every((test) => test(data))
+}
+
+const testOf = (path: readonly string[], value: unknown): Matcher => {
+  if (!isSchema(value)) return (data) => isDeepStrictEqual(valueAt(data, path), value)
+  const validate = compiled(value)
+  return (data) => {
+    const found = valueAt(data, path)
+    return found !== undefined && validate(found)
+  }
+}
+
+const valueAt = (data: unknown, path: readonly string[]): unknown => {
+  let value = data
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
+    value = (value as { [key: string]: unknown })[step]
+  }
+  return value
+}
+
+const isSchema = (value: unknown): value is { [keyword: string]: unknown } => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const keyFault = (key: string): string | undefined => {
+  if (key.length === 0 || key.length > KEY_CHARS_MAX || key.split('.').includes('')) return `must be a path of 1 to ${KEY_CHARS_MAX} characters, its steps separated by dots`
+  return key.split('.').includes('__proto__') ? 'must not name __proto__' : undefined
+}
+
+const schemaFault = (schema: { [keyword: string]: unknown }): string | undefined => {
+  const fault = structureFault(schema, 0)
+  if (fault !== undefined) return fault
+  try {
+    compiled(schema)
+    return undefined
+  } catch (error) {
+    return `must be a JSON Schema (${(error as Error).message.slice(0, 200)})`
+  }
+}
+
+/** References are refused (they reach outside, or go round in circles), and patterns that may take exponential time. */
+const structureFault = (value: unknown, depth: number): string | undefined => {
+  if (depth > DEPTH_MAX) return `must be nested at most ${DEPTH_MAX} deep`
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [key, member] of Object.entries(value)) {
+    if (/^\$(?!comment$)/.test(key)) return `must not use ${key}`
+    if (key === 'pattern' && typeof member === 'string' && !isCheapPattern(member)) return 'must not use a pattern with repeated groups, look-arounds, back-references or more than two open repetitions'
+    if (key === 'patternProperties') return 'must not use patternProperties'
+    const fault = structureFault(member, depth + 1)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+/** At most two open repetitions of single characters or classes: cubic in a text of bounded length at worst. */
+const isCheapPattern = (pattern: string): boolean => {
+  const bare = pattern.replace(/\\[^0-9k]/g, 'x').replace(/\[[^\]]*\]/g, 'x')
+  if (pattern.length > PATTERN_CHARS_MAX || /\\|\(\?(?!:)|\)[*+?{]/.test(bare)) return false
+  return (bare.match(/[*+]|\{\d+,|\{\d{3,}/g) ?? []).length <= 2
+}
+
+const cache = new Map<string, (value: unknown) => boolean>()
+
+const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => boolean) => {
+  const text = JSON.stringify(schema)
+  const known = cache.get(text)
+  if (known !== undefined) return known
+  if (cache.size >= COMPILED_MAX) cache.delete(cache.keys().next().value as string)
+  const validate = new Ajv2020({ strict: false, validateFormats: false, addUsedSchema: false, code: { regExp: boundedRegExp } }).compile(schema)
+  const test = (value: unknown): boolean => validate(value)
+  cache.set(text, test)
+  return test
+}
+
+const boundedRegExp = Object.assign(
+  (pattern: string, flags: string) => {
+    const regExp = new RegExp(pattern, flags)
+    return { test: (text: string) => text.length <= PATTERN_TEXT_CHARS_MAX && regExp.test(text), source: pattern, flags } as unknown as RegExp
+  },
+  { code: 'boundedRegExp' },
+)

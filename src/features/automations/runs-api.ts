@@ -1,0 +1,173 @@
+import type { Find } from '../../engines/table-store.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import { answerList, listQuerySchema, type ListQuery, type ListShape } from '../../kit/list-query.ts'
+import { formatTime, userOf } from '../../kit/request-context.ts'
+import { envelope, originOf } from '../../kit/resource-routes.ts'
+import { route, type Reply, type Route } from '../../kit/route.ts'
+import type { Services } from '../../kit/services.ts'
+import type { CheckOptions } from './check-automation.ts'
+import { openAnswer } from './sealed.ts'
+import { AUTOMATION_RUNS, type RunRow } from './views.ts'
+import { AutomationWriter } from './write-automation.ts'
+
+export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'>, Omit<CheckOptions, 'tables'> {}
+
+const TAG = 'Automations'
+const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
+
+const SHAPE: ListShape = {
+  table: AUTOMATION_RUNS,
+  members: ['_id', 'organizationId', 'automationId', 'event', 'at', 'trackerId', 'geofenceId', 'geofenceGroupId', 'transitionId', 'tripId', 'point', 'sequence', 'status', 'reason', 'attempts', 'nextAttemptAt', 'createdAt'],
+  filters: { automationId: { type: 'string', maxLength: 100 }, status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] } },
+  sortable: [],
+  searchable: false,
+}
+
+const RUN: JsonSchema = {
+  type: 'object',
+  properties: {
+    _id: { type: 'string', format: 'uuid', description: 'Also the webhook-id of its deliveries.' },
+    automationId: { type: 'string', format: 'uuid' },
+    event: { type: 'string' },
+    at: { type: 'string', format: 'date-time', description: 'When the event happened.' },
+    trackerId: { type: 'string', format: 'uuid' },
+    sequence: { type: 'integer' },
+    status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
+    reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated'] },
+    attempts: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          at: { type: 'string', format: 'date-time' },
+          statusCode: { type: 'integer' },
+          durationMs: { type: 'number' },
+          error: { type: 'string' },
+          response: { type: 'string', description: 'The first KiB of the answer.' },
+        },
+      },
+    },
+    nextAttemptAt: { type: 'string', format: 'date-time' },
+    createdAt: { type: 'string', format: 'date-time' },
+  },
+}
+
+const EXAMPLE = {
+  _id: '2f1c9a52-6a0e-5c1f-8d3b-7a6b5c4d3e2f',
+  automationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  event: 'onGeofenceEntry',
+  at: '2026-01-01T08:00:00.000Z',
+  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+  sequence: 7,
+  status: 'succeeded',
+  attempts: [{ at: '2026-01-01T08:00:01.000Z', statusCode: 200, durationMs: 12, response: 'ok' }],
+  createdAt: '2026-01-01T08:00:00.500Z',
+}
+
+/** The log of runs, and another attempt of one that has ended. */
+export const automationRunRoutes = (options: RunsApiOptions): Route[] => [logRoute(options), retryRoute(options)]
+
+type LogQuery = ListQuery & { from?: string; to?: string }
+
+const logRoute = ({ tables, keyring }: RunsApiOptions): Route => {
+  const schema = listQuerySchema(SHAPE)
+  const { sortOrder: _sortOrder, page: _page, ...properties } = schema.properties as { [name: string]: JsonSchema }
+  return route<LogQuery>({
+    method: 'GET',
+    path: '/automation-log',
+    operationId: 'listAutomationLog',
+    summary: 'The runs of automations with their attempts, newest first; kept 30 days',
+    tag: TAG,
+    access: { permission: 'view/automation' },
+    query: { ...schema, properties: { ...properties, page: _page, from: TIME, to: TIME } },
+    answers: {
+      200: {
+        description: 'A page of runs.',
+        schema: envelope({ data: { type: 'array', items: RUN }, page: { type: ['integer', 'null'] }, limit: { type: 'integer' }, nextCursor: { type: ['string', 'null'] } }),
+        example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const { from, to, ...query } = request.query
+      const range: Find['range'] = { field: 'createdAt', from: timeOf('/from', from), to: timeOf('/to', to) }
+      const sorted = { ...query, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
+      const reply = await answerList(SHAPE, {
+        tables: { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
+        scope: caller.organizationId,
+        caller,
+        query: sorted,
+        path: '/api/v3/automation-log',
+        range,
+        present: (row) => showRun(keyring, row as RunRow),
+      })
+      return withoutTotal(reply)
+    },
+  })
+}
+
+const retryRoute = (options: RunsApiOptions): Route => {
+  const writer = new AutomationWriter(options.log, options.keyring, options)
+  return route({
+    method: 'POST',
+    path: '/automation-log/{runId}/retry',
+    operationId: 'retryAutomationRun',
+    summary: 'Attempt a run that has ended once more, under the same webhook-id',
+    tag: TAG,
+    access: { permission: 'edit/automation' },
+    params: { runId: { type: 'string', minLength: 1, maxLength: 100 } },
+    answers: { 202: { description: 'It will be attempted.', schema: envelope({ data: RUN }) } },
+    handler: async (request) => {
+      const origin = { ...originOf(request), caller: userOf(request) }
+      const row = await options.tables.get<RunRow>(AUTOMATION_RUNS.name, origin.organizationId, request.params.runId)
+      if (row === undefined) throw new Failure('not_found')
+      if (row.status === 'pending') throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
+      const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
+      return { status: 202, body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
+    },
+  })
+}
+
+/** A run as it is answered. */
+const showRun = (keyring: Keyring, row: RunRow): Row => {
+  const { _id, organizationId, automationId, sequence, status, reason, dueAt, createdAt, trigger } = row
+  const { event, at, trackerId, geofence, trip, sourceId, point } = trigger
+  return {
+    _id,
+    organizationId,
+    automationId,
+    event,
+    at: formatTime(at),
+    trackerId,
+    ...(geofence !== undefined && { transitionId: sourceId, geofenceId: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
+    ...(trip !== undefined && { tripId: sourceId }),
+    point: { ...point, recordedAt: formatTime(point.recordedAt) },
+    sequence,
+    status,
+    ...(reason !== undefined && { reason }),
+    attempts: row.attempts.map(({ at: attemptedAt, statusCode, durationMs, error, answer }) => ({
+      at: formatTime(attemptedAt),
+      ...(statusCode !== undefined && { statusCode }),
+      durationMs,
+      ...(error !== undefined && { error }),
+      ...(answer !== undefined && { response: openAnswer(keyring, answer) }),
+    })),
+    ...(status === 'pending' && dueAt !== undefined && { nextAttemptAt: formatTime(dueAt) }),
+    createdAt: formatTime(createdAt),
+  }
+}
+
+const withoutTotal = (reply: Reply): Reply => {
+  const { total: _total, ...body } = reply.body ?? {}
+  return { ...reply, body }
+}
+
+const timeOf = (path: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const ms = /^-?\d{1,16}$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isNaN(ms)) throw invalid(path, 'must be a time, RFC 3339 or epoch milliseconds')
+  return ms
+}

@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto'
+import type { Keyring } from '../../kit/keyring.ts'
+import type { AutomationRow } from './views.ts'
+
+export interface WebhookDetails {
+  url: string
+  headers: { key: string; value: string }[]
+}
+
+const DETAILS = 'automation-details'
+const SECRET = 'automation-secret'
+const ANSWER = 'automation-answer'
+/** Opened texts are remembered for so many automations: an attempt should not decrypt what the last one did. */
+const OPENED_MAX = 2_000
+
+/** How long the secret before a rotation signs too. */
+export const PREVIOUS_SECRET_MS = 24 * 3_600_000
+
+/** A signing secret as Standard Webhooks writes it: 256 bits. */
+export const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+
+export const sealSecret = (keyring: Keyring, secret: string): string => keyring.encrypt(SECRET, secret)
+export const sealDetails = (keyring: Keyring, details: unknown): string => keyring.encrypt(DETAILS, JSON.stringify(details))
+export const sealAnswer = (keyring: Keyring, answer: string): string => keyring.encrypt(ANSWER, answer)
+export const openAnswer = (keyring: Keyring, sealed: string): string => keyring.decrypt(ANSWER, sealed)
+
+export const openDetails = (keyring: Keyring, { details }: Pick<AutomationRow, 'details'>): WebhookDetails =>
+  JSON.parse(opened(keyring, DETAILS, details)) as WebhookDetails
+
+/** The secrets that sign now, the newest first. */
+export const openSecrets = (keyring: Keyring, { secret, previousSecret }: Pick<AutomationRow, 'secret' | 'previousSecret'>, now: number): string[] => {
+  const secrets = [opened(keyring, SECRET, secret)]
+  if (previousSecret !== undefined && now < previousSecret.until) secrets.push(opened(keyring, SECRET, previousSecret.secret))
+  return secrets
+}
+
+const known = new Map<string, string>()
+
+const opened = (keyring: Keyring, purpose: string, sealed: string): string => {
+  const found = known.get(sealed)
+  if (found !== undefined) return found
+  const text = keyring.decrypt(purpose, sealed)
+  if (known.size >= OPENED_MAX) known.delete(known.keys().next().value as string)
+  known.set(sealed, text)
+  return text
+}

@@ -1,0 +1,125 @@
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import type { Fact } from '../../kernel/event.ts'
+import {
+  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, isGeofenceEvent,
+  type AttemptMade, type AutomationChanged, type AutomationContent, type AutomationCreated, type AutomationDeactivated, type AutomationEvent,
+  type AutomationSecretRotated, type Rules, type RunTrigger, type SkipReason,
+} from './events.ts'
+
+export interface AutomationRow extends Row {
+  _id: string
+  organizationId: string
+  name: string
+  event: AutomationEvent
+  dataType: string
+  automationType: string
+  /** Encrypted JSON text of the details. */
+  details: string
+  rules: Rules
+  isActive: boolean
+  /** Counts for events logged after this, ms since the epoch. */
+  activatedAt: number
+  /** Present while active: what the dispatcher looks automations up by. */
+  trigger?: string
+  /** Present for geofence events. */
+  geofenceGroupId?: string
+  editorId: string
+  secret: string
+  previousSecret?: { secret: string; until: number }
+  /** Why the service deactivated it. */
+  notice?: { reason: string; at: string }
+  version: number
+  /** RFC 3339. */
+  createdAt: string
+  updatedAt: string
+}
+
+export const AUTOMATIONS: TableDeclaration = {
+  name: 'automations',
+  version: 1,
+  equality: ['_id', 'name', 'event', 'dataType', 'automationType', 'isActive', 'geofenceGroupId', 'trigger'],
+  range: ['name', 'createdAt', 'updatedAt'],
+  text: ['name'],
+}
+
+/** What active automations are found by: the event, for a geofence event with the group. */
+export const triggerKey = (event: AutomationEvent, geofenceGroupId: string | undefined): string =>
+  isGeofenceEvent(event) ? `${event}:${geofenceGroupId}` : event
+
+/** The row after one more event of its stream; undefined once it is deleted. Whatever the event, the version rises. */
+export const evolveRow = (row: AutomationRow | undefined, { type, data }: Fact): AutomationRow | undefined => {
+  if (type === AUTOMATION_CREATED) return createdRow(data as AutomationCreated)
+  if (row === undefined || type === AUTOMATION_DELETED) return undefined
+  const next = { ...row, version: row.version + 1 }
+  switch (type) {
+    case AUTOMATION_CHANGED:
+      return changedRow(next, data as AutomationChanged)
+    case AUTOMATION_SECRET_ROTATED: {
+      const { secret, previousUntil, at } = data as AutomationSecretRotated
+      return { ...next, secret, previousSecret: { secret: row.secret, until: previousUntil }, updatedAt: time(at) }
+    }
+    case AUTOMATION_DEACTIVATED: {
+      const { reason, at } = data as AutomationDeactivated
+      return { ...next, isActive: false, trigger: undefined, notice: { reason, at: time(at) }, updatedAt: time(at) }
+    }
+    default:
+      return next
+  }
+}
+
+const createdRow = ({ _id, organizationId, content, secret, editorId, at }: AutomationCreated): AutomationRow => ({
+  _id,
+  organizationId,
+  ...contentOf(content),
+  activatedAt: at,
+  editorId,
+  secret,
+  version: 1,
+  createdAt: time(at),
+  updatedAt: time(at),
+})
+
+const changedRow = (row: AutomationRow, { content, editorId, at }: AutomationChanged): AutomationRow => {
+  const isActivated = content.isActive && !row.isActive
+  return {
+    ...row,
+    ...contentOf(content),
+    activatedAt: isActivated ? at : row.activatedAt,
+    notice: content.isActive ? undefined : row.notice,
+    editorId,
+    updatedAt: time(at),
+  }
+}
+
+const contentOf = (content: AutomationContent): AutomationContent & Pick<AutomationRow, 'trigger' | 'geofenceGroupId'> => {
+  const group = content.rules.fields.geofenceGroupId
+  const geofenceGroupId = isGeofenceEvent(content.event) && typeof group === 'string' ? group : undefined
+  return { ...content, geofenceGroupId, trigger: content.isActive ? triggerKey(content.event, geofenceGroupId) : undefined }
+}
+
+const time = (ms: number): string => new Date(ms).toISOString()
+
+export type RunStatus = 'pending' | 'succeeded' | 'dead' | 'skipped'
+
+export interface RunRow extends Row {
+  _id: string
+  organizationId: string
+  automationId: string
+  partition: number
+  sequence: number
+  trigger: RunTrigger
+  status: RunStatus
+  reason?: SkipReason
+  attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer'>[]
+  /** When the next attempt is due; only while pending. */
+  dueAt?: number
+  /** When the run was owed, ms since the epoch. */
+  createdAt: number
+}
+
+export const AUTOMATION_RUNS: TableDeclaration = {
+  name: 'automationRuns',
+  version: 1,
+  equality: ['automationId', 'status'],
+  range: ['createdAt'],
+}

@@ -1,0 +1,172 @@
+import type { HttpCaller } from '../../engines/http-caller.ts'
+import { deactivateAutomation } from '../../features/automations/automation.ts'
+import type { RunsOwed } from '../../features/automations/events.ts'
+import type { Fact } from '../../kernel/event.ts'
+import type { PartitionConsumer } from '../../kit/partition-feed.ts'
+import type { Services } from '../../kit/services.ts'
+import type { Directory } from './directory.ts'
+import { HealthTable, RECEIVER_HEALTH } from './health-table.ts'
+import { HearAutomations } from './hear-automations.ts'
+import { oweRuns } from './owe-runs.ts'
+import { PayRuns, type DeliveryOutcome } from './pay-runs.ts'
+import { OWED_RUNS } from './run.ts'
+import { PartitionLost } from './runs-stream.ts'
+import type { OwnedPartition } from './sender.ts'
+import { CHANGES_MAX, takePartition } from './take-partition.ts'
+import type { TransitionEntry } from './transition-entry.ts'
+
+export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
+  caller: HttpCaller
+  directory: Directory
+  /** Delay before each retry (`--webhook-schedule`), ms. */
+  scheduleMs: readonly number[]
+  /** Events older than this when logged owe no run (`--automation-max-age`), ms. */
+  maxAgeMs: number
+  /** Counts attempts by outcome, and runs that were skipped. */
+  onDelivery?: (outcome: DeliveryOutcome, count: number) => void
+}
+
+const STORE_MS = 1_000
+const RETRY_MS = 1_000
+
+/**
+ * Owes and pays the runs of automations: a consumer of the transition streams, one owner for each partition. What it
+ * owes is in `automation-runs-<partition>` before the next transition is looked at; what it pays for is recorded there
+ * too, so a crash at any moment leaves a run owed once, and delivered at least once under one id.
+ */
+export class Dispatcher implements PartitionConsumer<TransitionEntry> {
+  readonly name = 'dispatch'
+  private readonly options: DispatcherOptions
+  private readonly owned = new Map<number, OwnedPartition>()
+  private readonly health: HealthTable
+  private readonly payer: PayRuns
+  private readonly hear: HearAutomations
+  private readonly resumes = new Set<() => void>()
+  private cancelStore: (() => void) | undefined
+  private isClosed = false
+
+  constructor(options: DispatcherOptions) {
+    this.options = options
+    const { log, tables, clock, onDelivery = () => undefined } = options
+    this.health = new HealthTable(tables)
+    this.payer = new PayRuns({ ...options, health: this.health, onDelivery, deactivate: (...automation) => deactivateAutomation(options, ...automation) })
+    this.hear = new HearAutomations({
+      log,
+      tables,
+      clock,
+      owned: () => [...this.owned.values()],
+      skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
+      wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
+      onFailure: (error) => this.warn('automations not heard', error),
+    })
+  }
+
+  /** Makes its tables known; before the first `load`. */
+  async declare(): Promise<void> {
+    await this.options.tables.declare(OWED_RUNS)
+    await this.options.tables.declare(RECEIVER_HEALTH)
+  }
+
+  /** Takes the partition over and begins to pay what it owes. */
+  async load(partition: number): Promise<number> {
+    this.release(partition)
+    const owned = await takePartition({ ...this.options, onFailure: (error) => this.warn('runs not appended', error, partition) }, partition)
+    this.owned.set(partition, owned)
+    this.payer.attach(owned)
+    this.hear.restart()
+    if (this.cancelStore === undefined) this.storeLater()
+    return owned.pending.place.source
+  }
+
+  /** Owes what one event of the partition's transitions leads to. @throws PartitionLost */
+  async handle(entry: TransitionEntry, partition: number): Promise<void> {
+    const owned = this.owned.get(partition)
+    if (owned === undefined) throw new PartitionLost(partition)
+    const facts = await this.untilAnswered(() => this.owe(owned, entry))
+    if (facts.length === 0) owned.pending.sourceDone(entry.revision)
+    await Promise.all(facts.map((fact) => owned.stream.append(fact)))
+    this.wakeAll(facts)
+    if (owned.pending.table.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
+  }
+
+  /** Lets a partition go, for another process to take. */
+  release(partition: number): void {
+    this.payer.detach(partition)
+    this.owned.delete(partition)
+  }
+
+  /** Stores where everything stands; what is under way is not waited for and will be sent again. */
+  async close(): Promise<void> {
+    await this.stop()
+    await this.storeAll()
+    for (const partition of [...this.owned.keys()]) this.release(partition)
+  }
+
+  /** Ends as a crash would: nothing more is stored. */
+  async abandon(): Promise<void> {
+    for (const partition of [...this.owned.keys()]) this.release(partition)
+    await this.stop()
+  }
+
+  private async stop(): Promise<void> {
+    this.isClosed = true
+    this.cancelStore?.()
+    for (const resume of this.resumes) resume()
+    await this.hear.close()
+  }
+
+  private async owe(owned: OwnedPartition, entry: TransitionEntry): Promise<Fact<string, RunsOwed>[]> {
+    const { tables, directory, maxAgeMs } = this.options
+    return oweRuns({ tables, directory, maxAgeMs, waiting: (automationId) => this.payer.waiting(automationId) }, owned.pending, entry)
+  }
+
+  private wakeAll(facts: readonly Fact<string, RunsOwed>[]): void {
+    const woken = new Map<string, string>()
+    for (const { data } of facts) for (const { trigger, runs } of data.owed) for (const { automationId } of runs) woken.set(automationId, trigger.organizationId)
+    for (const [automationId, organizationId] of woken) this.payer.wake(automationId, organizationId)
+  }
+
+  /** An engine that is down is waited for: giving the partition up would only send again what is under way. */
+  private async untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (error instanceof PartitionLost || this.isClosed) throw error
+        this.warn('engine asked again', error)
+        await this.pause()
+      }
+    }
+  }
+
+  private pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const resume = (): void => {
+        this.resumes.delete(resume)
+        cancel()
+        resolve()
+      }
+      const cancel = this.options.clock.after(RETRY_MS, resume)
+      this.resumes.add(resume)
+    })
+  }
+
+  private storeLater(): void {
+    this.cancelStore = this.options.clock.after(STORE_MS, () => {
+      void this.storeAll().finally(() => !this.isClosed && this.storeLater())
+    })
+  }
+
+  private async storeAll(): Promise<void> {
+    try {
+      for (const { pending } of this.owned.values()) await pending.store()
+      await this.health.store()
+    } catch (error) {
+      this.warn('owed runs not stored', error)
+    }
+  }
+
+  private warn(what: string, error: unknown, partition?: number): void {
+    this.options.logger.warn(what, { consumer: this.name, ...(partition !== undefined && { partition }), error: String(error) })
+  }
+}

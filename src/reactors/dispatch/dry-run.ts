@@ -1,0 +1,34 @@
+import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
+import type { AutomationRow } from '../../features/automations/views.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import { idFrom } from '../../kit/ids.ts'
+import { renderWebhook } from './actions/webhook.ts'
+import type { Directory } from './directory.ts'
+import { eventData } from './event-data.ts'
+
+export interface DryRunRequest {
+  url: string
+  headers: { [name: string]: string }
+  body: unknown
+}
+
+const MINUTE_MS = 60_000
+
+/** The request of an automation for a sample event of a minute ago, signed like a real one; nothing is sent. */
+export const dryRun = async (keyring: Keyring, directory: Directory, automation: AutomationRow, now: number): Promise<DryRunRequest> => {
+  const trigger = sampleTrigger(automation, now - MINUTE_MS)
+  const editor = await directory.editor(automation.organizationId, automation.editorId)
+  const tracker = { shown: { _id: trigger.trackerId, organizationId: automation.organizationId, name: 'Sample tracker', kind: 'device' }, hubIds: [] }
+  const data = await eventData(directory, trigger, tracker, editor?.permissions ?? new Set())
+  const run = { runId: idFrom('sample', automation._id, now), sequence: 1, trigger }
+  const { url, headers, body } = renderWebhook(keyring, automation, run, data, now)
+  return { url, headers, body: JSON.parse(body) }
+}
+
+const sampleTrigger = ({ organizationId, event, geofenceGroupId, _id }: AutomationRow, at: number): RunTrigger => {
+  const point = { recordedAt: at, lat: 52.2297, lng: 21.0122, speed: 8.3, heading: 90, accuracy: 5 }
+  const sample = { sourceId: idFrom('sample', _id), event, organizationId, trackerId: idFrom('sample-tracker', _id), at, point }
+  if (isGeofenceEvent(event)) return { ...sample, geofence: { geofenceId: idFrom('sample-geofence', _id), geofenceGroupId: geofenceGroupId ?? '', cause: 'point' } }
+  const startedAt = at - (event === 'onFinishTrip' ? 30 * MINUTE_MS : 0)
+  return { ...sample, trip: { explicit: false, startedAt, ...(event === 'onFinishTrip' && { finishedAt: at }), distance: event === 'onFinishTrip' ? 12_500 : 0 } }
+}

@@ -1,0 +1,61 @@
+import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import type { Directory, TrackerShown } from './directory.ts'
+
+export type EventData = { [member: string]: unknown }
+
+/** What says where a geofence is: left out, it may have 20,000 positions. */
+const GEOMETRY = new Set(['geometry', 'center', 'radius', 'width', 'bbox'])
+
+/** Whether the editor of an automation may see this event and its tracker. */
+export const maySee = (editor: UserCaller, trigger: RunTrigger, tracker: TrackerShown | undefined): boolean =>
+  editor.permissions.has(isGeofenceEvent(trigger.event) ? 'view/geofence' : 'view/location-history') && seesHubs(editor, tracker?.hubIds ?? [])
+
+/**
+ * What a webhook says about an event, and what rules are held against: ids and measurements of the event, and what it
+ * refers to as it is now, as far as these permissions (of the automation's last editor) go.
+ */
+export const eventData = async (directory: Directory, trigger: RunTrigger, tracker: TrackerShown | undefined, permissions: ReadonlySet<string>): Promise<EventData> => {
+  const { organizationId, trackerId, geofence, trip, sourceId } = trigger
+  const sees = (permission: string): boolean => permissions.has(permission)
+  const user = tracker?.userId !== undefined && sees('view/user') ? await directory.user(organizationId, tracker.userId) : undefined
+  return {
+    organizationId,
+    trackerId,
+    tracker: tracker !== undefined && sees('view/tracker') ? tracker.shown : { _id: trackerId },
+    ...(user !== undefined && { user }),
+    ...(geofence !== undefined && {
+      transitionId: sourceId,
+      geofenceId: geofence.geofenceId,
+      geofenceGroupId: geofence.geofenceGroupId,
+      geofence: withoutGeometry((await directory.geofence(organizationId, geofence.geofenceId)) ?? { _id: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
+      cause: geofence.cause,
+    }),
+    ...(trip !== undefined && { trip: tripShown(trigger, directory.tripToken(trackerId, trip.startedAt)) }),
+    at: iso(trigger.at),
+    point: pointShown(trigger),
+  }
+}
+
+const withoutGeometry = (geofence: EventData): EventData => Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))
+
+const tripShown = ({ sourceId, trackerId, trip, event }: RunTrigger, trackingToken: string): EventData => ({
+  _id: sourceId,
+  trackingToken,
+  trackerId,
+  startedAt: iso(trip?.startedAt ?? 0),
+  finishedAt: trip?.finishedAt === undefined ? null : iso(trip.finishedAt),
+  distance: trip?.distance,
+  explicit: trip?.explicit,
+  state: event === 'onFinishTrip' ? 'finished' : 'running',
+})
+
+/** A row of history: its `_id` follows from tracker and time. */
+const pointShown = ({ trackerId, point }: RunTrigger): EventData => ({
+  _id: `${trackerId}.${point.recordedAt.toString(36)}`,
+  trackerId,
+  ...point,
+  recordedAt: iso(point.recordedAt),
+})
+
+export const iso = (ms: number): string => new Date(ms).toISOString()

@@ -1,0 +1,100 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import {
+  AUTOMATION_CHANGED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_PREFIXES, RUN_REOPENED, RUN_RETRY_ASKED,
+  type AutomationChanged, type RunReopened, type RunRetryAsked,
+} from '../../features/automations/events.ts'
+import { AUTOMATION_RUNS, type RunRow } from '../../features/automations/views.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import type { OwnedPartition } from './sender.ts'
+
+export interface HearOptions {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  owned: () => OwnedPartition[]
+  /** Skips what an automation has left in a partition. */
+  skip: (automationId: string, owned: OwnedPartition) => Promise<void>
+  wake: (automationId: string, organizationId: string) => void
+  onFailure: (error: unknown) => void
+}
+
+const RETRY_MS = 1_000
+
+/**
+ * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, and a run that
+ * someone asks to try again is owed anew. Each partition remembers up to where it has heard.
+ */
+export class HearAutomations {
+  private readonly options: HearOptions
+  private abort = new AbortController()
+  private hearing: Promise<void> = Promise.resolve()
+
+  constructor(options: HearOptions) {
+    this.options = options
+  }
+
+  /** Begins anew from the partition that has heard least. */
+  restart(): void {
+    this.abort.abort()
+    const abort = (this.abort = new AbortController())
+    this.hearing = this.hearing.then(() => this.hear(abort.signal))
+  }
+
+  async close(): Promise<void> {
+    this.abort.abort()
+    await this.hearing
+  }
+
+  private async hear(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.options.owned().length > 0) {
+      try {
+        const from = Math.min(...this.options.owned().map(({ pending }) => pending.place.automations))
+        for await (const { events, checkpoint } of this.options.log.follow({ prefixes: AUTOMATION_PREFIXES }, from < 0 ? undefined : from, signal)) {
+          for (const event of events) await this.apply(event)
+          for (const { pending } of this.options.owned()) if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
+        }
+      } catch (error) {
+        this.options.onFailure(error)
+        await this.pause(signal)
+      }
+    }
+  }
+
+  private async apply(event: RecordedEvent): Promise<void> {
+    for (const owned of this.options.owned()) {
+      if (event.position <= owned.pending.place.automations) continue
+      if (event.type === RUN_RETRY_ASKED) await this.reopen(event, owned)
+      else if (endsRuns(event)) await this.options.skip(automationIdOf(event), owned)
+    }
+  }
+
+  private async reopen(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
+    const { runId, partition, at } = decodeJson<RunRetryAsked>(event.data)
+    const automationId = automationIdOf(event)
+    if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
+    const organizationId = event.metadata.organizationId ?? ''
+    const row = await this.options.tables.get<RunRow>(AUTOMATION_RUNS.name, organizationId, runId)
+    if (row === undefined) return
+    const failures = row.attempts.filter(({ statusCode = 0 }) => statusCode < 200 || statusCode >= 300).length
+    const data: RunReopened = { runId, automationId, sequence: row.sequence, failures, trigger: row.trigger, dueAt: at }
+    await owned.stream.append({ type: RUN_REOPENED, data })
+    this.options.wake(automationId, organizationId)
+  }
+
+  private pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resume) => {
+      const cancel = this.options.clock.after(RETRY_MS, resume)
+      signal.addEventListener('abort', () => {
+        cancel()
+        resume()
+      }, { once: true })
+    })
+  }
+}
+
+const automationIdOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
+
+const endsRuns = ({ type, data }: RecordedEvent): boolean =>
+  type === AUTOMATION_DEACTIVATED || type === AUTOMATION_DELETED || (type === AUTOMATION_CHANGED && !decodeJson<AutomationChanged>(data).content.isActive)

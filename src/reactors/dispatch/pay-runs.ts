@@ -1,0 +1,245 @@
+import type { HttpCaller, HttpOutcome } from '../../engines/http-caller.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { ATTEMPTS_MADE, type AttemptMade } from '../../features/automations/events.ts'
+import { sealAnswer } from '../../features/automations/sealed.ts'
+import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import { renderWebhook, sendWebhook } from './actions/webhook.ts'
+import { attemptOf, GONE, isSuccess } from './attempt.ts'
+import { wantsAlone, wantsInOrder } from './backlog.ts'
+import type { Directory } from './directory.ts'
+import { eventData } from './event-data.ts'
+import type { HealthTable } from './health-table.ts'
+import { afterFailure, HEALTHY, isGivenUp, isProbing } from './receiver-health.ts'
+import type { Run } from './run.ts'
+import { PartitionLost } from './runs-stream.ts'
+import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
+import { skipRuns } from './skip-runs.ts'
+
+export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
+
+export interface PayOptions {
+  tables: TableStore
+  clock: Clock
+  keyring: Keyring
+  logger: Logger
+  caller: HttpCaller
+  directory: Directory
+  health: HealthTable
+  /** Delay before each retry, ms. */
+  scheduleMs: readonly number[]
+  /** Deactivates an automation whose receiver is gone or has failed for days. */
+  deactivate: (organizationId: string, automationId: string, reason: 'gone' | 'failing') => Promise<void>
+  onDelivery: (outcome: DeliveryOutcome, count: number) => void
+}
+
+/** Attempts under way in this process; beyond it an automation has one at a time, so that none waits for another's receiver. */
+const UNDER_WAY_MAX = 1_024
+/** After a failure of our own (an engine is down): no attempt is used up. */
+const OWN_RETRY_MS = 1_000
+
+const NO_PERMISSIONS: ReadonlySet<string> = new Set()
+
+/**
+ * Pays what partitions owe. Each automation has its own place in the line, its own bound on what is under way, and its
+ * own health: a receiver that fails is probed, one that is slow gets fewer attempts at once, and none delays another.
+ */
+export class PayRuns {
+  private readonly options: PayOptions
+  private readonly owned = new Map<number, OwnedPartition>()
+  private readonly senders = new Map<string, Sender>()
+  private readonly starved = new Set<Sender>()
+  private underWay = 0
+
+  constructor(options: PayOptions) {
+    this.options = options
+  }
+
+  /** Pays for a partition from now on. */
+  attach(owned: OwnedPartition): void {
+    this.owned.set(owned.partition, owned)
+    for (const { automationId, organizationId } of owned.pending.all()) this.wake(automationId, organizationId)
+  }
+
+  /** Lets a partition go; what is under way for it is not recorded any more. */
+  detach(partition: number): void {
+    this.owned.get(partition)?.stream.close()
+    this.owned.delete(partition)
+  }
+
+  /** Something may be due for this automation. */
+  wake(automationId: string, organizationId: string): void {
+    let sender = this.senders.get(automationId)
+    if (sender === undefined) {
+      this.senders.set(automationId, (sender = newSender(automationId, organizationId)))
+      this.learnHealth(sender)
+    }
+    this.pump(sender)
+  }
+
+  /** Runs of an automation that are owed and not paid, over all partitions of this process. */
+  waiting(automationId: string): number {
+    let count = 0
+    for (const { pending } of this.owned.values()) count += pending.count(automationId)
+    return count
+  }
+
+  /** The automation is not active any more: what is left of it is skipped. */
+  async skipAll(automationId: string, only?: OwnedPartition): Promise<void> {
+    for (const owned of only === undefined ? [...this.owned.values()] : [only]) {
+      this.options.onDelivery('skipped', await skipRuns(owned, automationId))
+    }
+  }
+
+  private learnHealth(sender: Sender): void {
+    this.options.health.get(sender.automationId).then(
+      (health) => {
+        sender.health = health
+        sender.isKnown = true
+        this.pump(sender)
+      },
+      (error) => {
+        this.options.logger.warn('receiver health not read', { automationId: sender.automationId, error: String(error) })
+        this.options.clock.after(OWN_RETRY_MS, () => this.learnHealth(sender))
+      },
+    )
+  }
+
+  /** Starts all that may be started now, and sets the timer for what is due later. */
+  private pump(sender: Sender): void {
+    if (!sender.isKnown || sender.isSkipping) return
+    const now = this.options.clock.now()
+    const isProbe = isProbing(sender.health)
+    if (isProbe && sender.underWay > 0) return
+    if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
+    this.refill(sender)
+    while (sender.underWay < (isProbe ? 1 : sender.limit)) {
+      if (sender.underWay > 0 && this.underWay >= UNDER_WAY_MAX) {
+        this.starved.add(sender)
+        return
+      }
+      const oldest = oldestDue(this.owned.values(), sender.automationId, now)
+      if (oldest === undefined) return this.rest(sender)
+      oldest.owned.pending.get(sender.automationId)?.order.take(now)
+      sender.underWay++
+      this.underWay++
+      void this.attempt(sender, oldest.owned, oldest.run, isProbe)
+    }
+  }
+
+  private refill(sender: Sender): void {
+    for (const { pending } of this.owned.values()) {
+      const backlog = pending.get(sender.automationId)
+      if (backlog === undefined || backlog.reading || !(wantsInOrder(backlog) || wantsAlone(backlog))) continue
+      pending.refill(backlog).then(
+        (isFilled) => isFilled && this.pump(sender),
+        (error) => {
+          this.options.logger.warn('owed runs not read', { automationId: sender.automationId, error: String(error) })
+          this.wakeAt(sender, this.options.clock.now() + OWN_RETRY_MS)
+        },
+      )
+    }
+  }
+
+  /** Nothing is due: sleeps until something is, or forgets an automation that has nothing left. */
+  private rest(sender: Sender): void {
+    const dueAt = nextDueAt(this.owned.values(), sender.automationId)
+    if (dueAt !== undefined) this.wakeAt(sender, dueAt)
+    else if (sender.underWay === 0 && this.waiting(sender.automationId) === 0) this.forget(sender)
+  }
+
+  private forget(sender: Sender): void {
+    sender.cancelTimer?.()
+    this.senders.delete(sender.automationId)
+    this.starved.delete(sender)
+  }
+
+  private wakeAt(sender: Sender, at: number): void {
+    sender.cancelTimer?.()
+    sender.cancelTimer = this.options.clock.after(Math.max(0, at - this.options.clock.now()), () => {
+      sender.cancelTimer = undefined
+      this.pump(sender)
+    })
+  }
+
+  private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
+    try {
+      const { organizationId } = run.trigger
+      const automation = await this.options.tables.get<AutomationRow>(AUTOMATIONS.name, organizationId, run.automationId)
+      if (automation?.isActive === true) await this.deliver(sender, owned, run, automation, isProbe)
+      else await this.giveUp(sender, owned, run)
+    } catch (error) {
+      if (!(error instanceof PartitionLost)) this.giveBack(owned, run, error)
+    } finally {
+      sender.underWay--
+      this.underWay--
+      this.pump(sender)
+      this.feedStarved()
+    }
+  }
+
+  private async deliver(sender: Sender, owned: OwnedPartition, run: Run, automation: AutomationRow, isProbe: boolean): Promise<void> {
+    const { clock, caller, directory, keyring, scheduleMs, onDelivery } = this.options
+    const { organizationId, trackerId } = run.trigger
+    const [editor, tracker] = await Promise.all([directory.editor(organizationId, automation.editorId), directory.tracker(organizationId, trackerId)])
+    const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
+    const at = clock.now()
+    const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))
+    const endedAt = clock.now()
+    const attempt = attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer))
+    sender.limit = limitAfter(sender.limit, endedAt - at)
+    this.noteHealth(sender, outcome, isProbe, endedAt)
+    await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
+    onDelivery(outcomeOf(attempt), 1)
+    await this.deactivateIfDue(sender, outcome, endedAt)
+  }
+
+  private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {
+    const { health, automationId } = sender
+    if (isSuccess(outcome) && health.failuresInRow === 0) return
+    sender.health = isSuccess(outcome) ? HEALTHY : afterFailure(health, isProbe, at, this.options.scheduleMs, automationId)
+    this.options.health.put(automationId, sender.health)
+  }
+
+  private async deactivateIfDue({ organizationId, automationId, health }: Sender, outcome: HttpOutcome, now: number): Promise<void> {
+    const reason = outcome.kind === 'answered' && outcome.statusCode === GONE ? 'gone' : isGivenUp(health, now) ? 'failing' : undefined
+    if (reason === undefined) return
+    this.options.logger.warn('automation deactivated', { organizationId, automationId, reason })
+    this.options.health.put(automationId, HEALTHY)
+    try {
+      await this.options.deactivate(organizationId, automationId, reason)
+    } catch (error) {
+      this.options.logger.error('automation not deactivated', { automationId, error: String(error) })
+    }
+  }
+
+  /** The automation is gone or inactive. */
+  private async giveUp(sender: Sender, owned: OwnedPartition, run: Run): Promise<void> {
+    owned.pending.get(run.automationId)?.order.again(run.runId, { attempts: run.attempts, dueAt: run.dueAt })
+    if (sender.isSkipping) return
+    sender.isSkipping = true
+    try {
+      await this.skipAll(sender.automationId)
+    } finally {
+      sender.isSkipping = false
+    }
+  }
+
+  private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {
+    const { clock, logger } = this.options
+    logger.warn('delivery not attempted', { automationId: run.automationId, runId: run.runId, error: String(error) })
+    owned.pending.get(run.automationId)?.order.again(run.runId, { attempts: run.attempts, dueAt: clock.now() + OWN_RETRY_MS })
+  }
+
+  private feedStarved(): void {
+    for (const sender of this.starved) {
+      if (this.underWay >= UNDER_WAY_MAX) return
+      this.starved.delete(sender)
+      this.pump(sender)
+    }
+  }
+}
+
+const outcomeOf = ({ status }: AttemptMade): DeliveryOutcome => (status === 'pending' ? 'failed' : status)

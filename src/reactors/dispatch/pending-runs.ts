@@ -1,0 +1,219 @@
+import type { Checkpoint } from '../../engines/table-store.ts'
+import {
+  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED, runIdOf,
+  type AttemptMade, type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
+} from '../../features/automations/events.ts'
+import type { Fact } from '../../kernel/event.ts'
+import { countOf, newBacklog, RUNS_IN_MEMORY_MAX, RUNS_LOW, wantsAlone, wantsInOrder, type Backlog } from './backlog.ts'
+import type { OwedTable } from './owed-table.ts'
+import type { Run } from './run.ts'
+
+/** Where a partition stands, as its checkpoint keeps it. */
+interface Place {
+  /** Revision in `automation-runs-<partition>`. */
+  runs: number
+  /** Revision in `transitions-<partition>`. */
+  source: number
+  /** Sequence of the next run. */
+  sequence: number
+  /** Position up to which the events of automations were heard. */
+  automations: number
+}
+
+/**
+ * What one partition owes and has not paid: the fold of its stream. Every event sets, none adds, so telling the tail of
+ * the stream again changes nothing. The oldest runs of each automation are in memory; every run is a row in the table
+ * once it was stored, and what is in the table only is read back in order.
+ */
+export class PendingRuns {
+  readonly partition: number
+  /** Runs that the source event after `source` owed before all of it was owed. */
+  readonly partial = new Set<string>()
+  readonly table: OwedTable
+  private readonly at: Place = { runs: -1, source: -1, sequence: 1, automations: -1 }
+  /** As `at` was when no source event was owed in part. */
+  private storable: Place = { ...this.at }
+  private readonly backlogs = new Map<string, Backlog>()
+
+  constructor(partition: number, table: OwedTable) {
+    this.partition = partition
+    this.table = table
+  }
+
+  get place(): Readonly<Place> {
+    return this.at
+  }
+
+  get(automationId: string): Backlog | undefined {
+    return this.backlogs.get(automationId)
+  }
+
+  all(): Backlog[] {
+    return [...this.backlogs.values()]
+  }
+
+  count(automationId: string): number {
+    const backlog = this.backlogs.get(automationId)
+    return backlog === undefined ? 0 : countOf(backlog)
+  }
+
+  /** Sets where the partition stands, as a checkpoint says. */
+  standAt(place: Checkpoint | Partial<Place>): void {
+    Object.assign(this.at, place)
+    this.noteStorable()
+  }
+
+  /** Everything up to this source event is owed. */
+  sourceDone(revision: number): void {
+    this.at.source = revision
+    this.partial.clear()
+    this.noteStorable()
+  }
+
+  heardAutomations(position: number): void {
+    this.at.automations = position
+    this.noteStorable()
+  }
+
+  /** Counts the rows of the table and takes the first of each automation into memory, and nothing else. */
+  async recall(): Promise<void> {
+    this.backlogs.clear()
+    for await (const run of this.table.all()) {
+      const backlog = this.backlogOf(run)
+      if (run.alone) backlog.aloneStored++
+      else backlog.inOrderStored++
+    }
+    for (const backlog of this.backlogs.values()) await this.refill(backlog)
+  }
+
+  /** Applies an event of the stream to the runs that are in memory. */
+  apply({ type, data }: Fact, revision: number, loggedAt: number): void {
+    if (type === RUNS_OWED) this.owed(data as RunsOwed, loggedAt)
+    else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) this.attempted(attempt)
+    else if (type === RUNS_SKIPPED) for (const runId of (data as RunsSkipped).runIds) this.ended(runId, (data as RunsSkipped).automationId)
+    else if (type === RUN_REOPENED) this.reopened(data as RunReopened, loggedAt)
+    this.at.runs = revision
+    this.noteStorable()
+  }
+
+  /** Takes these runs into memory, out of their order: for ending them, or for an event that was told again. */
+  async fetch(runIds: readonly string[], automationId: string): Promise<void> {
+    const order = this.backlogs.get(automationId)?.order
+    const missing = runIds.filter((runId) => order?.has(runId) !== true)
+    for (const run of await this.table.get(missing)) {
+      const backlog = this.backlogOf(run)
+      if (backlog.order.has(run.runId)) continue
+      if (run.alone) backlog.aloneStored = Math.max(0, backlog.aloneStored - 1)
+      else backlog.inOrderStored = Math.max(0, backlog.inOrderStored - 1)
+      backlog.order.add(run)
+    }
+  }
+
+  /** Reads runs back from the table where memory has room for them; resolves true when it did. */
+  async refill(backlog: Backlog): Promise<boolean> {
+    if (backlog.reading || !(wantsInOrder(backlog) || wantsAlone(backlog))) return false
+    backlog.reading = true
+    try {
+      await this.store()
+      if (wantsInOrder(backlog)) await this.refillInOrder(backlog)
+      if (wantsAlone(backlog)) await this.refillAlone(backlog)
+      return true
+    } finally {
+      backlog.reading = false
+    }
+  }
+
+  store(): Promise<void> {
+    return this.table.store(() => ({ ...this.storable }))
+  }
+
+  private noteStorable(): void {
+    if (this.partial.size === 0) this.storable = { ...this.at }
+  }
+
+  private backlogOf(run: Run): Backlog {
+    let backlog = this.backlogs.get(run.automationId)
+    if (backlog === undefined) this.backlogs.set(run.automationId, (backlog = newBacklog(run.automationId, run.trigger.organizationId)))
+    return backlog
+  }
+
+  private owed({ sourceRevision, complete, firstSequence, owed }: RunsOwed, owedAt: number): void {
+    let sequence = firstSequence
+    for (const { trigger, runs } of owed) {
+      for (const { automationId, reason } of runs) {
+        const runId = runIdOf(trigger, automationId)
+        if (!complete) this.partial.add(runId)
+        const run = { runId, automationId, sequence: sequence++, trigger, owedAt, attempts: 0, dueAt: 0, alone: false, stored: false }
+        if (reason === undefined) this.admit(run)
+      }
+    }
+    this.at.sequence = Math.max(this.at.sequence, sequence)
+    if (complete) this.sourceDone(sourceRevision)
+  }
+
+  /** Takes a new run into memory, unless older ones of its automation fill it or wait in the table. */
+  private admit(run: Run): void {
+    const backlog = this.backlogOf(run)
+    if (backlog.order.has(run.runId)) return
+    this.table.put(run)
+    if (run.alone) {
+      backlog.order.add(run)
+      this.spillAlone(backlog)
+    } else if (backlog.inOrderStored > 0 || backlog.order.inOrder >= RUNS_IN_MEMORY_MAX) backlog.inOrderStored++
+    else {
+      backlog.lastSequence = run.sequence
+      backlog.order.add(run)
+    }
+  }
+
+  private attempted(attempt: AttemptMade): void {
+    if (attempt.status !== 'pending') return this.ended(attempt.runId, attempt.automationId)
+    const backlog = this.backlogs.get(attempt.automationId)
+    const run = backlog?.order.again(attempt.runId, { attempts: attempt.failures, dueAt: attempt.dueAt ?? attempt.at })
+    if (backlog === undefined || run === undefined) return
+    this.table.put(run)
+    if (run.alone) this.spillAlone(backlog)
+  }
+
+  private ended(runId: string, automationId: string): void {
+    const backlog = this.backlogs.get(automationId)
+    const run = backlog?.order.end(runId)
+    if (backlog === undefined || run === undefined) return
+    this.table.delete(run)
+    if (countOf(backlog) === 0 && !backlog.reading) this.backlogs.delete(automationId)
+  }
+
+  private reopened({ runId, automationId, sequence, failures, trigger, dueAt }: RunReopened, owedAt: number): void {
+    this.admit({ runId, automationId, sequence, trigger, owedAt, attempts: failures, dueAt, alone: true, stored: true })
+  }
+
+  /** Keeps in memory only the runs that are due first. */
+  private spillAlone(backlog: Backlog): void {
+    const before = backlog.order.alone
+    const over = before > RUNS_IN_MEMORY_MAX ? backlog.order.dropAlone(RUNS_LOW) : backlog.order.dropAloneFrom(backlog.aloneStoredDueAt)
+    backlog.aloneStored += before - backlog.order.alone
+    if (over !== undefined) backlog.aloneStoredDueAt = Math.min(backlog.aloneStoredDueAt, over)
+  }
+
+  private async refillInOrder(backlog: Backlog): Promise<void> {
+    const counted = backlog.inOrderStored
+    const runs = await this.table.inOrder(backlog.automationId, backlog.lastSequence, RUNS_IN_MEMORY_MAX)
+    for (const run of runs) {
+      backlog.lastSequence = Math.max(backlog.lastSequence, run.sequence)
+      if (!this.table.isDeleted(run.runId)) backlog.order.add(run)
+    }
+    const left = runs.length < RUNS_IN_MEMORY_MAX ? 0 : Math.max(1, counted - runs.length)
+    backlog.inOrderStored = left + Math.max(0, backlog.inOrderStored - counted)
+  }
+
+  private async refillAlone(backlog: Backlog): Promise<void> {
+    const counted = backlog.aloneStored
+    const runs = await this.table.alone(backlog.automationId, 2 * RUNS_IN_MEMORY_MAX)
+    const missing = runs.filter(({ runId }) => !backlog.order.has(runId) && !this.table.isDeleted(runId))
+    const taken = missing.slice(0, RUNS_IN_MEMORY_MAX - backlog.order.alone)
+    for (const run of taken) backlog.order.add(run)
+    const all = runs.length < 2 * RUNS_IN_MEMORY_MAX && taken.length === missing.length
+    backlog.aloneStored = (all ? 0 : Math.max(1, counted - taken.length)) + Math.max(0, backlog.aloneStored - counted)
+    backlog.aloneStoredDueAt = backlog.aloneStored === 0 ? Number.POSITIVE_INFINITY : (missing[taken.length] ?? runs[runs.length - 1]).dueAt
+  }
+}

@@ -1,0 +1,37 @@
+import { jittered } from './retry-schedule.ts'
+
+/** How the receiver of an automation has been doing. */
+export interface ReceiverHealth {
+  failuresInRow: number
+  /** When the first of the failures in a row was, ms since the epoch. */
+  failingSince?: number
+  /** Probes since the receiver is held to be down. */
+  probes: number
+  /** Only while held to be down: when the next probe may go. */
+  probeAt?: number
+}
+
+export const HEALTHY: ReceiverHealth = { failuresInRow: 0, probes: 0 }
+
+/** Failures in a row after which a receiver is only probed. */
+const FAILURES_TO_PROBE = 5
+const FAILING_MAX_MS = 5 * 86_400_000
+const PROBE_DELAY_MS = 5_000
+
+export const isProbing = (health: ReceiverHealth): boolean => health.probeAt !== undefined
+
+/** Five days of nothing but failures. */
+export const isGivenUp = (health: ReceiverHealth, now: number): boolean =>
+  health.failuresInRow >= FAILURES_TO_PROBE && health.failingSince !== undefined && now - health.failingSince >= FAILING_MAX_MS
+
+/**
+ * The health after one more failure. A probe that fails moves the next one by the next delay of the schedule, of which
+ * the last repeats; what else was still under way moves nothing.
+ */
+export const afterFailure = (health: ReceiverHealth, wasProbe: boolean, at: number, scheduleMs: readonly number[], automationId: string): ReceiverHealth => {
+  const failuresInRow = health.failuresInRow + 1
+  const next: ReceiverHealth = { ...health, failuresInRow, failingSince: health.failingSince ?? at }
+  if (failuresInRow < FAILURES_TO_PROBE || (isProbing(health) && !wasProbe)) return next
+  const delayMs = scheduleMs[Math.min(health.probes, scheduleMs.length - 1)] ?? PROBE_DELAY_MS
+  return { ...next, probes: health.probes + 1, probeAt: at + jittered(delayMs, `${automationId}:${health.probes}`) }
+}

@@ -1,0 +1,68 @@
+import type { PendingRuns } from './pending-runs.ts'
+import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
+import type { Run } from './run.ts'
+import type { RunsStream } from './runs-stream.ts'
+
+/** A partition that this process pays for. */
+export interface OwnedPartition {
+  partition: number
+  pending: PendingRuns
+  stream: RunsStream
+}
+
+/** What one automation has under way, over all partitions of this process. */
+export interface Sender {
+  automationId: string
+  organizationId: string
+  health: ReceiverHealth
+  /** Its health was read; nothing is sent before. */
+  isKnown: boolean
+  underWay: number
+  /** Attempts that may be under way at once; grows with fast answers, falls with slow ones. */
+  limit: number
+  isSkipping: boolean
+  cancelTimer: (() => void) | undefined
+}
+
+const LIMIT_FIRST = 8
+const LIMIT_MIN = 4
+const LIMIT_MAX = 128
+const FAST_MS = 500
+const SLOW_MS = 2_000
+
+export const newSender = (automationId: string, organizationId: string): Sender => ({
+  automationId,
+  organizationId,
+  health: HEALTHY,
+  isKnown: false,
+  underWay: 0,
+  limit: LIMIT_FIRST,
+  isSkipping: false,
+  cancelTimer: undefined,
+})
+
+/** The limit after an attempt that took so long: a fast receiver doubles it with each round, a slow one halves it. */
+export const limitAfter = (limit: number, durationMs: number): number => {
+  if (durationMs < FAST_MS) return Math.min(LIMIT_MAX, limit + 1)
+  return durationMs < SLOW_MS ? limit : Math.max(LIMIT_MIN, limit >> 1)
+}
+
+/** The run of an automation that was owed first among those that are due, and its partition. */
+export const oldestDue = (owned: Iterable<OwnedPartition>, automationId: string, now: number): { owned: OwnedPartition; run: Run } | undefined => {
+  let oldest: { owned: OwnedPartition; run: Run } | undefined
+  for (const one of owned) {
+    const run = one.pending.get(automationId)?.order.peek(now)
+    if (run !== undefined && (oldest === undefined || run.owedAt < oldest.run.owedAt)) oldest = { owned: one, run }
+  }
+  return oldest
+}
+
+/** When the next run of an automation is due, ms since the epoch; undefined when none waits in memory. */
+export const nextDueAt = (owned: Iterable<OwnedPartition>, automationId: string): number | undefined => {
+  let next: number | undefined
+  for (const { pending } of owned) {
+    const dueAt = pending.get(automationId)?.order.nextDueAt()
+    if (dueAt !== undefined && (next === undefined || dueAt < next)) next = dueAt
+  }
+  return next
+}

@@ -1,0 +1,198 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Webhook } from 'standardwebhooks'
+import type { Test } from 'tap'
+import { automationRuns } from '../../../projections/automation-runs.ts'
+import { automations } from '../../../projections/automations.ts'
+import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/http-caller.undici.ts'
+import { automationRoutes } from '../../../src/features/automations/api.ts'
+import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
+import { automationRunRoutes } from '../../../src/features/automations/runs-api.ts'
+import { DECIDED, transitionStream, type Decided, type Decision } from '../../../src/features/transitions/events.ts'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
+import { encodeJson } from '../../../src/kernel/event.ts'
+import { idSource } from '../../../src/kit/ids.ts'
+import { PartitionFeed } from '../../../src/kit/partition-feed.ts'
+import type { Clock } from '../../../src/kernel/clock.ts'
+import { Dispatcher } from '../../../src/reactors/dispatch/dispatcher.ts'
+import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
+import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
+import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
+import { routeCaller } from '../../support/call-route.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/service.ts'
+import { openServices, startProjections } from '../../support/open-services.ts'
+
+export const ORG = '0190f3a2-0000-7000-8000-00000000000a'
+export const GROUP = '0190f3a2-0000-7000-8000-0000000000a1'
+export const GEOFENCE = '0190f3a2-0000-7000-8000-0000000000f1'
+export const GROUPS = 'geofenceGroups'
+
+export const trackerId = (n: number): string => `0190f3a2-0000-7000-8000-${String(n).padStart(12, '0')}`
+
+export const owner: UserCaller = {
+  kind: 'user', organizationId: ORG, userId: 'u1', identityId: 'i1', email: 'o@example.com', jti: 'j', expiresAt: 0, roleId: 'r', roleKey: 'owner',
+  permissions: new Set(['view/automation', 'edit/automation', 'view/geofence', 'view/tracker', 'view/user', 'view/location-history']),
+  permissionDetails: [], hubIds: 'all', teamIds: [],
+}
+
+/** What the events of a test refer to; tests change it. */
+export class KnownThings implements Directory {
+  readonly editors = new Map<string, UserCaller>([[owner.userId, owner]])
+  readonly hubIds = new Map<string, string[]>()
+  trackerName = 'Bus'
+
+  async tracker(organizationId: string, _id: string) {
+    return { shown: { _id, organizationId, name: this.trackerName, kind: 'device' }, hubIds: this.hubIds.get(_id) ?? ['h1'], userId: 'u1' }
+  }
+
+  async user(_: string, _id: string) {
+    return { _id, name: 'Driver' }
+  }
+
+  async geofence(_: string, _id: string) {
+    return { _id, name: 'Yard', geofenceGroupId: GROUP, geometry: { type: 'Polygon', coordinates: [] } }
+  }
+
+  async editor(_: string, userId: string) {
+    return this.editors.get(userId)
+  }
+
+  tripToken(): string {
+    return 'token'
+  }
+}
+
+export interface Seen {
+  id: string
+  at: number
+  headers: IncomingMessage['headers']
+  // biome-ignore lint/suspicious/noExplicitAny: the body of any event
+  body: any
+  status: number
+}
+
+/** A receiver whose answers the test decides; `undefined` hangs. */
+export const openHook = async (t: Test, answer: (seen: Omit<Seen, 'status'>, response: ServerResponse) => number | undefined = () => 204) => {
+  const hook = { url: '', port: 0, seen: [] as Seen[], secrets: new Map<string, string>(), bad: [] as string[], answer, ids: () => [...new Set(hook.seen.map(({ id }) => id))] }
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      const body = JSON.parse(text)
+      const seen = { id: String(request.headers['webhook-id']), at: Number(request.headers['webhook-timestamp']), headers: request.headers, body }
+      const secret = hook.secrets.get(body.data.automationId)
+      if (secret !== undefined && !isSigned(secret, text, request.headers)) hook.bad.push(seen.id)
+      const status = hook.answer(seen, response)
+      hook.seen.push({ ...seen, status: status ?? 0 })
+      if (status !== undefined) response.writeHead(status).end('noted')
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  hook.port = (server.address() as { port: number }).port
+  hook.url = `http://127.0.0.1:${hook.port}/hook`
+  return hook
+}
+
+/** The reference library refuses timestamps that are not near the real time, so a held clock is looked at without it. */
+const isSigned = (secret: string, text: string, headers: IncomingMessage['headers']): boolean => {
+  const timestamp = Number(headers['webhook-timestamp'])
+  const signature = new Webhook(secret).sign(String(headers['webhook-id']), new Date(timestamp * 1000), text)
+  return String(headers['webhook-signature']).split(' ').includes(signature)
+}
+
+export interface WorldOptions {
+  folder?: string
+  clock?: Clock
+  scheduleMs?: number[]
+  maxAgeMs?: number
+  partitions?: number
+  lookup?: UndiciCallerOptions['lookup']
+  allow?: string[]
+  known?: KnownThings
+}
+
+const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000]
+
+/** The dispatcher on real engines, from transitions to receivers; what feeds it is appended by the test. */
+export const openWorld = async (t: Test, options: WorldOptions = {}) => {
+  const folder = options.folder ?? t.testdir()
+  const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock)
+  const { log, tables, clock, keyring } = services
+  const { runner, applied } = await startProjections(services, [automations, automationRuns(30)])
+  await tables.declare({ name: GROUPS, version: 1 })
+  await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
+  const caller = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
+  const known = options.known ?? new KnownThings()
+  const counted: { [outcome: string]: number } = {}
+  const dispatcher = new Dispatcher({
+    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000,
+    onDelivery: (outcome, count) => (counted[outcome] = (counted[outcome] ?? 0) + count),
+  })
+  await dispatcher.declare()
+  const failures: unknown[] = []
+  const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => failures.push(failure) })
+  const api = { ...services, groupsTable: GROUPS, inRollout: () => true, urlRefusal: caller.refusal }
+  const routes = [...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }), ...automationRunRoutes(api)]
+  const call = routeCaller({ routes, clock, applied })
+  const partitions = options.partitions ?? 1
+  for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
+  let isOpen = true
+  const world = {
+    ...services, folder, known, dispatcher, call, counted, failures, caller,
+    /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
+    end: async (isCrash = false) => {
+      if (!isOpen) return
+      isOpen = false
+      await feed.close()
+      if (!isCrash) await dispatcher.close()
+      else await dispatcher.abandon()
+      await caller.close()
+      await runner.close()
+      await services.close()
+    },
+    decide: async (decisions: Decision[], { partition = 0, sourceLoggedAt = clock.now(), sourceRevision = 0 } = {}) => {
+      const data: Decided = { sourceRevision, ordinal: 0, sourceLoggedAt, decisions }
+      await log.append(transitionStream(partition), [{ id: idSource(clock.now()).next(), type: DECIDED, data: encodeJson(data), isJson: true, metadata: {} }], 'any')
+    },
+    webhook: async (hook: { url: string; secrets: Map<string, string> }, more: object = {}) => {
+      const answer = await call('POST', '/automation', { caller: owner, body: { ...webhookBody(hook.url), ...more } })
+      if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+      hook.secrets.set(answer.body.data._id, answer.body.data.automationDetails.secret)
+      if (clock instanceof FakeClock) clock.advance(1)
+      return answer.body.data
+    },
+    runs: async (): Promise<RunRow[]> => (await tables.find<RunRow>(AUTOMATION_RUNS.name, ORG, { sort: { field: 'createdAt', order: 'asc' }, limit: 10_000 })).rows.map(({ row }) => row),
+  }
+  t.teardown(() => world.end())
+  return world
+}
+
+export const webhookBody = (url: string) => ({
+  name: 'Hook', event: 'onGeofenceEntry', automationType: 'webhook', automationDetails: { url, headers: [{ key: 'x-event', value: 'entry' }] }, rules: { fields: { geofenceGroupId: GROUP } },
+})
+
+let made = 0
+
+/** An entry of a tracker, at a time. */
+export const entry = (at: number, tracker = 1, more: object = {}): Decision => ({
+  kind: 'transition', _id: `transition-${++made}`, organizationId: ORG, trackerId: trackerId(tracker), geofenceId: GEOFENCE, geofenceGroupId: GROUP, type: 'entry', at, cause: 'point',
+  point: { recordedAt: at, lat: 52.2, lng: 21 }, ...more,
+})
+
+/** Lets time pass step by step, each time after what is under way had its turn. */
+export const advanceUntil = async (clock: FakeClock, stepMs: number, check: () => boolean | Promise<boolean>): Promise<void> =>
+  until('a condition while time passes', async () => {
+    if (await check()) return true
+    clock.advance(stepMs)
+    return false
+  })
+
+export const tripFinished = (at: number, tracker = 1): Decision => ({
+  kind: 'tripFinished', _id: `trip-${++made}`, organizationId: ORG, trackerId: trackerId(tracker), explicit: false, startedAt: at - 60_000, finishedAt: at, distance: 1234,
+  point: { recordedAt: at, lat: 52.2, lng: 21 },
+})
