@@ -1,10 +1,9 @@
 import type { Transaction } from 'lmdb'
 import type { Row } from '../kernel/table.ts'
-import { RowSet } from './table-store.lmdb-bits.ts'
 import { storedBytes } from './table-store.lmdb-apply.ts'
+import { RowSet } from './table-store.lmdb-bits.ts'
 import {
   ALL_FIELD,
-  type Binary,
   bufferOf,
   equalityBytes,
   equalityField,
@@ -21,6 +20,8 @@ import {
   unpack,
   wordBytes,
 } from './table-store.lmdb-layout.ts'
+import { isInside } from './table-store.lmdb-question.ts'
+import type { TableReaders } from './table-store.lmdb-readers.ts'
 import { wordsOf } from './table-store.lmdb-words.ts'
 import type { Find, Found, StoredRow } from './table-store.ts'
 
@@ -31,90 +32,96 @@ import type { Find, Found, StoredRow } from './table-store.ts'
  * for the page alone. Totals count bits.
  */
 const SORTED_IN_MEMORY_MAX = 1_500
-const ENTRIES_AT_ONCE_MAX = 4_000
+const ENTRIES_AT_ONCE_MAX = 8_000
 const AFTER_ALL = Buffer.of(255)
+const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
 
 interface Entry {
-  no: number
   id: string
   /** Where it stands in the sort: value and id, or id alone. */
   place: Buffer
 }
 
+interface Bounds {
+  low: Buffer
+  high: Buffer
+}
+
+export interface FindSource {
+  env: TableEnvironment
+  readers: TableReaders
+  transaction: Transaction
+  record: TableRecord
+  scope: string
+  scopeNumber: number
+  now: number
+}
+
 /** One question to one table and scope, on one snapshot. */
 export class Finder {
-  private readonly env: TableEnvironment
-  private readonly record: TableRecord
+  private readonly source: FindSource
   private readonly space: Buffer
   private readonly question: Find
   private readonly options: { transaction: Transaction }
   private readonly expired: RowSet | undefined
+  private readonly after: Buffer | undefined
   private visited = 0
 
-  constructor(env: TableEnvironment, transaction: Transaction, record: TableRecord, scopeNumber: number, question: Find, now: number) {
-    this.env = env
-    this.record = record
-    this.space = spaceKey(record.number, scopeNumber)
+  constructor(source: FindSource, question: Find) {
+    this.source = source
+    this.space = spaceKey(source.record.number, source.scopeNumber)
     this.question = question
-    this.options = { transaction }
-    this.expired = this.expiredBy(now)
+    this.options = { transaction: source.transaction }
+    this.after = question.after === undefined ? undefined : Buffer.from(question.after, 'base64url')
+    this.expired = this.expiredBy(source.now)
   }
 
   async find<R extends Row>(): Promise<Found<R>> {
     const { range, sort, limit, offset = 0, total } = this.question
     let set = this.filtered()
-    const rangeIsSort = range !== undefined && range.field === sort?.field
-    const isSmall = set !== undefined && set.size <= SORTED_IN_MEMORY_MAX
-    if (range !== undefined && !isSmall && (!rangeIsSort || total === true)) set = await this.ranged(set)
+    const isBoundedBySort = range !== undefined && range.field === sort?.field
+    const isCountable = isBoundedBySort && set === undefined && this.expired === undefined
+    if (range !== undefined && !isSmall(set) && (!isBoundedBySort || (total === true && !isCountable))) set = await this.ranged(set)
     if (set !== undefined && this.expired !== undefined) set.drop(this.expired)
-    const small = set !== undefined && (isSmall || set.size <= SORTED_IN_MEMORY_MAX)
-    const entries = small ? this.sorted(set as RowSet) : await this.walked(set, offset + limit + 1)
-    const after = this.question.after === undefined ? undefined : Buffer.from(this.question.after, 'base64url')
-    const left = small && after !== undefined ? entries.filter(({ place }) => this.compare(place, after) > 0) : entries
-    const page = left.slice(offset, offset + limit)
-    const last = page.at(-1)
-    const found: Found<R> = {
-      rows: page.map(({ id }) => this.rowOf<R>(id)).filter((row) => row !== undefined),
-      next: last !== undefined && left.length > offset + limit ? last.place.toString('base64url') : null,
-    }
-    if (total === true) found.total = small ? entries.length : (set ?? this.all()).size
+    const sorted = set !== undefined && isSmall(set) ? this.sorted(set) : undefined
+    const entries = sorted === undefined ? await this.walked(set, offset, limit + 1) : this.afterCursor(sorted).slice(offset, offset + limit + 1)
+    const page = entries.slice(0, limit)
+    const found: Found<R> = { rows: page.flatMap(({ id }) => this.rowOf<R>(id) ?? []), next: null }
+    if (entries.length > limit) found.next = (page.at(-1) ?? NO_ENTRY).place.toString('base64url')
+    if (total === true) found.total = sorted?.length ?? set?.size ?? (isCountable ? this.countBounded() : this.all().size)
     return found
   }
 
   /** What equality and text leave; undefined when the question has neither. */
   private filtered(): RowSet | undefined {
-    let set: RowSet | undefined
-    const narrow = (other: RowSet): void => {
-      if (set === undefined) set = other
-      else set.keep(other)
-    }
+    const sets: RowSet[] = []
     for (const [field, wanted] of Object.entries(this.question.where ?? {})) {
-      const number = equalityField(this.record, field)
       const some = new RowSet()
       for (const value of Array.isArray(wanted) ? wanted : [wanted]) {
         const bytes = equalityBytes(value)
-        if (bytes !== undefined) this.addPostings(some, fieldKey(this.space, number, bytes), 4)
+        if (bytes !== undefined) this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
       }
-      narrow(some)
+      sets.push(some)
     }
     for (const word of wordsOf(this.question.text ?? '')) {
       const some = new RowSet()
-      this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)))
-      narrow(some)
+      this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
+      sets.push(some)
     }
-    return set
+    const [first, ...others] = sets
+    for (const other of others) first?.keep(other)
+    return first
   }
 
-  private addPostings(set: RowSet, prefix: Buffer, chunkBytes?: number): void {
-    for (const { key, value } of this.env.postings.getRange({ start: prefix, end: Buffer.concat([prefix, chunkBytes === undefined ? AFTER_ALL : LAST_CHUNK]), ...this.options })) {
-      const bytes = bufferOf(key)
-      set.addChunk(bytes.readUInt32BE(bytes.length - 4), bufferOf(value))
+  private addPostings(set: RowSet, prefix: Buffer, end: Buffer): void {
+    for (const { key, value } of this.source.readers.postings.getRange({ start: prefix, end: Buffer.concat([prefix, end]), ...this.options })) {
+      set.addChunk(key as number, value)
     }
   }
 
   private all(): RowSet {
     const set = new RowSet()
-    this.addPostings(set, fieldKey(this.space, ALL_FIELD), 4)
+    this.addPostings(set, fieldKey(this.space, ALL_FIELD), LAST_CHUNK)
     if (this.expired !== undefined) set.drop(this.expired)
     return set
   }
@@ -123,8 +130,7 @@ export class Finder {
   private async ranged(set: RowSet | undefined): Promise<RowSet> {
     const inside = new RowSet()
     const { low, high } = this.bounds()
-    for (const { value } of this.env.order.getRange({ start: low, end: high, ...this.options })) {
-      const no = bufferOf(value).readUInt32BE(0)
+    for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
       if (set === undefined || set.has(no)) inside.add(no)
       this.visited += 1
       if (this.visited % ENTRIES_AT_ONCE_MAX === 0) await breathe()
@@ -132,10 +138,15 @@ export class Finder {
     return inside
   }
 
-  /** Keys between which the bounded field lies; rows without the field lie before all values. */
-  private bounds(): { low: Buffer; high: Buffer } {
+  private countBounded(): number {
+    const { low, high } = this.bounds()
+    return this.source.readers.order.getKeysCount({ start: low, end: high, ...this.options })
+  }
+
+  /** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */
+  private bounds(): Bounds {
     const { field, from, to } = this.question.range as NonNullable<Find['range']>
-    const number = rangeField(this.record, field)
+    const number = rangeField(this.source.record, field)
     return {
       low: fieldKey(this.space, number, from === undefined ? Buffer.of(1) : orderBytes(from)),
       high: fieldKey(this.space, number, to === undefined ? AFTER_ALL : Buffer.concat([orderBytes(to), AFTER_ALL])),
@@ -143,73 +154,91 @@ export class Finder {
   }
 
   private sorted(set: RowSet): Entry[] {
-    const { sort, range } = this.question
-    const sortAt = sort === undefined ? 0 : rangeField(this.record, sort.field)
-    const rangeAt = range === undefined ? 0 : rangeField(this.record, range.field)
+    const { range } = this.question
+    const rangeAt = range === undefined ? 0 : rangeField(this.source.record, range.field)
     const entries: Entry[] = []
     for (const no of set) {
-      const bytes = this.env.docs.get(numberKey(this.space, no), this.options)
-      if (bytes === undefined) continue
-      const doc = unpack<(string | number | null)[]>(bytes)
-      if (range !== undefined && !isInside(doc[rangeAt] ?? null, range)) continue
-      const id = doc[0] as string
-      entries.push({ no, id, place: sort === undefined ? idBytes(id) : Buffer.concat([orderBytes(doc[sortAt]), idBytes(id)]) })
+      const doc = this.docOf(no)
+      if (doc !== undefined && (range === undefined || isInside(doc[rangeAt] ?? null, range))) entries.push(this.entryOf(doc))
     }
     return entries.sort((a, b) => this.compare(a.place, b.place))
+  }
+
+  private afterCursor(entries: Entry[]): Entry[] {
+    const { after } = this
+    return after === undefined ? entries : entries.filter(({ place }) => this.compare(place, after) > 0)
   }
 
   private compare(a: Buffer, b: Buffer): number {
     return this.question.sort?.order === 'desc' ? Buffer.compare(b, a) : Buffer.compare(a, b)
   }
 
-  /** The first entries of the sort's index that the set has. */
-  private async walked(set: RowSet | undefined, wanted: number): Promise<Entry[]> {
-    const { sort, range, after } = this.question
-    const base = sort === undefined ? this.space : fieldKey(this.space, rangeField(this.record, sort.field))
-    const database: Binary = sort === undefined ? this.env.rows : this.env.order
-    const isDescending = sort?.order === 'desc'
-    let low: Buffer = base
-    let high: Buffer = Buffer.concat([base, AFTER_ALL])
-    if (range !== undefined && range.field === sort?.field) ({ low, high } = this.bounds())
-    if (after !== undefined) {
-      const place = Buffer.concat([base, Buffer.from(after, 'base64url')])
-      if (isDescending) high = Buffer.compare(place, high) < 0 ? place : high
-      else low = Buffer.compare(place, low) > 0 ? Buffer.concat([place, Buffer.of(0)]) : low
-    }
+  /** So many entries of the sort's index that the set has, after `offset` of them. */
+  private async walked(set: RowSet | undefined, offset: number, wanted: number): Promise<Entry[]> {
+    const { sort } = this.question
+    const isPlain = set === undefined && this.expired === undefined && this.after === undefined
+    const range = { ...this.walkRange(), ...(isPlain && offset > 0 && { offset }), ...this.options }
+    let skips = isPlain ? 0 : offset
+    let isFirst = true
     const entries: Entry[] = []
-    const bounds = isDescending ? { start: high, end: base, reverse: true } : { start: low, end: high }
-    for (const { key, value } of database.getRange({ ...bounds, ...this.options })) {
-      const at = bufferOf(key)
-      if (isDescending && Buffer.compare(at, low) < 0) break
-      if (isDescending && Buffer.compare(at, high) >= 0) continue
-      const no = bufferOf(value).readUInt32BE(0)
+    for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(range)) {
       this.visited += 1
       if (this.visited % ENTRIES_AT_ONCE_MAX === 0) await breathe()
-      if (set === undefined ? this.expired?.has(no) : !set.has(no)) continue
-      const place = Buffer.from(at.subarray(base.length))
-      entries.push({ no, id: sort === undefined ? place.toString('utf8') : '', place })
+      const isCursor = isFirst && this.isCursor(no)
+      isFirst = false
+      if (isCursor || (set === undefined ? this.expired?.has(no) : !set.has(no))) continue
+      if (skips > 0) {
+        skips -= 1
+        continue
+      }
+      const doc = this.docOf(no)
+      if (doc !== undefined) entries.push(this.entryOf(doc))
       if (entries.length === wanted) break
     }
-    // Ids of the page alone: an entry of the index ends with its id, but where it begins only the value knows.
-    if (sort !== undefined) for (const entry of entries) entry.id = this.idOf(entry.no)
     return entries
   }
 
-  private idOf(no: number): string {
-    const bytes = this.env.docs.get(numberKey(this.space, no), this.options)
-    return bytes === undefined ? '' : unpack<[string]>(bytes)[0]
+  private walkRange(): { start: Buffer; end: Buffer; reverse?: true } {
+    const { sort, range } = this.question
+    const base = sort === undefined ? this.space : fieldKey(this.space, rangeField(this.source.record, sort.field))
+    let { low, high }: Bounds = range !== undefined && range.field === sort?.field ? this.bounds() : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
+    const isDescending = sort?.order === 'desc'
+    if (this.after !== undefined) {
+      const place = Buffer.concat([base, this.after])
+      if (isDescending && Buffer.compare(place, high) < 0) high = place
+      if (!isDescending && Buffer.compare(place, low) > 0) low = place
+    }
+    return isDescending ? { start: high, end: low, reverse: true } : { start: low, end: high }
+  }
+
+  // A walk begins at the row of the cursor, when that is still there.
+  private isCursor(no: number): boolean {
+    if (this.after === undefined) return false
+    const doc = this.docOf(no)
+    return doc !== undefined && this.entryOf(doc).place.equals(this.after)
+  }
+
+  private docOf(no: number): (string | number | null)[] | undefined {
+    const bytes = this.source.env.docs.get(numberKey(this.space, no), this.options)
+    return bytes === undefined ? undefined : unpack<(string | number | null)[]>(bytes)
+  }
+
+  private entryOf(doc: readonly (string | number | null)[]): Entry {
+    const { sort } = this.question
+    const id = doc[0] as string
+    return { id, place: sort === undefined ? idBytes(id) : Buffer.concat([orderBytes(doc[rangeField(this.source.record, sort.field)]), idBytes(id)]) }
   }
 
   private rowOf<R extends Row>(id: string): StoredRow<R> | undefined {
-    const stored = storedBytes(this.env.rows.get(Buffer.concat([this.space, idBytes(id)]), this.options))
-    return stored === undefined ? undefined : { scope: '', id, row: unpack<R>(stored.packed) }
+    const stored = storedBytes(this.source.env.rows.get(Buffer.concat([this.space, idBytes(id)]), this.options))
+    return stored === undefined ? undefined : { scope: this.source.scope, id, row: unpack<R>(stored.packed) }
   }
 
   /** Rows that have ended and are not swept yet. */
   private expiredBy(now: number): RowSet | undefined {
     let expired: RowSet | undefined
     const prefix = Buffer.concat([Buffer.of(1), this.space])
-    for (const key of this.env.expiry.getKeys({ start: prefix, end: Buffer.concat([prefix, time6(now + 1)]), ...this.options })) {
+    for (const key of this.source.env.expiry.getKeys({ start: prefix, end: Buffer.concat([prefix, time6(now + 1)]), ...this.options })) {
       expired ??= new RowSet()
       expired.add(bufferOf(key).readUInt32BE(15))
     }
@@ -217,24 +246,9 @@ export class Finder {
   }
 }
 
+const NO_ENTRY: Entry = { id: '', place: Buffer.alloc(0) }
+
+const isSmall = (set: RowSet | undefined): boolean => set !== undefined && set.size <= SORTED_IN_MEMORY_MAX
+
 // The snapshot stays as it is meanwhile.
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
-const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
-
-/** @throws Error when the question names a field without an index: a fault of the program, not of the client. */
-export const checkQuestion = (name: string, record: TableRecord, question: Find): void => {
-  const { where = {}, range, sort, text } = question
-  for (const field of Object.keys(where)) if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
-  for (const field of [range?.field, sort?.field]) {
-    if (field !== undefined && !record.range.includes(field)) throw new Error(`Table ${name} declares no range index on ${field}.`)
-  }
-  if (text !== undefined && record.text.length === 0) throw new Error(`Table ${name} declares no text index.`)
-}
-
-const isInside = (value: string | number | null, range: NonNullable<Find['range']>): boolean => {
-  if (value === null) return false
-  const bytes = orderBytes(value)
-  if (range.from !== undefined && Buffer.compare(bytes, orderBytes(range.from)) < 0) return false
-  return range.to === undefined || Buffer.compare(bytes, orderBytes(range.to)) <= 0
-}

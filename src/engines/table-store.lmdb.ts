@@ -3,7 +3,7 @@ import { Failure } from '../kernel/errors.ts'
 import type { Row, RowChange, TableDeclaration } from '../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from './data-folder.ts'
 import { storedBytes } from './table-store.lmdb-apply.ts'
-import { checkQuestion, Finder } from './table-store.lmdb-find.ts'
+import { Finder } from './table-store.lmdb-find.ts'
 import type { JobResult, PackedChange } from './table-store.lmdb-jobs.ts'
 import {
   bufferOf,
@@ -16,6 +16,8 @@ import {
   type TableRecord,
   unpack,
 } from './table-store.lmdb-layout.ts'
+import { checkQuestion } from './table-store.lmdb-question.ts'
+import { openTableReaders, type TableReaders } from './table-store.lmdb-readers.ts'
 import { WriterThread } from './table-store.lmdb-thread.ts'
 import { checkpointKey } from './table-store.lmdb-writer.ts'
 import type { Checkpoint, Find, Found, StoredRow, TableStore } from './table-store.ts'
@@ -53,6 +55,7 @@ export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promis
 class LmdbTableStore implements TableStore {
   private readonly folder: DataFolder
   private readonly env: TableEnvironment
+  private readonly readers: TableReaders
   private readonly thread: WriterThread
   private readonly clock: Clock
   private readonly records = new Map<string, TableRecord>()
@@ -63,6 +66,7 @@ class LmdbTableStore implements TableStore {
   constructor(folder: DataFolder, env: TableEnvironment, thread: WriterThread, clock: Clock) {
     this.folder = folder
     this.env = env
+    this.readers = openTableReaders(env)
     this.thread = thread
     this.clock = clock
   }
@@ -87,9 +91,8 @@ class LmdbTableStore implements TableStore {
     try {
       const number = this.scopeNumber(scope)
       if (number === undefined) return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
-      const found = await new Finder(this.env, transaction, record, number, question, this.clock.now()).find<R>()
-      for (const row of found.rows) row.scope = scope
-      return found
+      const source = { env: this.env, readers: this.readers, transaction, record, scope, scopeNumber: number, now: this.clock.now() }
+      return await new Finder(source, question).find<R>()
     } finally {
       transaction.done()
     }
