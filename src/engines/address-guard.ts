@@ -8,6 +8,9 @@ const PUBLIC = 'unicast'
 /** Ranges that ipaddr.js counts as unicast and that lead inside all the same. */
 const REFUSED_TOO: readonly Range[] = ['::/96', '2001::/23', '3fff::/20', '5f00::/16', '100:0:0:1::/64'].map((cidr) => ipaddr.parseCIDR(cidr) as Range)
 
+/** The dotted form of ::/96, which ipaddr.js reads as an IPv4-mapped address. */
+const IPV4_COMPATIBLE = /^::\d+\./
+
 /** Whether an address may be connected to; refuses what is not an address at all. */
 export type AddressGuard = (address: string) => boolean
 
@@ -19,7 +22,7 @@ export type AddressGuard = (address: string) => boolean
 export const addressGuard = (allow: readonly string[]): AddressGuard => {
   const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr) as Range)
   return (text) => {
-    if (!ipaddr.isValid(text)) return false
+    if (!ipaddr.isValid(text) || IPV4_COMPATIBLE.test(text)) return false
     const address = ipaddr.process(text.replace(/%.*$/, '')) // an IPv4-mapped address is judged as the IPv4 address that it is
     if (allowed.some((range) => within(address, range))) return true
     return address.range() === PUBLIC && !REFUSED_TOO.some((range) => within(address, range))
