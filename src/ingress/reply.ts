@@ -54,7 +54,7 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   if (exchange.over) return
   const { res } = exchange
   res.cork(() => {
-    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers }, closeConnection)
+    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers })
     if (exchange.method === 'HEAD') res.endWithoutBody(Buffer.byteLength(answer.body), closeConnection)
     else if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, closeConnection)
     else res.end(answer.body, closeConnection)
@@ -80,14 +80,16 @@ export const sendStream = async (
   }
   if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
   const writer = new StreamWriter(exchange)
-  res.cork(() => writeHead(res, status, { 'content-type': 'application/octet-stream', ...SECURITY_HEADERS, ...headers }, closeConnection))
+  // When a body has begun, ending with `closeConnection` would write the header into it.
+  const connection: Headers = closeConnection ? { connection: 'close' } : {}
+  res.cork(() => writeHead(res, status, { 'content-type': 'application/octet-stream', ...SECURITY_HEADERS, ...headers, ...connection }))
   try {
     for await (const chunk of stream) {
       if (chunk.length === 0) continue
       if (!(await writer.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk))) return
     }
     if (exchange.over) return
-    res.cork(() => res.end(undefined, closeConnection))
+    res.cork(() => res.end())
     exchange.finish()
   } catch (error) {
     if (!exchange.over) res.close()
@@ -116,8 +118,10 @@ class StreamWriter {
       if (this.exchange.over) return false
       const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
       at += slice.length
-      // Not corked: a corked write answers before it is known whether the socket took it.
-      this.isFull = !this.exchange.res.write(slice)
+      // A small corked write answers before the socket has taken it; what then waits shows at the next one.
+      this.exchange.res.cork(() => {
+        this.isFull = !this.exchange.res.write(slice)
+      })
       if (this.isFull) await new Promise<void>((resolve) => (this.resume = resolve))
       this.resume = undefined
     }
@@ -125,10 +129,9 @@ class StreamWriter {
   }
 }
 
-const writeHead = (res: HttpResponse, status: number, headers: Headers, closeConnection: boolean): void => {
+const writeHead = (res: HttpResponse, status: number, headers: Headers): void => {
   res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
   for (const name in headers) res.writeHeader(name, withoutLineBreaks(headers[name]))
-  if (closeConnection) res.writeHeader('Connection', 'close')
 }
 
 const withoutLineBreaks = (value: string): string => (/[\r\n\0]/.test(value) ? value.replace(/[\r\n\0]+/g, ' ') : value)

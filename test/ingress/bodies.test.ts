@@ -1,0 +1,150 @@
+import { test } from 'tap'
+import { openDoor, rawClient, simpleRoute } from './support.ts'
+
+const schema = {
+  type: 'object',
+  properties: { name: { type: 'string', maxLength: 10 }, hubLat: { type: 'number', maximum: 90 }, free: { type: 'object' }, list: { type: 'array', items: { type: 'integer' } } },
+  required: ['name'],
+  additionalProperties: false,
+}
+const echo = simpleRoute({ method: 'POST', path: '/echo', body: schema }, async ({ body }) => ({ status: 201, body: { data: body } }))
+
+test('a JSON body is checked before the handler sees it', async (t) => {
+  let handled = 0
+  const counted = simpleRoute({ method: 'POST', path: '/counted', body: schema }, async () => ({ body: { handled: ++handled } }))
+  const door = await openDoor(t, { routes: [echo, counted] })
+  const good = await door.call('POST', '/echo', { body: { name: 'a', free: { any: [1, { deep: true }] } } })
+  t.equal(good.status, 201)
+  t.same(good.body, { status: true, data: { name: 'a', free: { any: [1, { deep: true }] } } })
+  const refused = async (body: unknown, status: number, match: object, headers = {}) => {
+    const answer = await door.call('POST', '/counted', { body, headers })
+    t.equal(answer.status, status, JSON.stringify(body)?.slice(0, 60))
+    t.match(answer.body, { status: false, message: String, ...match })
+  }
+  await refused({ hubLat: 91, name: 'a' }, 400, { code: 'invalid', errors: [{ path: '/hubLat', message: 'must be <= 90' }] })
+  await refused({ hubLat: 91, nmae: 'a' }, 400, {
+    errors: [
+      { path: '/name', message: 'is required' },
+      { path: '/nmae', message: 'is not a known field' },
+      { path: '/hubLat', message: 'must be <= 90' },
+    ],
+  })
+  await refused({ name: 'a', list: [1, 'x'] }, 400, { errors: [{ path: '/list/1', message: 'must be integer' }] })
+  await refused({ name: 5 }, 400, { errors: [{ path: '/name', message: 'must be string' }] })
+  await refused('{"name":', 400, { code: 'invalid' })
+  await refused('', 400, { code: 'invalid' })
+  await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'text/plain' })
+  await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'application/json; charset=latin1' })
+  await refused('{"name":"a","__proto__":{"admin":true}}', 400, { errors: [{ path: '/__proto__', message: 'is not a known field' }] })
+  await refused('{"name":"a","free":{"\\u005f_proto__":{"admin":true}}}', 400, { errors: [{ path: '/free/__proto__' }] })
+  await refused('{"name":"a","free":{"constructor":{"prototype":{"admin":true}}}}', 400, { errors: [{ path: '/free/constructor' }] })
+  t.equal(handled, 0)
+  t.equal((await door.call('POST', '/counted')).status, 400, 'no body at all')
+  t.equal((await door.call('POST', '/counted', { body: '{"name":"ä"}', headers: { 'content-type': 'application/merge-patch+json' } })).status, 200)
+  t.equal(({} as { admin?: unknown }).admin, undefined)
+})
+
+test('deep JSON is refused before it is parsed', async (t) => {
+  const door = await openDoor(t, { routes: [echo] })
+  const nested = (depth: number) => `{"name":"a","free":{"x":${'['.repeat(depth)}${']'.repeat(depth)}}}`
+  t.equal((await door.call('POST', '/echo', { body: nested(30) })).status, 201)
+  const deep = await door.call('POST', '/echo', { body: nested(31) })
+  t.equal(deep.status, 400)
+  t.match(deep.body.message, /32 levels/)
+  t.equal((await door.call('POST', '/echo', { body: '['.repeat(500_000) })).status, 400)
+  t.equal((await door.call('POST', '/echo', { body: `{"name":"[[[[${'['.repeat(3)}\\"","free":{"x":"${'[{'.repeat(100)}"}}` })).status, 201, 'brackets in text are text')
+})
+
+test('bytes that are no UTF-8', async (t) => {
+  const door = await openDoor(t, { routes: [echo] })
+  const client = await rawClient(t, door)
+  const body = Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')])
+  client.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`)
+  client.send(body)
+  t.match(await client.until(/\r\n\r\n.+/), /^HTTP\/1.1 400 [^]*not UTF-8/)
+})
+
+test('many errors of a large body are not all looked for', async (t) => {
+  const door = await openDoor(t, { routes: [echo] })
+  const answer = await door.call('POST', '/echo', { body: { name: 'a', list: Array.from({ length: 100_000 }, () => 'x') } })
+  t.equal(answer.status, 400)
+  t.equal(answer.body.errors.length, 1)
+  const small = await door.call('POST', '/echo', { body: { name: 'a', list: Array.from({ length: 100 }, () => 'x') } })
+  t.equal(small.body.errors.length, 20, 'and of a small one twenty are named')
+})
+
+test('a body over the limit of its route is 413, whatever its client says of its length', async (t) => {
+  const small = simpleRoute({ method: 'POST', path: '/small', body: schema, bodyBytesMax: 1000 })
+  const door = await openDoor(t, { routes: [small, echo] })
+  const body = JSON.stringify({ name: 'x'.repeat(10 * 1024 * 1024) })
+  const big = await door.call('POST', '/echo', { body })
+  t.equal(big.status, 413)
+  t.equal(big.body.code, 'too_large')
+  t.equal((await door.call('POST', '/small', { body: JSON.stringify({ name: 'x'.repeat(990) }) })).status, 413)
+  const client = await rawClient(t, door)
+  client.send('POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+  for (let sent = 0; sent < 5; sent++) client.send(`400\r\n${'x'.repeat(1024)}\r\n`)
+  client.send('0\r\n\r\n')
+  t.match(await client.until(/\r\n\r\n.+/), /^HTTP\/1.1 413 /)
+  client.send('GET /api/v3/none HTTP/1.1\r\nHost: x\r\n\r\n')
+  t.match(await client.until(/404 Not Found/), /404 Not Found/, 'and the connection can be used on')
+})
+
+test('a body without an end is cut', async (t) => {
+  const small = simpleRoute({ method: 'POST', path: '/small', body: schema, bodyBytesMax: 1000 })
+  const door = await openDoor(t, { routes: [small] })
+  const client = await rawClient(t, door)
+  client.send('POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+  let sentBytes = 0
+  const pump = (): void => {
+    while (!client.socket.destroyed && sentBytes < 512 * 1024 * 1024) {
+      sentBytes += chunk.length
+      if (!client.socket.write(chunk)) return void client.socket.once('drain', pump)
+    }
+  }
+  pump()
+  await client.closed
+  t.ok(sentBytes < 200 * 1024 * 1024, `cut after ${Math.round(sentBytes / 1e6)} MB`)
+})
+
+test('half a body is answered 408 and its memory is free again', async (t) => {
+  const door = await openDoor(t, { routes: [echo], limits: { bodyTimeoutMs: 60, bodyBytesInFlightMax: 100_000 } })
+  const half = await rawClient(t, door)
+  half.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(90_000)}`)
+  const busy = await rawClient(t, door)
+  busy.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n${'x'.repeat(90_000)}`)
+  t.match(await busy.until(/\r\n\r\n.+/), /^HTTP\/1.1 503 [^]*overloaded/, 'bodies in memory are bounded together')
+  const text = await half.closed
+  t.match(text, /^HTTP\/1.1 408 /)
+  t.match(text, /connection: close/i)
+  t.equal((await door.call('POST', '/echo', { body: { name: 'a', free: { x: 'x'.repeat(90_000) } } })).status, 201)
+})
+
+test('raw bodies arrive as they are', async (t) => {
+  const raw = simpleRoute({ method: 'POST', path: '/raw', rawBody: { contentTypes: ['multipart/form-data', 'application/geo+json'] } }, async ({ body, headers }) => ({
+    body: { type: headers.get('content-type'), bytes: (body as Buffer).toString('hex') },
+  }))
+  const door = await openDoor(t, { routes: [raw] })
+  const answer = await door.call('POST', '/raw', { body: '\u0001[[', headers: { 'content-type': 'multipart/form-data; boundary=Xy' } })
+  t.same(answer.body, { status: true, type: 'multipart/form-data; boundary=Xy', bytes: '015b5b' })
+  t.equal((await door.call('POST', '/raw', { body: 'x', headers: { 'content-type': 'text/csv' } })).status, 415)
+})
+
+test('a body that nobody asked for is passed over', async (t) => {
+  const door = await openDoor(t, { routes: [simpleRoute({ method: 'POST', path: '/rotate' }), simpleRoute({ method: 'DELETE', path: '/it' })] })
+  t.equal((await door.call('POST', '/rotate', { body: {} })).status, 200)
+  t.equal((await door.call('DELETE', '/it', { body: 'whatever' })).status, 200)
+  t.equal((await door.call('POST', '/unknown', { body: 'x'.repeat(2_000_000) })).status, 404)
+})
+
+test('heads that are too large, and requests that are none', async (t) => {
+  const door = await openDoor(t, { routes: [simpleRoute({})] })
+  const many = await rawClient(t, door)
+  many.send(`GET /api/v3/thing HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5000 }, (_, i) => `X-${i}: ${i}\r\n`).join('')}\r\n`)
+  t.notMatch(await many.closed, /^HTTP\/1.1 200/)
+  const garbage = await rawClient(t, door)
+  garbage.send(Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 131) % 256)))
+  t.notMatch(await garbage.closed, /^HTTP\/1.1 200/)
+  t.equal((await door.call('GET', '/thing')).status, 200, 'the door goes on')
+})

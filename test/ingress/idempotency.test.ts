@@ -1,0 +1,132 @@
+import { test } from 'tap'
+import { Failure } from '../../src/kernel/errors.ts'
+import type { Route } from '../../src/kit/route.ts'
+import { openDoor, simpleRoute } from './support.ts'
+
+const posting = (declaration: Partial<Route>, handler: Parameters<typeof simpleRoute>[1]): Route =>
+  simpleRoute({ method: 'POST', access: 'user', body: { type: 'object' }, bodyRequired: false, ...declaration }, handler)
+
+const key = (value: string) => ({ 'idempotency-key': value })
+
+test('the same key and body get the first answer again', async (t) => {
+  let runs = 0
+  const route = posting({ aliases: [{ path: '/alias', operationId: 'alias' }] }, async ({ ids }) => ({ status: 201, body: { run: ++runs, id: ids.next() }, headers: { ETag: '"1"' } }))
+  const door = await openDoor(t, { routes: [route, posting({ path: '/unkept', idempotent: false }, async () => ({ body: { run: ++runs } }))] })
+  const first = await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k1') })
+  const again = await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k1') })
+  t.equal(again.status, 201)
+  t.same(again.body, first.body)
+  t.equal(again.headers.get('etag'), '"1"')
+  t.same((await door.call('POST', '/alias', { token: 'good', body: { a: 1 }, headers: key('k1') })).body, first.body, 'an alias is the same operation')
+  t.equal(runs, 1)
+  const other = await door.call('POST', '/thing', { token: 'good', body: { a: 2 }, headers: key('k1') })
+  t.equal(other.status, 422)
+  t.equal(other.body.code, 'key_reused')
+  t.equal((await door.call('POST', '/thing', { token: 'other', body: { a: 1 }, headers: key('k1') })).body.run, 2, 'of another caller it is another request')
+  t.equal((await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k2') })).body.run, 3)
+  t.equal((await door.call('POST', '/unkept', { token: 'good', body: {}, headers: key('k1') })).body.run, 4)
+  t.equal((await door.call('POST', '/unkept', { token: 'good', body: {}, headers: key('k1') })).body.run, 5)
+  t.equal((await door.call('POST', '/thing', { token: 'good', body: {}, headers: key('x'.repeat(256)) })).status, 400)
+})
+
+test('a request that is still running is 409', async (t) => {
+  let finish = (): void => undefined
+  const door = await openDoor(t, { routes: [posting({}, () => new Promise((resolve) => (finish = () => resolve({ body: { data: 1 } }))))] })
+  const first = door.call('POST', '/thing', { token: 'good', headers: key('k') })
+  let second = await door.call('POST', '/thing', { token: 'good', headers: key('k') })
+  if (second.status === 200) t.fail('ran twice')
+  t.equal(second.status, 409)
+  t.equal(second.body.code, 'in_progress')
+  finish()
+  t.equal((await first).status, 200)
+  second = await door.call('POST', '/thing', { token: 'good', headers: key('k') })
+  t.equal(second.status, 200)
+})
+
+test('failures that last are kept, failures that pass are not, but their ids are', async (t) => {
+  const ids: string[] = []
+  let failure: Failure | undefined
+  const route = posting({}, async (request) => {
+    ids.push(request.ids.next())
+    if (failure !== undefined) throw failure
+    return { body: { data: 'done' } }
+  })
+  const door = await openDoor(t, { routes: [route] })
+  const call = (name: string) => door.call('POST', '/thing', { token: 'good', headers: key(name) })
+  failure = new Failure('conflict')
+  t.equal((await call('lasting')).status, 409)
+  failure = undefined
+  t.match((await call('lasting')).body, { code: 'conflict' })
+  for (const passing of [new Failure('engine_down'), new Failure('rate_limited')]) {
+    ids.length = 0
+    failure = passing
+    t.equal((await call(passing.code)).status, passing.status)
+    failure = undefined
+    t.equal((await call(passing.code)).status, 200)
+    t.equal(ids.length, 2)
+    t.equal(ids[0], ids[1], 'the log would recognise the repeat')
+  }
+})
+
+test('public routes keep keys for an address, and streams run again', async (t) => {
+  const seen: string[] = []
+  const routes = [
+    posting({ access: 'public', path: '/signup' }, async ({ ids }) => ({ body: { id: ids.next() } })),
+    posting({ path: '/export' }, async ({ ids }) => {
+      seen.push(ids.next())
+      return {
+        stream: (async function* () {
+          yield 'a,b'
+        })(),
+      }
+    }),
+  ]
+  const door = await openDoor(t, { routes, trustedProxies: ['127.0.0.0/8'] })
+  const from = (address: string) => door.call('POST', '/signup', { headers: { ...key('k'), 'x-forwarded-for': address } })
+  const [one, two, again] = [await from('203.0.113.1'), await from('203.0.113.2'), await from('203.0.113.1')]
+  t.same(again.body, one.body)
+  t.not(two.body.id, one.body.id)
+  for (let i = 0; i < 2; i++) t.equal((await door.call('POST', '/export', { token: 'good', headers: key('k') })).body, 'a,b')
+  t.equal(seen[0], seen[1], 'with the ids of the first run')
+})
+
+test('a token that its own call revoked reads the answer of that call, and nothing else', async (t) => {
+  let runs = 0
+  const route = posting({ path: '/auth/switch', revokesToken: true }, async () => {
+    door.callers.delete('good')
+    return { body: { token: `new-${++runs}` } }
+  })
+  const door = await openDoor(t, { routes: [route, posting({}, async () => ({ body: {} }))] })
+  const first = await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('k') })
+  t.equal(first.body.token, 'new-1')
+  const again = await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('k') })
+  t.equal(again.status, 200)
+  t.same(again.body, first.body)
+  t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-3' }, headers: key('k') })).status, 401, 'another body')
+  t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('other') })).status, 401, 'another key')
+  t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' } })).status, 401, 'no key')
+  t.equal((await door.call('POST', '/thing', { token: 'good', headers: key('k') })).status, 401, 'another route')
+  t.equal(runs, 1)
+})
+
+test('a write waits for its read models, and says so when they do not follow', async (t) => {
+  const waited: unknown[] = []
+  let applied: boolean | Error = true
+  const wrote = { position: 7, types: ['hubCreated'] }
+  const door = await openDoor(t, {
+    routes: [posting({}, async () => ({ body: {}, wrote }))],
+    waitApplied: async (...args) => {
+      waited.push(args)
+      if (applied instanceof Error) throw applied
+      return applied
+    },
+  })
+  t.equal((await door.call('POST', '/thing', { token: 'good' })).headers.get('waymark-pending'), null)
+  t.same(waited, [[wrote, 2000]])
+  applied = false
+  t.equal((await door.call('POST', '/thing', { token: 'good' })).headers.get('waymark-pending'), 'true')
+  applied = new Error('the tables are down')
+  const answer = await door.call('POST', '/thing', { token: 'good' })
+  t.equal(answer.status, 200, 'after an append there is no error answer')
+  t.equal(answer.headers.get('waymark-pending'), 'true')
+})
