@@ -31,8 +31,8 @@ export interface StoredBytes {
 /** Changes rows together with their indexes. Lives for one transaction: what it holds in memory is written by `flush`. */
 export class RowWriter {
   private readonly env: TableEnvironment
-  private readonly chunks = new Map<string, { key: Buffer; chunk: Chunk }>()
-  private readonly spaces = new Map<string, { key: Buffer; next: number }>()
+  private readonly chunks = new Map<number, Map<string, { key: Buffer; chunk: Chunk }>>()
+  private readonly spaces = new Map<number, { key: Buffer; next: number }>()
   private readonly scopeNumber: (name: string) => number
   /** Change of the bytes that rows take. */
   bytesAdded = 0
@@ -60,7 +60,7 @@ export class RowWriter {
     const row = unpack<Row>(packed)
     this.env.rows.putSync(key, rowBytes(no, expiresAt, packed))
     this.bytesAdded += packed.length - (old?.packed.length ?? -key.length)
-    if (old === undefined) this.post(space, ALL_FIELD, NOTHING, no, true)
+    if (old === undefined) this.post(space, ALL_FIELD, '', NOTHING, no, true)
     this.index(record, space, no, before, row)
     this.putOrder(record, space, no, id, before, row)
     if ((old?.expiresAt ?? 0) !== expiresAt) {
@@ -81,12 +81,14 @@ export class RowWriter {
   }
 
   flush(): void {
-    for (const { key, chunk } of this.chunks.values()) {
-      const bytes = chunk.serialize()
-      if (bytes === undefined) this.env.postings.removeSync(key)
-      else this.env.postings.putSync(key, bytes)
+    for (const chunks of this.chunks.values()) {
+      for (const { key, chunk } of chunks.values()) {
+        const bytes = chunk.serialize()
+        if (bytes === undefined) this.env.postings.removeSync(key)
+        else this.env.postings.putSync(key, bytes)
+      }
     }
-    for (const { key, next } of this.spaces.values()) this.env.spaces.putSync(key, number4(next))
+    for (const { key, next } of this.spaces.values()) this.env.spaces.putSync(key, time6(next))
     this.chunks.clear()
     this.spaces.clear()
   }
@@ -95,7 +97,7 @@ export class RowWriter {
     const before = unpack<Row>(old.packed)
     this.env.rows.removeSync(key)
     this.env.docs.removeSync(numberKey(space, old.no))
-    this.post(space, ALL_FIELD, NOTHING, old.no, false)
+    this.post(space, ALL_FIELD, '', NOTHING, old.no, false)
     this.index(record, space, old.no, before, undefined)
     for (const [index, field] of record.range.entries()) {
       this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idBytes(id)))
@@ -106,24 +108,24 @@ export class RowWriter {
 
   private index(record: TableRecord, space: Buffer, no: number, before: Row | undefined, row: Row | undefined): void {
     for (const [index, field] of record.equality.entries()) {
-      this.repost(space, index + 1, no, before === undefined ? NONE : equalityTerms(before[field]), row === undefined ? NONE : equalityTerms(row[field]))
+      const [old, now] = [before?.[field], row?.[field]]
+      if (!isSame(old, now)) this.repost(space, index + 1, no, equalityTerms(old), equalityTerms(now))
     }
-    if (record.text.length === 0) return
-    const oldWords = before === undefined ? NONE : wordTerms(before, record.text)
-    this.repost(space, TEXT_FIELD, no, oldWords, row === undefined ? NONE : wordTerms(row, record.text))
+    if (record.text.every((field) => isSame(before?.[field], row?.[field]))) return
+    this.repost(space, TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
   }
 
   private repost(space: Buffer, field: number, no: number, before: ReadonlyMap<string, Buffer>, now: ReadonlyMap<string, Buffer>): void {
-    for (const [text, value] of before) if (!now.has(text)) this.post(space, field, value, no, false)
-    for (const [text, value] of now) if (!before.has(text)) this.post(space, field, value, no, true)
+    for (const [text, value] of before) if (!now.has(text)) this.post(space, field, text, value, no, false)
+    for (const [text, value] of now) if (!before.has(text)) this.post(space, field, text, value, no, true)
   }
 
   private putOrder(record: TableRecord, space: Buffer, no: number, id: string, before: Row | undefined, row: Row): void {
     let changed = before === undefined
     for (const [index, field] of record.range.entries()) {
+      if (before !== undefined && isSame(before[field], row[field])) continue
       const value = orderBytes(row[field])
       const old = before === undefined ? undefined : orderBytes(before[field])
-      if (old?.equals(value)) continue
       changed = true
       if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
       this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))
@@ -131,29 +133,42 @@ export class RowWriter {
     if (changed) this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
   }
 
-  private post(space: Buffer, field: number, value: Buffer, no: number, on: boolean): void {
-    const key = fieldKey(space, field, value, number4(chunkOf(no)))
-    const text = key.toString('latin1')
-    let entry = this.chunks.get(text)
+  /** `text` is the value as a string of its bytes: a name of the chunk in memory that costs less than the key. */
+  private post(space: Buffer, field: number, text: string, value: Buffer, no: number, on: boolean): void {
+    const chunks = this.chunksOf(space)
+    const name = `${field} ${chunkOf(no)} ${text}`
+    let entry = chunks.get(name)
     if (entry === undefined) {
+      const key = fieldKey(space, field, value, number4(chunkOf(no)))
       entry = { key, chunk: Chunk.parse(this.env.postings.getBinary(key)) }
-      this.chunks.set(text, entry)
+      chunks.set(name, entry)
     }
     if (on) entry.chunk.add(offsetOf(no))
     else entry.chunk.remove(offsetOf(no))
   }
 
-  private newNumber(space: Buffer): number {
-    const text = space.toString('latin1')
-    let entry = this.spaces.get(text)
-    if (entry === undefined) {
-      entry = { key: space, next: this.env.spaces.getBinary(space)?.readUInt32BE(0) ?? 0 }
-      this.spaces.set(text, entry)
+  private chunksOf(space: Buffer): Map<string, { key: Buffer; chunk: Chunk }> {
+    const name = spaceName(space)
+    let chunks = this.chunks.get(name)
+    if (chunks === undefined) {
+      chunks = new Map()
+      this.chunks.set(name, chunks)
     }
-    // After four thousand million rows the numbers begin anew, so some may be taken.
-    while (this.env.docs.doesExist(numberKey(space, entry.next))) entry.next = (entry.next + 1) >>> 0
-    const no = entry.next
-    entry.next = (no + 1) >>> 0
+    return chunks
+  }
+
+  private newNumber(space: Buffer): number {
+    const name = spaceName(space)
+    let entry = this.spaces.get(name)
+    if (entry === undefined) {
+      const value = this.env.spaces.getBinary(space)
+      entry = { key: space, next: value?.readUIntBE(0, 6) ?? 0 }
+      this.spaces.set(name, entry)
+    }
+    // After four thousand million rows the numbers begin anew, and some are taken.
+    while (entry.next > NUMBER_MAX && this.env.docs.doesExist(numberKey(space, entry.next >>> 0))) entry.next += 1
+    const no = entry.next >>> 0
+    entry.next += 1
     return no
   }
 
@@ -183,8 +198,16 @@ const expiryKeys = (space: Buffer, no: number, expiresAt: number): Buffer[] => [
 
 const NOTHING = Buffer.alloc(0)
 const NONE: ReadonlyMap<string, Buffer> = new Map()
+const NUMBER_MAX = 2 ** 32 - 1
 
-const equalityTerms = (value: unknown): Map<string, Buffer> => {
+// Table and scope as one number that a double holds exactly (tables stay below 2^20).
+const spaceName = (space: Buffer): number => space.readUInt32BE(0) * 2 ** 32 + space.readUInt32BE(4)
+
+const isSame = (a: unknown, b: unknown): boolean =>
+  a === b || (Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, index) => member === b[index]))
+
+const equalityTerms = (value: unknown): ReadonlyMap<string, Buffer> => {
+  if (value === undefined) return NONE
   const terms = new Map<string, Buffer>()
   for (const member of Array.isArray(value) ? value : [value]) {
     const bytes = equalityBytes(member)
@@ -193,7 +216,7 @@ const equalityTerms = (value: unknown): Map<string, Buffer> => {
   return terms
 }
 
-const wordTerms = (row: Row, fields: readonly string[]): Map<string, Buffer> =>
-  new Map(wordsOfRow(row, fields).map((word) => [word, Buffer.concat([wordBytes(word), Buffer.of(0)])]))
+const wordTerms = (row: Row | undefined, fields: readonly string[]): ReadonlyMap<string, Buffer> =>
+  row === undefined ? NONE : new Map(wordsOfRow(row, fields).map((word) => [word, wordBytes(`${word}\0`)]))
 
 const sortable = (value: unknown): string | number | null => (typeof value === 'string' || typeof value === 'number' ? value : null)

@@ -2,9 +2,10 @@ const WORD_CHARACTERS_MAX = 100
 
 /** The words of a text as search compares them: without accents, in lower case, each once. */
 export const wordsOf = (text: string): string[] => {
-  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+  const isAscii = /^[\0-\x7f]*$/.test(text)
+  const plain = (isAscii ? text : text.normalize('NFKD').replace(/\p{M}/gu, '')).toLowerCase()
   const words = new Set<string>()
-  for (const word of plain.split(/[^\p{L}\p{N}]+/u)) if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
+  for (const word of plain.split(isAscii ? /[^a-z0-9]+/ : /[^\p{L}\p{N}]+/u)) if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
   return [...words]
 }
 
