@@ -24,3 +24,10 @@ export const rowOf = (id: string, version: number, data: Pick<ResourceData, 'org
 
 /** What stands after the category in the name of a stream. */
 export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
+
+/** Types of the events of a declared resource. */
+export const eventTypes = (noun: string): { created: string; changed: string; deleted: string } => ({
+  created: `${noun}Created`,
+  changed: `${noun}Changed`,
+  deleted: `${noun}Deleted`,
+})

@@ -2,7 +2,7 @@ import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { decodeJson } from '../kernel/event.ts'
 import type { JsonObject } from '../kernel/json.ts'
 import type { TableDeclaration } from '../kernel/table.ts'
-import { idOfStream, rowOf, type ResourceData } from './declared-event.ts'
+import { eventTypes, idOfStream, rowOf, type ResourceData } from './declared-event.ts'
 import type { Projection, Rows } from './projection.ts'
 import type { ResourceDeclaration } from './resource-declaration.ts'
 
@@ -18,12 +18,6 @@ export interface ResourceState {
 }
 
 export const ABSENT: ResourceState = { status: 'absent', organizationId: '', values: {}, sealed: {}, first: { values: {} }, createdAt: '', updatedAt: '' }
-
-export const eventTypes = (noun: string): { created: string; changed: string; deleted: string } => ({
-  created: `${noun}Created`,
-  changed: `${noun}Changed`,
-  deleted: `${noun}Deleted`,
-})
 
 /** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
 export const evolveResource =

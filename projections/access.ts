@@ -1,0 +1,54 @@
+import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
+import { NO_ORGANIZATION } from '../src/kernel/table.ts'
+import { IDENTITY, type TokenRevoked } from '../src/features/identity/events.ts'
+import { ACCESS_ROLES, ACCESS_USERS, REVOCATIONS, type AccessRoleRow, type AccessUserRow, type RevocationRow } from '../src/features/identity/views.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../src/kit/declared-event.ts'
+import { linkRows } from '../src/kit/link-rows.ts'
+import type { Projection, Rows } from '../src/kit/projection.ts'
+
+const USER = eventTypes('user')
+const ROLE = eventTypes('role')
+const TEAM = eventTypes('team')
+
+/** What a token needs to know at each call: users, roles, revoked tokens. */
+export const access: Projection = {
+  name: 'access',
+  version: 1,
+  tables: [ACCESS_USERS, ACCESS_ROLES, REVOCATIONS],
+  prefixes: ['user-', 'role-', 'team-', 'identity-'],
+  inputs: [...Object.values(USER), ...Object.values(ROLE), ...Object.values(TEAM), IDENTITY.tokenRevoked],
+  apply: async (event, rows) => {
+    if (event.type === IDENTITY.tokenRevoked) applyRevocation(event, rows)
+    else if (event.stream.startsWith('user-')) await applyUser(event, rows)
+    else if (event.stream.startsWith('role-')) applyRole(event, rows)
+    else await applyTeam(event, rows)
+  },
+}
+
+const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
+  const { jti, organizationId, userId, graceMs, expiresAt } = decodeJson<TokenRevoked>(event.data)
+  rows.put(REVOCATIONS.name, NO_ORGANIZATION, jti, { organizationId, userId, graceMs } satisfies RevocationRow, Date.parse(expiresAt))
+}
+
+const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
+  const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const id = idOfStream(event.stream)
+  if (event.type === USER.deleted) return rows.delete(ACCESS_USERS.name, organizationId, id)
+  const before = await rows.get<AccessUserRow>(ACCESS_USERS.name, organizationId, id)
+  const { identityId, email, status, roleId, hubId: hubIds } = values as unknown as AccessUserRow & { hubId: string[] }
+  rows.put(ACCESS_USERS.name, organizationId, id, { identityId, email, status, roleId, hubIds, teamIds: before?.teamIds ?? [] } satisfies AccessUserRow)
+}
+
+const applyRole = (event: RecordedEvent, rows: Rows): void => {
+  const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const id = idOfStream(event.stream)
+  if (event.type === ROLE.deleted) return rows.delete(ACCESS_ROLES.name, organizationId, id)
+  const { key, permissions, permissionDetails } = values as unknown as AccessRoleRow
+  rows.put(ACCESS_ROLES.name, organizationId, id, { ...(key !== undefined && { key }), permissions, permissionDetails } satisfies AccessRoleRow)
+}
+
+const applyTeam = async (event: RecordedEvent, rows: Rows): Promise<void> => {
+  const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const members = event.type === TEAM.deleted ? [] : (values.userIds as string[])
+  await linkRows(rows, { table: ACCESS_USERS.name, scope: organizationId, field: 'teamIds' }, idOfStream(event.stream), members)
+}

@@ -1,0 +1,50 @@
+import type { ResourceWriter } from '../../kit/resource-write.ts'
+import type { Services } from '../../kit/services.ts'
+import { LoginThrottle } from './login-throttle.ts'
+import { organization } from './organization.ts'
+import { Passwords } from './passwords.ts'
+import { People } from './people.ts'
+import { role } from './role.ts'
+import { Tokens } from './tokens.ts'
+import { user } from './user.ts'
+
+export interface IdentityConfig {
+  /** Who may sign up: anybody, only whoever comes while there is no organization, or nobody. */
+  signup: 'open' | 'first' | 'closed'
+  /** Life of a token. */
+  tokenTtlMs: number
+}
+
+/** Writers of resources that belong to other features: an organization begins with a hub, and teams keep their members. */
+export interface IdentityNeighbours {
+  hubs: ResourceWriter
+  teams: ResourceWriter
+}
+
+export type IdentityServices = Pick<Services, 'log' | 'tables' | 'keyring'>
+
+/** What the routes of this feature share. */
+export interface IdentityContext extends IdentityNeighbours {
+  services: IdentityServices
+  config: IdentityConfig
+  people: People
+  passwords: Passwords
+  tokens: Tokens
+  throttle: LoginThrottle
+  organizations: ResourceWriter
+  users: ResourceWriter
+  roles: ResourceWriter
+}
+
+export const identityContext = (services: IdentityServices, config: IdentityConfig, neighbours: IdentityNeighbours): IdentityContext => ({
+  ...neighbours,
+  services,
+  config,
+  people: new People(services),
+  passwords: new Passwords(),
+  tokens: new Tokens(services.keyring, config.tokenTtlMs),
+  throttle: new LoginThrottle(services.tables, services.keyring),
+  organizations: organization.writer(services),
+  users: user.writer(services),
+  roles: role.writer(services),
+})

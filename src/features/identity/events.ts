@@ -1,0 +1,68 @@
+/**
+ * Streams: `identity-<id>` (a person's e-mail, password, memberships and revoked tokens), `identity-by-<hash>` (claim on
+ * an e-mail), `owners-<organization>`, and the declared resources `organization-`, `user-` and `role-`.
+ */
+export const IDENTITY = {
+  created: 'identityCreated',
+  deleted: 'identityDeleted',
+  membershipAdded: 'membershipAdded',
+  membershipEnded: 'membershipEnded',
+  organizationAccessed: 'organizationAccessed',
+  passwordChanged: 'passwordChanged',
+  emailChanged: 'emailChanged',
+  tokenRevoked: 'tokenRevoked',
+} as const
+
+/** Times are RFC 3339. A password is only ever here as its argon2id hash. */
+export interface IdentityCreated {
+  email: string
+  name: string
+  passwordHash: string
+  /** The organization where the identity was first created. */
+  originOrganizationId: string
+  at: string
+}
+
+export interface MembershipAdded {
+  organizationId: string
+  userId: string
+  at: string
+}
+
+export interface MembershipEnded {
+  organizationId: string
+  at: string
+}
+
+export interface OrganizationAccessed {
+  organizationId: string
+  at: string
+}
+
+export interface PasswordChanged {
+  passwordHash: string
+  at: string
+}
+
+export interface EmailChanged {
+  email: string
+  at: string
+}
+
+export interface TokenRevoked {
+  jti: string
+  organizationId: string
+  userId: string
+  /** When the token would have ended. */
+  expiresAt: string
+  /** How long sockets that were opened with it stay open. */
+  graceMs: number
+  at: string
+}
+
+export const OWNER = { added: 'ownerAdded', removed: 'ownerRemoved' } as const
+
+export interface OwnerEvent {
+  userId: string
+  at: string
+}

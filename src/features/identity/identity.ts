@@ -1,0 +1,124 @@
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact } from '../../kernel/event.ts'
+import {
+  IDENTITY,
+  type EmailChanged,
+  type IdentityCreated,
+  type MembershipAdded,
+  type MembershipEnded,
+  type OrganizationAccessed,
+  type PasswordChanged,
+  type TokenRevoked,
+} from './events.ts'
+
+export interface Membership {
+  organizationId: string
+  userId: string
+}
+
+export interface IdentityState {
+  exists: boolean
+  email: string
+  name: string
+  passwordHash: string
+  originOrganizationId: string
+  /** Oldest first. */
+  memberships: readonly Membership[]
+  /** Organizations that a token was issued for, the most recent one last. */
+  accessed: readonly string[]
+}
+
+export type IdentityCommand =
+  | ({ type: 'create'; membership: Membership } & IdentityCreated)
+  | { type: 'delete'; at: string }
+  | { type: 'addMembership'; membership: Membership; at: string }
+  | { type: 'endMembership'; organizationId: string; at: string }
+  | { type: 'access'; organizationId: string; at: string }
+  | { type: 'changePassword'; passwordHash: string; at: string }
+  | { type: 'changeEmail'; email: string; at: string }
+  | ({ type: 'revokeToken' } & TokenRevoked)
+
+/** One person: an e-mail and a password, however many organizations they are in. */
+export const identity: Decider<IdentityState, IdentityCommand> = {
+  initial: { exists: false, email: '', name: '', passwordHash: '', originOrganizationId: '', memberships: [], accessed: [] },
+  decide: (command, state) => {
+    if (command.type === 'create') return state.exists ? [] : created(command)
+    if (!state.exists) throw new Failure('not_found')
+    return decideExisting(command, state)
+  },
+  evolve: (state, fact) => {
+    switch (fact.type) {
+      case IDENTITY.created: {
+        const { email, name, passwordHash, originOrganizationId } = fact.data as IdentityCreated
+        return { ...state, exists: true, email, name, passwordHash, originOrganizationId }
+      }
+      case IDENTITY.deleted:
+        return { ...identity.initial }
+      case IDENTITY.membershipAdded: {
+        const { organizationId, userId } = fact.data as MembershipAdded
+        return { ...state, memberships: [...state.memberships, { organizationId, userId }] }
+      }
+      case IDENTITY.membershipEnded: {
+        const { organizationId } = fact.data as MembershipEnded
+        return {
+          ...state,
+          memberships: state.memberships.filter((membership) => membership.organizationId !== organizationId),
+          accessed: state.accessed.filter((accessed) => accessed !== organizationId),
+        }
+      }
+      case IDENTITY.organizationAccessed: {
+        const { organizationId } = fact.data as OrganizationAccessed
+        return { ...state, accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId] }
+      }
+      case IDENTITY.passwordChanged:
+        return { ...state, passwordHash: (fact.data as PasswordChanged).passwordHash }
+      case IDENTITY.emailChanged:
+        return { ...state, email: (fact.data as EmailChanged).email }
+      default:
+        return state
+    }
+  },
+}
+
+/** Organizations in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
+export const loginOrder = ({ memberships, accessed }: IdentityState): Membership[] => {
+  const rank = ({ organizationId }: Membership): number => accessed.indexOf(organizationId)
+  return memberships.map((membership) => membership).sort((a, b) => rank(b) - rank(a))
+}
+
+const created = ({ membership, email, name, passwordHash, originOrganizationId, at }: Extract<IdentityCommand, { type: 'create' }>): Fact[] => [
+  { type: IDENTITY.created, data: { email, name, passwordHash, originOrganizationId, at } satisfies IdentityCreated },
+  { type: IDENTITY.membershipAdded, data: { ...membership, at } satisfies MembershipAdded },
+]
+
+const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, state: IdentityState): Fact[] => {
+  const { at } = command
+  switch (command.type) {
+    case 'delete':
+      return [{ type: IDENTITY.deleted, data: { at } }]
+    case 'addMembership': {
+      const { organizationId, userId } = command.membership
+      const present = state.memberships.find((membership) => membership.organizationId === organizationId)
+      if (present?.userId === userId) return []
+      if (present !== undefined) throw new Failure('key_in_use', { message: 'This person is already in the organization.', errors: [{ path: '/email', message: 'is already in the organization' }] })
+      return [{ type: IDENTITY.membershipAdded, data: { organizationId, userId, at } satisfies MembershipAdded }]
+    }
+    case 'endMembership': {
+      const { organizationId } = command
+      if (!state.memberships.some((membership) => membership.organizationId === organizationId)) return []
+      return [{ type: IDENTITY.membershipEnded, data: { organizationId, at } satisfies MembershipEnded }]
+    }
+    case 'access':
+      if (state.accessed.at(-1) === command.organizationId) return []
+      return [{ type: IDENTITY.organizationAccessed, data: { organizationId: command.organizationId, at } satisfies OrganizationAccessed }]
+    case 'changePassword':
+      return [{ type: IDENTITY.passwordChanged, data: { passwordHash: command.passwordHash, at } satisfies PasswordChanged }]
+    case 'changeEmail':
+      return state.email === command.email ? [] : [{ type: IDENTITY.emailChanged, data: { email: command.email, at } satisfies EmailChanged }]
+    case 'revokeToken': {
+      const { type: _type, ...data } = command
+      return [{ type: IDENTITY.tokenRevoked, data: data satisfies TokenRevoked }]
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { optional, patchSchema, text } from '../../kernel/schema.ts'
+import { userOf } from '../../kit/request-context.ts'
+import { amendSchema, pick } from '../../kit/resource-declaration.ts'
+import { originOf, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
+import { allWrote } from '../../kit/wrote.ts'
+import { changePassword } from './change-user.ts'
+import type { IdentityContext } from './context.ts'
+import { PASSWORD } from './signup-routes.ts'
+import { presentUser, user, type UserRow } from './user.ts'
+import { USERS_TABLE } from './views.ts'
+
+/** What everybody may change of themselves. */
+const OWN = ['name', 'language', 'timeZone']
+/** What only an administrator may change. */
+const NOT_OWN = ['roleId', 'hubId', 'teamIds', 'status', 'email']
+
+export const ownUserRoute = (context: IdentityContext): Route =>
+  route<object, JsonObject>({
+    method: 'PATCH',
+    path: '/user',
+    operationId: 'amendOwnUser',
+    summary: 'Amend the calling user: name, language, time zone and password',
+    tag: user.declaration.tag,
+    access: 'user',
+    body: ownSchema(),
+    bodyExample: { name: 'Ada Nowak', language: 'pl', timeZone: 'Europe/Warsaw' },
+    answers: { 200: rowAnswer(user.declaration) },
+    handler: (request) => amendOwn(context, request),
+  })
+
+const amendOwn = async (context: IdentityContext, request: RouteRequest<object, JsonObject>): Promise<Reply> => {
+  const { body } = request
+  const { organizationId, userId, identityId } = userOf(request)
+  const origin = originOf(request)
+  const row = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
+  if (row === undefined) throw new Failure('not_found')
+  const fields = NOT_OWN.filter((name) => body[name] !== undefined && !isDeepStrictEqual(body[name], row[name]))
+  if (fields.length > 0) throw new Failure('forbidden', { message: `Only an administrator may change ${fields.join(', ')}.`, extra: { fields } })
+  if (typeof body.password === 'string') await assertPassword(context, request, row, identityId)
+  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
+  const { row: changed, wrote } = await context.users.change(origin, { id: userId, kind: 'amend', body: kept, expectedVersion: versionOf(request, body) })
+  const secret = typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
+  return rowReply(presentUser({ ...changed, teamIds: row.teamIds }), changed, allWrote(wrote, secret))
+}
+
+/** Guesses of the present password count as failed logins. @throws Failure wrong_password, rate_limited */
+const assertPassword = async (context: IdentityContext, request: RouteRequest<object, JsonObject>, { email }: UserRow, identityId: string): Promise<void> => {
+  const { currentPassword } = pick(request.body, ['currentPassword'])
+  if (typeof currentPassword !== 'string') throw invalid('/currentPassword', 'is required to change the password')
+  const guard = context.throttle.guard(email, request.address, request.now)
+  await guard.admit()
+  const person = await context.people.load(identityId)
+  if (!(await context.passwords.verify(currentPassword, person?.state.passwordHash, guard))) throw new Failure('wrong_password')
+}
+
+const ownSchema = (): JsonSchema => {
+  const schema = amendSchema(user.declaration)
+  const { properties } = patchSchema({ password: optional(PASSWORD), currentPassword: optional(text({ max: 200 })) })
+  return { ...schema, properties: { ...(schema.properties as object), ...(properties as object) } }
+}

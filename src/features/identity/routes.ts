@@ -1,0 +1,20 @@
+import { listRoute, readRoute } from '../../kit/resource-routes.ts'
+import type { Route } from '../../kit/route.ts'
+import type { IdentityContext } from './context.ts'
+import { organizationRoutes } from './organization-routes.ts'
+import { ownUserRoute } from './own-user-route.ts'
+import { role } from './role.ts'
+import { sessionRoutes } from './session-routes.ts'
+import { signupRoute } from './signup-routes.ts'
+import { userRoutes } from './user-routes.ts'
+
+/** Signing up and in, the organization, its users and roles. */
+export const identityRoutes = (context: IdentityContext): Route[] => [
+  signupRoute(context),
+  ...sessionRoutes(context),
+  ...organizationRoutes(context),
+  ...userRoutes(context),
+  ownUserRoute(context),
+  listRoute(role.declaration, context.services),
+  readRoute(role.declaration, context.services),
+]

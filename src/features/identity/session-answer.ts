@@ -1,0 +1,100 @@
+import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { rowSchema } from '../../kit/resource-declaration.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import type { Answer } from '../../kit/route.ts'
+import type { IdentityContext } from './context.ts'
+import type { IdentityState } from './identity.ts'
+import type { SignedToken } from './tokens.ts'
+import { presentUser, user, type UserRow } from './user.ts'
+import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
+
+export interface OrganizationItem {
+  userId: string
+  organizationId: string
+  organizationName: string
+  organizationLogo: string | null
+  /** Key of a predefined role, otherwise its name. */
+  roleName: string
+  isCurrent: boolean
+}
+
+/** The organizations of which somebody is an active member, oldest membership first. */
+export const organizationItems = async (
+  { services: { tables } }: Pick<IdentityContext, 'services'>,
+  { memberships }: Pick<IdentityState, 'memberships'>,
+  currentId: string | undefined,
+): Promise<OrganizationItem[]> => {
+  const items: OrganizationItem[] = []
+  for (const { organizationId, userId } of memberships) {
+    const member = await tables.get<UserRow>(USERS_TABLE, organizationId, userId)
+    const organization = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
+    if (member === undefined || member.status !== 'active' || organization === undefined) continue
+    const role = await tables.get(ROLES_TABLE, organizationId, member.roleId)
+    items.push(organizationItem(organization, role, userId, organizationId === currentId))
+  }
+  return items
+}
+
+export const organizationItem = (organization: Row, role: Row | undefined, userId: string, isCurrent: boolean): OrganizationItem => ({
+  userId,
+  organizationId: organization._id as string,
+  organizationName: organization.name as string,
+  organizationLogo: (organization.logo as string | undefined) ?? null,
+  roleName: ((role?.key ?? role?.name) as string | undefined) ?? '',
+  isCurrent,
+})
+
+/** The members of an answer that issues a token. */
+export const sessionBody = (message: string, { token, expiresInSeconds }: SignedToken, member: Row, organizations: OrganizationItem[]): { [name: string]: unknown } => ({
+  message,
+  token,
+  expires_in: expiresInSeconds,
+  data: presentUser(member),
+  organizations,
+})
+
+const ORGANIZATIONS: JsonSchema = {
+  type: 'array',
+  items: {
+    type: 'object',
+    properties: {
+      userId: { type: 'string' },
+      organizationId: { type: 'string' },
+      organizationName: { type: 'string' },
+      organizationLogo: { type: ['string', 'null'] },
+      roleName: { type: 'string' },
+      isCurrent: { type: 'boolean' },
+    },
+  },
+}
+
+const EXAMPLE_ITEM = {
+  userId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
+  organizationName: 'Green Couriers',
+  organizationLogo: null,
+  roleName: 'owner',
+  isCurrent: true,
+}
+
+export const organizationsAnswer: Answer = {
+  description: 'The organizations of the caller.',
+  schema: envelope({ data: ORGANIZATIONS }),
+  example: { status: true, data: [EXAMPLE_ITEM] },
+}
+
+/** The answer of an operation that issues a token. */
+export const sessionAnswer = (description: string, further: { [name: string]: JsonSchema } = {}, example: object = {}): Answer => ({
+  description,
+  schema: envelope({ token: { type: 'string' }, expires_in: { type: 'integer' }, data: rowSchema(user.declaration), organizations: ORGANIZATIONS, ...further }),
+  example: {
+    status: true,
+    message: 'Welcome.',
+    token: '<ACCESS_TOKEN>',
+    expires_in: 86_400,
+    data: { _id: EXAMPLE_ITEM.userId, name: 'Ada Kowalska', email: 'ada@example.com', organizationId: EXAMPLE_ITEM.organizationId, hubId: [EXAMPLE_ITEM.userId] },
+    organizations: [EXAMPLE_ITEM],
+    ...example,
+  },
+})

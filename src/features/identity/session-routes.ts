@@ -1,0 +1,125 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { id, objectSchema, optional, text } from '../../kernel/schema.ts'
+import { formatTime, metadataOf, userOf } from '../../kit/request-context.ts'
+import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/route.ts'
+import type { IdentityContext } from './context.ts'
+import { loginOrder, type Membership } from './identity.ts'
+import type { Person } from './people.ts'
+import { organizationItems, organizationsAnswer, sessionAnswer, sessionBody } from './session-answer.ts'
+import type { UserRow } from './user.ts'
+import { USERS_TABLE } from './views.ts'
+
+/** Sockets of a refreshed token have so long for their new `auth`. */
+export const REFRESH_GRACE_MS = 10_000
+
+interface LoginBody {
+  email: string
+  password: string
+  organizationId?: string
+}
+
+export const sessionRoutes = (context: IdentityContext): Route[] => [
+  route<object, LoginBody>({
+    method: 'POST',
+    path: '/auth/login',
+    operationId: 'login',
+    summary: 'Log in, to the most recently accessed organization unless one is named',
+    tag: 'Authentication',
+    access: 'public',
+    idempotent: false,
+    body: objectSchema({ email: text({ max: 254 }), password: text({ max: 200 }), organizationId: optional(id()) }),
+    bodyExample: { email: 'ada@example.com', password: 'correct horse battery staple' },
+    answers: { 200: sessionAnswer('Logged in.') },
+    handler: (request) => login(context, request),
+  }),
+  route({
+    method: 'POST',
+    path: '/auth/refresh',
+    operationId: 'refreshToken',
+    summary: 'Exchange the token of the call for a new one',
+    tag: 'Authentication',
+    access: 'user',
+    answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
+    handler: (request) => refresh(context, request),
+  }),
+  route({
+    method: 'POST',
+    path: '/auth/logout',
+    operationId: 'logout',
+    summary: 'Revoke the token of the call',
+    tag: 'Authentication',
+    access: 'user',
+    answers: { 200: { description: 'The token is revoked.' } },
+    handler: async (request) => ({ wrote: await revokeToken(context, request, 0) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/auth/my-organizations',
+    operationId: 'listMyOrganizations',
+    summary: "List the caller's organizations",
+    tag: 'Authentication',
+    access: 'user',
+    answers: { 200: organizationsAnswer },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const person = await personOf(context, caller)
+      return { body: { data: await organizationItems(context, person.state, caller.organizationId) } }
+    },
+  }),
+]
+
+/** Revokes the token of the call; sockets that were opened with it stay open for `graceMs`. */
+export const revokeToken = (context: IdentityContext, request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>, graceMs: number): Promise<Wrote | undefined> => {
+  const { identityId, organizationId, userId, jti, expiresAt } = userOf(request)
+  const command = { type: 'revokeToken', jti, organizationId, userId, expiresAt: formatTime(expiresAt), graceMs, at: formatTime(request.now) } as const
+  return context.people.command(identityId, command, { ids: request.ids, metadata: metadataOf(request) })
+}
+
+const login = async (context: IdentityContext, request: RouteRequest<object, LoginBody>): Promise<Reply> => {
+  const { body, address, now, ids } = request
+  const guard = context.throttle.guard(body.email, address, now)
+  await guard.admit()
+  const person = await context.people.findByEmail(body.email)
+  const isRight = await context.passwords.verify(body.password, person?.state.passwordHash, guard)
+  if (person === undefined || !isRight) throw new Failure('invalid_credentials')
+  const member = await memberFor(context, person, body.organizationId)
+  if (member === undefined) {
+    await guard.noteFailure()
+    throw new Failure('invalid_credentials')
+  }
+  const { _id: userId, organizationId } = member
+  const signed = context.tokens.issue({ userId, organizationId, jti: ids.next() }, now)
+  const metadata = metadataOf({ correlationId: request.correlationId, traceparent: request.traceparent }, organizationId, `user:${userId}`)
+  const wrote = await context.people.command(person.identityId, { type: 'access', organizationId, at: formatTime(now) }, { ids, metadata })
+  const organizations = await organizationItems(context, person.state, organizationId)
+  return { body: sessionBody('Welcome.', signed, member, organizations), wrote, secret: true }
+}
+
+const refresh = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
+  const caller = userOf(request)
+  const { userId, organizationId } = caller
+  const jti = request.ids.next()
+  const person = await personOf(context, caller)
+  const member = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
+  if (member === undefined) throw new Failure('unauthenticated')
+  const wrote = await revokeToken(context, request, REFRESH_GRACE_MS)
+  const organizations = await organizationItems(context, person.state, organizationId)
+  return { body: sessionBody('Here is a new token.', context.tokens.issue({ userId, organizationId, jti }, request.now), member, organizations), wrote, secret: true }
+}
+
+/** The active user record to log in to: of the organization named, or of the first of the login order. */
+const memberFor = async (context: IdentityContext, { state }: Person, organizationId: string | undefined): Promise<UserRow | undefined> => {
+  const memberships: Membership[] = loginOrder(state).filter((membership) => organizationId === undefined || membership.organizationId === organizationId)
+  for (const membership of memberships) {
+    const member = await context.services.tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
+    if (member?.status === 'active') return member
+  }
+  return undefined
+}
+
+const personOf = async (context: IdentityContext, caller: UserCaller): Promise<Person> => {
+  const person = await context.people.load(caller.identityId)
+  if (person === undefined) throw new Failure('unauthenticated')
+  return person
+}

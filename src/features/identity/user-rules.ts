@@ -1,0 +1,54 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { Row } from '../../kernel/table.ts'
+import { assertExists } from '../../kit/references.ts'
+import type { RoleKey } from './predefined-roles.ts'
+import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
+
+type Tables = Pick<TableStore, 'get'>
+
+export type RoleRow = Row & { _id: string; name: string; key?: RoleKey; permissions: string[] }
+
+/** What a user will be, as far as rules look at it. */
+export interface Access {
+  role: RoleRow
+  hubIds: readonly string[]
+}
+
+/** @throws Failure invalid for a role that the organization does not have. */
+export const roleOf = (tables: Tables, organizationId: string, roleId: string): Promise<RoleRow> =>
+  assertExists<RoleRow>(tables, ROLES_TABLE, organizationId, roleId, '/roleId')
+
+/** Nobody can give, change or take away what they do not hold themselves. @throws Failure forbidden */
+export const assertHolds = (caller: UserCaller, role: Pick<RoleRow, 'name' | 'permissions'>): void => {
+  const lacking = role.permissions.filter((permission) => !caller.permissions.has(permission))
+  if (lacking.length === 0) return
+  throw new Failure('forbidden', { message: `The role ${role.name} holds permissions that you lack.`, extra: { permissions: lacking } })
+}
+
+/** Each hub exists, and the caller has those that are new. @throws Failure invalid with the path */
+export const assertHubs = async (tables: Tables, caller: UserCaller, hubIds: readonly string[], before: readonly string[]): Promise<void> => {
+  for (const [i, hubId] of hubIds.entries()) {
+    if (before.includes(hubId)) continue
+    await assertExists(tables, HUBS_TABLE, caller.organizationId, hubId, `/hubId/${i}`)
+    if (caller.hubIds !== 'all' && !caller.hubIds.includes(hubId)) throw invalid(`/hubId/${i}`, 'must be one of your hubs')
+  }
+}
+
+/** Each team exists, and its hub is one of the user's. @throws Failure invalid with the path */
+export const assertTeams = async (tables: Tables, organizationId: string, teamIds: readonly string[], { role, hubIds }: Access): Promise<void> => {
+  for (const [i, teamId] of teamIds.entries()) {
+    const team = await assertExists<Row & { hubId: string; name: string }>(tables, TEAMS_TABLE, organizationId, teamId, `/teamIds/${i}`)
+    if (!seesAll(role) && !hubIds.includes(team.hubId)) throw invalid(`/teamIds/${i}`, `is a team of a hub that the user does not have (${team.name})`)
+  }
+}
+
+export const seesAll = ({ key }: Pick<RoleRow, 'key'>): boolean => key === 'owner' || key === 'admin'
+
+/** An invited user becomes active by accepting, and nobody becomes invited again. @throws Failure conflict, invalid */
+export const assertStatus = (status: string, before: string): void => {
+  if (status === before) return
+  if (status === 'invited') throw invalid('/status', 'must be active or disabled')
+  if (before === 'invited' && status === 'active') throw new Failure('conflict', { message: 'The user has not accepted the invitation yet.' })
+}

@@ -1,0 +1,39 @@
+import type { PermissionDetail, UserCaller } from '../../kernel/caller.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+/** What a token needs to know at each call, by organization and user. */
+export const ACCESS_USERS: TableDeclaration = { name: 'access-users', version: 1, equality: ['teamIds'] }
+
+export type AccessUserRow = {
+  identityId: string
+  email: string
+  status: 'invited' | 'active' | 'disabled'
+  roleId: string
+  hubIds: string[]
+  teamIds: string[]
+}
+
+/** By organization and role. */
+export const ACCESS_ROLES: TableDeclaration = { name: 'access-roles', version: 1 }
+
+export type AccessRoleRow = {
+  key?: NonNullable<UserCaller['roleKey']>
+  permissions: string[]
+  permissionDetails: PermissionDetail[]
+}
+
+/** Revoked tokens by `jti`, without organization, until they would have ended. */
+export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 1 }
+
+export type RevocationRow = {
+  organizationId: string
+  userId: string
+  graceMs: number
+}
+
+/** Tables of the directory, by the names under which other features ask for them. */
+export const USERS_TABLE = 'users'
+export const ROLES_TABLE = 'roles'
+export const ORGANIZATIONS_TABLE = 'organizations'
+export const HUBS_TABLE = 'hubs'
+export const TEAMS_TABLE = 'teams'

@@ -1,0 +1,52 @@
+import { id, list, number, integer, object, oneOf, optional, record, text, timeOfDay, withDefault } from '../../kernel/schema.ts'
+import { assertExists } from '../../kit/references.ts'
+import { defineResource } from '../../kit/resource.ts'
+
+const nonNegative = { min: 0, max: 1e9 }
+
+/** `to` before `from` means the next day. */
+const span = object({ from: timeOfDay(), to: timeOfDay() })
+
+/** What drives routes. Speeds in km/h, distances in metres, durations in seconds, money in the organization's currency. */
+export const vehicle = defineResource({
+  noun: 'vehicle',
+  plural: 'vehicles',
+  tag: 'Vehicles',
+  fields: {
+    name: text({ max: 100 }),
+    type: withDefault(oneOf('car', 'bike', 'truck', 'other'), 'car'),
+    hubId: optional(id()),
+    userId: optional(id()),
+    capacity: withDefault(record(number(nonNegative), { max: 20 }), {}),
+    speed: optional(number({ min: 0, max: 1_000 })),
+    cost: optional(object({ fixed: optional(number(nonNegative)), perKm: optional(number(nonNegative)), perHour: optional(number(nonNegative)) })),
+    workingHours: optional(span),
+    breaks: withDefault(list(span, { max: 20 }), []),
+    tags: withDefault(list(text({ max: 50 }), { max: 50, unique: true }), []),
+    constraints: withDefault(
+      object({ visitsMax: optional(integer({ min: 0, max: 100_000 })), distanceMax: optional(number(nonNegative)), durationMax: optional(number(nonNegative)) }),
+      {},
+    ),
+  },
+  permissions: { view: 'view/vehicle', edit: 'edit/vehicle' },
+  hubField: 'hubId',
+  indexes: { equality: ['type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
+  example: {
+    name: 'Van 12',
+    type: 'car',
+    hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
+    capacity: { weight: 800, boxes: 40 },
+    speed: 50,
+    cost: { fixed: 20, perKm: 0.4, perHour: 18 },
+    workingHours: { from: '22:00', to: '06:00' },
+    breaks: [{ from: '01:00', to: '01:30' }],
+    tags: ['cooled'],
+    constraints: { visitsMax: 40 },
+  },
+  checks: async ({ services: { tables }, caller, organizationId, values, before }) => {
+    if (caller === undefined) return
+    const { hubId, userId } = values
+    if (typeof hubId === 'string' && hubId !== before?.hubId) await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
+    if (typeof userId === 'string' && userId !== before?.userId) await assertExists(tables, 'users', organizationId, userId, '/userId')
+  },
+})

@@ -1,0 +1,152 @@
+import { test } from 'tap'
+import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
+
+test('signing up makes a person, an organization, a hub, four roles and a token', async (t) => {
+  const { signup, call } = await openIdentity(t)
+  const ada = await signup({ name: 'Ada', email: 'Ada@Example.com', organizationName: 'Green Couriers' })
+  t.match(ada.body, { status: true, expires_in: 86_400, isHubSet: true, data: { name: 'Ada', email: 'Ada@Example.com', status: 'active', teamIds: [] } })
+  t.equal(ada.body.data.hubId.length, 1)
+  t.notOk('identityId' in ada.body.data)
+  const { _id: userId, organizationId } = ada.body.data
+  t.same(ada.body.organizations, [{ userId, organizationId, organizationName: 'Green Couriers', organizationLogo: null, roleName: 'owner', isCurrent: true }])
+  t.same((await ada.call('GET', '/auth/my-organizations')).body.data, ada.body.organizations)
+  t.same((await ada.call('GET', '/user')).body.data, ada.body.data)
+  t.match((await ada.call('GET', '/hubs')).body, { total: 1, data: [{ _id: ada.body.data.hubId[0], name: 'Main', lat: 52.2, lng: 21 }] })
+  t.same((await ada.call('GET', '/roles?sortBy=name')).body.data.map(({ key }: { key: string }) => key), ['admin', 'fieldUser', 'owner', 'planner'])
+  t.match((await ada.call('GET', '/organization')).body.data, { _id: organizationId, name: 'Green Couriers', logo: null })
+  const again = { name: 'Eve', email: 'ADA@example.COM', password: PASSWORD, organizationName: 'Other', hubName: 'H', hubLat: 0, hubLng: 0 }
+  t.match(await call('POST', '/auth/signup', { body: again }), { status: 409, body: { code: 'key_in_use' } })
+  t.match(await call('POST', '/auth/signup', { body: { ...again, hubLat: 91, email: 'x' } }), { status: 400, body: { errors: [{ path: '/email' }, { path: '/hubLat' }] } })
+})
+
+test('a signup that is repeated under its key makes nothing twice', async (t) => {
+  const { call, context } = await openIdentity(t)
+  const seed = Buffer.alloc(32, 3)
+  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  // The first one dies half-way: its identity is never written.
+  const command = context.people.command.bind(context.people)
+  context.people.command = () => Promise.reject(new Error('power cut'))
+  await t.rejects(call('POST', '/auth/signup', { seed, body }), { message: 'power cut' })
+  context.people.command = command
+  const second = await call('POST', '/auth/signup', { seed, body })
+  t.equal(second.status, 200)
+  const caller = { kind: 'user', organizationId: second.body.data.organizationId, permissions: new Set(['view/hub', 'view/user', 'view/role']), hubIds: 'all' }
+  t.equal((await call('GET', '/hubs', { caller: caller as never })).body.total, 1)
+  t.equal((await call('GET', '/users', { caller: caller as never })).body.total, 1)
+  t.equal((await call('GET', '/roles', { caller: caller as never })).body.total, 4)
+})
+
+test('two who sign up with one e-mail at the same time', async (t) => {
+  const { call } = await openIdentity(t)
+  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  const answers = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/signup', { body })))
+  t.same(answers.map(({ status }) => status).sort(), [200, 409, 409])
+})
+
+test('--signup first and closed', async (t) => {
+  const first = await openIdentity(t, { signup: 'first' })
+  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  const answers = await Promise.all(['a', 'b', 'c'].map((name) => first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } })))
+  t.same(answers.map(({ status }) => status).sort(), [200, 403, 403], 'one of those who come at the same time')
+  t.match(await first.call('POST', '/auth/signup', { body }), { status: 403, body: { code: 'not_available' } })
+  const { call } = await openIdentity(t, { signup: 'closed' }, undefined, t.testdir({ closed: {} }) + '/closed')
+  t.match(await call('POST', '/auth/signup', { body }), { status: 403, body: { code: 'not_available' } })
+})
+
+test('logging in', async (t) => {
+  const { signup, login, call } = await openIdentity(t)
+  const ada = await signup()
+  const again = await login(ada.email.toUpperCase())
+  t.match(again.body, { status: true, expires_in: 86_400, data: { _id: ada.body.data._id }, organizations: ada.body.organizations })
+  t.not(again.token, ada.token)
+  t.equal((await again.call('GET', '/user')).status, 200)
+  t.equal((await login(ada.email, PASSWORD)).body.data.organizationId, ada.body.data.organizationId)
+  const wrong = await call('POST', '/auth/login', { body: { email: ada.email, password: 'wrong' } })
+  const nobody = await call('POST', '/auth/login', { body: { email: 'nobody@example.com', password: PASSWORD } })
+  const elsewhere = await call('POST', '/auth/login', { body: { email: ada.email, password: PASSWORD, organizationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' } })
+  t.match(wrong, { status: 401, body: { code: 'invalid_credentials' } })
+  t.same(nobody, wrong, 'whichever part was wrong, the answer is the same')
+  t.same(elsewhere, wrong)
+})
+
+test('five failures block an identity and an address, for the right password too', async (t) => {
+  const { signup, call, clock } = await openIdentity(t)
+  const ada = await signup()
+  const eve = await signup()
+  const attempt = (email: string, password: string, address: string) => call('POST', '/auth/login', { body: { email, password }, address })
+  for (let i = 0; i < 5; i++) t.equal((await attempt(ada.email, 'wrong', `10.0.0.${i}`)).status, 401)
+  const blocked = await attempt(ada.email, PASSWORD, '10.0.0.99')
+  t.match(blocked, { status: 429, body: { code: 'rate_limited' }, headers: { 'retry-after': '900' } })
+  t.equal((await attempt(eve.email, PASSWORD, '10.0.0.1')).status, 200, 'neither others nor addresses with fewer failures')
+  clock.advance(15 * 60_000 + 1)
+  t.equal((await attempt(ada.email, PASSWORD, '10.0.0.99')).status, 200)
+  for (let i = 0; i < 5; i++) t.equal((await attempt(`nobody${i}@example.com`, 'wrong', '10.0.1.1')).status, 401)
+  t.equal((await attempt(eve.email, PASSWORD, '10.0.1.1')).status, 429, 'the address is blocked')
+  t.equal((await attempt(eve.email, PASSWORD, '10.0.1.2')).status, 200)
+  const burst = await Promise.all(Array.from({ length: 12 }, () => attempt('burst@example.com', 'wrong', '10.0.2.1')))
+  t.ok(burst.filter(({ status }) => status === 401).length <= 6, 'guesses at the same time count too')
+})
+
+test('refresh and logout revoke the token of the call, over a restart too', async (t) => {
+  const folder = t.testdir()
+  const one = await openIdentity(t, {}, undefined, folder)
+  const changes: object[] = []
+  one.authenticator.onAccessChanged((change) => changes.push(change))
+  const ada = await one.signup()
+  const { organizationId, _id: userId } = ada.body.data
+  changes.length = 0
+  const refreshed = await ada.call('POST', '/auth/refresh')
+  t.match(refreshed.body, { expires_in: 86_400, data: { _id: userId }, organizations: [{ isCurrent: true }] })
+  t.match(changes, [{ organizationId, userId, jti: String, graceMs: 10_000 }])
+  t.equal((await ada.call('GET', '/user')).status, 401)
+  t.match((await one.authenticator.authenticate(refreshed.body.token)), { userId, organizationId, roleKey: 'owner', hubIds: 'all' })
+  const other = await one.login(ada.email)
+  t.equal((await other.call('POST', '/auth/logout')).status, 200)
+  t.match(changes.at(-1), { graceMs: 0 })
+  await one.close()
+
+  const two = await openIdentity(t, {}, undefined, folder)
+  await t.rejects(two.authenticator.authenticate(ada.token), { code: 'unauthenticated' })
+  await t.rejects(two.authenticator.authenticate(other.token), { code: 'unauthenticated' })
+  t.match(await two.authenticator.authenticate(refreshed.body.token), { userId }, 'tokens stay valid over restarts')
+})
+
+test('tokens end, and forged ones are refused', async (t) => {
+  const { signup, authenticator, clock } = await openIdentity(t, { tokenTtlMs: 60_000 })
+  const ada = await signup()
+  t.equal(ada.body.expires_in, 60)
+  const [header, payload, signature] = ada.token.split('.')
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
+  t.match(claims, { sub: ada.body.data._id, org: ada.body.data.organizationId, jti: String, iat: Number, exp: claims.iat + 60, iss: 'waymark' })
+  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const forged = [
+    `${header}.${encode({ ...claims, sub: 'x' })}.${signature}`,
+    `${encode({ alg: 'none', kid: JSON.parse(Buffer.from(header, 'base64url').toString()).kid })}.${payload}.`,
+    `${encode({ alg: 'EdDSA', kid: 'nope' })}.${payload}.${signature}`,
+    `${header}.${payload}.`,
+    'x',
+    '',
+    '..',
+  ]
+  for (const token of forged) await t.rejects(authenticator.authenticate(token), { code: 'unauthenticated' }, token.slice(0, 20))
+  clock.advance(59_000)
+  await authenticator.authenticate(ada.token)
+  clock.advance(1_000)
+  await t.rejects(authenticator.authenticate(ada.token), { code: 'unauthenticated' })
+})
+
+test('no password and no hash leaves the identity stream', async (t) => {
+  const { signup, log, tables } = await openIdentity(t)
+  await signup()
+  const decoder = new TextDecoder()
+  const abort = new AbortController()
+  for await (const batch of log.follow({ prefixes: [''] }, undefined, abort.signal)) {
+    for (const { stream, data } of batch.events) {
+      const text = decoder.decode(data)
+      t.notMatch(text, PASSWORD)
+      if (!stream.startsWith('identity-')) t.notMatch(text, 'argon2')
+    }
+    if (batch.caughtUp) break
+  }
+  for (const name of ['users', 'access-users', 'organizations']) for await (const { row } of tables.scan(name)) t.notMatch(JSON.stringify(row), 'argon2')
+})

@@ -1,0 +1,81 @@
+import type { Test } from 'tap'
+import { identityContext, type IdentityConfig } from '../../src/features/identity/context.ts'
+import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
+import { identityRows } from '../../src/features/identity/directory.ts'
+import { LOGIN_BLOCKS } from '../../src/features/identity/login-throttle.ts'
+import { identityRoutes } from '../../src/features/identity/routes.ts'
+import { hubResource } from '../../src/features/hubs/hub.ts'
+import { team } from '../../src/features/teams/team.ts'
+import { vehicle } from '../../src/features/vehicles/vehicle.ts'
+import type { Method, Route } from '../../src/kit/route.ts'
+import { access } from '../../projections/access.ts'
+import { directory } from '../../projections/directory.ts'
+import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
+import { FakeClock } from './fake-clock.ts'
+import { openServices, startProjections, type TestServices } from './open-services.ts'
+
+const USED_BY_HUBS = [
+  { table: 'users', field: 'hubId' },
+  { table: 'teams', field: 'hubId' },
+  { table: 'vehicles', field: 'hubId' },
+]
+
+export interface Session {
+  token: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  body: any
+  email: string
+  call(method: Method, url: string, body?: unknown, options?: CallOptions): Promise<CallAnswer>
+}
+
+/** Everything of identity, hubs, teams and vehicles over the embedded engines; `signup` and `login` answer sessions. */
+export const openIdentity = async (t: Test, config: Partial<IdentityConfig> = {}, further: (services: TestServices) => Route[] = () => [], folder = t.testdir()) => {
+  const clock = new FakeClock()
+  const services = await openServices(folder, clock)
+  await services.tables.declare(LOGIN_BLOCKS)
+  const hub = hubResource(USED_BY_HUBS)
+  const projections = [directory([...identityRows, hub.rows, team.rows, vehicle.rows]), access]
+  const { runner, applied } = await startProjections(services, projections)
+  const neighbours = { hubs: hub.writer(services), teams: team.writer(services) }
+  const context = identityContext(services, { signup: 'open', tokenTtlMs: 24 * 3_600_000, ...config }, neighbours)
+  const authenticator = createAuthenticator(services, context.tokens)
+  runner.onCommitted((changes) => authenticator.noteCommitted(changes))
+  const routes = [identityRoutes(context), hub.routes(services), team.routes(services), vehicle.routes(services), further(services)].flat()
+  const call = routeCaller({ routes, clock, applied })
+  const close = async (): Promise<void> => {
+    await runner.close()
+    await services.close()
+  }
+  t.teardown(close)
+
+  const sessionOf = (answer: CallAnswer, email: string): Session => {
+    if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
+    const { token } = answer.body
+    return {
+      token,
+      email,
+      body: answer.body,
+      call: async (method, url, body, options) => {
+        const caller = await authenticator.authenticate(token).catch((error: Error & { status?: number }) => {
+          if (error.status === 401) return undefined
+          throw error
+        })
+        return call(method, url, { ...options, caller, body })
+      },
+    }
+  }
+  let people = 0
+  const signup = async (fields: object = {}): Promise<Session> => {
+    const email = `person${++people}@example.com`
+    const hubFields = { hubName: 'Main', hubLat: 52.2, hubLng: 21 }
+    const body = { name: `Person ${people}`, email, password: PASSWORD, organizationName: `Organization ${people}`, ...hubFields, ...fields }
+    return sessionOf(await call('POST', '/auth/signup', { body }), body.email)
+  }
+  const login = async (email: string, password = PASSWORD, options: CallOptions = {}): Promise<Session> =>
+    sessionOf(await call('POST', '/auth/login', { ...options, body: { email, password } }), email)
+  /** A role's id by its key. */
+  const roleId = async (session: Session, key: string): Promise<string> => (await session.call('GET', `/roles?key=${key}`)).body.data[0]._id
+  return { ...services, folder, runner, applied, context, authenticator, call, signup, login, roleId, routes, projections, close }
+}
+
+export const PASSWORD = 'Correct-horse-7-battery'
