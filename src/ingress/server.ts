@@ -36,9 +36,9 @@ export const startIngress = async (options: IngressOptions): Promise<Ingress> =>
     isTls: options.tls !== undefined,
     channelPaths: new Set(options.channels.map((channel) => API_BASE + channel.path)),
   })
-  const sockets = new SocketDoor({ ...options, admission, addressOf, limits })
   const app = options.tls === undefined ? App() : SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
-  limitConnections(app, limits.connectionsMax)
+  const released = limitConnections(app, limits.connectionsMax)
+  const sockets = new SocketDoor({ ...options, admission, addressOf, limits, released })
   for (const channel of options.channels) {
     const behavior = sockets.behaviorOf(channel)
     app.ws(API_BASE + channel.path, behavior)
@@ -80,12 +80,17 @@ const opened = (app: TemplatedApp, listening: us_listen_socket, { options, http,
   return { url: `${options.tls === undefined ? 'http' : 'https'}://${host}:${port}`, port, stopAccepting, close: () => (closing ??= close()) }
 }
 
-const limitConnections = (app: TemplatedApp, connectionsMax: number): void => {
+/**
+ * Cuts connections beyond the limit. Answers what has to be called when a WebSocket ends: uWebSockets.js counts a
+ * connection that was upgraded in, but never out.
+ */
+const limitConnections = (app: TemplatedApp, connectionsMax: number): (() => void) => {
   let open = 0
   app.filter((res, change) => {
     open += change
     if (change > 0 && open > connectionsMax) res.close()
   })
+  return () => void open--
 }
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT: without it a second process could share the port. */

@@ -13,6 +13,8 @@ import { answerFailure, sendAnswer } from './reply.ts'
 export interface SocketOptions extends Pick<IngressOptions, 'accessChanged' | 'authenticate' | 'clock' | 'logger' | 'metrics'> {
   admission: Admission
   limits: IngressLimits
+  /** The connection of a WebSocket is free again. */
+  released(): void
   addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
 }
 
@@ -62,6 +64,7 @@ export class SocketDoor {
       drain: (ws) => ws.getUserData().connection.drained(),
       close: (ws) => {
         this.options.metrics.sockets.dec(label)
+        this.options.released()
         ws.getUserData().connection.ended()
       },
     }

@@ -266,3 +266,17 @@ test('binary garbage and a channel that fails cost only their connection', async
   healthy.send('alive')
   await waitFor(() => healthy.texts.length === 1, 'others go on')
 })
+
+test('connections are bounded together, and sockets that end make room', async (t) => {
+  const { channel, opened } = noteChannel()
+  const door = await openDoor(t, { channels: [channel], limits: { connectionsMax: 3 } })
+  for (let round = 0; round < 6; round++) {
+    const { client, head } = await upgrade(t, door, 'Authorization: Bearer good\r\n')
+    t.match(head, /^HTTP\/1.1 101 /, `round ${round}`)
+    client.socket.destroy()
+    await waitFor(() => opened[round]?.closed === 1, 'closed')
+  }
+  for (let held = 0; held < 3; held++) await upgrade(t, door, 'Authorization: Bearer good\r\n')
+  const fourth = await rawClient(t, door)
+  t.equal(await fourth.closed, '', 'one too many is cut')
+})

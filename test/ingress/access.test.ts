@@ -1,0 +1,107 @@
+import { test } from 'tap'
+import { FakeClock } from '../support/fake-clock.ts'
+import { clientAddresses } from '../../src/ingress/address.ts'
+import { Places, RateLimiter } from '../../src/ingress/limits.ts'
+import type { Failure } from '../../src/kernel/errors.ts'
+import { openDoor, simpleRoute, user } from './support.ts'
+
+const body = { type: 'object', required: ['name'] }
+
+test('who may call', async (t) => {
+  const of = (path: string, access: Parameters<typeof simpleRoute>[0]['access']) => simpleRoute({ path, access }, async ({ caller }) => ({ body: { kind: caller?.kind ?? null } }))
+  const door = await openDoor(t, { routes: [of('/public', 'public'), of('/user', 'user'), of('/points', 'points'), of('/hubs', { permission: 'view/hub' })] })
+  const status = async (path: string, token?: string) => (await door.call('GET', path, { token })).status
+  t.same(await Promise.all([status('/public'), status('/public', 'nonsense')]), [200, 200])
+  t.same(await Promise.all([status('/user'), status('/user', 'bad'), status('/user', 'good'), status('/user', 'device')]), [401, 401, 200, 403])
+  t.same(await Promise.all([status('/points'), status('/points', 'good'), status('/points', 'device')]), [401, 200, 200])
+  t.same(await Promise.all([status('/hubs'), status('/hubs', 'good'), status('/hubs', 'other'), status('/hubs', 'device')]), [401, 200, 403, 403])
+  const refused = await door.call('GET', '/user')
+  t.equal(refused.headers.get('www-authenticate'), 'Bearer')
+  t.match(refused.body, { status: false, code: 'unauthenticated', message: String })
+  t.match((await door.call('GET', '/hubs', { token: 'other' })).body.message, /administrator/)
+  t.equal((await door.call('GET', '/user', { headers: { authorization: 'bearer good' } })).status, 200, 'the scheme has no case')
+  t.equal((await door.call('GET', '/user', { headers: { authorization: 'Basic good' } })).status, 401)
+})
+
+test('the order of checks: 401, 404 outside the rollout, 403, 400', async (t) => {
+  const fence = simpleRoute({ method: 'POST', path: '/geofence', access: { permission: 'view/hub' }, rollout: 'geofences', body })
+  const door = await openDoor(t, { routes: [fence], rollout: ({ organizationId }) => organizationId !== 'org-3' })
+  door.callers.set('outside', user({ organizationId: 'org-3', permissions: new Set() }))
+  const status = async (token?: string) => (await door.call('POST', '/geofence', { token, body: '{"bad' })).status
+  t.equal(await status(), 401)
+  t.equal(await status('outside'), 404)
+  t.equal(await status('other'), 403)
+  t.equal(await status('good'), 400)
+})
+
+test('operators', async (t) => {
+  const routes = [simpleRoute({ path: '/numbers', root: true, access: 'operator' })]
+  const local = await openDoor(t, { routes })
+  t.equal((await fetch(`${local.url}/numbers`)).status, 200, 'loopback without a token')
+  t.equal((await fetch(`${local.url}/numbers`, { headers: { 'x-forwarded-for': '127.0.0.1' } })).status, 403, 'not through a proxy')
+  const guarded = await openDoor(t, { routes, metricsToken: 'sesame' })
+  t.equal((await fetch(`${guarded.url}/numbers`)).status, 401)
+  t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer other' } })).status, 401)
+  t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer sesame' } })).status, 200)
+})
+
+test('rates are limited by token, organization and address', async (t) => {
+  const routes = [simpleRoute({ access: 'user' }), simpleRoute({ path: '/open' })]
+  const limited = async (rateLimits: object, calls: { path: string; token?: string; from?: string }[]) => {
+    const door = await openDoor(t, { routes, rateLimits, trustedProxies: ['127.0.0.1'] })
+    door.callers.set('second', user({ jti: 'jti-second' }))
+    const answers = []
+    for (const { path, token, from } of calls) answers.push(await door.call('GET', path, { token, headers: from === undefined ? {} : { 'x-forwarded-for': from } }))
+    return answers
+  }
+  const good = { path: '/thing', token: 'good' }
+  const byToken = await limited({ token: 2 }, [good, good, good, { path: '/thing', token: 'second' }, { path: '/open' }])
+  t.same(byToken.map(({ status }) => status), [200, 200, 429, 200, 200])
+  t.equal(byToken[2].headers.get('retry-after'), '1')
+  t.equal(byToken[2].body.code, 'rate_limited')
+  const byOrganization = await limited({ organization: 1 }, [good, { path: '/thing', token: 'second' }, { path: '/thing', token: 'other' }])
+  t.same(byOrganization.map(({ status }) => status), [200, 429, 200])
+  const open = (from: string) => ({ path: '/open', from })
+  const byAddress = await limited({ address: 1 }, [open('203.0.113.1'), open('203.0.113.1'), open('203.0.113.2')])
+  t.same(byAddress.map(({ status }) => status), [200, 429, 200])
+})
+
+test('a bucket fills with time, and there are only so many', async (t) => {
+  const clock = new FakeClock()
+  const limiter = new RateLimiter(0.5, clock)
+  limiter.take('a')
+  const waitSeconds = (): number | undefined => {
+    try {
+      limiter.take('a')
+    } catch (error) {
+      return (error as Failure).details.retryAfterSeconds
+    }
+  }
+  t.equal(waitSeconds(), 2)
+  clock.advance(1_999)
+  t.equal(waitSeconds(), 1)
+  clock.advance(1)
+  limiter.take('a')
+  for (let i = 0; i < 60_000; i++) limiter.take(`key-${i}`)
+  limiter.take('a')
+})
+
+test('places are counted for each key and for all', async (t) => {
+  const places = new Places(2, 3)
+  t.same([places.take('a'), places.take('a'), places.take('a')], [true, true, false])
+  t.same([places.take('b'), places.take('b')], [true, false])
+  places.release('a')
+  t.equal(places.take('b'), true)
+})
+
+test('an address is what trusted proxies say, and no further', async (t) => {
+  const addressOf = clientAddresses(['10.0.0.0/8', '127.0.0.1', 'fd00::/8'])
+  t.same(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined), { address: '127.0.0.1', isLocal: true })
+  t.same(addressOf('203.0.113.9', '1.2.3.4'), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
+  t.equal(addressOf('10.1.1.1', '1.2.3.4').address, '1.2.3.4')
+  t.equal(addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2').address, '1.2.3.4', 'what a client adds itself does not count')
+  t.equal(addressOf('10.1.1.1', 'nonsense').address, '10.1.1.1')
+  t.equal(addressOf('fd00::1', '2001:db8::7').address, '2001:db8::7')
+  t.equal(addressOf('127.0.0.1', '127.0.0.1').isLocal, false)
+  t.throws(() => clientAddresses(['10.0.0.0/99']))
+})
