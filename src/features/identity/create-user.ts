@@ -2,13 +2,16 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime, userOf } from '../../kit/request-context.ts'
 import type { Written, WriteOrigin } from '../../kit/resource-write.ts'
+import { normalizeKey } from '../../kit/unique-claim.ts'
 import { allWrote } from '../../kit/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import type { Membership } from './identity.ts'
 import { changeOwners } from './owners.ts'
 import type { Person } from './people.ts'
+import type { UserRow } from './user.ts'
 import { joinTeams } from './user-teams.ts'
 import { assertHolds, assertHubs, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import { USERS_TABLE } from './views.ts'
 
 export interface NewUser {
   _id?: string
@@ -39,7 +42,7 @@ export const createUser = async (context: IdentityContext, origin: WriteOrigin, 
   const membership = { organizationId: origin.organizationId, userId }
   if (person === undefined || isBegun(person, membership)) return withIdentity(context, origin, userId, person?.identityId ?? identityId, body, role)
   assertNoMember(person.state.memberships, membership)
-  const written = await context.users.create(origin, { ...values, name: person.state.name, _id: userId, status: 'invited' }, { identityId: person.identityId })
+  const written = await context.users.create(origin, { ...values, name: person.state.name, email: person.state.email, _id: userId, status: 'invited' }, { identityId: person.identityId })
   const command = { type: 'addMembership', membership, at: formatTime(origin.now) } as const
   const added = await undoing(context, origin, userId, () => context.people.command(person.identityId, command, commandContext(origin)))
   return finished(context, origin, written, teamIds, added)
@@ -83,10 +86,14 @@ const isBegun = ({ state }: Person, { organizationId, userId }: Membership): boo
   state.originOrganizationId === organizationId && state.memberships.some((membership) => membership.organizationId === organizationId && membership.userId === userId)
 
 /** The same `_id` again: the same person with the same fields is answered, anything else is refused. */
-const repeated = (context: IdentityContext, origin: WriteOrigin, _id: string, values: JsonObject, first: JsonObject): Promise<Written> => {
-  const { identityId, status, name } = first
-  const kept = status === 'invited' ? { status, name } : {}
-  return context.users.create(origin, { ...values, ...kept, _id } as JsonObject, { identityId } as JsonObject)
+const repeated = async (context: IdentityContext, origin: WriteOrigin, _id: string, values: JsonObject, first: JsonObject): Promise<Written> => {
+  const { identityId, status, name, email } = first
+  const isSameEmail = normalizeKey(String(email)) === normalizeKey(String(values.email))
+  // What was taken from the identity instead of the body is no difference.
+  const kept = status === 'invited' ? { status, name, ...(isSameEmail && { email }) } : {}
+  const { row } = await context.users.create(origin, { ...values, ...kept, _id } as JsonObject, { identityId } as JsonObject)
+  const { teamIds = [] } = (await context.services.tables.get<UserRow>(USERS_TABLE, origin.organizationId, _id)) ?? {}
+  return { row: { ...row, teamIds } }
 }
 
 const finished = async (context: IdentityContext, origin: WriteOrigin, written: Written, teamIds: readonly string[], further: Written['wrote']): Promise<Written> => {
