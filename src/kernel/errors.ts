@@ -14,6 +14,7 @@ export const ERRORS = {
   stale_version: { status: 409, retryable: false, text: 'The resource has changed since you read it; read it again.' },
   in_progress: { status: 409, retryable: true, text: 'The first request with this Idempotency-Key is still running.' },
   key_in_use: { status: 409, retryable: false, text: 'This value is taken by another record.' },
+  tracker_limit: { status: 409, retryable: false, text: 'The organization has as many trackers as this server allows.' },
   too_large: { status: 413, retryable: false, text: 'The request is larger than allowed.' },
   unsupported_type: { status: 415, retryable: false, text: 'This content type is not accepted here.' },
   key_reused: { status: 422, retryable: false, text: 'This Idempotency-Key was used with another body.' },

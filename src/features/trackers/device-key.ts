@@ -1,0 +1,20 @@
+import { randomBytes } from 'node:crypto'
+import type { Keyring } from '../../kit/keyring.ts'
+
+const SECRET_BYTES = 32
+const KEY = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.([\w-]{43})$/i
+
+/** A new credential `<id>.<256 random bits>` and the hash that is kept of it. */
+export const makeDeviceKey = (keyring: Keyring, id: string): { key: string; keyHash: string } => {
+  const secret = randomBytes(SECRET_BYTES).toString('base64url')
+  return { key: `${id}.${secret}`, keyHash: hashOf(keyring, id, secret).toString('base64url') }
+}
+
+/** The parts of a text that looks like a device or ingest key; undefined for any other credential. */
+export const parseDeviceKey = (token: string): { id: string; secret: string } | undefined => {
+  const parts = KEY.exec(token)
+  return parts === null ? undefined : { id: parts[1].toLowerCase(), secret: parts[2] }
+}
+
+/** The secret is long and random: a keyed hash without stretching is enough, and fast. */
+export const hashOf = (keyring: Keyring, id: string, secret: string): Buffer => keyring.hmac('device-key', `${id}.${secret}`)
