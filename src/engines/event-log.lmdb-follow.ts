@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../kernel/event.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { FollowBatch } from './event-log.ts'
 import { readFrame } from './event-log.lmdb-frame.ts'
-import { categoryName, indexKey, type LogStore, type StreamInfo } from './event-log.lmdb-store.ts'
+import { categoryName, type IndexEntry, indexKey, type LogStore, type StreamInfo } from './event-log.lmdb-store.ts'
 
 const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const INDEX_ENTRIES_MAX = 256
@@ -130,12 +130,6 @@ export async function* followPrefixes(
   }
 }
 
-interface IndexEntry {
-  position: number
-  no: number
-  revision: number
-}
-
 /** Walks the indexes of several categories in the order of their positions. */
 class IndexMerge {
   checkpoint: number
@@ -196,9 +190,9 @@ class IndexMerge {
     lane.at = 0
     const start = Buffer.from(indexKey(category, Math.max(lane.readTo, this.checkpoint) + 1))
     const end = Buffer.from(indexKey(category, headPosition + 1))
-    for (const { key, value } of this.store.index.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
-      const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
-      lane.entries.push({ position: bytes.readUIntBE(2, 6), no: value.readUInt32BE(0), revision: value.readUIntBE(4, 6) })
+    for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
+      value.position = key as number
+      lane.entries.push(value)
     }
     const last = lane.entries[INDEX_ENTRIES_MAX - 1]
     lane.readTo = last === undefined ? headPosition : last.position

@@ -24,6 +24,13 @@ export interface LogState {
 }
 
 type Binary = Database<Buffer, Uint8Array>
+
+/** An entry of `index`. */
+export interface IndexEntry {
+  position: number
+  no: number
+  revision: number
+}
 type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED_MAX = 100_000
@@ -46,6 +53,8 @@ export class LogStore {
   readonly root: RootDatabase
   readonly events: Binary
   readonly index: Binary
+  /** `index` for walking: positions and entries without a buffer for each. */
+  readonly indexEntries: Database<IndexEntry, Uint8Array | number>
   readonly streams: Binary
   readonly names: Binary
   readonly categories: Binary
@@ -65,6 +74,7 @@ export class LogStore {
     const database = (name: string): Binary => this.root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
     this.events = database('events')
     this.index = database('index')
+    this.indexEntries = this.root.openDB({ name: 'index', ...INDEX_ENTRIES } as { name: string }) as Database<IndexEntry, Uint8Array | number>
     this.streams = database('streams')
     this.names = database('names')
     this.categories = database('categories')
@@ -196,6 +206,22 @@ export const indexKey = (category: number, position: number): Buffer => {
   indexKeyBuffer.writeUInt16BE(category, 0)
   indexKeyBuffer.writeUIntBE(position, 2, 6)
   return indexKeyBuffer
+}
+
+const INDEX_ENTRIES = {
+  keyEncoder: {
+    writeKey: (key: Uint8Array, target: Buffer, start: number): number => {
+      target.set(key, start)
+      return start + key.length
+    },
+    readKey: (source: Buffer, start: number): number => source.readUIntBE(start + 2, 6),
+  },
+  encoder: {
+    encode: (): never => {
+      throw new Error('Entries are written to the index itself.')
+    },
+    decode: (value: Buffer): IndexEntry => ({ position: -1, no: value.readUInt32BE(0), revision: value.readUIntBE(4, 6) }),
+  },
 }
 
 const numberKeyBuffer = Buffer.alloc(4)

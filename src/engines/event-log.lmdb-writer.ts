@@ -42,8 +42,8 @@ export interface WriterOptions {
 const QUEUED_JOBS_MAX = 200_000
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024
 // One commit prepares in a few milliseconds, so the event loop is free again soon.
-const BATCH_EVENTS_MAX = 2_000
-const BATCH_BYTES_MAX = 8 * 1024 * 1024
+const BATCH_EVENTS_MAX = 1_000
+const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const SWEEP_EVENTS_MAX = 200
 const SWEEP_RETRY_MS = 1_000
 

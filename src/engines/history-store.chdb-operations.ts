@@ -1,7 +1,7 @@
 import { Failure } from '../kernel/errors.ts'
 import type { Reply } from './history-store.chdb-protocol.ts'
 
-type OperationReply = Exclude<Reply, { kind: 'ready' } | { kind: 'closed' }>
+type OperationReply = Extract<Reply, { id: number }>
 
 /** Something that waits for the worker. */
 export interface Operation {

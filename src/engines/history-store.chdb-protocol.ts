@@ -9,9 +9,13 @@ export type Request =
   | { kind: 'pull'; id: number }
   | { kind: 'cancel'; id: number }
   | { kind: 'close' }
+  /** Throws where nobody catches, for tests of what follows. */
+  | { kind: 'crash' }
 
 export type Reply =
   | { kind: 'ready' }
+  /** Nothing is answered any more; the thread ends when its native calls are back. */
+  | { kind: 'dying'; message: string }
   | { kind: 'chunk'; id: number; bytes: Uint8Array }
   | { kind: 'end'; id: number }
   /** `code` is ClickHouse's number of the exception, where it has one. */

@@ -15,6 +15,7 @@ import { headerLength } from './history-store.chdb-chunks.ts'
 const { path, scratchPath, readers, engineArguments } = workerData as WorkerOptions
 const port = parentPort!
 const READ_BYTES = 1 << 20
+const KILL_PAUSE_MS = 50
 
 interface Running {
   tag: string
@@ -23,6 +24,7 @@ interface Running {
   cancelled: boolean
   late: boolean
   inNative: boolean
+  failed: boolean
 }
 
 const running = new Map<number, Running>()
@@ -30,6 +32,7 @@ const idle: Session[] = []
 const waiting: (() => void)[] = []
 let permits = readers
 let writes: Promise<void> = Promise.resolve()
+let kills: Promise<unknown> = Promise.resolve()
 
 mkdirSync(scratchPath, { recursive: true })
 for (const name of readdirSync(scratchPath)) if (/^(insert|answer)-/.test(name)) rmSync(join(scratchPath, name), { force: true })
@@ -42,7 +45,14 @@ port.on('message', (request: Request) => {
   else if (request.kind === 'query') void query(request)
   else if (request.kind === 'pull') pull(request.id)
   else if (request.kind === 'cancel') cancel(request.id, false)
-  else void close()
+  else if (request.kind === 'close') void close()
+  else throw new Error('crashed as asked')
+})
+// A thread that ends while a native call runs takes the whole process with it: so it dies only after them.
+process.on('uncaughtException', (error) => {
+  port.removeAllListeners('message')
+  send({ kind: 'dying', message: error.message })
+  void settle().finally(() => process.exit(1))
 })
 send({ kind: 'ready' })
 
@@ -75,7 +85,7 @@ async function insert({ id, table, token, block }: Extract<Request, { kind: 'ins
 
 async function query(request: Extract<Request, { kind: 'query' }>): Promise<void> {
   const { id, deadlineMs } = request
-  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false }
+  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, failed: false }
   running.set(id, state)
   let session: Session | undefined
   try {
@@ -93,11 +103,14 @@ async function query(request: Extract<Request, { kind: 'query' }>): Promise<void
     if (state.late) throw new Error('the query was ended at its deadline')
     send({ kind: 'end', id })
   } catch (error) {
+    state.failed = true
     if (state.cancelled && !state.late) send({ kind: 'end', id })
     else fail(id, error, state.late)
   } finally {
     running.delete(id)
-    if (session !== undefined) idle.push(session)
+    // A stream that failed or was killed keeps its query in the engine until the session is closed.
+    if (state.failed || state.cancelled) session?.close()
+    else if (session !== undefined) idle.push(session)
   }
 }
 
@@ -186,8 +199,20 @@ function cancel(id: number, late: boolean): void {
   state.cancelled = true
   state.late = late
   state.resume?.()
-  if (!state.inNative) return
-  control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`).catch((error: unknown) => fail(id, error))
+  kills = Promise.all([kills, kill(id, state)])
+}
+
+/** Until the engine has listed the query, which it does a moment after the call begins, there is nothing to kill. */
+async function kill(id: number, state: Running): Promise<void> {
+  try {
+    while (state.inNative) {
+      const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, { format: 'JSONEachRow' })
+      if (killed.text() !== '') return
+      await new Promise((resume) => setTimeout(resume, KILL_PAUSE_MS))
+    }
+  } catch (error) {
+    fail(id, error)
+  }
 }
 
 function fail(id: number, error: unknown, late = false): void {
@@ -197,10 +222,16 @@ function fail(id: number, error: unknown, late = false): void {
 }
 
 async function close(): Promise<void> {
-  for (const id of running.keys()) cancel(id, false)
-  await writes
-  while (running.size > 0) await new Promise((resume) => setTimeout(resume, 5))
+  await settle()
   for (const session of [...idle, control, writer]) session.close()
   send({ kind: 'closed' })
   port.close()
+}
+
+/** Ends what runs and waits until it has ended. */
+async function settle(): Promise<void> {
+  for (const id of running.keys()) cancel(id, false)
+  await writes
+  while (running.size > 0) await new Promise((resume) => setTimeout(resume, 5))
+  await kills
 }

@@ -103,9 +103,9 @@ export class ChdbHistoryStore implements HistoryStore {
     this.failAll(new Failure('engine_down', { message: 'The history is closed.' }))
   }
 
-  /** Ends the worker as a crash would; what runs fails with `engine_down` and a new worker starts. For tests of that. */
-  async crash(): Promise<void> {
-    await this.worker?.terminate()
+  /** Makes the worker throw where nobody catches: what runs fails with `engine_down` and a new worker starts. For tests of that. */
+  crash(): void {
+    if (this.worker !== undefined) this.post(this.worker, { kind: 'crash' })
   }
 
   private async write(request: (id: number) => Request, transfer: ArrayBuffer[] = []): Promise<void> {
@@ -168,14 +168,12 @@ export class ChdbHistoryStore implements HistoryStore {
           this.worker = worker
           this.starts = 0
           resolve()
-        } else if (reply.kind !== 'closed') this.operations.get(reply.id)?.receive(reply)
+        } else if (reply.kind === 'dying') this.fallen(reply.message)
+        else if (reply.kind !== 'closed') this.operations.get(reply.id)?.receive(reply)
       })
       worker.on('error', (error) => (failure = error))
       worker.on('exit', () => {
-        this.worker = undefined
-        const down = failureOf({ kind: 'failed', id: 0, message: failure instanceof Error ? failure.message : 'the worker of the history ended', code: undefined }, true)
-        reject(down)
-        this.failAll(down)
+        reject(this.fallen(failure instanceof Error ? failure.message : 'the worker of the history ended'))
         if (this.closing === undefined) this.restart()
       })
     })
@@ -186,6 +184,14 @@ export class ChdbHistoryStore implements HistoryStore {
     setTimeout(() => {
       if (this.closing === undefined) this.start().catch(() => undefined) // its exit has planned the next try
     }, delayMs).unref()
+  }
+
+  /** Nothing is asked of the worker any more, and what was asked fails. */
+  private fallen(message: string): Failure {
+    this.worker = undefined
+    const down = failureOf({ kind: 'failed', id: 0, message }, true)
+    this.failAll(down)
+    return down
   }
 
   private failAll(failure: Failure): void {
