@@ -1,0 +1,60 @@
+import {
+  GEOFENCE_CHANGED,
+  GEOFENCE_CREATED,
+  GEOFENCE_DELETED,
+  GEOFENCE_PREFIX,
+  type GeofenceChanged,
+  type GeofenceCreated,
+  type GeofenceDeleted,
+} from '../src/features/geofences/events.ts'
+import { DETAIL_MEMBERS, detailsOf, GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow, shapeMembers } from '../src/features/geofences/views.ts'
+import { idOfStream } from '../src/kit/declared-event.ts'
+import type { Rows } from '../src/kit/projection.ts'
+import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
+import type { Row } from '../src/kernel/table.ts'
+import type { DirectoryPart } from './directory.ts'
+
+/** The part of the directory that keeps geofences: what is large stands in a table of its own. */
+export const geofenceRows: DirectoryPart = {
+  tables: [GEOFENCES, GEOFENCE_DETAILS],
+  prefixes: [GEOFENCE_PREFIX],
+  inputs: [GEOFENCE_CREATED, GEOFENCE_CHANGED, GEOFENCE_DELETED],
+  apply: async (event, rows) => {
+    const id = idOfStream(event.stream)
+    if (event.type === GEOFENCE_CREATED) create(event, id, rows)
+    else if (event.type === GEOFENCE_CHANGED) await change(event, id, rows)
+    else remove(decodeJson<GeofenceDeleted>(event.data).organizationId, id, rows)
+  },
+}
+
+const create = (event: RecordedEvent, id: string, rows: Rows): void => {
+  const { organizationId, at, name, geofenceGroupId, isActive, ...rest } = decodeJson<GeofenceCreated>(event.data)
+  const createdAt = timeOf(at)
+  const row: GeofenceRow = { _id: id, organizationId, version: event.revision + 1, createdAt, updatedAt: createdAt, name, geofenceGroupId, isActive }
+  rows.put(GEOFENCES.name, organizationId, id, row)
+  rows.put(GEOFENCE_DETAILS.name, organizationId, id, detailsOf(rest))
+}
+
+const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<void> => {
+  const { organizationId, at, changes } = decodeJson<GeofenceChanged>(event.data)
+  const row = await rows.get<GeofenceRow>(GEOFENCES.name, organizationId, id)
+  if (row === undefined) return
+  const { shape, attributes, ...rest } = changes
+  rows.put(GEOFENCES.name, organizationId, id, { ...row, ...rest, version: event.revision + 1, updatedAt: timeOf(at) })
+  if (shape === undefined && attributes === undefined) return
+  const details: Row = { ...(await rows.get(GEOFENCE_DETAILS.name, organizationId, id)) }
+  if (shape !== undefined) {
+    for (const member of DETAIL_MEMBERS) if (member !== 'attributes') delete details[member]
+    Object.assign(details, shapeMembers(shape))
+  }
+  if (attributes === null) delete details.attributes
+  else if (attributes !== undefined) details.attributes = attributes
+  rows.put(GEOFENCE_DETAILS.name, organizationId, id, details)
+}
+
+const remove = (organizationId: string, id: string, rows: Rows): void => {
+  rows.delete(GEOFENCES.name, organizationId, id)
+  rows.delete(GEOFENCE_DETAILS.name, organizationId, id)
+}
+
+const timeOf = (atMs: number): string => new Date(atMs).toISOString()

@@ -1,0 +1,160 @@
+import { invalid } from '../../kernel/errors.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import type { ShapeInput } from '../../geo/shape.ts'
+import type { GeofenceValues } from './events.ts'
+import { shapeMembers } from './views.ts'
+
+export const ATTRIBUTES_BYTES_MAX = 64 * 1024
+/** Arrays and objects within one another: attributes are for names and numbers, geometries have four. */
+export const DEPTH_MAX = 32
+
+const UUID: JsonSchema = { type: 'string', format: 'uuid' }
+const IGNORED: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
+
+/** What is deep in a geometry is judged by the worker, which has a deadline. */
+const GEOMETRY: JsonSchema = {
+  type: 'object',
+  description: 'Polygon, MultiPolygon, or a LineString together with `width` (RFC 7946, longitude first).',
+  properties: { type: { type: 'string', enum: ['Polygon', 'MultiPolygon', 'LineString'] }, coordinates: { type: 'array' } },
+  required: ['type', 'coordinates'],
+}
+
+const PROPERTIES: { [name: string]: JsonSchema } = {
+  name: { type: 'string', minLength: 1, maxLength: 200 },
+  geofenceGroupId: UUID,
+  geometry: GEOMETRY,
+  center: {
+    type: 'object',
+    properties: { lat: { type: 'number' }, lng: { type: 'number' } },
+    required: ['lat', 'lng'],
+    additionalProperties: false,
+    description: 'Of a circle, together with `radius`.',
+  },
+  radius: { type: 'number', description: 'Metres.' },
+  width: { type: 'number', description: 'Of a corridor, metres over all.' },
+  isActive: { type: 'boolean', default: true },
+  attributes: { type: 'object', description: 'Any content, up to 64 KiB as JSON.' },
+}
+
+const READ_ONLY: { [name: string]: JsonSchema } = {
+  _id: IGNORED,
+  organizationId: IGNORED,
+  createdAt: IGNORED,
+  updatedAt: IGNORED,
+  version: { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' },
+}
+
+export const CREATE_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: { _id: UUID, ...PROPERTIES },
+  required: ['name', 'geofenceGroupId'],
+  additionalProperties: false,
+}
+
+export const REPLACE_SCHEMA: JsonSchema = { ...CREATE_SCHEMA, properties: { ...PROPERTIES, ...READ_ONLY } }
+
+const nullable = (schema: JsonSchema): JsonSchema => ({ ...schema, type: [schema.type, 'null'] })
+
+export const AMEND_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    ...PROPERTIES,
+    geometry: { type: ['object', 'null'] },
+    center: { type: ['object', 'null'] },
+    radius: nullable(PROPERTIES.radius),
+    width: nullable(PROPERTIES.width),
+    isActive: nullable(PROPERTIES.isActive),
+    attributes: nullable(PROPERTIES.attributes),
+    ...READ_ONLY,
+  },
+  additionalProperties: false,
+}
+
+const DEGREES_EXAMPLE = { type: 'Polygon', coordinates: [[[13.37, 52.5], [13.42, 52.5], [13.42, 52.53], [13.37, 52.53], [13.37, 52.5]]] }
+
+export const GEOFENCE_EXAMPLE: JsonObject = {
+  name: 'Depot Mitte',
+  geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  geometry: DEGREES_EXAMPLE,
+  isActive: true,
+  attributes: { gate: 4 },
+}
+
+export const ROW_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    ...PROPERTIES,
+    _id: UUID,
+    organizationId: UUID,
+    version: { type: 'integer', minimum: 1 },
+    createdAt: { type: 'string', format: 'date-time' },
+    updatedAt: { type: 'string', format: 'date-time' },
+  },
+}
+
+/** The values of a whole body, the shape as it was sent. @throws Failure invalid */
+export const valuesOf = (body: JsonObject): GeofenceValues => {
+  assertShallow('', body)
+  const values: GeofenceValues = {
+    name: body.name as string,
+    geofenceGroupId: body.geofenceGroupId as string,
+    isActive: (body.isActive as boolean | undefined) ?? true,
+    shape: shapeOf(body),
+  }
+  if (body.attributes === undefined) return values
+  assertAttributes(body.attributes as JsonObject)
+  return { ...values, attributes: body.attributes as JsonObject }
+}
+
+/** The body that a merge patch makes of a geofence. What a shape of another kind does not have goes with the old one. */
+export const patched = (before: GeofenceValues, patch: JsonObject, merge: (target: JsonObject, patch: JsonObject) => JsonObject): JsonObject => {
+  const { shape, attributes, ...rest } = before
+  const members = shapeMembers(shape)
+  const isCircle = (patch.center ?? patch.radius ?? null) !== null
+  const isDrawn = (patch.geometry ?? null) !== null
+  const kept = { ...members }
+  if (isDrawn && 'center' in members) for (const name of ['center', 'radius']) delete kept[name]
+  if (isCircle && 'geometry' in members) for (const name of ['geometry', 'width']) delete kept[name]
+  const kind = (patch.geometry as JsonObject | undefined)?.type
+  if (isDrawn && kind !== undefined && kind !== 'LineString') delete kept.width
+  assertShallow('', patch)
+  return merge({ ...rest, ...kept, ...(attributes === undefined ? {} : { attributes }) } as unknown as JsonObject, patch)
+}
+
+/** The shape that a body states; only its outline is checked. @throws Failure invalid */
+export const shapeOf = ({ geometry, center, radius, width }: JsonObject): ShapeInput => {
+  if (center !== undefined || radius !== undefined) {
+    if (geometry !== undefined) throw invalid('/geometry', 'must not be sent together with a circle')
+    if (width !== undefined) throw invalid('/width', 'belongs to a LineString')
+    if (center === undefined) throw invalid('/center', 'is required together with radius')
+    if (radius === undefined) throw invalid('/radius', 'is required together with center')
+    return { center, radius } as unknown as ShapeInput
+  }
+  if (geometry === undefined) throw invalid('/geometry', 'is required, or center and radius')
+  const { type, coordinates } = geometry as JsonObject
+  if (type === 'LineString') {
+    if (width === undefined) throw invalid('/width', 'is required together with a LineString')
+    return { geometry: { type, coordinates }, width } as unknown as ShapeInput
+  }
+  if (width !== undefined) throw invalid('/width', 'belongs to a LineString')
+  return { type, coordinates } as unknown as ShapeInput
+}
+
+/** @throws Failure invalid when the attributes are too large or too deep. */
+export const assertAttributes = (attributes: JsonObject): void => {
+  assertShallow('/attributes', attributes)
+  if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_BYTES_MAX) throw invalid('/attributes', 'must not be over 64 KiB as JSON')
+}
+
+/** @throws Failure invalid for a value that is nested deeper than functions that call themselves can go. */
+export const assertShallow = (path: string, value: unknown): void => {
+  let level: object[] = isNested(value) ? [value] : []
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) throw invalid(path, `must not be nested deeper than ${DEPTH_MAX}`)
+    const below: object[] = []
+    for (const parent of level) for (const member of Object.values(parent)) if (isNested(member)) below.push(member)
+    level = below
+  }
+}
+
+const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null

@@ -1,0 +1,128 @@
+import { Worker } from 'node:worker_threads'
+import type { ShapeInput } from '../../geo/shape.ts'
+import { BoundedQueue } from '../../kernel/bounded-queue.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { ShapeAnswer, ShapeJob } from './shape-worker.ts'
+
+export interface ShapeCheckerOptions {
+  /** Jobs that may wait for the worker; over that the answer is 503. */
+  waitingMax?: number
+  /** A shape whose check takes longer is refused. */
+  deadlineMs?: number
+}
+
+interface Waiting {
+  job: ShapeJob
+  deadlineMs: number
+  resolve(answer: ShapeAnswer): void
+  reject(error: unknown): void
+}
+
+/** The check took longer than its deadline; the worker was ended, and what it held is gone. */
+export class DeadlinePassed extends Error {}
+
+/**
+ * Judges shapes in a worker thread, so that one that is hard to judge blocks nobody and can be given up. One job at a
+ * time; a worker that passes a deadline, or dies, is replaced.
+ */
+export class ShapeChecker {
+  private readonly clock: Clock
+  private readonly deadlineMs: number
+  private readonly queue: BoundedQueue<Waiting>
+  private worker: Worker | undefined
+  /** The worker has loaded: from then on deadlines run. */
+  private isReady = false
+  private current: { waiting: Waiting; cancelDeadline: () => void } | undefined
+  private isClosed = false
+
+  constructor(clock: Clock, { waitingMax = 256, deadlineMs = 2_000 }: ShapeCheckerOptions = {}) {
+    this.clock = clock
+    this.deadlineMs = deadlineMs
+    this.queue = new BoundedQueue(waitingMax)
+  }
+
+  /** @throws Failure invalid with the reason and the path in the body, or when judging takes too long; overloaded. */
+  async assertValid(shape: ShapeInput): Promise<void> {
+    const answer = await this.run({ kind: 'validate', shape }).catch((error: unknown) => {
+      if (error instanceof DeadlinePassed) throw invalid('/geometry', 'takes too long to check; make it simpler')
+      throw error
+    })
+    if (!('error' in answer) || answer.error === undefined) return
+    throw invalid(`${'type' in shape ? '/geometry' : ''}${answer.error.path}`, answer.error.message)
+  }
+
+  /** @throws DeadlinePassed, Failure overloaded. */
+  run(job: ShapeJob, deadlineMs = this.deadlineMs): Promise<ShapeAnswer> {
+    return new Promise((resolve, reject) => {
+      if (this.isClosed || !this.queue.push({ job, deadlineMs, resolve, reject })) {
+        reject(new Failure('overloaded', { message: 'Too many geometries wait to be checked; try again later.', retryAfterSeconds: 2 }))
+        return
+      }
+      this.startNext()
+    })
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    for (let waiting = this.queue.shift(); waiting !== undefined; waiting = this.queue.shift()) waiting.reject(new Failure('overloaded'))
+    this.current?.cancelDeadline()
+    this.current?.waiting.reject(new Failure('overloaded'))
+    this.current = undefined
+    await this.worker?.terminate()
+    this.worker = undefined
+  }
+
+  private startNext(): void {
+    if (this.current !== undefined || this.isClosed) return
+    const waiting = this.queue.shift()
+    if (waiting === undefined) return
+    const worker = (this.worker ??= this.startWorker())
+    this.current = { waiting, cancelDeadline: () => undefined }
+    // A worker that idles does not keep the process alive.
+    worker.ref()
+    if (this.isReady) this.startDeadline(worker)
+    try {
+      worker.postMessage(waiting.job)
+    } catch (error) {
+      this.finish((current) => current.reject(error))
+    }
+  }
+
+  private startDeadline(worker: Worker): void {
+    if (this.current === undefined) return
+    const passed = (): void => this.replaceWorker(worker, new DeadlinePassed('the check took too long'))
+    this.current.cancelDeadline = this.clock.after(this.current.waiting.deadlineMs, passed)
+  }
+
+  private startWorker(): Worker {
+    this.isReady = false
+    const worker = new Worker(new URL('./shape-worker.js', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 2048 } })
+    worker.on('message', (answer: ShapeAnswer | 'ready') => {
+      if (this.worker !== worker) return
+      if (answer !== 'ready') return this.finish((waiting) => waiting.resolve(answer))
+      this.isReady = true
+      this.startDeadline(worker)
+    })
+    worker.on('error', (error) => this.replaceWorker(worker, error))
+    worker.on('exit', () => this.replaceWorker(worker, new Error('the worker that checks shapes has ended')))
+    return worker
+  }
+
+  private replaceWorker(worker: Worker, error: Error): void {
+    if (this.worker !== worker) return
+    this.worker = undefined
+    void worker.terminate()
+    this.finish((waiting) => waiting.reject(error))
+  }
+
+  private finish(settle: (waiting: Waiting) => void): void {
+    const current = this.current
+    if (current === undefined) return
+    current.cancelDeadline()
+    this.current = undefined
+    this.worker?.unref()
+    settle(current.waiting)
+    this.startNext()
+  }
+}

@@ -1,0 +1,47 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { ShapeInput } from '../../geo/shape.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import type { GeofenceValues } from './events.ts'
+
+/** Rows of geofences without what is large, so that lists are quick. */
+export const GEOFENCES: TableDeclaration = {
+  name: 'geofences',
+  version: 1,
+  equality: ['_id', 'geofenceGroupId', 'isActive', 'name'],
+  range: ['name', 'createdAt', 'updatedAt'],
+  text: ['name'],
+}
+
+/** Where each one is, and its attributes. */
+export const GEOFENCE_DETAILS: TableDeclaration = { name: 'geofence_details', version: 1 }
+
+export const GEOFENCE_GROUPS = 'geofenceGroups'
+
+export interface GeofenceRow extends Row {
+  _id: string
+  organizationId: string
+  version: number
+  createdAt: string
+  updatedAt: string
+  name: string
+  geofenceGroupId: string
+  isActive: boolean
+}
+
+/** The members of a geofence that a row of `geofences` does not have. */
+export const DETAIL_MEMBERS = ['geometry', 'center', 'radius', 'width', 'attributes'] as const
+
+/** A shape as the members of a geofence's body. */
+export const shapeMembers = (shape: ShapeInput): JsonObject => ('type' in shape ? { geometry: shape } : shape) as unknown as JsonObject
+
+export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 'attributes'>): JsonObject => ({
+  ...shapeMembers(shape),
+  ...(attributes === undefined ? {} : { attributes }),
+})
+
+/** Rows completed with where they are; those that are gone meanwhile stay as they are. */
+export const withDetails = async (tables: Pick<TableStore, 'getMany'>, organizationId: string, rows: readonly Row[]): Promise<Row[]> => {
+  const details = await tables.getMany(GEOFENCE_DETAILS.name, organizationId, rows.map(({ _id }) => _id as string))
+  return rows.map((row, i) => ({ ...row, ...details[i] }))
+}

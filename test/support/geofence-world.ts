@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import type { Test } from 'tap'
+import { directory } from '../../projections/directory.ts'
+import { geofenceRows } from '../../projections/geofences.ts'
+import { geofenceRoutes } from '../../src/features/geofences/api.ts'
+import { geofenceGroups } from '../../src/features/geofences/group.ts'
+import { ShapeChecker } from '../../src/features/geofences/shape-checker.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import type { UserCaller } from '../../src/kernel/caller.ts'
+import { FenceAnnouncer } from '../../src/reactors/announce-fences.ts'
+import { routeCaller } from './call-route.ts'
+import { openServices, startProjections } from './open-services.ts'
+
+export const ownerOf = (organizationId: string): UserCaller => ({
+  kind: 'user',
+  organizationId,
+  userId: randomUUID(),
+  identityId: randomUUID(),
+  email: 'owner@example.com',
+  jti: randomUUID(),
+  expiresAt: Number.MAX_SAFE_INTEGER,
+  roleId: randomUUID(),
+  roleKey: 'owner',
+  permissions: new Set(['view/geofence', 'edit/geofence', 'view/location-history']),
+  permissionDetails: [],
+  hubIds: 'all',
+  teamIds: [],
+})
+
+/** The routes of geofences over the embedded engines, as a client meets them. */
+export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
+  const services = await openServices(t.testdir(), systemClock)
+  const groups = geofenceGroups([{ table: 'automations', field: 'geofenceGroupId' }])
+  await services.tables.declare({ name: 'automations', version: 1, equality: ['geofenceGroupId'] })
+  const shapes = new ShapeChecker(systemClock)
+  const announcer = new FenceAnnouncer({ ...services, partitions }, (error) => t.fail(String(error)))
+  await announcer.start({ tripStopMs: 300_000, rollout: '*' })
+  const { runner, applied } = await startProjections(services, [directory([groups.rows, geofenceRows])])
+  const routes = geofenceRoutes({
+    ...services,
+    shapes,
+    groups,
+    waitFencesInForce: (position, timeoutMs) => announcer.waitFencesInForce(position, timeoutMs),
+    runBacktest: async () => [],
+  })
+  t.teardown(async () => {
+    await announcer.close()
+    await shapes.close()
+    await runner.close()
+    await services.close()
+  })
+  const organizationId = randomUUID()
+  const call = routeCaller({ routes, applied, timeoutMs: 10_000 })
+  return { services, shapes, announcer, call, organizationId, caller: ownerOf(organizationId), routes }
+}
