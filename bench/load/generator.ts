@@ -1,5 +1,5 @@
 import { lapFrames, setTime, type Fleet, type FrameTemplate } from './frames.ts'
-import { RawSocket } from './raw-socket.ts'
+import { frameOf, RawSocket } from './raw-socket.ts'
 
 /** What the parent process asks for, as JSON in the first argument. */
 export interface LoadPlan {
@@ -45,6 +45,7 @@ interface Line {
   sent: number
   acknowledged: number
   window: number
+  /** `performance.now()` of each frame that is not acknowledged. */
   sentAt: number[]
   /** Time of the last frame, ms: no two frames of a line carry the same. */
   time: number
@@ -64,33 +65,18 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   let measuring = false
   let acknowledged = 0
   let livePositions = 0
-  const lines = await Promise.all(
-    Array.from({ length: plan.connections }, async (_, index): Promise<Line> => {
-      const socket = await RawSocket.open(plan.port, '/api/v3/ingest', plan.bearers[index % plan.bearers.length])
-      const line: Line = { socket, laps: lapsOf(plan, index, date), next: 0, sent: 0, acknowledged: 0, window: 0, sentAt: [], time: 0 }
-      await new Promise<void>((ready) => {
-        socket.onClose = (code) => closed.push(code)
-        socket.onText = (text) => {
-          if (text.startsWith('{"type":"ready"')) {
-            line.window = Math.min(plan.window, (JSON.parse(text) as { window: number }).window)
-            ready()
-          } else if (text.startsWith('{"type":"ack"')) {
-            const seq = (JSON.parse(text) as { seq: number }).seq
-            const now = performance.now()
-            while (line.acknowledged < seq) {
-              line.acknowledged++
-              const sentAt = line.sentAt.shift() as number
-              if (!measuring) continue
-              acknowledged += plan.framePoints
-              ackMs.push(now - sentAt)
-            }
-            if (plan.pointsPerSecond === undefined) fill(line)
-          } else throw new Error(`unexpected: ${text.slice(0, 200)}`)
-        }
-      })
-      return line
-    }),
-  )
+  const onAck = (line: Line, seq: number): void => {
+    const now = performance.now()
+    while (line.acknowledged < seq) {
+      line.acknowledged++
+      const sentAt = line.sentAt.shift() as number
+      if (!measuring) continue
+      acknowledged += plan.framePoints
+      ackMs.push(now - sentAt)
+    }
+    if (plan.pointsPerSecond === undefined) fill(line)
+  }
+  const lines = await Promise.all(Array.from({ length: plan.connections }, (_, index) => openLine(plan, index, date, onAck, closed)))
   const viewers = await openViewers(plan, (ms) => {
     if (!measuring) return
     livePositions++
@@ -113,6 +99,21 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     closed: closed.splice(0),
   }
 }
+
+const openLine = (plan: LoadPlan, index: number, date: string, onAck: (line: Line, seq: number) => void, closed: number[]): Promise<Line> =>
+  new Promise((done, failed) => {
+    const line = { laps: lapsOf(plan, index, date), next: 0, sent: 0, acknowledged: 0, window: 0, sentAt: [], time: 0 } as unknown as Line
+    const onText = (text: string, socket: RawSocket): void => {
+      if (text.startsWith('{"type":"ack"')) onAck(line, (JSON.parse(text) as { seq: number }).seq)
+      else if (text.startsWith('{"type":"ready"')) {
+        line.socket = socket
+        line.window = Math.min(plan.window, (JSON.parse(text) as { window: number }).window)
+        socket.onClose = (code) => closed.push(code)
+        done(line)
+      } else throw new Error(`unexpected: ${text.slice(0, 200)}`)
+    }
+    RawSocket.open(plan.port, '/api/v3/ingest', plan.bearers[index % plan.bearers.length], onText).catch(failed)
+  })
 
 const lapsOf = (plan: LoadPlan, index: number, date: string): FrameTemplate[][] => {
   if (!plan.named) return [lapFrames(plan.fleet, [index], undefined, date)]
@@ -164,18 +165,17 @@ const openViewers = async (plan: LoadPlan, onPosition: (ms: number) => void): Pr
   const { count, intervalMs, token, viewportShare } = plan.viewers
   const { west, south, east, north } = plan.fleet
   const side = Math.sqrt(viewportShare)
-  const { frameOf } = await import('./raw-socket.ts')
   return Promise.all(
     Array.from({ length: count }, async (_, i) => {
-      const socket = await RawSocket.open(plan.port, '/api/v3/live', token)
       const x = west + (east - west) * (1 - side) * ((i * 0.618034) % 1)
       const y = south + (north - south) * (1 - side) * ((i * 0.414214) % 1)
       const bbox = [x, y, x + (east - west) * side, y + (north - south) * side]
-      socket.onText = (text) => {
+      const onText = (text: string): void => {
         if (!text.startsWith('{"type":"positions"')) return
         const now = Date.now()
         for (const { recordedAt } of (JSON.parse(text) as { positions: { recordedAt: string }[] }).positions) onPosition(now - Date.parse(recordedAt))
       }
+      const socket = await RawSocket.open(plan.port, '/api/v3/live', token, onText)
       socket.write(frameOf(Buffer.from(JSON.stringify({ type: 'subscribe', id: 'v', bbox, channels: ['positions'], interval: intervalMs }))))
       return socket
     }),

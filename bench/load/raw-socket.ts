@@ -8,18 +8,19 @@ import { connect, type Socket } from 'node:net'
 export class RawSocket {
   private readonly socket: Socket
   private rest: Buffer = Buffer.alloc(0)
-  onText: (text: string) => void = () => {}
+  private readonly onText: (text: string) => void
   onClose: (code: number) => void = () => {}
   private code = 1006
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, onText: (text: string) => void) {
     this.socket = socket
+    this.onText = onText
     socket.on('data', (chunk) => this.read(chunk))
     socket.on('close', () => this.onClose(this.code))
     socket.on('error', () => socket.destroy())
   }
 
-  static open(port: number, path: string, bearer: string): Promise<RawSocket> {
+  static open(port: number, path: string, bearer: string, onText: (text: string, socket: RawSocket) => void): Promise<RawSocket> {
     return new Promise((done, failed) => {
       const socket = connect({ port, host: '127.0.0.1', noDelay: true })
       const key = randomBytes(16).toString('base64')
@@ -30,9 +31,9 @@ export class RawSocket {
       socket.once('data', (head) => {
         const end = head.indexOf('\r\n\r\n')
         if (!head.toString('latin1', 0, 12).includes('101')) failed(new Error(`upgrade refused: ${head.toString('latin1', 0, 80)}`))
-        const raw = new RawSocket(socket)
-        if (head.length > end + 4) queueMicrotask(() => raw.read(head.subarray(end + 4)))
+        const raw: RawSocket = new RawSocket(socket, (text) => onText(text, raw))
         done(raw)
+        if (head.length > end + 4) raw.read(head.subarray(end + 4))
       })
     })
   }

@@ -1,0 +1,139 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ask, call, signUp, startService, until, type Service } from '../../test/support/service.ts'
+import { fenceCollection, type Fleet } from './frames.ts'
+import type { LoadPlan, LoadResult } from './generator.ts'
+
+/**
+ * Drives the whole service from a process of its own and prints what it acknowledges, beside the ceiling of this machine
+ * measured in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--json]
+ */
+const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22, north: 52.9 }
+const COVER = 1.15
+const VERTICES = 50
+const WINDOW = 64
+
+const option = (name: string, fallback: number): number => {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? fallback : Number(process.argv[at + 1])
+}
+const measureMs = option('seconds', 10) * 1000
+const fences = option('fences', 10_000)
+const warmupMs = option('warmup', 4) * 1000
+
+const generate = async (plan: LoadPlan): Promise<LoadResult> => {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout.on('data', (chunk) => (text += chunk))
+  const code = await new Promise<number | null>((done) => child.once('exit', done))
+  if (code !== 0) throw new Error(`the generator ended with ${code}`)
+  return JSON.parse(text) as LoadResult
+}
+
+const startCeiling = async (): Promise<{ port: number; child: ChildProcess }> => {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./ceiling-server.js', import.meta.url))], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const port = await new Promise<number>((found) => child.stdout.once('data', (text) => found(Number(String(text)))))
+  return { port, child }
+}
+
+const plans = (port: number, gateway: string[], devices: string[]): { frames100: LoadPlan; frames1: LoadPlan } => ({
+  frames100: { port, bearers: gateway, connections: 20, window: WINDOW, framePoints: 100, fleet: FLEET, named: true, warmupMs, measureMs },
+  frames1: { port, bearers: devices, connections: 200, window: WINDOW, framePoints: 1, fleet: FLEET, named: false, warmupMs, measureMs },
+})
+
+const rssMb = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+
+const metric = async (service: Service, name: string): Promise<number> => {
+  const { text } = await call(service, 'GET', '//metrics')
+  const line = text.split('\n').find((one) => one.startsWith(name))
+  return line === undefined ? Number.NaN : Number(line.slice(line.lastIndexOf(' ') + 1))
+}
+
+const lagOf = async (service: Service): Promise<{ consumer: string; seconds: number }> => {
+  const { text } = await call(service, 'GET', '//metrics')
+  const lines = text.split('\n').filter((line) => line.startsWith('waymark_consumer_lag_seconds{'))
+  const lags = lines.map((line) => ({ consumer: /consumer="([^"]+)"/.exec(line)?.[1] ?? '', seconds: Number(line.slice(line.lastIndexOf(' ') + 1)) }))
+  return lags.reduce((worst, lag) => (lag.seconds > worst.seconds ? lag : worst), { consumer: 'none', seconds: 0 })
+}
+
+/** Time until every consumer has handled all that was acknowledged, s. */
+const drain = async (service: Service): Promise<number> => {
+  const begun = performance.now()
+  await until('consumers', async () => (await lagOf(service)).seconds === 0, 300_000)
+  return (performance.now() - begun) / 1000
+}
+
+/** From acknowledging a point to seeing it in the history, ms. */
+const historyDelay = async (service: Service, token: string, key: string): Promise<number> => {
+  const recordedAt = new Date().toISOString()
+  await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points: [{ externalId: 'probe', recordedAt, lat: 52, lng: 21 }] } })
+  const begun = performance.now()
+  const [tracker] = (await ask(service, 'GET', '/trackers?externalId=probe', { token })).data
+  await until('history', async () => (await ask(service, 'GET', `/location-histories?trackerId=${tracker._id}&from=${recordedAt}`, { token })).data.length > 0)
+  return performance.now() - begun
+}
+
+const makeDevices = async (service: Service, token: string, count: number): Promise<string[]> => {
+  const keys: string[] = []
+  for (let i = 0; i < count; i++) keys.push((await ask(service, 'POST', '/tracker', { token, body: { name: `device ${i}`, kind: 'device' } })).data.deviceKey)
+  return keys
+}
+
+const round = (value: number): number => Math.round(value * 10) / 10
+
+const main = async (): Promise<void> => {
+  const rows: { [name: string]: unknown } = { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences, trackers: FLEET.trackers }
+  const ceiling = await startCeiling()
+  const bare = plans(ceiling.port, ['x'], ['x'])
+  const ceiling100 = await generate(bare.frames100)
+  const ceiling1 = await generate(bare.frames1)
+  ceiling.child.kill('SIGKILL')
+
+  const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
+  const service = await startService(data)
+  try {
+    const { token } = await signUp(service, 'Load')
+    const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
+    const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) })
+    if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
+    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data.key
+    const devices = await makeDevices(service, token, 200)
+    const full = plans(service.port, [key], devices)
+
+    const report = async (name: string, plan: LoadPlan, top: LoadResult | undefined): Promise<void> => {
+      const result = await generate(plan)
+      const lag = await lagOf(service)
+      const loopDelay = await metric(service, 'waymark_event_loop_delay_seconds{quantile="0.99"}')
+      rows[name] = {
+        acknowledgedPointsPerSecond: Math.round(result.acknowledgedPointsPerSecond),
+        ...(top && { ceiling: Math.round(top.acknowledgedPointsPerSecond), shareOfCeiling: round(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond * 10) / 10 }),
+        ackMsP50: round(result.ackMs.p50),
+        ackMsP99: round(result.ackMs.p99),
+        ...(result.liveMs && { liveMsP50: round(result.liveMs.p50), liveMsP99: round(result.liveMs.p99), livePositions: result.livePositions }),
+        worstLagAtEnd: `${lag.consumer} ${round(lag.seconds)} s`,
+        drainedAfterS: round(await drain(service)),
+        loopDelayMsP99: round(loopDelay * 1000),
+        rssMb: Math.round(rssMb(service.process.pid as number)),
+        closed: result.closed.length,
+      }
+      process.stdout.write(`${name} ${JSON.stringify(rows[name])}\n`)
+    }
+    await report('frames of 100', full.frames100, ceiling100)
+    await report('frames of 1', full.frames1, ceiling1)
+    const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
+    await report('20,000 points/s with 200 viewports', { ...full.frames100, framePoints: 10, pointsPerSecond: 20_000, viewers }, undefined)
+    const delays: number[] = []
+    for (let i = 0; i < 10; i++) delays.push(await historyDelay(service, token, key))
+    rows['acknowledged to history query, ms (median of 10)'] = round(delays.sort((a, b) => a - b)[5])
+    await service.stop()
+  } finally {
+    await service.kill()
+    rmSync(data, { recursive: true, force: true })
+  }
+  process.stdout.write(`${JSON.stringify(rows, undefined, 2)}\n`)
+}
+
+await main()
