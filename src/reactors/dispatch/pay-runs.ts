@@ -191,9 +191,11 @@ export class PayRuns {
     const attempt = attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer))
     sender.limit = limitAfter(sender.limit, endedAt - at)
     this.noteHealth(sender, outcome, isProbe, endedAt)
+    const reason = reasonToEnd(sender, outcome, endedAt)
+    if (reason !== undefined) sender.isSkipping = true // nothing more is sent meanwhile
     await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
     onDelivery(outcomeOf(attempt), 1)
-    await this.deactivateIfDue(sender, outcome, endedAt)
+    if (reason !== undefined) await this.deactivate(sender, reason)
   }
 
   private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {
@@ -203,15 +205,19 @@ export class PayRuns {
     this.options.health.put(automationId, sender.health)
   }
 
-  private async deactivateIfDue({ organizationId, automationId, health }: Sender, outcome: HttpOutcome, now: number): Promise<void> {
-    const reason = outcome.kind === 'answered' && outcome.statusCode === GONE ? 'gone' : isGivenUp(health, now) ? 'failing' : undefined
-    if (reason === undefined) return
-    this.options.logger.warn('automation deactivated', { organizationId, automationId, reason })
-    this.options.health.put(automationId, HEALTHY)
+  private async deactivate(sender: Sender, reason: 'gone' | 'failing'): Promise<void> {
+    const { organizationId, automationId } = sender
+    const { logger, health } = this.options
     try {
       await this.options.deactivate(organizationId, automationId, reason)
+      logger.warn('automation deactivated', { organizationId, automationId, reason })
+      sender.health = HEALTHY
+      health.put(automationId, HEALTHY)
+      await this.skipAll(automationId)
     } catch (error) {
-      this.options.logger.error('automation not deactivated', { automationId, error: String(error) })
+      logger.error('automation not deactivated', { automationId, error: String(error) })
+    } finally {
+      sender.isSkipping = false
     }
   }
 
@@ -240,6 +246,11 @@ export class PayRuns {
       this.pump(sender)
     }
   }
+}
+
+const reasonToEnd = ({ health }: Sender, outcome: HttpOutcome, now: number): 'gone' | 'failing' | undefined => {
+  if (outcome.kind === 'answered' && outcome.statusCode === GONE) return 'gone'
+  return isGivenUp(health, now) ? 'failing' : undefined
 }
 
 const outcomeOf = ({ status }: AttemptMade): DeliveryOutcome => (status === 'pending' ? 'failed' : status)

@@ -68,7 +68,7 @@ test('runs of one tracker keep their order through failures; sequence rises', as
   await world.decide([entry(now, 1), entry(now + 1, 2), entry(now + 2, 1), entry(now + 3, 1)])
   await until('first attempts', () => hook.seen.length === 2)
   t.same(hook.seen.map(({ body }) => body.data.trackerId).sort(), [trackerId(1), trackerId(2)], 'the second of tracker 1 waits')
-  await advanceUntil(world.clock, 1000, () => world.counted.succeeded === 4)
+  await advanceUntil(world, 1000, () => world.counted.succeeded === 4)
   const sequences = hook.seen.filter(({ body, status }) => body.data.trackerId === trackerId(1) && status === 204).map(({ body }) => body.data.sequence)
   t.same(sequences, [...sequences].sort((a, b) => a - b))
   t.same(world.counted, { succeeded: 4, failed: 2 })

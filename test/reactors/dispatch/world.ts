@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import type { Test } from 'tap'
 import { automationRuns } from '../../../projections/automation-runs.ts'
 import { automations } from '../../../projections/automations.ts'
+import type { HttpCaller } from '../../../src/engines/http-caller.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/http-caller.undici.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
@@ -19,7 +20,6 @@ import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
 import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { until } from '../../support/service.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 
 export const ORG = '0190f3a2-0000-7000-8000-00000000000a'
@@ -126,7 +126,12 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const { runner, applied } = await startProjections(services, [automations, automationRuns(30)])
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
-  const caller = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
+  const undici = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
+  let underWay = 0
+  const caller: HttpCaller = { ...undici, post: (call) => {
+    underWay++
+    return undici.post(call).finally(() => underWay--)
+  } }
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
@@ -143,7 +148,8 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
   let isOpen = true
   const world = {
-    ...services, folder, known, dispatcher, call, counted, failures, caller,
+    ...services, folder, known, dispatcher, call, counted, failures, caller, feed,
+    underWay: () => underWay,
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
     end: async (isCrash = false) => {
       if (!isOpen) return
@@ -184,13 +190,14 @@ export const entry = (at: number, tracker = 1, more: object = {}): Decision => (
   point: { recordedAt: at, lat: 52.2, lng: 21 }, ...more,
 })
 
-/** Lets time pass step by step, each time after what is under way had its turn. */
-export const advanceUntil = async (clock: FakeClock, stepMs: number, check: () => boolean | Promise<boolean>): Promise<void> =>
-  until('a condition while time passes', async () => {
-    if (await check()) return true
-    clock.advance(stepMs)
-    return false
-  })
+/** Lets time pass step by step, each time when no call is under way (or one hangs). */
+export const advanceUntil = async (world: { clock: FakeClock; underWay(): number }, stepMs: number, check: () => boolean | Promise<boolean>, hangMs = 10_000): Promise<void> => {
+  for (const end = Date.now() + 60_000; !(await check()); world.clock.advance(stepMs)) {
+    if (Date.now() > end) throw new Error('the time that passed changed nothing')
+    await new Promise((soon) => setTimeout(soon, 3))
+    for (const busyEnd = Date.now() + hangMs; world.underWay() > 0 && Date.now() < busyEnd; ) await new Promise((soon) => setTimeout(soon, 1))
+  }
+}
 
 export const tripFinished = (at: number, tracker = 1): Decision => ({
   kind: 'tripFinished', _id: `trip-${++made}`, organizationId: ORG, trackerId: trackerId(tracker), explicit: false, startedAt: at - 60_000, finishedAt: at, distance: 1234,
