@@ -1,0 +1,31 @@
+import { DECIDED, type Decided, type TripChange } from '../src/features/transitions/events.ts'
+import { TRIPS, type TripRow } from '../src/features/trips/views.ts'
+import { decodeJson } from '../src/kernel/event.ts'
+import type { Projection } from '../src/kit/projection.ts'
+
+/** Trips from their start on, kept as long as history. No write waits for it: it is fed by points. */
+export const trips = (retentionMs: number): Projection => ({
+  name: 'trips',
+  version: 1,
+  tables: [TRIPS],
+  prefixes: ['transitions-'],
+  inputs: [],
+  apply: (event, rows) => {
+    if (event.type !== DECIDED) return
+    for (const decision of decodeJson<Decided>(event.data).decisions) {
+      if (decision.kind === 'transition') continue
+      const expiresAt = (decision.finishedAt ?? decision.startedAt) + retentionMs
+      rows.put(TRIPS.name, decision.organizationId, decision._id, rowOf(decision), expiresAt)
+    }
+  },
+})
+
+const rowOf = ({ _id, trackerId, explicit, startedAt, finishedAt, distance }: TripChange): TripRow => ({
+  _id,
+  trackerId,
+  explicit,
+  state: finishedAt === undefined ? 'running' : 'finished',
+  startedAt,
+  finishedAt: finishedAt ?? null,
+  distance,
+})

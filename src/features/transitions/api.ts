@@ -1,0 +1,138 @@
+import { userOf } from '../../kit/request-context.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import { type Route, route } from '../../kit/route.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+
+export const TRANSITION_FORMATS = ['json', 'geojson', 'gpx', 'csv', 'ndjson', 'parquet'] as const
+
+export type TransitionFormat = (typeof TRANSITION_FORMATS)[number]
+
+/** The parameters of `GET /geofence-events`, parsed. */
+export interface TransitionQuestion {
+  trackerIds?: readonly string[]
+  geofenceId?: string
+  geofenceGroupId?: string
+  type?: 'entry' | 'leave'
+  /** Of `at`, ms since the epoch, inclusive. */
+  from?: number
+  to?: number
+  format: TransitionFormat
+  /** Left out: newest first. */
+  order?: 'asc' | 'desc'
+  limit?: number
+  cursor?: string
+}
+
+export interface TransitionScope {
+  organizationId: string
+  trackerIds: 'all' | readonly string[]
+}
+
+export interface TransitionServices {
+  /** The trackers that a caller may see. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** The transitions of a scope as a stream in the format asked for, never held whole. */
+  readTransitions(scope: TransitionScope, question: TransitionQuestion, now: number, signal: AbortSignal): Promise<{ contentType: string; body: AsyncIterable<Uint8Array> }>
+}
+
+interface TransitionQuery {
+  trackerId?: string
+  geofenceId?: string
+  geofenceGroupId?: string
+  type?: 'entry' | 'leave'
+  from?: string
+  to?: string
+  format?: TransitionFormat
+  order?: 'asc' | 'desc'
+  limit?: number
+  cursor?: string
+}
+
+const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339, or milliseconds since the epoch.' }
+const UUID: JsonSchema = { type: 'string', format: 'uuid' }
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  properties: {
+    trackerId: { type: 'string', maxLength: 40_000, description: 'One, or several separated by commas.' },
+    geofenceId: UUID,
+    geofenceGroupId: UUID,
+    type: { type: 'string', enum: ['entry', 'leave'] },
+    from: TIME,
+    to: TIME,
+    format: { type: 'string', enum: [...TRANSITION_FORMATS], default: 'json' },
+    order: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
+    limit: { type: 'integer', minimum: 1, description: 'Left out: 500 in json, everything in the other formats.' },
+    cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before.' },
+  },
+  additionalProperties: false,
+}
+
+const TRANSITION_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    _id: UUID,
+    trackerId: UUID,
+    geofenceId: UUID,
+    geofenceGroupId: UUID,
+    type: { type: 'string', enum: ['entry', 'leave'] },
+    at: { type: 'string', format: 'date-time' },
+    cause: { type: 'string', enum: ['point', 'geofence', 'tracker'], description: 'A fix, an edit of the geofence, or the deletion of the tracker.' },
+    point: { type: 'object' },
+  },
+}
+
+const EXAMPLE = {
+  _id: '5d6a4c1e-29c6-5a0f-8d6e-6f0a3f0f9a01',
+  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  geofenceId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+  geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
+  type: 'entry',
+  at: '2026-01-01T08:00:00.000Z',
+  cause: 'point',
+  point: { recordedAt: '2026-01-01T08:00:00.000Z', lat: 52.52, lng: 13.4 },
+}
+
+/** `GET /geofence-events`: the transitions that were made. */
+export const transitionRoutes = (services: TransitionServices): Route[] => [
+  route<TransitionQuery>({
+    method: 'GET',
+    path: '/geofence-events',
+    operationId: 'listGeofenceEvents',
+    summary: 'Read entries into geofences and leaves, newest first',
+    tag: 'Geofences',
+    access: { permission: 'view/geofence' },
+    rollout: 'geofences',
+    query: QUERY,
+    answers: {
+      200: {
+        description: 'The transitions, as a stream.',
+        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, nextCursor: { type: ['string', 'null'] } }),
+        example: { status: true, data: [EXAMPLE], limit: 500, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const { trackerId, from, to, format = 'json', ...rest } = request.query
+      const question: TransitionQuestion = {
+        ...rest,
+        format,
+        trackerIds: trackerId?.split(',').map((id) => id.trim().toLowerCase()),
+        from: timeOf('/from', from),
+        to: timeOf('/to', to),
+      }
+      const scope = { organizationId: caller.organizationId, trackerIds: await services.visibleTrackers(caller) }
+      const { contentType, body } = await services.readTransitions(scope, question, request.now, request.signal)
+      return { headers: { 'content-type': contentType }, stream: body }
+    },
+  }),
+]
+
+const timeOf = (path: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const time = /^-?\d+$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isNaN(time)) throw invalid(path, 'must be RFC 3339 or milliseconds since the epoch')
+  return time
+}

@@ -1,0 +1,184 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListShape, listQuerySchema } from '../../kit/list-query.ts'
+import { userOf } from '../../kit/request-context.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import { type Route, route } from '../../kit/route.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { TRIPS, type TripRow, tripShown } from './views.ts'
+
+export interface TripServices {
+  tables: Pick<TableStore, 'find' | 'get'>
+  /** The trackers that a caller may see. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  seesTracker(caller: UserCaller, trackerId: string): Promise<boolean>
+  /** Whether the organization has, or had, the tracker. */
+  ownsTracker(organizationId: string, trackerId: string): Promise<boolean>
+  tripToken(trackerId: string, startedAt: number): string
+  readTripToken(token: string): { trackerId: string; startedAt: number } | undefined
+  /** The id of the trip that a tracker started then. */
+  tripId(trackerId: string, startedAt: number): string
+  /** Metres so far of the tracker's running trip, where this process knows them. */
+  runningMeters(trackerId: string): number | undefined
+  /** The text of a JSON array of the tracker's points between two times, oldest first. */
+  readTrack(organizationId: string, trackerId: string, from: number, to: number, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+}
+
+const TAG = 'Location history'
+const TIME: JsonSchema = { type: ['string', 'integer'], format: 'date-time' }
+
+const TRIP_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    _id: { type: 'string', format: 'uuid' },
+    trackerId: { type: 'string', format: 'uuid' },
+    trackingToken: { type: 'string' },
+    state: { type: 'string', enum: ['running', 'finished'] },
+    explicit: { type: 'boolean', description: 'Begun by a point with `trip: "start"`, not detected.' },
+    startedAt: { type: 'string', format: 'date-time' },
+    finishedAt: { type: ['string', 'null'], format: 'date-time' },
+    distance: { type: 'number', description: 'Metres.' },
+  },
+}
+
+const TRIP_EXAMPLE = {
+  _id: '3c0e9a52-6f3b-5c0a-8f0e-6b1f6a0c9d11',
+  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  trackingToken: 'AZDzonwefUuaVR8uPUxbagGUb1mHAHq2sS7x3kq0n2bq0vG7kO0',
+  state: 'finished',
+  explicit: false,
+  startedAt: '2026-01-01T08:00:00.000Z',
+  finishedAt: '2026-01-01T08:40:00.000Z',
+  distance: 12_345.6,
+}
+
+const LIST: ListShape = {
+  table: TRIPS,
+  members: Object.keys(TRIP_SCHEMA.properties as object),
+  filters: {
+    trackerId: { type: 'string', format: 'uuid' },
+    state: { type: 'string', enum: ['running', 'finished'] },
+    explicit: { type: 'boolean' },
+  },
+  sortable: ['startedAt'],
+  searchable: false,
+}
+
+type TripQuery = ListQuery & { from?: string | number; to?: string | number; trackerId?: string }
+
+/** Trips, running and finished, and what a tracking token shows. */
+export const tripRoutes = (services: TripServices): Route[] => [listRoute(services), readRoute(services), trackingRoute(services)]
+
+const listRoute = (services: TripServices): Route => {
+  const query = listQuerySchema(LIST)
+  const times = { from: { ...TIME, description: 'Trips that started then or later.' }, to: { ...TIME, description: 'Trips that started then or earlier.' } }
+  return route<TripQuery>({
+    method: 'GET',
+    path: '/trips',
+    operationId: 'listTrips',
+    summary: 'List trips, newest first unless sortOrder says otherwise',
+    tag: TAG,
+    access: { permission: 'view/location-history' },
+    query: { ...query, properties: { ...(query.properties as object), ...times } },
+    answers: {
+      200: {
+        description: 'A page of trips.',
+        schema: envelope({ data: { type: 'array', items: TRIP_SCHEMA }, total: { type: 'integer' } }),
+        example: { status: true, data: [TRIP_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const visible = await services.visibleTrackers(caller)
+      const asked = request.query.trackerId?.toLowerCase()
+      const ids = visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
+      const { from, to, trackerId: _asked, ...rest } = request.query
+      const query: ListQuery = { sortBy: 'startedAt', sortOrder: 'desc', ...rest }
+      const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
+      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', from: timeOf('/from', from), to: timeOf('/to', to) }
+      return answerList(LIST, {
+        tables: trackerIds?.length === 0 ? NO_ROWS : services.tables,
+        scope: caller.organizationId,
+        caller,
+        query,
+        path: '/api/v3/trips',
+        present: (row) => shown(services, row as TripRow),
+        where: trackerIds === undefined ? undefined : { trackerId: trackerIds },
+        range,
+      })
+    },
+  })
+}
+
+const readRoute = (services: TripServices): Route =>
+  route<{ fields?: string }>({
+    method: 'GET',
+    path: '/trip/{tripId}',
+    operationId: 'readTrip',
+    summary: 'Read a trip',
+    tag: TAG,
+    access: { permission: 'view/location-history' },
+    params: { tripId: { type: 'string', minLength: 1, maxLength: 100 } },
+    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
+    answers: { 200: { description: 'The trip.', schema: envelope({ data: TRIP_SCHEMA }), example: { status: true, data: TRIP_EXAMPLE } } },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const choose = chooseFields(LIST.members, request.query.fields)
+      const row = await services.tables.get<TripRow>(TRIPS.name, caller.organizationId, request.params.tripId)
+      if (row === undefined || !(await services.seesTracker(caller, row.trackerId))) throw new Failure('not_found')
+      return { body: { data: choose(shown(services, row)) } }
+    },
+  })
+
+const trackingRoute = (services: TripServices): Route =>
+  route({
+    method: 'GET',
+    path: '/location-history/tracking/{token}',
+    operationId: 'readTracking',
+    summary: 'Follow a trip by its tracking token',
+    tag: TAG,
+    // The token stands in for the permission, not for the bearer.
+    access: 'user',
+    params: { token: { type: 'string', minLength: 1, maxLength: 200 } },
+    answers: {
+      200: {
+        description: 'The trip, null until it is decided, and its points so far, oldest first.',
+        schema: envelope({ data: { type: 'object', properties: { trip: { ...TRIP_SCHEMA, type: ['object', 'null'] }, points: { type: 'array', items: { type: 'object' } } } } }),
+        example: { status: true, data: { trip: TRIP_EXAMPLE, points: [] } },
+      },
+    },
+    handler: async (request) => {
+      const { organizationId } = userOf(request)
+      const named = services.readTripToken(request.params.token)
+      if (named === undefined) throw new Failure('not_found')
+      const { trackerId, startedAt } = named
+      const row = await services.tables.get<TripRow>(TRIPS.name, organizationId, services.tripId(trackerId, startedAt))
+      if (row === undefined) {
+        if (!(await services.ownsTracker(organizationId, trackerId))) throw new Failure('not_found')
+        return { body: { data: { trip: null, points: [] } } }
+      }
+      const points = await services.readTrack(organizationId, trackerId, startedAt, row.finishedAt ?? Number.MAX_SAFE_INTEGER, request.signal)
+      return { headers: { 'content-type': 'application/json' }, stream: trackingBody(shown(services, row), points) }
+    },
+  })
+
+/** The body as it comes: a long trip is never held whole. */
+async function* trackingBody(trip: object, points: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array | string> {
+  yield `{"status":true,"data":{"trip":${JSON.stringify(trip)},"points":`
+  yield* points
+  yield '}}'
+}
+
+const shown = (services: TripServices, row: TripRow): Row =>
+  tripShown(row, services.tripToken(row.trackerId, row.startedAt), row.state === 'running' ? services.runningMeters(row.trackerId) : undefined)
+
+const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }
+
+const timeOf = (path: string, value: string | number | undefined): number | undefined => {
+  if (value === undefined) return undefined
+  const time = typeof value === 'number' || /^-?\d+$/.test(value) ? Number(value) : Date.parse(value)
+  if (Number.isNaN(time)) throw invalid(path, 'must be RFC 3339 or milliseconds since the epoch')
+  return time
+}
