@@ -1,0 +1,146 @@
+import type { HistoryStore } from '../../engines/history-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { userOf } from '../../kit/request-context.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import { route, type Route } from '../../kit/route.ts'
+import { FORMATS, type PointFormat } from './history-formats.ts'
+import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './history-query.ts'
+import { parseTime } from './parse-time.ts'
+import { pointExample, pointSchema } from './point-schema.ts'
+
+export interface HistoryApiServices {
+  history: HistoryStore
+  /** The trackers whose points the caller may see. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** Ids of the organization's trackers of a user or a vehicle. */
+  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
+}
+
+interface HistoryQuery {
+  trackerId?: string
+  userId?: string
+  vehicleId?: string
+  from?: string
+  to?: string
+  bbox?: string
+  simplify?: number
+  interval?: number
+  format?: PointFormat
+  order?: 'asc' | 'desc'
+  limit?: number
+  cursor?: string
+}
+
+const VIEW = { permission: 'view/location-history' }
+const IDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 40_000, description: 'One id, or several separated by commas.' }
+const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    trackerId: IDS,
+    userId: { type: 'string', maxLength: 100 },
+    vehicleId: { type: 'string', maxLength: 100 },
+    from: TIME,
+    to: TIME,
+    bbox: { type: 'string', maxLength: 200, description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.' },
+    simplify: { type: 'number', minimum: 0, maximum: 1_000_000, description: 'Tolerance in metres: no point that is left out lies further from the line that is answered.' },
+    interval: { type: 'number', exclusiveMinimum: 0, maximum: 31_536_000, description: 'Seconds: the first point of each step, of each tracker.' },
+    format: { type: 'string', enum: Object.keys(FORMATS) },
+    order: { type: 'string', enum: ['asc', 'desc'] },
+    limit: { type: 'integer', minimum: 1 },
+    cursor: { type: 'string', maxLength: 500 },
+  },
+}
+
+const ROW: JsonSchema = { type: 'object', properties: { _id: { type: 'string' }, ...(pointSchema.properties as object) } }
+const ROW_EXAMPLE = { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mfz2k8', trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', ...pointExample }
+
+/** Reads of the location history. */
+export const historyRoutes = (services: HistoryApiServices): Route[] => [
+  route<HistoryQuery>({
+    method: 'GET',
+    path: '/location-histories',
+    operationId: 'listLocationHistories',
+    summary: 'Read points of the location history, as a stream',
+    tag: 'Location history',
+    access: VIEW,
+    query: QUERY,
+    answers: {
+      200: {
+        description: 'The points, newest first in `json`; `format` chooses another content type.',
+        schema: envelope({ data: { type: 'array', items: ROW }, nextCursor: { type: ['string', 'null'] } }),
+        example: { status: true, data: [ROW_EXAMPLE], limit: 500, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const question = questionOf(request.query)
+      const scope = await scopeOf(services, userOf(request))
+      const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
+      const answer = await readHistory(services.history, scope, { ...question, trackerIds }, request.now, request.signal)
+      const headers: { [name: string]: string } = { 'content-type': answer.contentType }
+      if (question.format !== 'json') headers['content-disposition'] = `attachment; filename="location-history.${answer.fileExtension}"`
+      return { headers, stream: answer.body }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/location-history/{pointId}',
+    operationId: 'readLocationHistory',
+    summary: 'Read one point',
+    tag: 'Location history',
+    access: VIEW,
+    params: { pointId: { type: 'string', minLength: 1, maxLength: 100 } },
+    query: { type: 'object', additionalProperties: false, properties: { fields: { type: 'string', maxLength: 2000 } } },
+    answers: { 200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } } },
+    handler: async (request) => {
+      const row = await readPoint(services.history, await scopeOf(services, userOf(request)), request.params.pointId)
+      if (row === undefined) throw new Failure('not_found')
+      const fields = (request.query.fields as string | undefined)?.split(',')
+      return { body: { data: fields === undefined ? row : Object.fromEntries(Object.entries(row).filter(([name]) => name === '_id' || fields.includes(name))) } }
+    },
+  }),
+]
+
+/** Whose points the caller may see. */
+const scopeOf = async (services: Pick<HistoryApiServices, 'visibleTrackers'>, caller: UserCaller): Promise<HistoryScope> => ({
+  organizationId: caller.organizationId,
+  trackerIds: await services.visibleTrackers(caller),
+})
+
+/** The trackers that all of the named conditions mean; undefined when none is named. */
+const askedTrackers = async (services: HistoryApiServices, organizationId: string, { trackerId, userId, vehicleId }: HistoryQuery): Promise<string[] | undefined> => {
+  const lists: (readonly string[])[] = []
+  if (trackerId !== undefined) lists.push(trackerId.split(',').map((id) => id.trim().toLowerCase()))
+  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId))
+  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId))
+  const [first, ...others] = lists
+  return first?.filter((id) => others.every((list) => list.includes(id)))
+}
+
+const questionOf = (query: HistoryQuery): HistoryQuestion => {
+  const { simplify, interval, format = 'json', order, limit, cursor } = query
+  const from = timeOf('/from', query.from)
+  const to = timeOf('/to', query.to)
+  if (from !== undefined && to !== undefined && from > to) throw invalid('/to', 'must not be before from')
+  return { from, to, bbox: boxOf(query.bbox), simplifyMeters: simplify, intervalSeconds: interval, format, order, limit, cursor }
+}
+
+const timeOf = (path: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
+  if (Number.isNaN(time)) throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
+  return time
+}
+
+const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {
+  if (text === undefined) return undefined
+  const box = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
+  const [west, south, east, north] = box
+  const isBox = box.length === 4 && box.every(Number.isFinite) && Math.abs(west) <= 180 && Math.abs(east) <= 180 && south >= -90 && north <= 90 && south <= north
+  if (!isBox) throw invalid('/bbox', 'must be west,south,east,north in degrees')
+  return box as [number, number, number, number]
+}
