@@ -8,6 +8,8 @@ export interface ClientAddress {
   isLocal: boolean
 }
 
+const PEERS_CACHED_MAX = 10_000
+
 /**
  * Answers who is at the other end. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
  * proxy: what stands before the first one that is not may be made up.
@@ -20,9 +22,19 @@ export const clientAddresses = (trustedProxies: readonly string[]): ((peer: stri
     const parsed = ipaddr.process(address)
     return ranges.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match([network, bits] as never))
   }
+  const known = new Map<string, ClientAddress>()
+  const directly = (peer: string): ClientAddress => {
+    const cached = known.get(peer)
+    if (cached !== undefined) return cached
+    const address = plain(peer)
+    const client = { address, isLocal: isLoopback(address) }
+    if (known.size >= PEERS_CACHED_MAX) known.clear()
+    known.set(peer, client)
+    return client
+  }
   return (peer, forwardedFor) => {
-    const direct = plain(peer)
-    if (forwardedFor === undefined) return { address: direct, isLocal: isLoopback(direct) }
+    if (forwardedFor === undefined) return directly(peer)
+    const direct = directly(peer).address
     let address = direct
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!isTrusted(address)) break

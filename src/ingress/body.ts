@@ -48,14 +48,13 @@ export class BodyReader {
   private ended = false
   private over = false
   private wake: (() => void)[] = []
-  private cancelTimer: () => void
+  private cancelTimer: (() => void) | undefined
 
   constructor(res: HttpResponse, declaredBytes: number | undefined, options: BodyOptions) {
     this.options = options
     this.startedAt = options.clock.now()
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax) this.fail(tooLarge(options.bytesMax))
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax + DISCARD_BYTES_MAX) this.over = true
-    this.cancelTimer = options.clock.after(options.timeoutMs, () => this.checkTime())
     res.onData((chunk, isLast) => this.take(chunk, isLast))
   }
 
@@ -80,9 +79,9 @@ export class BodyReader {
 
   /** The request is over: the memory of its body no longer counts. */
   release(): void {
-    this.cancelTimer()
+    this.cancelTimer?.()
     this.over = true
-    this.failure ??= new Failure('internal', { message: 'The client is gone.' })
+    if (!this.ended) this.failure ??= new Failure('internal', { message: 'The client is gone.' })
     this.drop()
     this.wakeAll()
   }
@@ -93,7 +92,7 @@ export class BodyReader {
     if (this.failure !== undefined && this.receivedBytes > this.options.bytesMax + DISCARD_BYTES_MAX) this.over = true
     if (isLast) {
       this.ended = true
-      this.cancelTimer()
+      this.cancelTimer?.()
     }
     if (isLast || this.over) this.wakeAll()
   }
@@ -130,6 +129,8 @@ export class BodyReader {
   }
 
   private changed(): Promise<void> {
+    // Most bodies are there before anyone waits for them: those need no timer.
+    this.cancelTimer ??= this.options.clock.after(this.options.timeoutMs, () => this.checkTime())
     return new Promise((resolve) => this.wake.push(resolve))
   }
 

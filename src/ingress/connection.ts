@@ -26,6 +26,8 @@ export interface Credential {
   caller: Caller
 }
 
+/** What `send` of uWebSockets.js answers above its limit of backpressure. */
+const DROPPED = 2
 const FRAME_BYTES_MAX = 1024 * 1024
 /** Frames that a client sends on the heels of its first `auth`; more of them close it with 4429. */
 const HELD_FRAMES_MAX = 64
@@ -100,10 +102,9 @@ export class Connection {
       if (this.credential === credential) this.authorize({ token: credential.token, caller })
     } catch (error) {
       if (this.isClosed || this.credential !== credential) return
-      if (error instanceof Failure && error.status === 401) {
-        if (this.options.clock.now() >= this.graceUntil) this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
-        return
-      }
+      const isInvalid = error instanceof Failure && error.status === 401
+      if (isInvalid && this.options.clock.now() < this.graceUntil) return
+      if (isInvalid) return this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
       this.options.logger.warn('a socket could not be looked up anew', { error: String(error), tries })
       if (tries >= LOOKUP_TRIES_MAX) return this.close(CLOSE.restart, 'the credential could not be checked')
       this.options.clock.after(LOOKUP_RETRY_MS, () => void this.lookUp(tries + 1))
@@ -146,10 +147,7 @@ export class Connection {
 
   /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
   private renew(token: unknown): void {
-    if (typeof token !== 'string') {
-      this.sendError('invalid', 'The auth message has no token.')
-      return
-    }
+    if (typeof token !== 'string') return this.sendError('invalid', 'The auth message has no token.')
     const isRenewing = this.wantedToken !== undefined
     this.wantedToken = token
     if (!isRenewing) void this.checkWanted()
@@ -198,22 +196,15 @@ export class Connection {
   }
 
   private socket(): ChannelSocket {
-    return {
-      send: (text) => this.send(text),
-      bufferedBytes: () => (this.isClosed ? 0 : (this.ws?.getBufferedAmount() ?? 0)),
-      close: (code, reason) => this.close(code, reason),
-      address: this.options.address,
-    }
+    const bufferedBytes = (): number => (this.isClosed ? 0 : (this.ws?.getBufferedAmount() ?? 0))
+    return { send: (text) => this.send(text), bufferedBytes, close: (code, reason) => this.close(code, reason), address: this.options.address }
   }
 
   private send(text: string): number {
     if (this.isClosed || this.ws === undefined) return 0
-    const DROPPED = 2
-    if (this.ws.send(text, false) === DROPPED) {
-      this.close(CLOSE.tooFast, 'the client does not read')
-      return 0
-    }
-    return this.ws.getBufferedAmount()
+    if (this.ws.send(text, false) !== DROPPED) return this.ws.getBufferedAmount()
+    this.close(CLOSE.tooFast, 'the client does not read')
+    return 0
   }
 
   /** A fault of a channel costs this connection, not the process. */

@@ -13,24 +13,31 @@ export class Exchange {
   readonly queryText: string
   readonly headers: ReadonlyMap<string, string>
   readonly client: ClientAddress
-  readonly signal: AbortSignal
   /** The client is gone, or the answer is complete: the response must not be touched. */
   over = false
-  private readonly abort = new AbortController()
+  private isAborted = false
+  private abort: AbortController | undefined
   private readonly onOver: (() => void)[] = []
 
   constructor(res: HttpResponse, req: HttpRequest, addressOf: (peer: string, forwardedFor: string | undefined) => ClientAddress) {
     this.res = res
-    this.signal = this.abort.signal
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
     this.queryText = req.getQuery() ?? ''
     this.headers = headersOf(req)
     this.client = addressOf(Buffer.from(res.getRemoteAddressAsText()).toString('latin1'), this.headers.get('x-forwarded-for'))
     res.onAborted(() => {
+      this.isAborted = true
       this.finish()
-      this.abort.abort()
+      this.abort?.abort()
     })
+  }
+
+  /** Aborts when the client goes away. Made at the first use: most handlers never look. */
+  get signal(): AbortSignal {
+    this.abort ??= new AbortController()
+    if (this.isAborted) this.abort.abort()
+    return this.abort.signal
   }
 
   /** Length of the body as the client states it; undefined where it is sent in chunks. */

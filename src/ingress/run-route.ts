@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Caller } from '../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
-import { Idempotency, type IdempotentRequest, type KeptAnswer } from '../kit/idempotency.ts'
+import type { Idempotency, IdempotentRequest, KeptAnswer } from '../kit/idempotency.ts'
 import { idSource } from '../kit/ids.ts'
 import type { IdSource, Reply, RouteRequest, Wrote } from '../kit/route.ts'
 import { identityOf } from './authenticate.ts'
@@ -136,7 +136,9 @@ const requestOf = (
   correlationId,
   traceparent: traceparentOf(exchange),
   address: exchange.client.address,
-  signal: exchange.signal,
+  get signal() {
+    return exchange.signal
+  },
 })
 
 /** Most requests make no id: randomness is drawn at the first one. */

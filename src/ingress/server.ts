@@ -86,6 +86,7 @@ const opened = (app: TemplatedApp, listening: us_listen_socket, { options, http,
  */
 const limitConnections = (app: TemplatedApp, connectionsMax: number): (() => void) => {
   let open = 0
+  // biome-ignore lint/suspicious/useIterableCallbackReturn: this filter is no array's
   app.filter((res, change) => {
     open += change
     if (change > 0 && open > connectionsMax) res.close()

@@ -70,7 +70,11 @@ test('alive, ready, and the numbers', async (t) => {
   let pings = 0
   const clock = { ...systemClock, now: () => now }
   let now = 1_000_000
-  const engines = { log: { ping: async () => undefined }, history: { ping: () => (pings++, ping()) } }
+  const pingHistory = (): Promise<void> => {
+    pings++
+    return ping()
+  }
+  const engines = { log: { ping: async () => undefined }, history: { ping: pingHistory } }
   const health = new EngineHealth({ engines, metrics, clock })
   t.teardown(() => {
     health.close()

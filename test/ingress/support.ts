@@ -95,7 +95,7 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     await ingress.close()
     await closeOwn()
   })
-  return { ingress, url: ingress.url, callers, change: (change) => listeners.forEach((listener) => listener(change)), lines, tables, call: callOf(ingress.url) }
+  return { ingress, url: ingress.url, callers, change: (change) => void [...listeners].map((listener) => listener(change)), lines, tables, call: callOf(ingress.url) }
 }
 
 const callOf =
@@ -143,7 +143,7 @@ export const rawClient = async (t: Test, door: Door): Promise<RawClient> => {
   t.teardown(() => socket.destroy())
   let text = ''
   const wake = new Set<() => void>()
-  const changed = (): void => wake.forEach((run) => run())
+  const changed = (): void => void [...wake].map((run) => run())
   let isClosed = false
   socket.on('data', (data) => {
     text += data.toString('latin1')
