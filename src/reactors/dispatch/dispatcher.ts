@@ -4,6 +4,7 @@ import type { RunsOwed } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { PartitionConsumer } from '../../kit/partition-feed.ts'
 import type { Services } from '../../kit/services.ts'
+import { countOf } from './backlog.ts'
 import type { Directory } from './directory.ts'
 import { HealthTable, RECEIVER_HEALTH } from './health-table.ts'
 import { HearAutomations } from './hear-automations.ts'
@@ -22,10 +23,13 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   scheduleMs: readonly number[]
   /** Events older than this when logged owe no run (`--automation-max-age`), ms. */
   maxAgeMs: number
+  /** Runs of one automation that may wait; further ones are skipped. Default 100,000. */
+  waitingMax?: number
   /** Counts attempts by outcome, and runs that were skipped. */
   onDelivery?: (outcome: DeliveryOutcome, count: number) => void
 }
 
+const WAITING_MAX = 100_000
 const STORE_MS = 1_000
 const RETRY_MS = 1_000
 
@@ -80,13 +84,24 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   /** Owes what one event of the partition's transitions leads to. @throws PartitionLost */
   async handle(entry: TransitionEntry, partition: number): Promise<void> {
-    const owned = this.owned.get(partition)
-    if (owned === undefined) throw new PartitionLost(partition)
+    const owned = this.partition(partition)
     const facts = await this.untilAnswered(() => this.owe(owned, entry))
     if (facts.length === 0) owned.pending.sourceDone(entry.revision)
     await Promise.all(facts.map((fact) => owned.stream.append(fact)))
     this.wakeAll(facts)
     if (owned.pending.table.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
+  }
+
+  /** A partition that this process owns. @throws PartitionLost */
+  partition(partition: number): OwnedPartition {
+    const owned = this.owned.get(partition)
+    if (owned === undefined) throw new PartitionLost(partition)
+    return owned
+  }
+
+  /** Runs that a partition owes and has not paid. */
+  waiting(partition: number): number {
+    return this.partition(partition).pending.all().reduce((sum, backlog) => sum + countOf(backlog), 0)
   }
 
   /** Lets a partition go, for another process to take. */
@@ -116,8 +131,8 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async owe(owned: OwnedPartition, entry: TransitionEntry): Promise<Fact<string, RunsOwed>[]> {
-    const { tables, directory, maxAgeMs } = this.options
-    return oweRuns({ tables, directory, maxAgeMs, waiting: (automationId) => this.payer.waiting(automationId) }, owned.pending, entry)
+    const { tables, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
+    return oweRuns({ tables, directory, maxAgeMs, waitingMax, waiting: (automationId) => this.payer.waiting(automationId) }, owned.pending, entry)
   }
 
   private wakeAll(facts: readonly Fact<string, RunsOwed>[]): void {

@@ -12,14 +12,13 @@ import type { PendingRuns } from './pending-runs.ts'
 import type { TransitionEntry } from './transition-entry.ts'
 import { ageMs, triggerOf } from './trigger-of.ts'
 
-/** Runs of one automation that may wait. */
-export const WAITING_MAX = 100_000
-
 export interface OweOptions {
   tables: TableStore
   directory: Directory
   /** Events older than this when logged owe no run, ms. */
   maxAgeMs: number
+  /** Runs of one automation that may wait. */
+  waitingMax: number
   /** Runs of an automation that are owed and not paid, over all partitions of this process. */
   waiting: (automationId: string) => number
 }
@@ -57,7 +56,7 @@ export const oweRuns = async (options: OweOptions, pending: PendingRuns, { revis
 const skipReason = (options: OweOptions, decision: Decision, decided: Decided, automationId: string, added: Map<string, number>): SkipReason | undefined => {
   if (ageMs(decision, decided.sourceLoggedAt) > options.maxAgeMs) return 'historical'
   const more = added.get(automationId) ?? 0
-  if (options.waiting(automationId) + more >= WAITING_MAX) return 'overflow'
+  if (options.waiting(automationId) + more >= options.waitingMax) return 'overflow'
   added.set(automationId, more + 1)
   return undefined
 }

@@ -110,6 +110,7 @@ export interface WorldOptions {
   clock?: Clock
   scheduleMs?: number[]
   maxAgeMs?: number
+  waitingMax?: number
   partitions?: number
   lookup?: UndiciCallerOptions['lookup']
   allow?: string[]
@@ -135,7 +136,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
-    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000,
+    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000, waitingMax: options.waitingMax,
     onDelivery: (outcome, count) => (counted[outcome] = (counted[outcome] ?? 0) + count),
   })
   await dispatcher.declare()

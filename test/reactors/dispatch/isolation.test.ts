@@ -1,0 +1,46 @@
+import { test } from 'tap'
+import { systemClock } from '../../../src/kernel/system-clock.ts'
+import { until } from '../../support/service.ts'
+import { entry, GROUPS, openHook, openWorld, ORG, owner } from './world.ts'
+
+test('a receiver that hangs delays no other automation, not even at the same address', async (t) => {
+  const hook = await openHook(t, ({ body }) => (body.data.automationId === slow ? undefined : 200))
+  const world = await openWorld(t, { clock: systemClock })
+  const slow = (await world.webhook(hook))._id
+  await world.webhook(hook)
+  await new Promise((soon) => setTimeout(soon, 5))
+  const begun = Date.now()
+  for (let i = 0; i < 10; i++) await world.decide(Array.from({ length: 100 }, (_, k) => entry(Date.now(), i * 100 + k)))
+  await until('all of the fast one', () => world.counted.succeeded === 1_000)
+  t.ok(Date.now() - begun < 15_000, `${Date.now() - begun} ms`)
+  t.ok(hook.seen.filter(({ body }) => body.data.automationId === slow).length <= 8, 'few calls hang')
+})
+
+test('more than may wait are skipped, and memory holds a part of those that wait', async (t) => {
+  const hook = await openHook(t, () => 500)
+  const world = await openWorld(t, { waitingMax: 1_500 })
+  const { _id } = await world.webhook(hook)
+  const now = world.clock.now()
+  for (let i = 0; i < 4; i++) await world.decide(Array.from({ length: 500 }, (_, k) => entry(now, i * 500 + k)))
+  await until('all is looked at', async () => (await world.runs()).length === 2_000)
+  t.equal(world.dispatcher.waiting(0), 1_500)
+  t.equal((await world.runs()).filter(({ status, reason }) => status === 'skipped' && reason === 'overflow').length, 500)
+  t.ok(world.dispatcher.partition(0).pending.all()[0].order.size <= 500 + 8)
+  await world.call('PATCH', `/automation/${_id}`, { caller: owner, body: { isActive: false } })
+  await until('the rest is skipped', () => world.dispatcher.waiting(0) === 0)
+  await until('their log', async () => (await world.runs()).filter(({ reason }) => reason === 'deactivated').length === 1_500)
+})
+
+test('an automation is only found under its group', async (t) => {
+  const hook = await openHook(t)
+  const world = await openWorld(t)
+  const other = '0190f3a2-0000-7000-8000-0000000000a2'
+  await world.tables.commit([{ table: GROUPS, scope: ORG, id: other, row: { _id: other } }])
+  await world.webhook(hook, { rules: { fields: { geofenceGroupId: other } } })
+  await world.webhook(hook, { rules: { fields: { geofenceGroupId: '0190f3a2-0000-7000-8000-0000000000a1', 'point.speed': { minimum: 10 } } } })
+  const now = world.clock.now()
+  await world.decide([entry(now, 1, { point: { recordedAt: now, lat: 1, lng: 1, speed: 5 } }), entry(now, 2, { point: { recordedAt: now, lat: 1, lng: 1, speed: 15 } })])
+  await until('one', () => world.counted.succeeded === 1)
+  t.equal((await world.runs()).length, 1)
+  t.equal(hook.seen[0].body.data.point.speed, 15)
+})
