@@ -1,8 +1,8 @@
 import type { FenceStore, Item } from './fence-store.ts'
 import type { Shape } from './shape.ts'
 
-/** Items that one slice of an edit adds or ends: some two milliseconds. */
-const ITEMS_PER_SLICE = 256
+/** Items that one slice of an edit adds or ends: about a millisecond. */
+const ITEMS_PER_SLICE = 128
 
 /** An edit of more boxes than this tells the one box around all. */
 const BOXES_MAX = 64

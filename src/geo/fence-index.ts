@@ -4,7 +4,8 @@ import { FenceEditing } from './fence-editing.ts'
 import { growLeaf } from './leaf-growth.ts'
 import { locateIn, safeBoxIn } from './leaf.ts'
 import { shapeContains } from './contains.ts'
-import { LeafPool, NODE_SLOTS, ROOT_SHIFT, rootWithout, slotAt } from './leaf-pool.ts'
+import { LeafPool, ROOT_SHIFT, rootWithout, slotAt, takeNode, VISITS } from './leaf-pool.ts'
+import { splitLeaf } from './leaf-split.ts'
 import type { Shape } from './shape.ts'
 
 /** `fence`: an integer from 0 to 2^31 - 1 that the caller gives; adding one that is there replaces its shape. */
@@ -172,9 +173,16 @@ export class FenceIndex {
     let node = root
     for (let shift = ROOT_SHIFT; ; shift -= 2) {
       const child = ints[node + slotAt(lngE7, latE7, shift)]!
-      if (child < 0) return -child
+      if (child > 0) {
+        node = child
+        continue
+      }
       if (child === 0) return this.#grow(node, shift, lngE7, latE7)
-      node = child
+      const visits = ints[VISITS - child]!
+      if (visits < 0) return -child
+      if (visits === 0) return this.#split(node, shift, -child, lngE7, latE7)
+      ints[VISITS - child] = visits - 1
+      return -child
     }
   }
 
@@ -185,9 +193,16 @@ export class FenceIndex {
     Object.assign(state, noLeaves())
     return growLeaf(state, state.root, ROOT_SHIFT, lngE7, latE7)
   }
+
+  #split(node: number, shift: number, leaf: number, lngE7: number, latE7: number): number {
+    const { pool, sets, line } = this.#state
+    if (pool.used > line.leafIntsMax) Object.assign(this.#state, noLeaves())
+    else splitLeaf(pool, sets, node, shift, leaf)
+    return this.#leafAt(lngE7, latE7)
+  }
 }
 
 const noLeaves = (): Pick<State, 'pool' | 'root'> => {
   const pool = new LeafPool()
-  return { pool, root: pool.take(NODE_SLOTS) }
+  return { pool, root: takeNode(pool) }
 }

@@ -1,14 +1,15 @@
 import type { Part } from './shape.ts'
 
 /**
- * The quadtree of a fence index in one growing Int32Array: nodes and leaves, never changed once written but for the empty
- * slots of nodes, so that versions of the index share what lies apart from their edits.
+ * The quadtree of a fence index in one growing Int32Array. Nodes and leaves say the same for as long as they are there: a slot only
+ * ever goes from empty to a leaf, and from a leaf to what that leaf was split into. So versions of the index share what
+ * lies apart from their edits.
  *
  * A node is 16 slots, four by four, column by column from the west: 0 not made yet, > 0 the offset of a node, < 0 that of a leaf,
  * negated. A slot of the root is 2^30 units wide, a slot of its children 2^28, and so on. A leaf may fill four slots.
  *
- * A leaf is its closed box (west, south, east, north), its centre, the set of the fences that hold all of it, the number of
- * entries, and an entry for each polygon or reach whose boundary may run through it:
+ * A leaf is its closed box (west, south, east, north), its centre (any position in it that is on the line of no edge here), the set
+ * of the fences that hold all of it, the number of entries, the visits until it is split (-1: never), and an entry for each polygon or reach whose boundary may run through it:
  * - fence, count * 2 + (is the centre inside?), and `count` edges of four integers, turned so that the centre is to their left;
  * - or fence, ~(index in `parts`): a part that is tested as such.
  */
@@ -17,7 +18,7 @@ export class LeafPool {
   used = 16
   readonly parts: Part[] = []
 
-  /** The offset of so many integers, all 0. */
+  /** The offset of so many integers of any content. */
   take(count: number): number {
     const at = this.used
     this.used += count
@@ -30,6 +31,20 @@ export class LeafPool {
   }
 }
 
+/** The offset of a new node in a slot. */
+export const hangNode = (pool: LeafPool, node: number, slot: number): number => {
+  const child = takeNode(pool)
+  pool.ints[node + slot] = child
+  return child
+}
+
+/** The offset of a node whose slots are empty. */
+export const takeNode = (pool: LeafPool): number => {
+  const node = pool.take(NODE_SLOTS)
+  pool.ints.fill(0, node, node + NODE_SLOTS)
+  return node
+}
+
 export const NODE_SLOTS = 16
 export const ROOT_SHIFT = 30
 
@@ -37,7 +52,8 @@ export const CENTRE_LNG = 4
 export const CENTRE_LAT = 5
 export const COVERS = 6
 export const ENTRIES = 7
-export const LEAF_HEAD = 8
+export const VISITS = 8
+export const LEAF_HEAD = 9
 
 /** The slot of a node, whose slots are 2^shift wide, that holds the position. */
 export const slotAt = (lngE7: number, latE7: number, shift: number): number =>
@@ -59,7 +75,7 @@ export const rootWithout = (pool: LeafPool, root: number, boxes: Int32Array): nu
  * nodes that do not. Slots that are small beside the box go whole, so an edit costs at most some hundred nodes.
  */
 const copyWithout = (pool: LeafPool, node: number, shift: number, west: number, south: number, box: ArrayLike<number>): number => {
-  const copy = pool.take(NODE_SLOTS)
+  const copy = takeNode(pool)
   const size = 2 ** shift
   const small = size * 8 <= Math.max(box[2]! - box[0]!, box[3]! - box[1]!)
   for (let slot = 0; slot < NODE_SLOTS; slot++) {

@@ -50,7 +50,7 @@ export const safeBoxIn = (pool: LeafPool, leaf: number, lngE7: number, latE7: nu
  * edge has its ends on both sides of the line through point and centre. An end on that line counts to the right of it, the
  * same for both edges that meet there.
  */
-const insideByEdges = (
+export const insideByEdges = (
   ints: Int32Array, at: number, end: number, centreInside: boolean, cx: number, cy: number, px: number, py: number,
 ): boolean => {
   let inside = centreInside

@@ -84,24 +84,24 @@ export const forEachEdgeIn = (polygon: Polygon, w: number, s: number, e: number,
         const edge = slabs.of[k]!
         // An edge in several slabs counts in the first of them only.
         const begins = slabAt(slabs, Math.min(coords[edge * 2]!, coords[edge * 2 + 2]!))
-        if (slab === (begins > from ? begins : from) && edgeMeetsBox(coords, edge, w, s, e, n)) each(edge)
+        if (slab === (begins > from ? begins : from) && edgeMeetsBox(coords, edge * 2, w, s, e, n)) each(edge)
       }
     }
     return
   }
   for (let path = 1; path < starts.length; path++) {
     for (let edge = starts[path - 1]!, end = starts[path]! - 1; edge < end; edge++) {
-      if (edgeMeetsBox(coords, edge, w, s, e, n)) each(edge)
+      if (edgeMeetsBox(coords, edge * 2, w, s, e, n)) each(edge)
     }
   }
 }
 
-/** May the edge have a point in the closed box? Never a false no. */
-export const edgeMeetsBox = (coords: Int32Array | Float64Array, edge: number, w: number, s: number, e: number, n: number): boolean => {
-  const ax = coords[edge * 2]!
-  const ay = coords[edge * 2 + 1]!
-  const bx = coords[edge * 2 + 2]!
-  const by = coords[edge * 2 + 3]!
+/** May the edge whose ends are the two positions at coords[at..at + 3] have a point in the closed box? Never a false no. */
+export const edgeMeetsBox = (coords: Int32Array | Float64Array, at: number, w: number, s: number, e: number, n: number): boolean => {
+  const ax = coords[at]!
+  const ay = coords[at + 1]!
+  const bx = coords[at + 2]!
+  const by = coords[at + 3]!
   if ((ax < w && bx < w) || (ax > e && bx > e) || (ay < s && by < s) || (ay > n && by > n)) return false
   const dx = bx - ax
   const dy = by - ay

@@ -37,9 +37,16 @@ export const keptShape = <T extends ShapeInput>(input: T): T => {
 export const shapeBoxes = (shape: Shape): number[] => shape.parts.flatMap(part => [...part.boxes])
 
 /** Positions to longitude and latitude in turn, E7. */
-export const ringOf = (positions: readonly Position[]): Ring => positions.flatMap(position => [toE7(position[0]!), toE7(position[1]!)])
+export const ringOf = (positions: readonly Position[]): Ring => {
+  const ring = new Array<number>(positions.length * 2)
+  for (let i = 0; i < positions.length; i++) {
+    ring[i * 2] = toE7(positions[i]![0]!)
+    ring[i * 2 + 1] = toE7(positions[i]![1]!)
+  }
+  return ring
+}
 
-/** The slabs of a shape's parts; -1 would be none, every part is in at least one. */
+/** The slabs of a shape's parts, by their boxes. */
 export const partSlabs = (shape: Shape): Slabs => (shape.slabs ??= makePartSlabs(shape.parts))
 
 const partsOf = (input: ShapeInput): Part[] => {
