@@ -1,0 +1,185 @@
+import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
+import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
+import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
+import type { Clock } from '../src/kernel/clock.ts'
+import type { RowChange } from '../src/kernel/table.ts'
+import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import { LatestRestore, checkpointName } from './latest-restore.ts'
+
+export const LATEST_POSITION = 'latest-position'
+
+export interface LatestPositionsOptions {
+  tables: TableStore
+  clock: Clock
+  /** Of the log. */
+  partitions: number
+  /** Told of each commit that failed; it is tried again. */
+  onFailure: (error: unknown) => void
+}
+
+/** Rows of one commit: more would hold up whoever else writes, and the event loop. */
+const ROWS_PER_COMMIT = 500
+const COMMIT_MS = 1_000
+/** Commits take at most about this part of the time. */
+const COMMIT_SHARE = 0.25
+
+/** What this process knows of one partition. */
+interface Partition {
+  at: number
+  committedAt: number
+  points: Map<string, LatestPositionRow & { organizationId: string }>
+  /** Trackers whose row has changed since the last commit, with their organization. */
+  changed: Map<string, string>
+}
+
+/**
+ * Keeps the newest point of each tracker in memory and commits the rows that changed, with the checkpoint, about once a
+ * second. A late point or one ahead of the clock moves nothing; after a crash the last second is read again.
+ */
+export class LatestPositions implements PartitionConsumer<LocationEntry> {
+  readonly name = LATEST_POSITION
+  private readonly options: LatestPositionsOptions
+  private readonly restore: LatestRestore
+  private readonly partitions = new Map<number, Partition>()
+  private cancelTimer: (() => void) | undefined
+  private committing: Promise<void> | undefined
+  private isClosed = false
+
+  constructor(options: LatestPositionsOptions) {
+    this.options = options
+    this.restore = new LatestRestore(options)
+  }
+
+  async load(partition: number): Promise<number> {
+    await this.committing
+    const { at, rows } = await this.restore.partition(partition)
+    this.partitions.set(partition, { at, committedAt: at, points: rows, changed: new Map() })
+    return at
+  }
+
+  handle(entry: LocationEntry, partition: number): void {
+    const state = this.partitions.get(partition)
+    if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
+    if (entry.kind === 'points') takePoints(state, entry.batch)
+    if (entry.kind === 'trackerDeleted') {
+      const { trackerId, organizationId } = entry.deletion
+      state.points.delete(trackerId)
+      state.changed.set(trackerId, organizationId)
+    }
+    state.at = entry.revision
+    this.commitLater(COMMIT_MS)
+  }
+
+  /** The newest point that this process knows; undefined for a tracker never seen or of a partition that runs elsewhere. */
+  of(trackerId: string): LatestPositionRow | undefined {
+    return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.points.get(trackerId)
+  }
+
+  /** Takes rows that were worked out otherwise (a rebuild from history) unless a newer point is known. */
+  seed(rows: Iterable<LatestPositionRow & { organizationId: string }>): void {
+    for (const row of rows) {
+      const state = this.partitions.get(partitionOf(row.trackerId, this.options.partitions))
+      if (state === undefined) throw new Error('a row of a partition that is not loaded')
+      if ((state.points.get(row.trackerId)?.recordedAt ?? Number.NEGATIVE_INFINITY) >= row.recordedAt) continue
+      state.points.set(row.trackerId, row)
+      state.changed.set(row.trackerId, row.organizationId)
+    }
+    this.commitLater(COMMIT_MS)
+  }
+
+  /** Everything handled so far is committed. @throws Failure engine_down */
+  async flush(): Promise<void> {
+    while (this.committing !== undefined) await this.committing
+    for (const [partition, state] of this.partitions) await this.commit(partition, state)
+  }
+
+  /** Commits once what is left; what fails is read again from the log. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    this.cancelTimer?.()
+    await this.flush()
+  }
+
+  private commitLater(delayMs: number): void {
+    if (this.cancelTimer !== undefined || this.isClosed) return
+    this.cancelTimer = this.options.clock.after(delayMs, () => {
+      this.committing = this.commitAll().finally(() => {
+        this.committing = undefined
+      })
+    })
+  }
+
+  /** The more a commit costs, the longer until the next one. */
+  private async commitAll(): Promise<void> {
+    const start = this.options.clock.now()
+    try {
+      for (const [partition, state] of this.partitions) await this.commit(partition, state)
+    } catch (error) {
+      this.options.onFailure(error)
+    }
+    this.cancelTimer = undefined
+    const isBehind = [...this.partitions.values()].some(({ at, committedAt }) => at > committedAt)
+    if (isBehind) this.commitLater(Math.max(COMMIT_MS, (this.options.clock.now() - start) / COMMIT_SHARE))
+  }
+
+  private async commit(partition: number, state: Partition): Promise<void> {
+    if (state.at === state.committedAt && state.changed.size === 0) return
+    const { at, changed } = state
+    state.changed = new Map()
+    const waiting = [...changed]
+    try {
+      do {
+        const rows = waiting.slice(0, ROWS_PER_COMMIT).map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
+        const isLast = waiting.length <= ROWS_PER_COMMIT
+        const checkpoint: Checkpoint = { [partition]: at }
+        await this.options.tables.commit(rows, isLast ? { consumer: checkpointName(partition), at: checkpoint } : undefined)
+        waiting.splice(0, ROWS_PER_COMMIT)
+      } while (waiting.length > 0)
+      state.committedAt = at
+    } catch (error) {
+      for (const [trackerId, organizationId] of waiting) state.changed.set(trackerId, organizationId)
+      throw error
+    }
+  }
+}
+
+/** The last point of each tracker of the batch that is not ahead of the clock, where it is newer than the one known. */
+const takePoints = ({ points, changed }: Partition, batch: PointBatch): void => {
+  const { tracker, flags, recordedAt } = batch
+  for (let i = batch.count - 1; i >= 0; ) {
+    const place = tracker[i]
+    while (i >= 0 && tracker[i] === place && (flags[i] & AHEAD) !== 0) i--
+    if (i >= 0 && tracker[i] === place) {
+      const { trackerId, organizationId } = batch.trackers[place]
+      const known = points.get(trackerId)
+      if (known === undefined || recordedAt[i] > known.recordedAt) {
+        points.set(trackerId, rowOf(batch, i, trackerId, organizationId))
+        changed.set(trackerId, organizationId)
+      }
+    }
+    while (i >= 0 && tracker[i] === place) i--
+  }
+}
+
+const rowOf = (batch: PointBatch, i: number, trackerId: string, organizationId: string): LatestPositionRow & { organizationId: string } => ({
+  trackerId,
+  organizationId,
+  recordedAt: batch.recordedAt[i],
+  loggedAt: batch.loggedAt,
+  lat: batch.lat[i],
+  lng: batch.lng[i],
+  flags: batch.flags[i],
+  accuracy: batch.accuracy[i],
+  altitude: batch.altitude[i],
+  speed: batch.speed[i],
+  heading: batch.heading[i],
+  battery: batch.battery[i],
+})
+
+/** Rows are made anew for each point, so one that is on its way to the table is never changed under it. */
+const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => ({
+  table: LATEST_POSITIONS.name,
+  scope: organizationId,
+  id: trackerId,
+  row: points.get(trackerId) ?? null,
+})

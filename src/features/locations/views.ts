@@ -1,0 +1,71 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from './events.ts'
+
+/** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
+export const LATEST_POSITIONS: TableDeclaration = { name: 'latest_position', version: 1 }
+
+/** Units as in `PointBatch`. */
+export type LatestPositionRow = Row & {
+  trackerId: string
+  recordedAt: number
+  loggedAt: number
+  lat: number
+  lng: number
+  flags: number
+  accuracy: number
+  altitude: number
+  speed: number
+  heading: number
+  battery: number
+}
+
+/** Table of the directory in which positions find their tracker. */
+export const TRACKERS_TABLE = 'trackers'
+
+/** What of a tracker's row a position needs. */
+export type PositionTracker = Row & { name: string; hubIds: string[]; teamId?: string }
+
+/** A tracker was there when its last point was recorded, or, where its clock ran ahead, when that was logged. */
+export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPositionRow, 'recordedAt' | 'loggedAt'>): number => Math.min(recordedAt, loggedAt)
+
+/** When each of these trackers was last seen, undefined for never. */
+export const lastSeenOf = async (tables: Pick<TableStore, 'getMany'>, organizationId: string, trackerIds: readonly string[]): Promise<(number | undefined)[]> => {
+  const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
+  return rows.map((row) => (row === undefined ? undefined : lastSeenAt(row)))
+}
+
+/** A position as every answer shows it. */
+export interface Position {
+  trackerId: string
+  name: string
+  recordedAt: string
+  lat: number
+  lng: number
+  speed?: number
+  heading?: number
+  altitude?: number
+  accuracy?: number
+  battery?: number
+  lastSeenAt: string
+  status: 'online' | 'stale' | 'offline'
+}
+
+export const positionOf = (row: LatestPositionRow, name: string, status: Position['status']): Position => {
+  const { flags } = row
+  const position: Position = {
+    trackerId: row.trackerId,
+    name,
+    recordedAt: new Date(row.recordedAt).toISOString(),
+    lat: row.lat / 1e7,
+    lng: row.lng / 1e7,
+    lastSeenAt: new Date(lastSeenAt(row)).toISOString(),
+    status,
+  }
+  if (flags & HAS_SPEED) position.speed = row.speed / 100
+  if (flags & HAS_HEADING) position.heading = row.heading / 10
+  if (flags & HAS_ALTITUDE) position.altitude = row.altitude / 100
+  if (flags & HAS_ACCURACY) position.accuracy = row.accuracy / 100
+  if (flags & HAS_BATTERY) position.battery = row.battery / 100
+  return position
+}

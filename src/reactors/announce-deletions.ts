@@ -1,0 +1,94 @@
+import { locationStream, partitionOf, TRACKER_DELETED, type TrackerDeleted } from '../features/locations/events.ts'
+import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../features/trackers/events.ts'
+import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
+import { idOfStream } from '../kit/declared-event.ts'
+import { idFrom } from '../kit/ids.ts'
+import type { Services } from '../kit/services.ts'
+
+export const ANNOUNCE_DELETIONS = 'announce-deletions'
+const RETRY_MS = [100, 500, 2_000, 5_000]
+const PAGE_EVENTS = 64
+/** Clocks of nodes may differ by this much. */
+const SLACK_MS = 60_000
+
+/**
+ * Says in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that a
+ * crash between both appends loses nothing. What may have been announced right before a crash is looked for first: a
+ * second announcement would forget a tracker that was made anew meanwhile.
+ */
+export class DeletionAnnouncer {
+  private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>
+  private readonly onFailure: (error: unknown) => void
+  private readonly abort = new AbortController()
+  private running: Promise<void> | undefined
+
+  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, onFailure: (error: unknown) => void) {
+    this.services = services
+    this.onFailure = onFailure
+  }
+
+  async start(): Promise<void> {
+    const checkpoint = await this.services.tables.checkpoint(ANNOUNCE_DELETIONS)
+    this.running = this.follow(checkpoint?.all)
+  }
+
+  async close(): Promise<void> {
+    this.abort.abort()
+    await this.running
+  }
+
+  private async follow(from: number | undefined): Promise<void> {
+    const { log, tables } = this.services
+    // Whether this process knows by itself what was announced since the checkpoint.
+    let isFirst = true
+    for await (const batch of log.follow({ prefixes: [TRACKER_STREAMS] }, from, this.abort.signal)) {
+      const deletions = batch.events.filter(({ type }) => type === TRACKER.deleted)
+      for (const event of deletions) await this.untilDone(() => this.announce(event, isFirst))
+      if (this.abort.signal.aborted) return
+      if (deletions.length > 0) await this.untilDone(() => tables.commit([], { consumer: ANNOUNCE_DELETIONS, at: { all: batch.checkpoint } }))
+      if (deletions.length > 0 || batch.caughtUp) isFirst = false
+    }
+  }
+
+  private async announce(event: RecordedEvent, mayBeThere: boolean): Promise<void> {
+    const announcement = announcementOf(event)
+    const stream = locationStream(partitionOf(idOfStream(event.stream), this.services.partitions))
+    if (mayBeThere && (await this.isThere(stream, announcement.id, event.loggedAt))) return
+    await this.services.log.append(stream, [announcement], 'any')
+  }
+
+  private async isThere(stream: string, id: string, since: number): Promise<boolean> {
+    let from: number | 'end' = 'end'
+    for (;;) {
+      const events: RecordedEvent[] = await this.services.log.read(stream, from, PAGE_EVENTS, 'backwards')
+      if (events.some((event) => event.id === id)) return true
+      const last = events.at(-1)
+      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0) return false
+      from = last.revision - 1
+    }
+  }
+
+  private async untilDone(run: () => Promise<void>): Promise<void> {
+    for (let failures = 0; !this.abort.signal.aborted; failures++) {
+      try {
+        return await run()
+      } catch (error) {
+        this.onFailure(error)
+        await new Promise<void>((resume) => this.services.clock.after(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], resume))
+      }
+    }
+  }
+}
+
+const announcementOf = (event: RecordedEvent): NewEvent => {
+  const trackerId = idOfStream(event.stream)
+  const { organizationId, at } = decodeJson<TrackerData>(event.data)
+  const deletion: TrackerDeleted = { organizationId, trackerId, at: Date.parse(at) }
+  return {
+    id: idFrom(ANNOUNCE_DELETIONS, trackerId, event.revision),
+    type: TRACKER_DELETED,
+    data: encodeJson(deletion),
+    isJson: true,
+    metadata: { organizationId, actor: `reactor:${ANNOUNCE_DELETIONS}`, $causationId: event.id },
+  }
+}

@@ -1,0 +1,173 @@
+import { test } from 'tap'
+import { idFrom } from '../../../src/kit/ids.ts'
+import { locationEntry } from '../../../src/features/locations/location-entry.ts'
+import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
+import { openTrackers, ORG, PARTITIONS } from '../../support/open-trackers.ts'
+
+const HUB = idFrom('hub', 1)
+const OTHER_HUB = idFrom('hub', 2)
+const OTHER_ORG = idFrom('organization', 'b')
+
+test('a tracker lives: made with a key told once, read, changed, its key replaced, deleted', async (t) => {
+  const { call, devices, changes } = await openTrackers(t)
+  const made = await call('POST', '/tracker', { name: 'Bus', kind: 'vehicle', externalId: 'bus-1' })
+  t.equal(made.status, 201)
+  const { deviceKey, ...tracker } = made.body.data
+  t.match(tracker, { name: 'Bus', kind: 'vehicle', externalId: 'bus-1', version: 1, status: 'offline', organizationId: ORG })
+  t.match(deviceKey, new RegExp(`^${tracker._id}\\.[\\w-]{43}$`))
+  t.same(Object.keys(tracker).filter((name) => name === 'keyHash' || name === 'hubIds'), [])
+  t.same((await call('GET', `/tracker/${tracker._id}`)).body.data, tracker)
+  t.same((await call('GET', `/tracker/${tracker._id}?fields=name,status`)).body.data, { _id: tracker._id, name: 'Bus', status: 'offline' })
+  t.same(await devices.authenticate(deviceKey), { kind: 'tracker', organizationId: ORG, trackerId: tracker._id })
+  await t.rejects(devices.authenticate(`${deviceKey.slice(0, -1)}${deviceKey.endsWith('A') ? 'B' : 'A'}`), { code: 'unauthenticated' })
+  await t.rejects(devices.authenticate(`${idFrom('x')}.${'a'.repeat(43)}`), { code: 'unauthenticated' })
+
+  t.match((await call('PUT', `/tracker/${tracker._id}`, { ...tracker, name: 'Bus One' })).body.data, { name: 'Bus One', externalId: 'bus-1', version: 2 })
+  t.match(await call('PUT', `/tracker/${tracker._id}`, tracker), { status: 409, body: { code: 'stale_version' } })
+  t.match(await call('PATCH', `/tracker/${tracker._id}`, { externalId: 'bus-2' }), { status: 400, body: { errors: [{ path: '/externalId' }] } })
+  t.match((await call('PATCH', `/tracker/${tracker._id}`, { kind: 'device', externalId: 'bus-1' })).body.data, { kind: 'device', name: 'Bus One' })
+  t.equal((await devices.authenticate(deviceKey)).kind, 'tracker', 'its key still counts')
+
+  const rotated = await call('POST', `/tracker/${tracker._id}/rotate-key`)
+  t.equal(rotated.status, 200)
+  await t.rejects(devices.authenticate(deviceKey), { code: 'unauthenticated' })
+  t.match(await devices.authenticate(rotated.body.data.deviceKey), { trackerId: tracker._id })
+  t.match(changes.at(-1), { organizationId: ORG, trackerId: tracker._id })
+
+  t.same((await call('DELETE', `/tracker/${tracker._id}`)).body, { status: true })
+  t.equal((await call('GET', `/tracker/${tracker._id}`)).status, 404)
+  await t.rejects(devices.authenticate(rotated.body.data.deviceKey), { code: 'unauthenticated' })
+  const anew = await call('POST', '/tracker', { name: 'Again', externalId: 'bus-1' })
+  t.match(anew.body.data, { _id: tracker._id, name: 'Again', kind: 'device' }, 'the same tracker again')
+  t.match(await devices.authenticate(anew.body.data.deviceKey), { trackerId: tracker._id })
+})
+
+test('what is not right is refused', async (t) => {
+  const { call, put } = await openTrackers(t)
+  await put('hub', HUB, { name: 'Hub', lat: 1, lng: 1 })
+  await put('hub', OTHER_HUB, { name: 'Foreign', lat: 1, lng: 1 }, OTHER_ORG)
+  t.match(await call('POST', '/tracker', {}), { status: 400, body: { errors: [{ path: '/name' }] } })
+  t.match(await call('POST', '/tracker', { name: 'x', kind: 'plane' }), { status: 400, body: { errors: [{ path: '/kind' }] } })
+  t.match(await call('POST', '/tracker', { name: 'x', foo: 1 }), { status: 400, body: { errors: [{ path: '/foo' }] } })
+  t.match(await call('POST', '/tracker', { name: 'x', hubId: OTHER_HUB }), { status: 400, body: { errors: [{ path: '/hubId' }] } })
+  t.match(await call('POST', '/tracker', { name: 'x', userId: HUB }), { status: 400, body: { errors: [{ path: '/userId' }] } })
+  t.equal((await call('POST', '/tracker', { name: 'x', externalId: 'e' })).status, 201)
+  t.equal((await call('POST', '/tracker', { name: 'other', externalId: 'e' })).status, 409)
+  const id = idFrom('mine')
+  const first = await call('POST', '/tracker', { _id: id, name: 'x' })
+  t.equal(first.status, 201)
+  const again = await call('POST', '/tracker', { _id: id, name: 'x' })
+  t.same([again.status, again.body.data._id, again.body.data.deviceKey], [201, id, undefined], 'a client that made the id may repeat, the key is told once')
+  t.equal((await call('POST', '/tracker', { _id: id, name: 'x' }, { organizationId: OTHER_ORG })).status, 409)
+  t.equal((await call('GET', `/tracker/${id}`, undefined, { organizationId: OTHER_ORG })).status, 404)
+  t.equal((await call('DELETE', `/tracker/${id}`, undefined, { organizationId: OTHER_ORG })).status, 404)
+  t.equal((await call('POST', `/tracker/${id}/rotate-key`, undefined, { organizationId: OTHER_ORG })).status, 404)
+  t.equal((await call('GET', '/trackers', undefined, { permissions: new Set() })).status, 403)
+})
+
+test('--trackers-max bounds an organization, deletion makes room, others are not bounded by it', async (t) => {
+  const { call } = await openTrackers(t, { trackersMax: 2 })
+  const [one] = [await call('POST', '/tracker', { name: '1' }), await call('POST', '/tracker', { name: '2' })]
+  t.match(await call('POST', '/tracker', { name: '3' }), { status: 409, body: { code: 'tracker_limit' } })
+  t.equal((await call('POST', '/tracker', { name: '3' }, { organizationId: OTHER_ORG })).status, 201)
+  await call('DELETE', `/tracker/${one.body.data._id}`)
+  t.equal((await call('POST', '/tracker', { name: '3' })).status, 201)
+})
+
+test('users see the trackers of their hubs; a phone belongs to all hubs of its user', async (t) => {
+  const { call, put } = await openTrackers(t)
+  const userId = idFrom('user', 'field')
+  const vehicleId = idFrom('vehicle', 1)
+  for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
+  await put('user', userId, { name: 'F', email: 'f@example.com', roleId: 'r', status: 'active', hubId: [OTHER_HUB] })
+  const ids: { [name: string]: string } = {}
+  for (const body of [{ name: 'here', hubId: HUB }, { name: 'none' }, { name: 'there', hubId: OTHER_HUB }, { name: 'phone', kind: 'phone', userId }]) ids[body.name] = (await call('POST', '/tracker', body)).body.data._id
+  const names = async (query: string, hubIds: string[] | 'all') => (await call('GET', `/trackers?sortBy=name${query}`, undefined, { hubIds })).body.data.map(({ name }: { name: string }) => name)
+  t.same(await names('', 'all'), ['here', 'none', 'phone', 'there'])
+  t.same(await names('', [HUB]), ['here'])
+  t.same(await names('', [OTHER_HUB]), ['phone', 'there'])
+  t.same(await names('', []), [])
+  t.same(await names(`&hubId=${OTHER_HUB}`, 'all'), ['phone', 'there'])
+  t.same(await names(`&hubId=${OTHER_HUB}`, [HUB]), [])
+  t.same(await names(`&userId=${userId}`, 'all'), ['phone'])
+  t.same(await names(`&vehicleId=${vehicleId}`, 'all'), [])
+  t.same(await names('&q=THE', 'all'), ['there'])
+  await put('user', userId, { name: 'F', email: 'f@example.com', roleId: 'r', status: 'active', hubId: [HUB] }, ORG, 1)
+  t.same(await names('', [HUB]), ['here', 'phone'], 'the hubs follow the user')
+
+  const limited = { hubIds: [HUB] }
+  t.equal((await call('GET', `/tracker/${ids.there}`, undefined, limited)).status, 404)
+  t.equal((await call('PATCH', `/tracker/${ids.there}`, { name: 'x' }, limited)).status, 404)
+  t.equal((await call('DELETE', `/tracker/${ids.none}`, undefined, limited)).status, 404)
+  t.match(await call('POST', '/tracker', { name: 'x' }, limited), { status: 400, body: { errors: [{ path: '/hubId' }] } })
+  t.match(await call('PATCH', `/tracker/${ids.here}`, { hubId: OTHER_HUB }, limited), { status: 400, body: { errors: [{ path: '/hubId' }] } })
+  t.equal((await call('PATCH', `/tracker/${ids.here}`, { name: 'renamed' }, limited)).status, 200)
+})
+
+test('lists carry and filter by a status that the time alone changes', async (t) => {
+  const { call, callRoute, clock, latest, devices } = await openTrackers(t)
+  const made: { _id: string; name: string; deviceKey: string }[] = []
+  for (let i = 0; i < 30; i++) made.push((await call('POST', '/tracker', { name: `t${String(i).padStart(2, '0')}` })).body.data)
+  const send = async (i: number, recordedAt: number) => {
+    const caller = await devices.authenticate(made[i].deviceKey)
+    const answer = await callRoute('POST', '/location-history/bulk', { caller, body: { points: [{ recordedAt, lat: 1, lng: 2 }] } })
+    t.equal(answer.body.data.accepted, 1, JSON.stringify(answer.body))
+  }
+  const start = clock.now()
+  for (let i = 0; i < 10; i++) await send(i, start - 60_000)
+  await send(10, start - 10 * 60_000)
+  await send(11, start + 5 * 60_000)
+  await until(async () => {
+    await latest.flush()
+    return (await call('GET', '/trackers?status=online&limit=1')).body.total === 11
+  })
+  t.same((await call('GET', '/trackers?status=stale')).body.data.map(({ name }: { name: string }) => name), ['t10'])
+  t.equal((await call('GET', `/tracker/${made[11]._id}`)).body.data.lastSeenAt, new Date(start).toISOString(), 'a clock that runs ahead was seen when it was logged')
+  const first = await call('GET', '/trackers?status=online&limit=6&sortBy=name')
+  t.same([first.body.data.length, first.body.total, first.body.page], [6, 11, 1])
+  const second = await call('GET', `/trackers?status=online&limit=6&sortBy=name&cursor=${first.body.nextCursor}`)
+  t.same([...first.body.data, ...second.body.data].map(({ name }: { name: string }) => name), ['t00', 't01', 't02', 't03', 't04', 't05', 't06', 't07', 't08', 't09', 't11'])
+  t.equal(second.body.nextCursor, null)
+  t.equal((await call('GET', '/trackers?status=offline')).body.total, 18)
+  t.match((await call('GET', '/trackers?fields=status&limit=1&sortBy=name')).body.data[0], { status: 'online', name: undefined })
+  clock.advance(10 * 60_000)
+  t.equal((await call('GET', '/trackers?status=online')).body.total, 0)
+  t.equal((await call('GET', '/trackers?status=stale')).body.total, 12)
+  clock.advance(3_600_000)
+  t.equal((await call('GET', '/trackers?status=offline')).body.total, 30)
+})
+
+test('ingest keys are told once, listed without their secret, and end with their deletion', async (t) => {
+  const { call, devices, changes, put } = await openTrackers(t)
+  await put('hub', HUB, { name: 'Hub', lat: 1, lng: 1 })
+  const made = await call('POST', '/ingest-key', { name: 'Depot', autoCreate: true, hubId: HUB })
+  t.equal(made.status, 201)
+  const { key, _id } = made.body.data
+  t.same(await devices.authenticate(key), { kind: 'ingestKey', organizationId: ORG, keyId: _id, autoCreate: true, hubId: HUB })
+  const listed = (await call('GET', '/ingest-keys')).body
+  t.match(listed, { total: 1, data: [{ _id, name: 'Depot', autoCreate: true, hubId: HUB, key: undefined, keyHash: undefined }] })
+  t.equal((await call('DELETE', `/ingest-key/${_id}`, undefined, { organizationId: OTHER_ORG })).status, 404)
+  t.equal((await call('DELETE', `/ingest-key/${_id}`)).status, 200)
+  await t.rejects(devices.authenticate(key), { code: 'unauthenticated' })
+  await until(async () => changes.some(({ keyId }) => keyId === _id))
+  t.equal((await call('GET', '/ingest-keys')).body.total, 0)
+})
+
+test("a deletion is announced in the tracker's partition, once", async (t) => {
+  const { call, log } = await openTrackers(t)
+  const { _id } = (await call('POST', '/tracker', { name: 'x' })).body.data
+  await call('DELETE', `/tracker/${_id}`)
+  const partition = partitionOf(_id, PARTITIONS)
+  await until(async () => (await log.head(locationStream(partition))) >= 0)
+  const entries = (await log.read(locationStream(partition), 0, 10)).map((event) => locationEntry(event, partition))
+  t.match(entries, [{ kind: 'trackerDeleted', deletion: { organizationId: ORG, trackerId: _id } }])
+  t.equal(entries.length, 1)
+})
+
+const until = async (isTrue: () => Promise<boolean>) => {
+  for (let tries = 0; tries < 500; tries++) {
+    if (await isTrue()) return
+    await new Promise((done) => setTimeout(done, 10))
+  }
+  throw new Error('waited 5 s')
+}

@@ -1,0 +1,98 @@
+import type { Test } from 'tap'
+import { directory } from '../../projections/directory.ts'
+import { LatestPositions } from '../../projections/latest-position.ts'
+import { Batcher, BATCHER_LIMITS } from '../../src/features/locations/batcher.ts'
+import { bulkRoute } from '../../src/features/locations/bulk-api.ts'
+import { locationStream, partitionOf, type LocationEntry } from '../../src/features/locations/events.ts'
+import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
+import { Ingest } from '../../src/features/locations/ingest.ts'
+import { livePositionsRoute } from '../../src/features/locations/live-positions-api.ts'
+import { locationEntry } from '../../src/features/locations/location-entry.ts'
+import { LATEST_POSITIONS, lastSeenOf } from '../../src/features/locations/views.ts'
+import { hubResource } from '../../src/features/hubs/hub.ts'
+import { identityRows } from '../../src/features/identity/directory.ts'
+import { team } from '../../src/features/teams/team.ts'
+import { trackersContext } from '../../src/features/trackers/context.ts'
+import { statusAt } from '../../src/features/trackers/status.ts'
+import { ingestKeyRows, trackerRows } from '../../src/features/trackers/tracker-rows.ts'
+import type { DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
+import { vehicle } from '../../src/features/vehicles/vehicle.ts'
+import { DeletionAnnouncer } from '../../src/reactors/announce-deletions.ts'
+import type { UserCaller } from '../../src/kernel/caller.ts'
+import { appendFacts } from '../../src/kit/handle-command.ts'
+import { idFrom, idSource } from '../../src/kit/ids.ts'
+import { PartitionFeed } from '../../src/kit/partition-feed.ts'
+import type { Method } from '../../src/kit/route.ts'
+import { routeCaller } from './call-route.ts'
+import { connect } from './ingest.ts'
+import { openServices, startProjections } from './open-services.ts'
+
+export const PARTITIONS = 4
+export const ORG = idFrom('organization', 'a')
+export const AGES = { staleAfterMs: 5 * 60_000, offlineAfterMs: 3_600_000 }
+const DAY_MS = 86_400_000
+const PERMISSIONS = ['view/tracker', 'edit/tracker', 'view/location-history']
+
+export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
+  kind: 'user', organizationId: ORG, userId: idFrom('user', 'admin'), identityId: 'i', email: 'a@example.com', jti: 'j', expiresAt: Number.MAX_SAFE_INTEGER,
+  roleId: 'r', permissions: new Set(PERMISSIONS), permissionDetails: [], hubIds: 'all', teamIds: [], ...fields,
+})
+
+/** Trackers and the whole way of points to their latest positions, over the embedded engines and a clock that stands still. */
+export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
+  const services = await openServices(t.testdir())
+  const { log, tables, clock, keyring, logger } = services
+  const rows = [...identityRows, hubResource([]).rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows]
+  const { runner, applied } = await startProjections(services, [directory(rows)])
+  await tables.declare(LATEST_POSITIONS)
+  const partition = (trackerId: string) => partitionOf(trackerId, PARTITIONS)
+  const trackers = trackersContext(services, { trackersMax, ages: AGES, partitionOf: partition, lastSeen: (organizationId, ids) => lastSeenOf(tables, organizationId, ids) })
+  const changes: DeviceAccessChange[] = []
+  const abort = new AbortController()
+  await trackers.watch((change) => changes.push(change), abort.signal)
+
+  const failures: unknown[] = []
+  const latest = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => failures.push(error) })
+  const feed = new PartitionFeed<LocationEntry>({ log, streamOf: locationStream, decode: locationEntry, onFailure: (_consumer, _partition, error) => failures.push(error) })
+  for (let p = 0; p < PARTITIONS; p++) await feed.add(latest, p)
+  const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, (error) => failures.push(error))
+  await announcer.start()
+  const batcher = new Batcher({
+    log, clock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, startAppendTimer: () => () => {},
+    onAppended: (entry) => feed.offer(entry.partition, entry.revision, clock.now(), entry),
+  })
+  const ingest = new Ingest({ batcher, resolver: trackers.known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
+  const channel = ingestChannel(ingest)
+  const routes = [...trackers.routes, bulkRoute(ingest, keyring), livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) })]
+  const callRoute = routeCaller({ routes, clock, applied })
+  t.teardown(async () => {
+    abort.abort()
+    await announcer.close()
+    await feed.close()
+    await latest.close()
+    await runner.close()
+    await services.close()
+  })
+
+  /** As a user of the organization who sees everything, unless told otherwise. */
+  const call = async (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) => callRoute(method, url, { body, caller: userCaller(caller) })
+  /** Appends what other features would have. */
+  const put = async (noun: string, id: string, values: object, organizationId = ORG, version = 0) => {
+    const at = new Date(clock.now()).toISOString()
+    const wrote = await appendFacts(log, `${noun}-${id}`, [{ type: `${noun}${version === 0 ? 'Created' : 'Changed'}`, data: { organizationId, values, createdAt: at, at } }], [idSource(clock.now()).next()], version, {})
+    if (wrote !== undefined) await applied.waitApplied(wrote, 2_000)
+  }
+  /** What the live view would show, through the table. */
+  const positions = async (query = '', caller: Partial<UserCaller> = {}) => {
+    await latest.flush()
+    const livePositions = routes[routes.length - 1]
+    const url = new URL(`http://test/?${query}`)
+    const parameters: { [name: string]: unknown } = Object.fromEntries(url.searchParams)
+    for (const name of ['limit', 'radius']) if (parameters[name] !== undefined) parameters[name] = Number(parameters[name])
+    const reply = await livePositions.handler({ caller: userCaller(caller), query: parameters, now: clock.now() } as never)
+    let text = ''
+    for await (const part of reply.stream ?? []) text += part
+    return JSON.parse(text).data as { trackerId: string; name: string; recordedAt: string; lat: number; lng: number; lastSeenAt: string; status: string }[]
+  }
+  return { ...services, ...trackers, runner, applied, changes, failures, latest, feed, ingest, channel, call, callRoute, put, positions, abort, connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller) }
+}
