@@ -1,16 +1,7 @@
 import type { Appended } from './event-log.ts'
 import { type PreparedEvent, positionOfFrame, writeFrame } from './event-log.lmdb-frame.ts'
-import {
-  bytesOfFrame,
-  categoryName,
-  eventKey,
-  indexKey,
-  type LogState,
-  type LogStore,
-  newStream,
-  type StreamInfo,
-  streamKey,
-} from './event-log.lmdb-store.ts'
+import { bytesOfFrame, eventKey, indexKey, streamKey } from './event-log.lmdb-keys.ts'
+import { categoryName, type LogState, type LogStore, newStream, type StreamInfo } from './event-log.lmdb-store.ts'
 
 interface StagedEvent {
   info: StreamInfo

@@ -1,5 +1,6 @@
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { categoryOf } from '../kernel/event.ts'
+import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './event-log.lmdb-keys.ts'
 
 /** What is known of a stream. A change is a new object, so that a failed commit leaves the old one standing. */
 export interface StreamInfo {
@@ -25,18 +26,10 @@ export interface LogState {
 
 type Binary = Database<Buffer, Uint8Array>
 
-/** An entry of `index`. */
-export interface IndexEntry {
-  position: number
-  no: number
-  revision: number
-}
 type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED_MAX = 100_000
 const STATE_KEY = Buffer.from('state')
-const PAGE_BYTES = 4096
-const STREAM_NAME_BYTES_MAX = 1000
 
 /**
  * The environment of the log and how it is laid out. Keys are binary and big-endian, so that their order is the order
@@ -74,7 +67,10 @@ export class LogStore {
     const database = (name: string): Binary => this.root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
     this.events = database('events')
     this.index = database('index')
-    this.indexEntries = this.root.openDB({ name: 'index', ...INDEX_ENTRIES } as { name: string }) as Database<IndexEntry, Uint8Array | number>
+    this.indexEntries = this.root.openDB({ name: 'index', ...INDEX_ENTRIES } as { name: string }) as Database<
+      IndexEntry,
+      Uint8Array | number
+    >
     this.streams = database('streams')
     this.names = database('names')
     this.categories = database('categories')
@@ -178,56 +174,6 @@ export const newStream = (name: string, state: LogState, categoryNo: number): St
 export const categoryName = (stream: string): string => {
   const category = categoryOf(stream)
   return category === '' ? '-' : category
-}
-
-/** What an event takes of the disk, about: a large one takes whole pages, a small one a share of one. */
-export const bytesOfFrame = (frameBytes: number): number =>
-  frameBytes > PAGE_BYTES / 2 ? Math.ceil((frameBytes + 16) / PAGE_BYTES) * PAGE_BYTES + 100 : Math.ceil(frameBytes * 1.4) + 100
-
-/** @throws Error when the name is empty or longer than 1000 bytes. */
-export const streamKey = (name: string): Buffer => {
-  const key = Buffer.from(name)
-  if (key.length === 0 || key.length > STREAM_NAME_BYTES_MAX) throw new Error(`A stream's name takes 1 to ${STREAM_NAME_BYTES_MAX} bytes, not ${key.length}.`)
-  return key
-}
-
-export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
-
-// The driver copies a key before it returns, so one buffer of each kind serves all.
-const eventKeyBuffer = Buffer.alloc(10)
-export const eventKey = (no: number, revision: number): Buffer => {
-  eventKeyBuffer.writeUInt32BE(no, 0)
-  eventKeyBuffer.writeUIntBE(revision, 4, 6)
-  return eventKeyBuffer
-}
-
-const indexKeyBuffer = Buffer.alloc(8)
-export const indexKey = (category: number, position: number): Buffer => {
-  indexKeyBuffer.writeUInt16BE(category, 0)
-  indexKeyBuffer.writeUIntBE(position, 2, 6)
-  return indexKeyBuffer
-}
-
-const INDEX_ENTRIES = {
-  keyEncoder: {
-    writeKey: (key: Uint8Array, target: Buffer, start: number): number => {
-      target.set(key, start)
-      return start + key.length
-    },
-    readKey: (source: Buffer, start: number): number => source.readUIntBE(start + 2, 6),
-  },
-  encoder: {
-    encode: (): never => {
-      throw new Error('Entries are written to the index itself.')
-    },
-    decode: (value: Buffer): IndexEntry => ({ position: -1, no: value.readUInt32BE(0), revision: value.readUIntBE(4, 6) }),
-  },
-}
-
-const numberKeyBuffer = Buffer.alloc(4)
-const numberKey = (no: number): Buffer => {
-  numberKeyBuffer.writeUInt32BE(no, 0)
-  return numberKeyBuffer
 }
 
 const writeState = (state: LogState): Buffer => Buffer.from(JSON.stringify(state))

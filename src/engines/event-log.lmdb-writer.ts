@@ -5,31 +5,8 @@ import type { NewEvent } from '../kernel/event.ts'
 import { APPEND_BYTES_MAX, type Appended, type ExpectedRevision, WrongRevision } from './event-log.ts'
 import { LogBatch } from './event-log.lmdb-batch.ts'
 import { idOfFrame, type PreparedEvent, positionOfFrame, prepareEvent } from './event-log.lmdb-frame.ts'
+import type { Job, WaitingAppend } from './event-log.lmdb-jobs.ts'
 import type { LogStore, StreamInfo } from './event-log.lmdb-store.ts'
-
-interface Waiting<Answer> {
-  stream: string
-  resolve(answer: Answer): void
-  reject(error: unknown): void
-}
-
-interface WaitingAppend extends Waiting<Appended> {
-  kind: 'append'
-  events: PreparedEvent[]
-  expected: ExpectedRevision
-  bytes: number
-}
-
-interface WaitingTruncation extends Waiting<void> {
-  kind: 'truncate'
-  before: number
-}
-
-interface WaitingProbe extends Waiting<void> {
-  kind: 'probe'
-}
-
-type Job = WaitingAppend | WaitingTruncation | WaitingProbe
 
 export interface WriterOptions {
   store: LogStore

@@ -3,7 +3,8 @@ import { Failure } from '../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../kernel/event.ts'
 import { type DataFolder, lockDataFolder } from './data-folder.ts'
 import type { Appended, EventLog, ExpectedRevision, FollowBatch, Source } from './event-log.ts'
-import { Followers, followPrefixes, followStream, readEvent } from './event-log.lmdb-follow.ts'
+import { Followers, followPrefixes, followStream } from './event-log.lmdb-follow.ts'
+import { readEvent } from './event-log.lmdb-read.ts'
 import { LogStore } from './event-log.lmdb-store.ts'
 import { LogWriter } from './event-log.lmdb-writer.ts'
 
@@ -54,7 +55,12 @@ class LmdbEventLog implements EventLog {
     return this.writer.append(stream, events, expected)
   }
 
-  async read(stream: string, from: number | 'end', limit: number, direction: 'forwards' | 'backwards' = 'forwards'): Promise<RecordedEvent[]> {
+  async read(
+    stream: string,
+    from: number | 'end',
+    limit: number,
+    direction: 'forwards' | 'backwards' = 'forwards',
+  ): Promise<RecordedEvent[]> {
     this.checkOpen()
     const info = this.store.stream(stream)
     const events: RecordedEvent[] = []
@@ -74,7 +80,12 @@ class LmdbEventLog implements EventLog {
     return events
   }
 
-  follow(source: Source, checkpoint: number | undefined, signal: AbortSignal, batchEventsMax = BATCH_EVENTS_DEFAULT): AsyncIterable<FollowBatch> {
+  follow(
+    source: Source,
+    checkpoint: number | undefined,
+    signal: AbortSignal,
+    batchEventsMax = BATCH_EVENTS_DEFAULT,
+  ): AsyncIterable<FollowBatch> {
     const after = checkpoint ?? -1
     return 'stream' in source
       ? followStream(this.store, this.followers, source.stream, after, signal, batchEventsMax)

@@ -2,15 +2,12 @@ import type { Row } from '../kernel/table.ts'
 import { Chunk, chunkOf, offsetOf } from './table-store.lmdb-bits.ts'
 import {
   ALL_FIELD,
-  bufferOf,
-  equalityBytes,
   fieldKey,
   idBytes,
   number4,
   numberKey,
   orderBytes,
   pack,
-  ROW_HEADER_BYTES,
   rowKey,
   spaceKey,
   TEXT_FIELD,
@@ -18,15 +15,20 @@ import {
   type TableRecord,
   time6,
   unpack,
-  wordBytes,
 } from './table-store.lmdb-layout.ts'
-import { wordsOfRow } from './table-store.lmdb-words.ts'
-
-export interface StoredBytes {
-  no: number
-  expiresAt: number
-  packed: Buffer
-}
+import {
+  equalityTerms,
+  expiryKeys,
+  isSame,
+  NOTHING,
+  NUMBER_MAX,
+  rowBytes,
+  type StoredBytes,
+  sortable,
+  spaceName,
+  storedBytes,
+  wordTerms,
+} from './table-store.lmdb-terms.ts'
 
 /** Changes rows together with their indexes. Lives for one transaction: what it holds in memory is written by `flush`. */
 export class RowWriter {
@@ -78,6 +80,12 @@ export class RowWriter {
     const key = rowKey(space, id)
     const old = storedBytes(this.env.rows.getBinary(key))
     if (old !== undefined && old.no === no && old.expiresAt === expiresAt) this.remove(record, space, key, id, old)
+  }
+
+  /** Counts the bytes of a row that is deleted together with its whole table. */
+  forget(key: Uint8Array): void {
+    const old = storedBytes(this.env.rows.getBinary(key))
+    if (old !== undefined) this.bytesAdded -= old.packed.length + key.length
   }
 
   flush(): void {
@@ -176,47 +184,3 @@ export class RowWriter {
     for (const entry of expiryKeys(space, no, expiresAt)) this.env.expiry.removeSync(entry)
   }
 }
-
-export const storedBytes = (value: Buffer | undefined): StoredBytes | undefined => {
-  if (value === undefined) return undefined
-  const bytes = bufferOf(value)
-  return { no: bytes.readUInt32BE(0), expiresAt: bytes.readDoubleBE(4), packed: bytes.subarray(ROW_HEADER_BYTES) }
-}
-
-const rowBytes = (no: number, expiresAt: number, packed: Buffer): Buffer => {
-  const bytes = Buffer.allocUnsafe(ROW_HEADER_BYTES + packed.length)
-  bytes.writeUInt32BE(no, 0)
-  bytes.writeDoubleBE(expiresAt, 4)
-  bytes.set(packed, ROW_HEADER_BYTES)
-  return bytes
-}
-
-const expiryKeys = (space: Buffer, no: number, expiresAt: number): Buffer[] => [
-  Buffer.concat([Buffer.of(0), time6(expiresAt), space, number4(no)]),
-  Buffer.concat([Buffer.of(1), space, time6(expiresAt), number4(no)]),
-]
-
-const NOTHING = Buffer.alloc(0)
-const NONE: ReadonlyMap<string, Buffer> = new Map()
-const NUMBER_MAX = 2 ** 32 - 1
-
-// Table and scope as one number that a double holds exactly (tables stay below 2^20).
-const spaceName = (space: Buffer): number => space.readUInt32BE(0) * 2 ** 32 + space.readUInt32BE(4)
-
-const isSame = (a: unknown, b: unknown): boolean =>
-  a === b || (Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, index) => member === b[index]))
-
-const equalityTerms = (value: unknown): ReadonlyMap<string, Buffer> => {
-  if (value === undefined) return NONE
-  const terms = new Map<string, Buffer>()
-  for (const member of Array.isArray(value) ? value : [value]) {
-    const bytes = equalityBytes(member)
-    if (bytes !== undefined) terms.set(bytes.toString('latin1'), bytes)
-  }
-  return terms
-}
-
-const wordTerms = (row: Row | undefined, fields: readonly string[]): ReadonlyMap<string, Buffer> =>
-  row === undefined ? NONE : new Map(wordsOfRow(row, fields).map((word) => [word, wordBytes(`${word}\0`)]))
-
-const sortable = (value: unknown): string | number | null => (typeof value === 'string' || typeof value === 'number' ? value : null)

@@ -22,7 +22,11 @@ export interface JobMessage {
   job: Job
 }
 
-export type JobResult = { records: [name: string, record: TableRecord][] } | { row: Uint8Array | undefined } | { count: number; expiresAt: number } | undefined
+export type JobResult =
+  | { records: [name: string, record: TableRecord][] }
+  | { row: Uint8Array | undefined }
+  | { count: number; expiresAt: number }
+  | undefined
 
 export type Answer = { no: number; result: JobResult } | { no: number; error: string; isFault: boolean }
 

@@ -43,7 +43,16 @@ export interface TableRecord {
 
 export const openTableEnvironment = (path: string): TableEnvironment => {
   // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
-  const root = open({ path, noSubdir: false, overlappingSync: false, noMetaSync: true, encoding: 'binary', keyEncoding: 'binary', maxDbs: 16 })
+  const root = open({
+    path,
+    noSubdir: false,
+    overlappingSync: false,
+    noMetaSync: true,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+    maxDbs: 16,
+    maxReaders: 1_000,
+  })
   const database = (name: string): Binary => root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
   return {
     root,
@@ -64,7 +73,8 @@ const packr = new Packr({ useRecords: false, copyBuffers: true })
 
 export const pack = (value: unknown): Buffer => packr.pack(value)
 /** Members that are bytes come back as Uint8Array: from a Buffer they would be Buffers. */
-export const unpack = <Value>(bytes: Uint8Array): Value => packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
+export const unpack = <Value>(bytes: Uint8Array): Value =>
+  packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
 
 export const recordOf = (table: TableDeclaration, number: number): TableRecord => ({
   number,
@@ -95,7 +105,8 @@ export const spaceKey = (table: number, scope: number): Buffer => {
 /** @throws Error for an id that is empty or longer than 500 bytes. */
 export const idBytes = (id: string): Buffer => {
   const bytes = Buffer.from(id)
-  if (bytes.length === 0 || bytes.length > ID_BYTES_MAX) throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
+  if (bytes.length === 0 || bytes.length > ID_BYTES_MAX)
+    throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
   return bytes
 }
 

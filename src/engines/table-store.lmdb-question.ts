@@ -5,7 +5,8 @@ import type { Find } from './table-store.ts'
 /** @throws Error when the question names a field without an index: a fault of the program, not of the client. */
 export const checkQuestion = (name: string, record: TableRecord, question: Find): void => {
   const { where = {}, range, sort, text } = question
-  for (const field of Object.keys(where)) if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
+  for (const field of Object.keys(where))
+    if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
   for (const field of [range?.field, sort?.field]) {
     if (field !== undefined && !record.range.includes(field)) throw new Error(`Table ${name} declares no range index on ${field}.`)
   }

@@ -1,14 +1,13 @@
 import type { TableDeclaration } from '../kernel/table.ts'
 import { RowWriter } from './table-store.lmdb-apply.ts'
 import type { Job, JobResult, PackedChange } from './table-store.lmdb-jobs.ts'
-import { type Binary, bufferOf, number4, pack, recordOf, spaceKey, type TableEnvironment, type TableRecord, time6, unpack } from './table-store.lmdb-layout.ts'
+import { bufferOf, number4, pack, recordOf, type TableEnvironment, type TableRecord, time6, unpack } from './table-store.lmdb-layout.ts'
+import { hasSweep, markGarbage, sweepCounters, sweepExpired, sweepGarbage } from './table-store.lmdb-sweep.ts'
+import { NOTHING } from './table-store.lmdb-terms.ts'
 import type { Checkpoint } from './table-store.ts'
 
 const NEXT_KEY = Buffer.from('next')
-const GARBAGE_PREFIX = 'garbage:'
-const SWEEP_STEP = 500
 const SCOPES_CACHED_MAX = 100_000
-const NOTHING = Buffer.alloc(0)
 
 interface Next {
   table: number
@@ -55,7 +54,10 @@ export class TableWriter {
     try {
       return this.env.root.transactionSync(() => {
         const rows = new RowWriter(this.env, (name) => this.scopeNumber(name))
-        const more = this.sweepExpired(now, rows) || this.sweepCounters(now) || (mayClear && this.sweepGarbage())
+        const more =
+          sweepExpired(this.env, this.records.values(), now, rows) ||
+          sweepCounters(this.env, now) ||
+          (mayClear && sweepGarbage(this.env, rows))
         this.finish(rows)
         return more
       })
@@ -66,8 +68,7 @@ export class TableWriter {
   }
 
   hasSweep(now: number, mayClear: boolean): boolean {
-    const due = (kind: number): boolean => !isEmpty(this.env.expiry.getKeys({ start: Buffer.of(kind), end: Buffer.concat([Buffer.of(kind), time6(now + 1)]), limit: 1 }))
-    return due(0) || due(2) || (mayClear && this.garbage().length > 0)
+    return hasSweep(this.env, now, mayClear)
   }
 
   private run(job: Job, now: number, rows: RowWriter): JobResult {
@@ -90,7 +91,8 @@ export class TableWriter {
 
   private commit(parts: readonly Uint8Array[], checkpoint: { consumer: string; at: Checkpoint } | undefined, rows: RowWriter): undefined {
     for (const part of parts) {
-      for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part)) rows.write(this.record(table), scope, id, row, expiresAt)
+      for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part))
+        rows.write(this.record(table), scope, id, row, expiresAt)
     }
     if (checkpoint !== undefined) this.env.meta.putSync(checkpointKey(checkpoint.consumer), pack(checkpoint.at))
   }
@@ -174,7 +176,7 @@ export class TableWriter {
   }
 
   private discard(record: TableRecord): void {
-    this.env.meta.putSync(Buffer.from(`${GARBAGE_PREFIX}${record.number}`), NOTHING)
+    markGarbage(this.env, record.number)
   }
 
   private record(name: string): TableRecord {
@@ -198,49 +200,6 @@ export class TableWriter {
     return number
   }
 
-  private sweepExpired(now: number, rows: RowWriter): boolean {
-    const byNumber = new Map([...this.records.values()].map((record) => [record.number, record]))
-    const due = [...this.env.expiry.getKeys({ start: Buffer.of(0), end: Buffer.concat([Buffer.of(0), time6(now + 1)]), limit: SWEEP_STEP })].map(bufferOf)
-    for (const key of due) {
-      const space = Buffer.from(key.subarray(7, 15))
-      const record = byNumber.get(space.readUInt32BE(0))
-      if (record !== undefined) rows.expire(record, space, key.readUInt32BE(15), key.readUIntBE(1, 6))
-      this.env.expiry.removeSync(key)
-    }
-    return due.length === SWEEP_STEP
-  }
-
-  private sweepCounters(now: number): boolean {
-    const due = [...this.env.expiry.getKeys({ start: Buffer.of(2), end: Buffer.concat([Buffer.of(2), time6(now + 1)]), limit: SWEEP_STEP })].map(bufferOf)
-    for (const key of due) {
-      this.env.counters.removeSync(key.subarray(7))
-      this.env.expiry.removeSync(key)
-    }
-    return due.length === SWEEP_STEP
-  }
-
-  private sweepGarbage(): boolean {
-    const [number] = this.garbage()
-    if (number === undefined) return false
-    const start = spaceKey(number, 0)
-    const end = spaceKey(number + 1, 0)
-    const lists: [Binary, Buffer, Buffer][] = [this.env.rows, this.env.docs, this.env.postings, this.env.order, this.env.spaces].map((database) => [database, start, end])
-    lists.push([this.env.expiry, Buffer.concat([Buffer.of(1), start]), Buffer.concat([Buffer.of(1), end])])
-    for (const [database, from, to] of lists) {
-      const keys = [...database.getKeys({ start: from, end: to, limit: SWEEP_STEP })]
-      if (database === this.env.rows) for (const key of keys) this.next.bytes -= (database.getBinary(key)?.length ?? 0) - 12 + key.length
-      for (const key of keys) database.removeSync(key)
-      if (keys.length > 0) return true
-    }
-    this.env.meta.removeSync(Buffer.from(`${GARBAGE_PREFIX}${number}`))
-    return true
-  }
-
-  private garbage(): number[] {
-    const keys = this.env.meta.getKeys({ start: Buffer.from(GARBAGE_PREFIX), end: Buffer.from(`${GARBAGE_PREFIX}~`), limit: 1 })
-    return [...keys].map((key) => Number(bufferOf(key).toString('utf8').slice(GARBAGE_PREFIX.length)))
-  }
-
   private readNext(): Next {
     const value = this.env.meta.getBinary(NEXT_KEY)
     return value === undefined ? { table: 1, scope: 1, bytes: 0 } : unpack<Next>(value)
@@ -252,13 +211,9 @@ export class TableWriter {
     this.next = this.readNext()
     this.scopes = new Map()
     this.records = new Map()
-    for (const { key, value } of this.env.registry.getRange({})) this.records.set(bufferOf(key).toString('utf8'), unpack<TableRecord>(value))
+    for (const { key, value } of this.env.registry.getRange({}))
+      this.records.set(bufferOf(key).toString('utf8'), unpack<TableRecord>(value))
   }
 }
 
 export const checkpointKey = (consumer: string): Buffer => Buffer.from(`checkpoint:${consumer}`)
-
-const isEmpty = (keys: Iterable<unknown>): boolean => {
-  for (const _ of keys) return false
-  return true
-}

@@ -2,22 +2,13 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Row, RowChange, TableDeclaration } from '../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from './data-folder.ts'
-import { storedBytes } from './table-store.lmdb-apply.ts'
 import { Finder } from './table-store.lmdb-find.ts'
-import type { JobResult, PackedChange } from './table-store.lmdb-jobs.ts'
-import {
-  bufferOf,
-  idBytes,
-  openTableEnvironment,
-  pack,
-  rowKey,
-  spaceKey,
-  type TableEnvironment,
-  type TableRecord,
-  unpack,
-} from './table-store.lmdb-layout.ts'
+import type { JobResult } from './table-store.lmdb-jobs.ts'
+import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './table-store.lmdb-layout.ts'
+import { packOne, packParts } from './table-store.lmdb-pack.ts'
 import { checkQuestion } from './table-store.lmdb-question.ts'
 import { openTableReaders, type TableReaders } from './table-store.lmdb-readers.ts'
+import { RowReader } from './table-store.lmdb-reads.ts'
 import { WriterThread } from './table-store.lmdb-thread.ts'
 import { checkpointKey } from './table-store.lmdb-writer.ts'
 import type { Checkpoint, Find, Found, StoredRow, TableStore } from './table-store.ts'
@@ -30,9 +21,7 @@ export interface LmdbTableStoreOptions {
   mapBytesMax?: number
 }
 
-const PART_CHANGES = 500
-const SCAN_ROWS_AT_ONCE = 500
-const SCOPES_CACHED_MAX = 100_000
+const PACKING_COMMITS_MAX = 10_000
 
 /**
  * Tables in an LMDB environment, for one process: this thread reads, a thread of its own writes.
@@ -58,9 +47,10 @@ class LmdbTableStore implements TableStore {
   private readonly readers: TableReaders
   private readonly thread: WriterThread
   private readonly clock: Clock
+  private readonly reader: RowReader
   private readonly records = new Map<string, TableRecord>()
-  private readonly scopes = new Map<string, number>()
   private packing: Promise<unknown> = Promise.resolve()
+  private packingCount = 0
   private isClosed = false
 
   constructor(folder: DataFolder, env: TableEnvironment, thread: WriterThread, clock: Clock) {
@@ -69,6 +59,7 @@ class LmdbTableStore implements TableStore {
     this.readers = openTableReaders(env)
     this.thread = thread
     this.clock = clock
+    this.reader = new RowReader(env, clock)
   }
 
   async declare(table: TableDeclaration): Promise<void> {
@@ -76,12 +67,12 @@ class LmdbTableStore implements TableStore {
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
-    return this.read<R>(this.recordOf(table), scope, id)
+    return this.reader.read<R>(this.recordOf(table), scope, id)
   }
 
   async getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
     const record = this.recordOf(table)
-    return ids.map((id) => this.read<R>(record, scope, id))
+    return ids.map((id) => this.reader.read<R>(record, scope, id))
   }
 
   async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
@@ -89,7 +80,7 @@ class LmdbTableStore implements TableStore {
     checkQuestion(table, record, question)
     const transaction = this.env.root.useReadTransaction()
     try {
-      const number = this.scopeNumber(scope)
+      const number = this.reader.scopeNumber(scope)
       if (number === undefined) return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
       const source = { env: this.env, readers: this.readers, transaction, record, scope, scopeNumber: number, now: this.clock.now() }
       return await new Finder(source, question).find<R>()
@@ -99,36 +90,33 @@ class LmdbTableStore implements TableStore {
   }
 
   async *scan<R extends Row>(table: string, scope?: string): AsyncGenerator<StoredRow<R>> {
-    if (scope !== undefined) {
-      yield* this.scanScope<R>(table, scope)
-      return
-    }
-    let start: Buffer = Buffer.of(0)
-    for (;;) {
-      const names = [...this.env.scopes.getKeys({ start, limit: SCAN_ROWS_AT_ONCE })].map((key) => bufferOf(key).toString('utf8'))
-      for (const name of names) yield* this.scanScope<R>(table, name)
-      const last = names.at(-1)
-      if (last === undefined) return
-      start = Buffer.concat([Buffer.from(last), Buffer.of(0)])
-    }
+    const recordOf = (): TableRecord => this.recordOf(table)
+    yield* scope === undefined ? this.reader.scan<R>(recordOf) : this.reader.scanScope<R>(recordOf, scope)
   }
 
   async commit(changes: readonly RowChange[], checkpoint?: { consumer: string; at: Checkpoint }): Promise<void> {
     if (changes.length === 0 && checkpoint === undefined) return
+    if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
+    this.packingCount += 1
     // One after the other, so that commits count in the order in which they were asked for.
     const sent = this.packing.then(async () => {
-      const parts = await this.packParts(changes)
-      const transfer = parts.map((part) => part.buffer as ArrayBuffer)
+      const parts = await this.packChecked(changes)
+      const transfer = parts.map(({ buffer }) => buffer)
       return { done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer) }
     })
-    this.packing = sent.catch(() => undefined)
+    const packed = (): void => {
+      this.packingCount -= 1
+    }
+    this.packing = sent.then(packed, packed)
     await (await sent).done
   }
 
   async putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined> {
     this.recordOf(change.table)
-    const part = ownBytes(pack(packedChange(change)))
-    const result = (await this.thread.run({ kind: 'putIfAbsent', part }, this.clock.now(), [part.buffer])) as { row: Uint8Array | undefined }
+    const part = packOne(change)
+    const result = (await this.thread.run({ kind: 'putIfAbsent', part }, this.clock.now(), [part.buffer])) as {
+      row: Uint8Array | undefined
+    }
     return result.row === undefined ? undefined : unpack<R>(result.row)
   }
 
@@ -167,40 +155,9 @@ class LmdbTableStore implements TableStore {
     this.folder.release()
   }
 
-  private read<R extends Row>(record: TableRecord, scope: string, id: string): R | undefined {
-    const number = this.scopeNumber(scope)
-    if (number === undefined) return undefined
-    const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), id)))
-    return stored === undefined || this.hasEnded(stored.expiresAt) ? undefined : unpack<R>(stored.packed)
-  }
-
-  private async *scanScope<R extends Row>(table: string, scope: string): AsyncGenerator<StoredRow<R>> {
-    const number = this.scopeNumber(scope)
-    if (number === undefined) return
-    let after: Buffer | undefined
-    for (;;) {
-      const space = spaceKey(this.recordOf(table).number, number)
-      const start: Buffer = Buffer.concat([space, after === undefined ? Buffer.alloc(0) : Buffer.concat([after, Buffer.of(0)])])
-      const entries = [...this.env.rows.getRange({ start, end: Buffer.concat([space, Buffer.of(255)]), limit: SCAN_ROWS_AT_ONCE })]
-      for (const { key, value } of entries) {
-        const stored = storedBytes(value)
-        after = Buffer.from(key.subarray(8))
-        if (stored !== undefined && !this.hasEnded(stored.expiresAt)) yield { scope, id: after.toString('utf8'), row: unpack<R>(stored.packed) }
-      }
-      if (entries.length < SCAN_ROWS_AT_ONCE) return
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-
-  private async packParts(changes: readonly RowChange[]): Promise<Uint8Array[]> {
-    const parts: Uint8Array[] = []
-    for (let start = 0; start < changes.length; start += PART_CHANGES) {
-      if (start > 0) await new Promise((resolve) => setImmediate(resolve))
-      const some = changes.slice(start, start + PART_CHANGES)
-      for (const { table } of some) this.recordOf(table)
-      parts.push(ownBytes(pack(some.map(packedChange))))
-    }
-    return parts
+  private async packChecked(changes: readonly RowChange[]): Promise<Uint8Array<ArrayBuffer>[]> {
+    for (const table of new Set(changes.map((change) => change.table))) this.recordOf(table)
+    return packParts(changes)
   }
 
   // The writer clears what was replaced only after this thread reads the successor.
@@ -216,33 +173,7 @@ class LmdbTableStore implements TableStore {
     return record
   }
 
-  private scopeNumber(scope: string): number | undefined {
-    const cached = this.scopes.get(scope)
-    if (cached !== undefined) return cached
-    const number = this.env.scopes.getBinary(Buffer.from(scope))?.readUInt32BE(0)
-    if (number === undefined) return undefined
-    if (this.scopes.size >= SCOPES_CACHED_MAX) this.scopes.clear()
-    this.scopes.set(scope, number)
-    return number
-  }
-
-  private hasEnded(expiresAt: number): boolean {
-    return expiresAt > 0 && expiresAt <= this.clock.now()
-  }
-
   private checkOpen(): void {
     if (this.isClosed) throw new Failure('engine_down', { message: 'The tables are closed.' })
   }
-}
-
-const packedChange = ({ table, scope, id, row, expiresAt }: RowChange): PackedChange => {
-  idBytes(id)
-  return [table, scope, id, row === null ? null : Buffer.from(pack(row)), expiresAt === undefined ? 0 : Math.max(1, Math.floor(expiresAt))]
-}
-
-/** A copy that owns its memory, so that it can be handed to the other thread. */
-const ownBytes = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => {
-  const copy = new Uint8Array(bytes.byteLength)
-  copy.set(bytes)
-  return copy
 }

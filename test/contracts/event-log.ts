@@ -40,7 +40,13 @@ const newEvents = (count: number): NewEvent[] => Array.from({ length: count }, (
 /** A category that no other test uses. */
 const newCategory = (): string => `c${randomUUID().replaceAll('-', '')}`
 
-const written = ({ id, type, data, isJson, metadata }: NewEvent) => ({ id, type, data: Buffer.from(data).toString('hex'), isJson, metadata })
+const written = ({ id, type, data, isJson, metadata }: NewEvent) => ({
+  id,
+  type,
+  data: Buffer.from(data).toString('hex'),
+  isJson,
+  metadata,
+})
 
 const idsOf = (events: readonly { id: string }[]): string[] => events.map(({ id }) => id)
 
@@ -63,14 +69,27 @@ const followUntil = async (
   return { events, batches }
 }
 
-const isRising = (numbers: readonly number[]): boolean => numbers.every((number, index) => index === 0 || number > (numbers[index - 1] as number))
+const isRising = (numbers: readonly number[]): boolean =>
+  numbers.every((number, index) => index === 0 || number > (numbers[index - 1] as number))
 
 const PROMISES: { [promise: string]: Check } = {
   'an event is read as it was appended': async (t, log) => {
     const stream = `${newCategory()}-${randomUUID()}`
     const events: NewEvent[] = [
-      { id: randomUUID(), type: 'hubCreated.v1', data: encodeJson({ name: 'Zürich 🚚' }), isJson: true, metadata: { actor: 'user:1', organizationId: 'o' } },
-      { id: randomUUID(), type: 'pointsRecorded.v1', data: new Uint8Array([0, 255, 1, 254]), isJson: false, metadata: { $correlationId: 'c' } },
+      {
+        id: randomUUID(),
+        type: 'hubCreated.v1',
+        data: encodeJson({ name: 'Zürich 🚚' }),
+        isJson: true,
+        metadata: { actor: 'user:1', organizationId: 'o' },
+      },
+      {
+        id: randomUUID(),
+        type: 'pointsRecorded.v1',
+        data: new Uint8Array([0, 255, 1, 254]),
+        isJson: false,
+        metadata: { $correlationId: 'c' },
+      },
       { id: randomUUID(), type: 'nothing', data: new Uint8Array(0), isJson: false, metadata: {} },
     ]
     const before = Date.now()
@@ -140,9 +159,17 @@ const PROMISES: { [promise: string]: Check } = {
     const later = await log.append(stream, second, 2)
     t.same(await log.append(stream, first, 'none'), appended, 'although more was appended since')
     t.same(await log.append(stream, second, 2), later)
-    await t.rejects(log.append(stream, [...first.slice(0, 2), newEvent()], 'none'), { name: 'WrongRevision', actual: 4 }, 'one other id is another append')
+    await t.rejects(
+      log.append(stream, [...first.slice(0, 2), newEvent()], 'none'),
+      { name: 'WrongRevision', actual: 4 },
+      'one other id is another append',
+    )
     await t.rejects(log.append(stream, second, 1), { name: 'WrongRevision', actual: 4 }, 'another expected revision is another append')
-    await t.rejects(log.append(stream, [...second, newEvent()], 2), { name: 'WrongRevision', actual: 4 }, 'one more event is another append')
+    await t.rejects(
+      log.append(stream, [...second, newEvent()], 2),
+      { name: 'WrongRevision', actual: 4 },
+      'one more event is another append',
+    )
     t.same(idsOf(await log.read(stream, 0, 10)), idsOf([...first, ...second]))
   },
 
@@ -172,7 +199,9 @@ const PROMISES: { [promise: string]: Check } = {
   'revisions have no gaps and positions rise under concurrent appends': async (t, log) => {
     const category = newCategory()
     const streams = Array.from({ length: 8 }, (_, index) => `${category}-${index}`)
-    const appends = streams.flatMap((stream) => Array.from({ length: 30 }, (_, index) => log.append(stream, newEvents(1 + (index % 3)), 'any')))
+    const appends = streams.flatMap((stream) =>
+      Array.from({ length: 30 }, (_, index) => log.append(stream, newEvents(1 + (index % 3)), 'any')),
+    )
     const answers = await Promise.all(appends)
     t.equal(new Set(answers.map(({ position }) => position)).size, answers.length, 'no position twice')
     for (const stream of streams) {
@@ -448,7 +477,12 @@ const PROMISES: { [promise: string]: Check } = {
     const stream = `${newCategory()}-1`
     await log.append(stream, [newEvent()], 'none')
     await log.close()
-    const calls: (() => Promise<unknown>)[] = [() => log.ping(), () => log.append(stream, [newEvent()], 0), () => log.read(stream, 0, 1), () => log.head(stream)]
+    const calls: (() => Promise<unknown>)[] = [
+      () => log.ping(),
+      () => log.append(stream, [newEvent()], 0),
+      () => log.read(stream, 0, 1),
+      () => log.head(stream),
+    ]
     for (const call of calls) {
       await t.rejects(call, { code: 'engine_down' })
       await t.rejects(call, Failure)

@@ -43,7 +43,13 @@ export const randomThing = (random: () => number): ThingRow => {
 
 export const thingId = (index: number): string => `thing-${String(index * 7919).padStart(8, '0')}`
 
-export const put = (scope: string, id: string, row: Row, expiresAt?: number): RowChange => ({ table: 'things', scope, id, row, ...(expiresAt !== undefined && { expiresAt }) })
+export const put = (scope: string, id: string, row: Row, expiresAt?: number): RowChange => ({
+  table: 'things',
+  scope,
+  id,
+  row,
+  ...(expiresAt !== undefined && { expiresAt }),
+})
 
 export const drop = (scope: string, id: string): RowChange => ({ table: 'things', scope, id, row: null })
 
@@ -106,8 +112,18 @@ export const questions = (): Omit<Find, 'limit'>[] => {
     { field: 'name' },
   ]
   const texts = [undefined, 'nor', 'zurich DEP', 'cafe ol', 'éclair', 'nothinglikeit']
-  const sorts: Find['sort'][] = [undefined, { field: 'name', order: 'asc' }, { field: 'createdAt', order: 'desc' }, { field: 'size', order: 'asc' }, { field: 'name', order: 'desc' }]
+  const sorts: Find['sort'][] = [
+    undefined,
+    { field: 'name', order: 'asc' },
+    { field: 'createdAt', order: 'desc' },
+    { field: 'size', order: 'asc' },
+    { field: 'name', order: 'desc' },
+  ]
   return wheres.flatMap((where) =>
-    ranges.flatMap((range) => texts.flatMap((text) => sorts.map((sort) => ({ ...(where && { where }), ...(range && { range }), ...(text && { text }), ...(sort && { sort }) })))),
+    ranges.flatMap((range) =>
+      texts.flatMap((text) =>
+        sorts.map((sort) => ({ ...(where && { where }), ...(range && { range }), ...(text && { text }), ...(sort && { sort }) })),
+      ),
+    ),
   )
 }

@@ -70,7 +70,10 @@ const compare = async (t: Test, store: TableStore, scope: string, rows: Readonly
     const expected = bruteForce(rows, question)
     const found = await store.find('things', scope, { ...question, limit: 7, offset: index % 5, total: true })
     const page = expected.slice(index % 5, (index % 5) + 7)
-    const isRight = found.total === expected.length && idsOf(found.rows).join() === page.join() && (found.next === null) === expected.length <= (index % 5) + 7
+    const isRight =
+      found.total === expected.length &&
+      idsOf(found.rows).join() === page.join() &&
+      (found.next === null) === expected.length <= (index % 5) + 7
     if (!isRight) wrong.push({ question, found: { ...found, rows: idsOf(found.rows) }, expected: page, total: expected.length })
   }
   t.same(wrong.slice(0, 3), [], `${wrong.length} questions answered wrong`)
@@ -100,7 +103,12 @@ const PROMISES: { [promise: string]: Check } = {
     await store.commit([put('s', 'a', { status: 'open' }), put('s', 'b', { status: 'open' }), put('s', 'a', { status: 'done' })])
     t.same(await store.get('things', 's', 'a'), { status: 'done' })
     await store.commit([drop('s', 'a'), put('s', 'a', { status: 'late' }), drop('s', 'b'), drop('s', 'never there')])
-    t.same(await store.getMany('things', 's', ['b', 'a', 'never there', 'a']), [undefined, { status: 'late' }, undefined, { status: 'late' }])
+    t.same(await store.getMany('things', 's', ['b', 'a', 'never there', 'a']), [
+      undefined,
+      { status: 'late' },
+      undefined,
+      { status: 'late' },
+    ])
     t.same((await store.find('things', 's', { limit: 9, where: { status: ['open', 'done'] }, total: true })).total, 0)
     await store.commit([put('s', 'a', { status: 'late' })])
     t.same((await store.find('things', 's', { limit: 9, where: { status: 'late' }, total: true })).total, 1)
@@ -108,7 +116,11 @@ const PROMISES: { [promise: string]: Check } = {
 
   'scopes and tables are apart': async (t, { store }) => {
     await store.declare({ ...THINGS, name: 'others' })
-    await store.commit([put('s1', 'a', { status: 'open' }), put('s2', 'a', { status: 'done' }), { table: 'others', scope: 's1', id: 'a', row: { status: 'late' } }])
+    await store.commit([
+      put('s1', 'a', { status: 'open' }),
+      put('s2', 'a', { status: 'done' }),
+      { table: 'others', scope: 's1', id: 'a', row: { status: 'late' } },
+    ])
     t.same(await store.get('things', 's1', 'a'), { status: 'open' })
     t.same(await store.get('things', 's2', 'a'), { status: 'done' })
     t.same(await store.get('others', 's1', 'a'), { status: 'late' })
@@ -169,7 +181,10 @@ const PROMISES: { [promise: string]: Check } = {
     for (const order of ['asc', 'desc'] as const) {
       const seen = await walk(store, 's', { limit: 10, sort: { field: 'name', order } }, async (page) => {
         const id = fleeting[page % fleeting.length] as string
-        await store.commit([page % 2 === 0 ? drop('s', id) : put('s', id, randomThing(random)), put('s', `new-${order}-${page}`, randomThing(random))])
+        await store.commit([
+          page % 2 === 0 ? drop('s', id) : put('s', id, randomThing(random)),
+          put('s', `new-${order}-${page}`, randomThing(random)),
+        ])
       })
       const expected = order === 'asc' ? constant : [...constant].reverse()
       t.strictSame(
@@ -214,7 +229,9 @@ const PROMISES: { [promise: string]: Check } = {
   },
 
   'commits count in the order in which they were asked for': async (t, { store }) => {
-    await Promise.all(Array.from({ length: 60 }, (_, at) => store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } })))
+    await Promise.all(
+      Array.from({ length: 60 }, (_, at) => store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } })),
+    )
     t.same(await store.get('things', 's', 'a'), { status: 'open', at: 59 })
     t.same(await store.checkpoint('c'), { all: 59 })
     const large = store.commit(Array.from({ length: 2_000 }, (_, index) => put('s', thingId(index), { status: 'first' })))
@@ -236,7 +253,11 @@ const PROMISES: { [promise: string]: Check } = {
     while (!isOver) {
       const { rows } = await store.find<ThingRow>('things', 's', { limit: 800 })
       const all = new Set(rows.map(({ row }) => row.status))
-      const { rows: first } = await store.find<ThingRow>('things', 's', { limit: 1, where: { status: ['0', '1', '2', '3', '4', '5', '6'] }, total: true })
+      const { rows: first } = await store.find<ThingRow>('things', 's', {
+        limit: 1,
+        where: { status: ['0', '1', '2', '3', '4', '5', '6'] },
+        total: true,
+      })
       if (all.size !== 1 || rows.length !== 800 || first.length !== 1) mixed.push([...all])
       reads += 1
       await new Promise((resolve) => setImmediate(resolve))
@@ -255,13 +276,19 @@ const PROMISES: { [promise: string]: Check } = {
       put('s', 'prolonged', { status: 'open', name: 'prolonged', createdAt: 4 }, until),
       put('s', 'set free', { status: 'open', name: 'set free', createdAt: 5 }, until),
     ])
-    await store.commit([put('s', 'prolonged', { status: 'open', name: 'prolonged', createdAt: 4 }, until + 1_000_000), put('s', 'set free', { status: 'open', name: 'set free', createdAt: 5 })])
+    await store.commit([
+      put('s', 'prolonged', { status: 'open', name: 'prolonged', createdAt: 4 }, until + 1_000_000),
+      put('s', 'set free', { status: 'open', name: 'set free', createdAt: 5 }),
+    ])
     t.equal((await store.find('things', 's', { limit: 9, total: true })).total, 5)
     await pass(1_100)
     const left = ['later', 'prolonged', 'set free', 'stays']
     const check = async () => {
       t.equal(await store.get('things', 's', 'ends'), undefined)
-      t.same((await store.getMany('things', 's', ['ends', 'stays'])).map((row) => row !== undefined), [false, true])
+      t.same(
+        (await store.getMany('things', 's', ['ends', 'stays'])).map((row) => row !== undefined),
+        [false, true],
+      )
       const asked: Find[] = [
         { limit: 9, total: true },
         { limit: 9, total: true, where: { status: 'open' } },
@@ -285,7 +312,10 @@ const PROMISES: { [promise: string]: Check } = {
   },
 
   'of rows put where none is, one is stored': async (t, { store, now, pass }) => {
-    const rivals = Array.from({ length: 40 }, (_, rival) => ({ ...put('s', 'a', { status: 'open', rival }, now() + 1_000), row: { status: 'open', rival } }))
+    const rivals = Array.from({ length: 40 }, (_, rival) => ({
+      ...put('s', 'a', { status: 'open', rival }, now() + 1_000),
+      row: { status: 'open', rival },
+    }))
     const answers = await Promise.all(rivals.map((change) => store.putIfAbsent(change)))
     t.equal(answers.filter((row) => row === undefined).length, 1)
     const stored = await store.get('things', 's', 'a')
@@ -339,7 +369,12 @@ const PROMISES: { [promise: string]: Check } = {
     for (const round of [1, 2]) {
       await store.declare(next)
       t.equal((await store.find('things@next', 's', { limit: 9, total: true })).total, 0, 'a build begins empty')
-      const built = Array.from({ length: 300 }, (_, index) => ({ table: 'things@next', scope: 's', id: thingId(index), row: { color: 'red', rank: index, round } }))
+      const built = Array.from({ length: 300 }, (_, index) => ({
+        table: 'things@next',
+        scope: 's',
+        id: thingId(index),
+        row: { color: 'red', rank: index, round },
+      }))
       await store.commit(built, { consumer: 'p@next', at: { all: 20 + round } })
       t.ok(await store.get('things', 's', round === 1 ? 'old' : thingId(0)), 'the live table is as before')
       t.same(await store.checkpoint('p'), { all: round === 1 ? 10 : 21 })
@@ -349,11 +384,19 @@ const PROMISES: { [promise: string]: Check } = {
         for (let read = 0; read < 5; read += 1) sizes.push((await store.find('things', 's', { limit: 500 })).rows.length)
       })()
       await Promise.all([promoting, reading])
-      t.ok(sizes.every((size) => size === 300 || (round === 1 && size === 1)), `never between: ${sizes}`)
+      t.ok(
+        sizes.every((size) => size === 300 || (round === 1 && size === 1)),
+        `never between: ${sizes}`,
+      )
       t.same(await store.checkpoint('p'), { all: 20 + round })
       t.equal(await store.checkpoint('p@next'), undefined)
       t.equal(await store.get('things', 's', 'old'), undefined)
-      const found = await store.find('things', 's', { limit: 1, where: { color: 'red' }, sort: { field: 'rank', order: 'desc' }, total: true })
+      const found = await store.find('things', 's', {
+        limit: 1,
+        where: { color: 'red' },
+        sort: { field: 'rank', order: 'desc' },
+        total: true,
+      })
       t.same(found.rows[0]?.row, { color: 'red', rank: 299, round })
       t.equal(found.total, 300)
     }
@@ -364,7 +407,10 @@ const PROMISES: { [promise: string]: Check } = {
 
   'reset empties tables and forgets the checkpoint': async (t, { store }) => {
     await store.declare({ ...THINGS, name: 'others' })
-    await store.commit([put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }], { consumer: 'p', at: { all: 5 } })
+    await store.commit([put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }], {
+      consumer: 'p',
+      at: { all: 5 },
+    })
     await store.reset(['things'], 'p')
     t.equal(await store.get('things', 's', 'a'), undefined)
     t.equal((await store.find('things', 's', { limit: 1, where: { status: 'open' }, total: true })).total, 0)

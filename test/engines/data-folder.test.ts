@@ -52,7 +52,9 @@ test('of processes that race for a folder one gets it', { timeout: 60_000 }, asy
   const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)});
     process.stdin.once('data', () => { try { lockDataFolder(${JSON.stringify(path)}); console.log('taken') } catch (error) { console.log(error.message) } process.stdin.resume() })
     console.log('ready')`
-  const children = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] }))
+  const children = Array.from({ length: 4 }, () =>
+    spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] }),
+  )
   await Promise.all(children.map((child) => once(child.stdout, 'data')))
   for (const child of children) child.stdin.write('go\n')
   const answers = await Promise.all(children.map(async (child) => String((await once(child.stdout, 'data'))[0]).trim()))

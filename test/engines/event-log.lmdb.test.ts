@@ -6,7 +6,8 @@ import { HeldClock, realClock } from '../contracts/clocks.ts'
 import { newEvent } from '../contracts/event-log.ts'
 import { runUntilKilled } from './killed-child.ts'
 
-const open = (path: string, mapBytesMax?: number): Promise<EventLog> => openLmdbEventLog({ path, clock: realClock, ...(mapBytesMax && { mapBytesMax }) })
+const open = (path: string, mapBytesMax?: number): Promise<EventLog> =>
+  openLmdbEventLog({ path, clock: realClock, ...(mapBytesMax && { mapBytesMax }) })
 
 const readAll = async (log: EventLog, stream: string): Promise<RecordedEvent[]> => log.read(stream, 0, 1_000_000)
 
@@ -27,7 +28,10 @@ const checkConsistent = async (t: Test, log: EventLog, streams: Iterable<string>
     const events = await readAll(log, stream)
     byPosition.push(...events)
     const first = events[0]?.revision ?? 0
-    t.ok(events.every(({ revision }, index) => revision === first + index), `${stream} has no gap`)
+    t.ok(
+      events.every(({ revision }, index) => revision === first + index),
+      `${stream} has no gap`,
+    )
     t.equal(events.at(-1)?.revision, await log.head(stream), `${stream} ends at its head`)
   }
   byPosition.sort((a, b) => a.position - b.position)

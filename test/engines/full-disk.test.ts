@@ -7,9 +7,15 @@ const HAS_PRLIMIT = spawnSync('prlimit', ['--version']).status === 0
 const skip = HAS_PRLIMIT ? false : 'needs prlimit (util-linux) to make writes fail as on a full disk'
 
 /** Runs the child with files of at most so many bytes, lifts the limit after its first line, and answers both lines. */
-const runOnFullDisk = async (kind: string, folder: string, bytesMax: number): Promise<[first: { [key: string]: unknown }, second: { [key: string]: unknown }]> => {
+const runOnFullDisk = async (
+  kind: string,
+  folder: string,
+  bytesMax: number,
+): Promise<[first: { [key: string]: unknown }, second: { [key: string]: unknown }]> => {
   const file = new URL('./write-until-full.js', import.meta.url).pathname
-  const child = spawn('prlimit', [`--fsize=${bytesMax}:unlimited`, process.execPath, file, kind, folder], { stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn('prlimit', [`--fsize=${bytesMax}:unlimited`, process.execPath, file, kind, folder], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
   const lines: { [key: string]: unknown }[] = []
   const ended = once(child, 'close')
   for await (const line of createInterface({ input: child.stdout })) {

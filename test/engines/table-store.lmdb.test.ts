@@ -62,7 +62,10 @@ test('tables, checkpoint and what is cleared survive closing', async (t) => {
   const first = await open(folder)
   await first.declare(THINGS)
   const random = seededRandom(12)
-  await first.commit(Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random))), { consumer: 'c', at: { all: 1 } })
+  await first.commit(
+    Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random))),
+    { consumer: 'c', at: { all: 1 } },
+  )
   await first.reset(['things'], 'other')
   await first.commit([put('s', 'a', { status: 'open' })])
   await first.increment('s', 'logins', 3_600_000)
@@ -89,7 +92,9 @@ test('rows that ended are swept in steps, and their numbers and words with them'
   t.teardown(() => store.close())
   await store.declare(THINGS)
   for (let round = 0; round < 12; round += 1) {
-    const rows = Array.from({ length: 100 }, (_, index) => put('s', `${round}-${index}`, { status: 'open', notes: 'x'.repeat(10_000) }, clock.now() + 1_000))
+    const rows = Array.from({ length: 100 }, (_, index) =>
+      put('s', `${round}-${index}`, { status: 'open', notes: 'x'.repeat(10_000) }, clock.now() + 1_000),
+    )
     // Only when the rows of earlier rounds were really deleted there is room for these.
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -109,7 +114,8 @@ test('tables that may hold no more bytes refuse rows whole', async (t) => {
   const store = await openLmdbTableStore({ path: t.testdir(), clock: realClock, mapBytesMax: 200_000 })
   t.teardown(() => store.close())
   await store.declare(THINGS)
-  const rows = (from: number) => Array.from({ length: 10 }, (_, index) => put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }))
+  const rows = (from: number) =>
+    Array.from({ length: 10 }, (_, index) => put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }))
   await store.commit(rows(0), { consumer: 'c', at: { all: 1 } })
   await store.commit(rows(10))
   await t.rejects(store.commit(rows(20), { consumer: 'c', at: { all: 2 } }), { name: 'Failure', code: 'engine_down' })

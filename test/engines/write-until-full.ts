@@ -43,9 +43,18 @@ const fillLog = async (): Promise<void> => {
 const fillTables = async (): Promise<void> => {
   const store = await openLmdbTableStore({ path: folder, clock: realClock })
   await store.declare({ name: 'things', version: 1, equality: ['kind'] })
-  const rows = (no: number) => Array.from({ length: 20 }, (_, row) => ({ table: 'things', scope: 's', id: `${no}-${row}`, row: { kind: 'x', text: 'y'.repeat(5_000) } }))
+  const rows = (no: number) =>
+    Array.from({ length: 20 }, (_, row) => ({
+      table: 'things',
+      scope: 's',
+      id: `${no}-${row}`,
+      row: { kind: 'x', text: 'y'.repeat(5_000) },
+    }))
   const { count, error } = await untilRefused((no) => store.commit(rows(no), { consumer: 'c', at: { all: no } }))
-  const state = async () => ({ at: (await store.checkpoint('c'))?.all, total: (await store.find('things', 's', { where: { kind: 'x' }, limit: 1, total: true })).total })
+  const state = async () => ({
+    at: (await store.checkpoint('c'))?.all,
+    total: (await store.find('things', 's', { where: { kind: 'x' }, limit: 1, total: true })).total,
+  })
   say({ count, code: codeOf(error), ...(await state()) })
   await room
   await store.commit(rows(count), { consumer: 'c', at: { all: count } })
