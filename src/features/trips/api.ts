@@ -94,8 +94,8 @@ const listRoute = (services: TripServices): Route => {
       const visible = await services.visibleTrackers(caller)
       const asked = request.query.trackerId?.toLowerCase()
       const ids = visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
-      const { from, to, trackerId: _asked, ...rest } = request.query
-      const query: ListQuery = { sortBy: 'startedAt', sortOrder: 'desc', ...rest }
+      const { from, to } = request.query
+      const query: ListQuery = { sortBy: 'startedAt', sortOrder: 'desc', ...request.query }
       const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
       const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', from: timeOf('/from', from), to: timeOf('/to', to) }
       return answerList(LIST, {

@@ -20,6 +20,17 @@ export interface TripRow extends Row {
   distance: number
 }
 
+/** The row of a trip that has just started or finished. */
+export const tripRow = (change: Pick<TripRow, '_id' | 'trackerId' | 'explicit' | 'startedAt' | 'distance'> & { finishedAt?: number }): TripRow => ({
+  _id: change._id,
+  trackerId: change.trackerId,
+  explicit: change.explicit,
+  state: change.finishedAt === undefined ? 'running' : 'finished',
+  startedAt: change.startedAt,
+  finishedAt: change.finishedAt ?? null,
+  distance: change.distance,
+})
+
 /** A trip as its GET, the live channel and a webhook show it. */
 export const tripShown = (row: TripRow, trackingToken: string, runningMeters?: number): { [member: string]: unknown } => ({
   _id: row._id,
