@@ -1,7 +1,14 @@
 import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
 import { NO_ORGANIZATION } from '../src/kernel/table.ts'
 import { IDENTITY, type TokenRevoked } from '../src/features/identity/events.ts'
-import { ACCESS_ROLES, ACCESS_USERS, REVOCATIONS, type AccessRoleRow, type AccessUserRow, type RevocationRow } from '../src/features/identity/views.ts'
+import {
+  ACCESS_ROLES,
+  ACCESS_USERS,
+  REVOCATIONS,
+  type AccessRoleRow,
+  type AccessUserRow,
+  type RevocationRow,
+} from '../src/features/identity/views.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../src/kit/declared-event.ts'
 import { linkRows } from '../src/kit/link-rows.ts'
 import type { Projection, Rows } from '../src/kit/projection.ts'
@@ -36,7 +43,14 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   if (event.type === USER.deleted) return rows.delete(ACCESS_USERS.name, organizationId, id)
   const before = await rows.get<AccessUserRow>(ACCESS_USERS.name, organizationId, id)
   const { identityId, email, status, roleId, hubId: hubIds } = values as unknown as AccessUserRow & { hubId: string[] }
-  rows.put(ACCESS_USERS.name, organizationId, id, { identityId, email, status, roleId, hubIds, teamIds: before?.teamIds ?? [] } satisfies AccessUserRow)
+  rows.put(ACCESS_USERS.name, organizationId, id, {
+    identityId,
+    email,
+    status,
+    roleId,
+    hubIds,
+    teamIds: before?.teamIds ?? [],
+  } satisfies AccessUserRow)
 }
 
 const applyRole = (event: RecordedEvent, rows: Rows): void => {
@@ -44,7 +58,11 @@ const applyRole = (event: RecordedEvent, rows: Rows): void => {
   const id = idOfStream(event.stream)
   if (event.type === ROLE.deleted) return rows.delete(ACCESS_ROLES.name, organizationId, id)
   const { key, permissions, permissionDetails } = values as unknown as AccessRoleRow
-  rows.put(ACCESS_ROLES.name, organizationId, id, { ...(key !== undefined && { key }), permissions, permissionDetails } satisfies AccessRoleRow)
+  rows.put(ACCESS_ROLES.name, organizationId, id, {
+    ...(key !== undefined && { key }),
+    permissions,
+    permissionDetails,
+  } satisfies AccessRoleRow)
 }
 
 const applyTeam = async (event: RecordedEvent, rows: Rows): Promise<void> => {

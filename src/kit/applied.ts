@@ -18,7 +18,12 @@ export class Applied {
   private readonly clock: Clock
 
   /** `runner` has those projections that run in this process; the others are asked for by their stored checkpoint. */
-  constructor(projections: readonly Projection[], runner: ProjectionRunner | undefined, tables: Pick<TableStore, 'checkpoint'>, clock: Clock) {
+  constructor(
+    projections: readonly Projection[],
+    runner: ProjectionRunner | undefined,
+    tables: Pick<TableStore, 'checkpoint'>,
+    clock: Clock,
+  ) {
     this.projections = projections
     this.runner = runner
     this.tables = tables

@@ -13,7 +13,11 @@ export interface ResourceData {
 }
 
 /** The row of a resource: made of its events alone. */
-export const rowOf = (id: string, version: number, data: Pick<ResourceData, 'organizationId' | 'values' | 'createdAt'> & { updatedAt: string }): Row => ({
+export const rowOf = (
+  id: string,
+  version: number,
+  data: Pick<ResourceData, 'organizationId' | 'values' | 'createdAt'> & { updatedAt: string },
+): Row => ({
   ...data.values,
   _id: id,
   organizationId: data.organizationId,

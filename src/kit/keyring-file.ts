@@ -1,4 +1,13 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, createPublicKey, generateKeyPairSync, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createPublicKey,
+  generateKeyPairSync,
+  hkdfSync,
+  randomBytes,
+} from 'node:crypto'
 import { link, mkdir, open, readFile, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Keyring } from './keyring.ts'
@@ -55,7 +64,10 @@ const createKeyring = (file: KeyringFile): Keyring => {
   }
   return {
     fingerprint: createHash('sha256').update('waymark-keyring-fingerprint').update(hashRoot).digest('hex').slice(0, 32),
-    hmac: (purpose, text) => createHmac('sha256', keyFor(hashRoot, `hmac/${purpose}`)).update(text).digest(),
+    hmac: (purpose, text) =>
+      createHmac('sha256', keyFor(hashRoot, `hmac/${purpose}`))
+        .update(text)
+        .digest(),
     encrypt: (purpose, text) => `${newest}.${seal(encryptionKey(newest, purpose), purpose, text)}`,
     decrypt: (purpose, sealed) => {
       const dot = sealed.indexOf('.')

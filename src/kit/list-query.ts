@@ -34,7 +34,11 @@ export type ListQuery = { [name: string]: unknown } & {
   fields?: string
 }
 
-export const FIELDS_PARAMETER: JsonSchema = { type: 'string', maxLength: 2000, description: 'Names of the fields to answer, separated by commas; `_id` always is.' }
+export const FIELDS_PARAMETER: JsonSchema = {
+  type: 'string',
+  maxLength: 2000,
+  description: 'Names of the fields to answer, separated by commas; `_id` always is.',
+}
 
 export const listQuerySchema = (shape: ListShape): JsonSchema => ({
   type: 'object',
@@ -45,7 +49,9 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
     cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before.' },
     ...(shape.sortable.length > 0 ? { sortBy: { type: 'string', enum: [...shape.sortable] } } : {}),
     sortOrder: { type: 'string', enum: ['asc', 'desc'], default: 'asc' },
-    ...(shape.searchable ? { q: { type: 'string', minLength: 1, maxLength: 200, description: 'Beginnings of words that must all occur.' } } : {}),
+    ...(shape.searchable
+      ? { q: { type: 'string', minLength: 1, maxLength: 200, description: 'Beginnings of words that must all occur.' } }
+      : {}),
     fields: FIELDS_PARAMETER,
   },
   additionalProperties: false,
@@ -92,7 +98,8 @@ export const chooseFields = (members: readonly string[], fields: string | undefi
 }
 
 /** Whether the caller may see a row of this shape. */
-export const seesRow = (caller: UserCaller, row: Row, hubField: string | undefined): boolean => hubField === undefined || seesHubs(caller, hubsOf(row, hubField))
+export const seesRow = (caller: UserCaller, row: Row, hubField: string | undefined): boolean =>
+  hubField === undefined || seesHubs(caller, hubsOf(row, hubField))
 
 export const hubsOf = (row: Row, hubField: string): string[] => {
   const value = row[hubField]
@@ -122,7 +129,10 @@ const offsetOf = (page: number, limit: number): number => {
 }
 
 const fingerprintOf = ({ where, range, text, sort }: Find): string =>
-  createHash('sha256').update(JSON.stringify([where, range, text, sort])).digest('base64url').slice(0, 8)
+  createHash('sha256')
+    .update(JSON.stringify([where, range, text, sort]))
+    .digest('base64url')
+    .slice(0, 8)
 
 const openCursor = (cursor: string, fingerprint: string): string => {
   const text = Buffer.from(cursor, 'base64url').toString()
@@ -130,7 +140,14 @@ const openCursor = (cursor: string, fingerprint: string): string => {
   return text.slice(8)
 }
 
-const listReply = (request: ListRequest, found: Found, page: number | null, limit: number, choose: (row: Row) => Row, fingerprint: string): Reply => {
+const listReply = (
+  request: ListRequest,
+  found: Found,
+  page: number | null,
+  limit: number,
+  choose: (row: Row) => Row,
+  fingerprint: string,
+): Reply => {
   const nextCursor = found.next === null ? null : Buffer.from(fingerprint + found.next).toString('base64url')
   const data = found.rows.map(({ row }) => choose(request.present === undefined ? row : request.present(row)))
   const body = { data, total: found.total, page, limit, nextCursor }
@@ -139,7 +156,8 @@ const listReply = (request: ListRequest, found: Found, page: number | null, limi
 
 const nextUrl = ({ path, query }: ListRequest, cursor: string): string => {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (name !== 'page' && name !== 'cursor' && value !== undefined) parameters.set(name, String(value))
+  for (const [name, value] of Object.entries(query))
+    if (name !== 'page' && name !== 'cursor' && value !== undefined) parameters.set(name, String(value))
   parameters.set('cursor', cursor)
   return `${path}?${parameters}`
 }

@@ -85,7 +85,12 @@ export class ProjectionLoop {
         // Only its signal ends a follower, or a log that was closed under it.
         await this.pause(RETRY_MS[0])
       } catch (error) {
-        logger.error('projection failed', { projection: this.projection.name, position: this.at, error: String(error), failures: failures + 1 })
+        logger.error('projection failed', {
+          projection: this.projection.name,
+          position: this.at,
+          error: String(error),
+          failures: failures + 1,
+        })
         await this.pause(RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)])
       }
     }

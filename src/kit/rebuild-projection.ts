@@ -24,11 +24,19 @@ export interface RebuildReport {
 const BATCH_EVENTS_MAX = 512
 const DIFFERENCES_MAX = 100
 
-/** Empties the tables beside the live ones and fills them from the log, up to `target` (absent: to its end). Answers the position reached. */
-export const buildBeside = async (projection: Projection, services: ProjectionServices, signal: AbortSignal, target?: number): Promise<number | undefined> => {
+/** Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), answers the position reached. */
+export const buildBeside = async (
+  projection: Projection,
+  services: ProjectionServices,
+  signal: AbortSignal,
+  target?: number,
+): Promise<number | undefined> => {
   const { tables } = services
   for (const table of projection.tables) await tables.declare({ ...table, name: table.name + NEXT })
-  await tables.reset(projection.tables.map(({ name }) => name + NEXT), projection.name + NEXT)
+  await tables.reset(
+    projection.tables.map(({ name }) => name + NEXT),
+    projection.name + NEXT,
+  )
   return continueBeside(projection, services, signal, undefined, target)
 }
 
@@ -68,10 +76,16 @@ export const compareTables = async (projection: Projection, tables: TableStore):
 
 /** Puts the tables that were built beside in the place of the live ones. */
 export const promoteBeside = (projection: Projection, tables: TableStore): Promise<void> =>
-  tables.promote(projection.tables.map(({ name }) => name), projection.name)
+  tables.promote(
+    projection.tables.map(({ name }) => name),
+    projection.name,
+  )
 
 /** Walks two scans, both by scope and id, side by side. */
-async function* pairs(left: AsyncIterable<StoredRow>, right: AsyncIterable<StoredRow>): AsyncGenerator<[StoredRow | undefined, StoredRow | undefined]> {
+async function* pairs(
+  left: AsyncIterable<StoredRow>,
+  right: AsyncIterable<StoredRow>,
+): AsyncGenerator<[StoredRow | undefined, StoredRow | undefined]> {
   const lefts = left[Symbol.asyncIterator]()
   const rights = right[Symbol.asyncIterator]()
   let a = await lefts.next()

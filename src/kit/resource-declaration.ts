@@ -43,7 +43,7 @@ export interface ResourceDeclaration {
   permissions: { view: string; edit: string }
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
-  /** Indexes beside `_id`, `createdAt` and `updatedAt`. `range` fields sort lists, `equality` fields filter them, `text` fields serve `q`. */
+  /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`. */
   indexes?: { equality?: readonly string[]; range?: readonly string[]; text?: readonly string[] }
   /** Raise it when the shape of rows changes. */
   version?: number
@@ -58,7 +58,6 @@ export interface ResourceDeclaration {
   /** Changes what is answered for a row, such as a status that depends on the time. */
   present?(row: Row, context: PresentContext): Row
 }
-
 
 const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
 

@@ -4,8 +4,9 @@ import type { Row } from '../kernel/table.ts'
 import type { Services } from './services.ts'
 import { answerList, chooseFields, FIELDS_PARAMETER, listQuerySchema, seesRow, type ListQuery, type ListShape } from './list-query.ts'
 import { metadataOf, userOf } from './request-context.ts'
-import { amendSchema, createSchema, replaceSchema, rowSchema, writeOnlyOf, type ResourceDeclaration } from './resource-declaration.ts'
+import { amendSchema, createSchema, replaceSchema, rowSchema, type ResourceDeclaration } from './resource-declaration.ts'
 import { tableOf } from './resource-rows.ts'
+import { article, capital, exampleRow, idParameter, pathsOf, words } from './resource-names.ts'
 import type { ResourceWriter, WriteOrigin } from './resource-write.ts'
 import { route, type Answer, type Reply, type Route, type RouteRequest } from './route.ts'
 
@@ -41,7 +42,14 @@ export const listRoute = (declaration: ResourceDeclaration, services: ReadServic
     handler: (request) => {
       const caller = userOf(request)
       const present = presenter(declaration, request)
-      return answerList(shape, { tables: services.tables, scope: caller.organizationId, caller, query: request.query, path: `/api/v3${path}`, present })
+      return answerList(shape, {
+        tables: services.tables,
+        scope: caller.organizationId,
+        caller,
+        query: request.query,
+        path: `/api/v3${path}`,
+        present,
+      })
     },
   })
 }
@@ -58,7 +66,12 @@ export const readRoute = (declaration: ResourceDeclaration, services: ReadServic
   })
 
 /** A row of the caller's organization that the caller sees. @throws Failure not_found */
-export const findRow = async (declaration: ResourceDeclaration, services: ReadServices, request: Pick<RouteRequest, 'caller'>, id: string): Promise<Row> => {
+export const findRow = async (
+  declaration: ResourceDeclaration,
+  services: ReadServices,
+  request: Pick<RouteRequest, 'caller'>,
+  id: string,
+): Promise<Row> => {
   const caller = userOf(request)
   const row = await services.tables.get(declaration.plural, caller.organizationId, id)
   if (row === undefined || !seesRow(caller, row, declaration.hubField)) throw new Failure('not_found')
@@ -127,10 +140,6 @@ export const presenter =
   (row: Row): Row =>
     declaration.present === undefined ? row : declaration.present(row, { caller: userOf(request), now: request.now })
 
-export const pathsOf = ({ noun, plural, paths }: ResourceDeclaration): { one: string; many: string } => paths ?? { one: `/${noun}`, many: `/${plural}` }
-
-export const idParameter = ({ noun }: ResourceDeclaration): string => `${noun}Id`
-
 export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
   description: `The ${words(declaration.noun)}.`,
   schema: envelope({ data: rowSchema(declaration) }),
@@ -156,18 +165,13 @@ export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema =>
   required: ['status', ...Object.keys(members)],
 })
 
-const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
-
-const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
-  ...Object.fromEntries(Object.entries(declaration.example).filter(([name]) => !writeOnlyOf(declaration).includes(name))),
-  _id: EXAMPLE_ID,
-  organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
-  version: 1,
-  createdAt: '2026-01-01T08:00:00.000Z',
-  updatedAt: '2026-01-01T08:00:00.000Z',
-})
-
-const changeRoute = (declaration: ResourceDeclaration, writer: ResourceWriter, method: 'PUT' | 'PATCH', kind: 'replace' | 'amend', body: JsonSchema): Route =>
+const changeRoute = (
+  declaration: ResourceDeclaration,
+  writer: ResourceWriter,
+  method: 'PUT' | 'PATCH',
+  kind: 'replace' | 'amend',
+  body: JsonSchema,
+): Route =>
   route<object, JsonObject>({
     ...one(declaration, method, kind, declaration.permissions.edit),
     body,
@@ -175,12 +179,22 @@ const changeRoute = (declaration: ResourceDeclaration, writer: ResourceWriter, m
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const id = request.params[idParameter(declaration)]
-      const { row, wrote } = await writer.change(originOf(request), { id, kind, body: request.body, expectedVersion: versionOf(request, request.body) })
+      const { row, wrote } = await writer.change(originOf(request), {
+        id,
+        kind,
+        body: request.body,
+        expectedVersion: versionOf(request, request.body),
+      })
       return rowReply(presenter(declaration, request)(row), row, wrote)
     },
   })
 
-const one = (declaration: ResourceDeclaration, method: Route['method'], verb: string, permission: string): Omit<Route, 'handler' | 'answers'> => ({
+const one = (
+  declaration: ResourceDeclaration,
+  method: Route['method'],
+  verb: string,
+  permission: string,
+): Omit<Route, 'handler' | 'answers'> => ({
   method,
   path: `${pathsOf(declaration).one}/{${idParameter(declaration)}}`,
   operationId: `${verb}${capital(declaration.noun)}`,
@@ -192,15 +206,8 @@ const one = (declaration: ResourceDeclaration, method: Route['method'], verb: st
 
 const firstField = (example: JsonObject): JsonObject => Object.fromEntries(Object.entries(example).slice(0, 1))
 
-const capital = (name: string): string => name[0].toUpperCase() + name.slice(1)
-
-const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
-
-const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${words(noun)}`
-
 /** The query parameter that filters by a field: its own schema, or that of its items. */
 const filterSchema = (schema: JsonSchema): JsonSchema => {
   const { default: _shown, ...rest } = schema.type === 'array' ? (schema.items as JsonSchema) : schema
   return rest
 }
-

@@ -17,7 +17,15 @@ export interface ResourceState {
   updatedAt: string
 }
 
-export const ABSENT: ResourceState = { status: 'absent', organizationId: '', values: {}, sealed: {}, first: { values: {} }, createdAt: '', updatedAt: '' }
+export const ABSENT: ResourceState = {
+  status: 'absent',
+  organizationId: '',
+  values: {},
+  sealed: {},
+  first: { values: {} },
+  createdAt: '',
+  updatedAt: '',
+}
 
 /** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
 export const evolveResource =
@@ -55,7 +63,8 @@ export const rowSource = (declaration: ResourceDeclaration): RowSource => {
     inputs: [created, changed, deleted],
     apply: (event, rows) => {
       if (event.type === created || event.type === changed) putRow(declaration.plural, event, rows)
-      else if (event.type === deleted) rows.delete(declaration.plural, decodeJson<ResourceData>(event.data).organizationId, idOfStream(event.stream))
+      else if (event.type === deleted)
+        rows.delete(declaration.plural, decodeJson<ResourceData>(event.data).organizationId, idOfStream(event.stream))
     },
   }
 }

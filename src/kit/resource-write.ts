@@ -4,14 +4,24 @@ import { Failure, invalid } from '../kernel/errors.ts'
 import type { EventMetadata, Fact } from '../kernel/event.ts'
 import type { Json, JsonObject } from '../kernel/json.ts'
 import type { Row } from '../kernel/table.ts'
-import { appendFacts, loadState, type CommandContext } from './handle-command.ts'
+import { appendFacts, loadState } from './handle-command.ts'
 import { hubsOf, seesRow } from './list-query.ts'
-import { mergePatch, pick, valuesSchema, withDefaults, writeOnlyOf, type ResourceDeclaration, type ResourceServices, type WriteContext } from './resource-declaration.ts'
+import {
+  mergePatch,
+  pick,
+  valuesSchema,
+  withDefaults,
+  writeOnlyOf,
+  type ResourceDeclaration,
+  type ResourceServices,
+  type WriteContext,
+} from './resource-declaration.ts'
 import { eventTypes, rowOf, type ResourceData } from './declared-event.ts'
+import { ResourceClaims, type Claimant } from './resource-claims.ts'
+import { ResourceSecrets } from './resource-secrets.ts'
 import { ABSENT, evolveResource, type ResourceState } from './resource-rows.ts'
 import { formatTime } from './request-context.ts'
 import type { IdSource, Wrote } from './route.ts'
-import { claimValue, confirmClaim, releaseClaim, uniqueClaim, type UniqueClaim } from './unique-claim.ts'
 import { assertValid, compileCheck, type Check } from './validate.ts'
 
 /** Who writes, for whom, when. `caller` is absent where the service itself does. */
@@ -42,12 +52,16 @@ const TRIES = 5
 export class ResourceWriter {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
+  private readonly secrets: ResourceSecrets
+  private readonly claims: ResourceClaims
   private readonly check: Check
   private readonly types: { created: string; changed: string; deleted: string }
 
   constructor(declaration: ResourceDeclaration, services: ResourceServices) {
     this.declaration = declaration
     this.services = services
+    this.secrets = new ResourceSecrets(declaration, services.keyring)
+    this.claims = new ResourceClaims(declaration, services, async (id) => (await this.load(id)).state)
     this.check = compileCheck(valuesSchema(declaration))
     this.types = eventTypes(declaration.noun)
   }
@@ -64,16 +78,14 @@ export class ResourceWriter {
     if (state.status !== 'absent') return this.repeated(origin, id, values, state, version)
     await this.assertAllowed(origin, id, values, undefined)
     const at = formatTime(origin.now)
-    const data = { organizationId: origin.organizationId, ...this.seal(values, {}), createdAt: at, at }
-    const claims = await this.claim(origin, id, values, undefined)
+    const data = { organizationId: origin.organizationId, ...this.secrets.seal(values, {}), createdAt: at, at }
+    const claims = await this.claims.claim(claimant(origin, id), values, undefined)
     const wrote = await this.append(id, { type: this.types.created, data }, 0, origin)
     if (wrote === undefined) {
       const other = await this.load(id)
       return this.repeated(origin, id, values, other.state, other.version)
     }
-    await this.settle(origin, id, claims, async () => {
-      await this.append(id, { type: this.types.deleted, data: { ...data, at } }, 1, origin)
-    })
+    await this.claims.settle(claimant(origin, id), claims, () => this.append(id, { type: this.types.deleted, data }, 1, origin))
     return { row: this.row(id, 1, { ...data, updatedAt: at }), wrote }
   }
 
@@ -83,17 +95,16 @@ export class ResourceWriter {
       const { state, version } = await this.loadSeen(origin, change.id)
       assertVersion(change.expectedVersion, version)
       const values = this.changed(state, change)
-      if (isDeepStrictEqual(values, this.opened(state))) return { row: this.row(change.id, version, state) }
+      if (isDeepStrictEqual(values, this.secrets.opened(state))) return { row: this.row(change.id, version, state) }
       await this.assertAllowed(origin, change.id, values, state.values)
-      const claims = await this.claim(origin, change.id, values, state.values)
+      const claims = await this.claims.claim(claimant(origin, change.id), values, state.values)
       const { organizationId, createdAt } = state
-      const data = { organizationId, ...this.seal(values, state.sealed), createdAt, at: formatTime(origin.now) }
+      const data = { organizationId, ...this.secrets.seal(values, state.sealed), createdAt, at: formatTime(origin.now) }
       const wrote = await this.append(change.id, { type: this.types.changed, data }, version, origin)
       if (wrote === undefined) continue
-      await this.settle(origin, change.id, claims, async () => {
-        const { values: before, sealed, updatedAt } = state
-        await this.append(change.id, { type: this.types.changed, data: { organizationId, values: before, sealed, createdAt, at: updatedAt } }, version + 1, origin)
-      })
+      const before: ResourceData = { organizationId, values: state.values, sealed: state.sealed, createdAt, at: state.updatedAt }
+      const undo = (): Promise<unknown> => this.append(change.id, { type: this.types.changed, data: before }, version + 1, origin)
+      await this.claims.settle(claimant(origin, change.id), claims, undo)
       return { row: this.row(change.id, version + 1, { ...data, updatedAt: data.at }), wrote }
     }
     throw lostRaces()
@@ -109,8 +120,7 @@ export class ResourceWriter {
       const data: ResourceData = { organizationId, values, createdAt, at: formatTime(origin.now) }
       const wrote = await this.append(id, { type: this.types.deleted, data }, version, origin)
       if (wrote === undefined) continue
-      const claim = this.claimOf(origin.organizationId, values)
-      if (claim !== undefined) await releaseClaim(this.services.log, claim, id, commandContext(origin))
+      await this.claims.release(claimant(origin, id), values)
       return { wrote, row: this.row(id, version, state) }
     }
     throw lostRaces()
@@ -125,20 +135,21 @@ export class ResourceWriter {
   /** The value of a write-only field. */
   open(state: ResourceState, field: string): Json | undefined {
     const sealed = state.sealed[field]
-    return sealed === undefined ? undefined : (JSON.parse(this.services.keyring.decrypt(this.purpose(field), sealed)) as Json)
+    return sealed === undefined ? undefined : this.secrets.open(field, sealed)
   }
 
   private async loadSeen(origin: WriteOrigin, id: string): Promise<{ state: ResourceState; version: number }> {
     const loaded = await this.load(id)
     const { state } = loaded
     if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
-    if (origin.caller !== undefined && !seesRow(origin.caller, this.row(id, loaded.version, state), this.declaration.hubField)) throw new Failure('not_found')
+    if (origin.caller !== undefined && !seesRow(origin.caller, this.row(id, loaded.version, state), this.declaration.hubField))
+      throw new Failure('not_found')
     return loaded
   }
 
   private repeated(origin: WriteOrigin, id: string, values: JsonObject, state: ResourceState, version: number): Written {
     const isSame = state.status === 'live' && state.organizationId === origin.organizationId
-    if (!isSame || !isDeepStrictEqual(values, this.opened({ ...state, ...state.first, sealed: state.first.sealed ?? {} }))) {
+    if (!isSame || !isDeepStrictEqual(values, this.secrets.opened(state.first))) {
       throw new Failure('conflict', { message: `/_id ${id} is taken`, errors: [{ path: '/_id', message: 'is taken' }] })
     }
     return { row: this.row(id, version, state) }
@@ -146,10 +157,11 @@ export class ResourceWriter {
 
   private changed(state: ResourceState, change: Change): JsonObject {
     const { fields, readOnly = {} } = this.declaration
-    const current = this.opened(state)
+    const current = this.secrets.opened(state)
     const writable = pick(change.body, Object.keys(fields))
     const kept = pick(current, change.kind === 'replace' ? writeOnlyOf(this.declaration) : Object.keys(fields))
-    const merged = change.kind === 'replace' ? { ...kept, ...writable } : (mergePatch(kept, pickWithNull(change.body, fields)) as JsonObject)
+    const merged =
+      change.kind === 'replace' ? { ...kept, ...writable } : (mergePatch(kept, pickWithNull(change.body, fields)) as JsonObject)
     assertValid(this.check, merged)
     return { ...withDefaults(fields, merged), ...pick(state.values, Object.keys(readOnly)) }
   }
@@ -162,62 +174,6 @@ export class ResourceWriter {
 
   private context({ caller, organizationId }: WriteOrigin, id: string, values: JsonObject, before: JsonObject | undefined): WriteContext {
     return { services: this.services, caller, organizationId, id, values, before }
-  }
-
-  private seal(values: JsonObject, before: { [field: string]: string }): { values: JsonObject; sealed?: { [field: string]: string } } {
-    const secret = writeOnlyOf(this.declaration)
-    if (secret.length === 0) return { values }
-    const shown = pick(values, Object.keys(values).filter((name) => !secret.includes(name)))
-    const sealed: { [field: string]: string } = {}
-    for (const name of secret) {
-      if (values[name] === undefined) continue
-      const text = JSON.stringify(values[name])
-      const isKept = before[name] !== undefined && this.services.keyring.decrypt(this.purpose(name), before[name]) === text
-      sealed[name] = isKept ? before[name] : this.services.keyring.encrypt(this.purpose(name), text)
-    }
-    return { values: shown, sealed }
-  }
-
-  /** All values, secrets in clear. */
-  private opened(state: ResourceState): JsonObject {
-    const opened: JsonObject = { ...state.values }
-    for (const name of Object.keys(state.sealed)) opened[name] = this.open(state, name) as Json
-    return opened
-  }
-
-  private purpose(field: string): string {
-    return `${this.declaration.noun}.${field}`
-  }
-
-  private claimOf(organizationId: string, values: JsonObject): UniqueClaim | undefined {
-    const { noun, unique } = this.declaration
-    const value = unique === undefined ? undefined : values[unique]
-    return unique === undefined || value === undefined ? undefined : uniqueClaim(this.services.keyring, noun, unique, organizationId, String(value))
-  }
-
-  private async claim(origin: WriteOrigin, id: string, values: JsonObject, before: JsonObject | undefined): Promise<Claims> {
-    const next = this.claimOf(origin.organizationId, values)
-    const last = before === undefined ? undefined : this.claimOf(origin.organizationId, before)
-    if (next?.stream === last?.stream) return {}
-    if (next !== undefined) await claimValue(this.services.log, next, id, origin.now, commandContext(origin), (owner) => this.holds(owner, next))
-    return { next, last }
-  }
-
-  private async holds(owner: string, claim: UniqueClaim): Promise<boolean> {
-    const { state } = await this.load(owner)
-    return state.status === 'live' && this.claimOf(state.organizationId, state.values)?.stream === claim.stream
-  }
-
-  private async settle(origin: WriteOrigin, id: string, { next, last }: Claims, undo: () => Promise<void>): Promise<void> {
-    if (next !== undefined) {
-      try {
-        await confirmClaim(this.services.log, next, id, commandContext(origin))
-      } catch (error) {
-        if (error instanceof Failure && error.code === 'key_in_use') await undo()
-        throw error
-      }
-    }
-    if (last !== undefined) await releaseClaim(this.services.log, last, id, commandContext(origin))
   }
 
   private append(id: string, fact: Fact, version: number, { ids, metadata }: WriteOrigin): Promise<Wrote | undefined> {
@@ -233,12 +189,12 @@ export class ResourceWriter {
   }
 }
 
-interface Claims {
-  next?: UniqueClaim
-  last?: UniqueClaim
-}
-
-const commandContext = ({ ids, metadata }: WriteOrigin): CommandContext => ({ ids, metadata })
+const claimant = ({ organizationId, now, ids, metadata }: WriteOrigin, id: string): Claimant => ({
+  organizationId,
+  id,
+  now,
+  context: { ids, metadata },
+})
 
 const assertVersion = (expected: number | undefined, version: number): void => {
   if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })
@@ -246,11 +202,16 @@ const assertVersion = (expected: number | undefined, version: number): void => {
 
 const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
   if (!seesRow(caller, values, hubField)) {
-    throw invalid(`/${hubField}`, hubsOf(values, hubField).length === 0 ? 'is required: you see only what belongs to your hubs' : 'must be one of your hubs')
+    throw invalid(
+      `/${hubField}`,
+      hubsOf(values, hubField).length === 0 ? 'is required: you see only what belongs to your hubs' : 'must be one of your hubs',
+    )
   }
 }
 
 // Unlike `pick`, keeps null: in a merge patch it takes the field away.
-const pickWithNull = (body: JsonObject, fields: object): JsonObject => Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
+const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
 
-const lostRaces = (): Failure => new Failure('conflict', { message: 'Others are changing this at the same time; try again.', retryAfterSeconds: 1 })
+const lostRaces = (): Failure =>
+  new Failure('conflict', { message: 'Others are changing this at the same time; try again.', retryAfterSeconds: 1 })

@@ -93,7 +93,9 @@ export class ProjectionRunner {
     const from = await buildBeside(projection, this.services, this.abort.signal, loop.at)
     return loop.exclusively(async () => {
       await continueBeside(projection, this.services, this.abort.signal, from, loop.at)
-      const report = compare ? await compareTables(projection, this.services.tables) : { projection: name, rows: await this.countBeside(projection) }
+      const report = compare
+        ? await compareTables(projection, this.services.tables)
+        : { projection: name, rows: await this.countBeside(projection) }
       await promoteBeside(projection, this.services.tables)
       return report
     })

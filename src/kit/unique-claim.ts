@@ -63,7 +63,12 @@ export const normalizeKey = (value: string): string => value.normalize('NFC').tr
 export const claimOwner = async (log: EventLog, claim: UniqueClaim): Promise<ClaimState> => {
   const events = await log.read(claim.stream, 'end', 2, 'backwards')
   const decider = claimDecider(claim.noun)
-  return events.reverse().reduce((state, event) => decider.evolve(state, { type: event.type, data: JSON.parse(new TextDecoder().decode(event.data)) }), decider.initial)
+  return events
+    .reverse()
+    .reduce(
+      (state, event) => decider.evolve(state, { type: event.type, data: JSON.parse(new TextDecoder().decode(event.data)) }),
+      decider.initial,
+    )
 }
 
 /**
@@ -95,5 +100,8 @@ export const releaseClaim = async (log: EventLog, claim: UniqueClaim, owner: str
 
 const taken = (field: string): Failure => {
   const path = `/${field}`
-  return new Failure('key_in_use', { message: `${path} is taken by another record`, errors: [{ path, message: 'is taken by another record' }] })
+  return new Failure('key_in_use', {
+    message: `${path} is taken by another record`,
+    errors: [{ path, message: 'is taken by another record' }],
+  })
 }

@@ -39,8 +39,10 @@ const checkWith = (ajv: Ajv2020, schema: JsonSchema): Check => {
 
 const fieldError = (error: ErrorObject): FieldError => {
   const { keyword, params, instancePath, message } = error
-  if (keyword === 'additionalProperties') return { path: `${instancePath}/${pointer(params.additionalProperty)}`, message: 'is not a known field' }
-  if (keyword === 'unevaluatedProperties') return { path: `${instancePath}/${pointer(params.unevaluatedProperty)}`, message: 'is not a known field' }
+  if (keyword === 'additionalProperties')
+    return { path: `${instancePath}/${pointer(params.additionalProperty)}`, message: 'is not a known field' }
+  if (keyword === 'unevaluatedProperties')
+    return { path: `${instancePath}/${pointer(params.unevaluatedProperty)}`, message: 'is not a known field' }
   if (keyword === 'required') return { path: `${instancePath}/${pointer(params.missingProperty)}`, message: 'is required' }
   if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
   return { path: instancePath, message: message ?? 'is not valid' }

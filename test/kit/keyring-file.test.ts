@@ -44,7 +44,10 @@ test('a file that is no keyring is refused without quoting it', async (t) => {
   const path = join(t.testdir(), 'keys.json')
   for (const content of ['{"secret-stuff', 'null', '{"format":"waymark-keyring.v1"}']) {
     await writeFile(path, content)
-    const error = await openKeyring(path).then(() => undefined, (reason: Error) => reason)
+    const error = await openKeyring(path).then(
+      () => undefined,
+      (reason: Error) => reason,
+    )
     t.match(error?.message, /is not (JSON|a keyring)/)
     t.notMatch(error?.message, /secret-stuff/)
     t.equal(await readFile(path, 'utf8'), content, 'and is not replaced')

@@ -79,8 +79,18 @@ test('create, read, replace, amend and delete', async (t) => {
 
   clock.advance(1000)
   const written = await call('PUT', `/crate/${_id}`, { caller, body: { ...read.body.data, lat: 2, tags: ['x'] } })
-  t.match(written.body.data, { version: 2, lat: 2, tags: ['x'], createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:01.000Z' })
-  t.same((await call('PUT', `/crate/${_id}`, { caller, body: { ...written.body.data } })).body.data.version, 2, 'nothing changed, nothing written')
+  t.match(written.body.data, {
+    version: 2,
+    lat: 2,
+    tags: ['x'],
+    createdAt: '2026-01-01T00:00:00.000Z',
+    updatedAt: '2026-01-01T00:00:01.000Z',
+  })
+  t.same(
+    (await call('PUT', `/crate/${_id}`, { caller, body: { ...written.body.data } })).body.data.version,
+    2,
+    'nothing changed, nothing written',
+  )
 
   const stale = await call('PUT', `/crate/${_id}`, { caller, body: { name: 'B', version: 1 } })
   t.match(stale, { status: 409, body: { code: 'stale_version', version: 2 } })
@@ -90,7 +100,10 @@ test('create, read, replace, amend and delete', async (t) => {
   t.equal(amended.status, 200)
   t.notOk('lat' in amended.body.data)
   t.same((await call('PATCH', `/crate/${_id}`, { caller, body: { box: { high: 4 } } })).body.data.box, { wide: 3, high: 4 })
-  t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { box: { wide: null } } }), { status: 400, body: { errors: [{ path: '/box/wide' }] } })
+  t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { box: { wide: null } } }), {
+    status: 400,
+    body: { errors: [{ path: '/box/wide' }] },
+  })
   t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { name: null } }), { status: 400, body: { errors: [{ path: '/name' }] } })
   const replaced = await call('PUT', `/crate/${_id}`, { caller, body: { name: 'C' } })
   t.notOk('box' in replaced.body.data, 'what a PUT leaves out is gone')
@@ -103,10 +116,19 @@ test('create, read, replace, amend and delete', async (t) => {
 
 test('bodies are checked with the path of each fault', async (t) => {
   const { call, caller } = await start(t)
-  t.match(await call('POST', '/crate', { caller, body: { nam: 'A' } }), { status: 400, body: { errors: [{ path: '/name' }, { path: '/nam' }] } })
-  t.match(await call('POST', '/crate', { caller, body: { name: 'A', lat: 91 } }), { status: 400, body: { errors: [{ path: '/lat', message: 'must be <= 90' }] } })
+  t.match(await call('POST', '/crate', { caller, body: { nam: 'A' } }), {
+    status: 400,
+    body: { errors: [{ path: '/name' }, { path: '/nam' }] },
+  })
+  t.match(await call('POST', '/crate', { caller, body: { name: 'A', lat: 91 } }), {
+    status: 400,
+    body: { errors: [{ path: '/lat', message: 'must be <= 90' }] },
+  })
   for (const field of ['createdAt', 'grade', 'version']) {
-    t.match(await call('POST', '/crate', { caller, body: { name: 'A', [field]: 'x' } }), { status: 400, body: { errors: [{ path: `/${field}` }] } })
+    t.match(await call('POST', '/crate', { caller, body: { name: 'A', [field]: 'x' } }), {
+      status: 400,
+      body: { errors: [{ path: `/${field}` }] },
+    })
   }
   t.equal((await call('POST', '/crate', { caller, body: { name: 'A', dueAt: '2026-02-31T00:00:00Z' } })).status, 400)
   t.equal((await call('POST', '/crate', { caller, body: { name: 'forbidden' } })).status, 409)
@@ -131,7 +153,10 @@ test('an id made by the client makes a create idempotent', async (t) => {
 test('a unique field', async (t) => {
   const { call, caller } = await start(t)
   const a = (await call('POST', '/crate', { caller, body: { name: 'Same' } })).body.data
-  t.match(await call('POST', '/crate', { caller, body: { name: 'sAME' } }), { status: 409, body: { code: 'key_in_use', errors: [{ path: '/name' }] } })
+  t.match(await call('POST', '/crate', { caller, body: { name: 'sAME' } }), {
+    status: 409,
+    body: { code: 'key_in_use', errors: [{ path: '/name' }] },
+  })
   t.equal((await call('POST', '/crate', { caller: user('org-2'), body: { name: 'Same' } })).status, 201, 'in each organization')
   const all = await Promise.all(Array.from({ length: 6 }, () => call('POST', '/crate', { caller, body: { name: 'Race' } })))
   t.same(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409])
@@ -169,7 +194,17 @@ test('lists', async (t) => {
   t.same(walked, ['alpha', 'bravo', 'charlie', 'delta', 'echo'])
 
   const { nextCursor } = (await call('GET', '/crates?limit=2', { caller })).body
-  for (const query of ['limit=0', 'limit=501', 'page=0', 'sortBy=lat', 'nme=x', 'fields=nme', 'cursor=abc', `sortBy=name&cursor=${nextCursor}`, `page=2&cursor=${nextCursor}`]) {
+  for (const query of [
+    'limit=0',
+    'limit=501',
+    'page=0',
+    'sortBy=lat',
+    'nme=x',
+    'fields=nme',
+    'cursor=abc',
+    `sortBy=name&cursor=${nextCursor}`,
+    `page=2&cursor=${nextCursor}`,
+  ]) {
     t.equal((await call('GET', `/crates?${query}`, { caller })).status, 400, query)
   }
 })
@@ -180,15 +215,28 @@ test('whoever lacks the hub sees nothing, another organization neither', async (
   const south = (await call('POST', '/crate', { caller, body: { name: 'S', depotId: 'south' } })).body.data
   const none = (await call('POST', '/crate', { caller, body: { name: '-' } })).body.data
   const clerk = user('org-1', ['north'])
-  t.same((await call('GET', '/crates', { caller: clerk })).body.data.map(({ name }: { name: string }) => name), ['N'])
-  t.same((await call('GET', '/crates?depotId=south', { caller: clerk })).body, { status: true, data: [], total: 0, page: 1, limit: 20, nextCursor: null })
+  t.same(
+    (await call('GET', '/crates', { caller: clerk })).body.data.map(({ name }: { name: string }) => name),
+    ['N'],
+  )
+  t.same((await call('GET', '/crates?depotId=south', { caller: clerk })).body, {
+    status: true,
+    data: [],
+    total: 0,
+    page: 1,
+    limit: 20,
+    nextCursor: null,
+  })
   t.same((await call('GET', '/crates', { caller: user('org-1', []) })).body.total, 0)
   for (const { _id } of [south, none]) {
     t.equal((await call('GET', `/crate/${_id}`, { caller: clerk })).status, 404)
     t.equal((await call('PATCH', `/crate/${_id}`, { caller: clerk, body: { lat: 1 } })).status, 404)
     t.equal((await call('DELETE', `/crate/${_id}`, { caller: clerk })).status, 404)
   }
-  t.match(await call('PATCH', `/crate/${north._id}`, { caller: clerk, body: { depotId: 'south' } }), { status: 400, body: { errors: [{ path: '/depotId' }] } })
+  t.match(await call('PATCH', `/crate/${north._id}`, { caller: clerk, body: { depotId: 'south' } }), {
+    status: 400,
+    body: { errors: [{ path: '/depotId' }] },
+  })
   t.match(await call('POST', '/crate', { caller: clerk, body: { name: 'X' } }), { status: 400, body: { errors: [{ path: '/depotId' }] } })
   const foreigner = user('org-2')
   t.equal((await call('GET', `/crate/${north._id}`, { caller: foreigner })).status, 404)
@@ -205,7 +253,10 @@ test('writers at the same time lose nothing', async (t) => {
     call('PATCH', `/crate/${_id}`, { caller, body: { tags: ['t'] } }),
     call('PATCH', `/crate/${_id}`, { caller, body: { depotId: 'd' } }),
   ])
-  t.same(answers.map(({ status }) => status), [200, 200, 200])
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  )
   t.match((await call('GET', `/crate/${_id}`, { caller })).body.data, { lat: 1, tags: ['t'], depotId: 'd', version: 4 })
 })
 

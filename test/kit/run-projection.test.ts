@@ -31,8 +31,10 @@ const count = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   rows.put('counters', 'groups', group, { size: others.length })
 }
 
-const append = async ({ log }: TestServices, stream: string, data: object, type = 'counted') =>
-  ({ position: (await log.append(stream, [{ id: randomUUID(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')).position, types: [type] })
+const append = async ({ log }: TestServices, stream: string, data: object, type = 'counted') => ({
+  position: (await log.append(stream, [{ id: randomUUID(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')).position,
+  types: [type],
+})
 
 const rowsOf = async ({ tables }: TestServices, table = 'counters'): Promise<Record<string, Row>> => {
   const rows: Record<string, Row> = {}
@@ -81,10 +83,14 @@ test('goes on from its checkpoint after a restart', async (t) => {
   await one.close()
   const two = await open(t, folder)
   const seen: number[] = []
-  const { runner } = await run(t, two, counters(1, async (event, rows) => {
-    seen.push(event.revision)
-    await count(event, rows)
-  }))
+  const { runner } = await run(
+    t,
+    two,
+    counters(1, async (event, rows) => {
+      seen.push(event.revision)
+      await count(event, rows)
+    }),
+  )
   await runner.ready()
   t.same(seen, [2])
   t.match(await rowsOf(two), { 'all/count-1': { sum: 7 } })
@@ -93,10 +99,14 @@ test('goes on from its checkpoint after a restart', async (t) => {
 test('a failure is retried with growing pauses, and nothing of the batch is seen before', async (t) => {
   const services = await open(t)
   let failures = 3
-  const { runner, applied } = await run(t, services, counters(1, async (event, rows) => {
-    await count(event, rows)
-    if (failures-- > 0) throw new Error('not today')
-  }))
+  const { runner, applied } = await run(
+    t,
+    services,
+    counters(1, async (event, rows) => {
+      await count(event, rows)
+      if (failures-- > 0) throw new Error('not today')
+    }),
+  )
   const waiting = applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 1 }), 60_000)
   for (const delayMs of [100, 500, 2_000]) {
     await until(() => services.lines.length > 0)
@@ -112,7 +122,11 @@ test('a failure is retried with growing pauses, and nothing of the batch is seen
 test('a wait that is not fulfilled in time says so', async (t) => {
   const services = await open(t)
   const stuck: (() => void)[] = []
-  const { applied } = await run(t, services, counters(1, () => new Promise((resolve) => stuck.push(resolve))))
+  const { applied } = await run(
+    t,
+    services,
+    counters(1, () => new Promise((resolve) => stuck.push(resolve))),
+  )
   const wrote = await append(services, 'count-1', { group: 'a', by: 1 })
   t.ok(await applied.waitApplied({ position: wrote.position, types: ['nobody follows this'] }, 1_000))
   const waiting = applied.waitApplied({ position: wrote.position, types: ['other'], before: [wrote] }, 1_000)
@@ -149,7 +163,11 @@ test('rebuilding gives the same rows, reports those that differ, and swaps', asy
   ])
   const report = await runner.rebuild('counters', { compare: true })
   t.equal(report.differing, 3)
-  t.match(report.differences, [{ id: 'count-1', live: { sum: -1 } }, { id: 'count-9', rebuilt: undefined }, { id: 'b', live: undefined }])
+  t.match(report.differences, [
+    { id: 'count-1', live: { sum: -1 } },
+    { id: 'count-9', rebuilt: undefined },
+    { id: 'b', live: undefined },
+  ])
   t.same(await rowsOf(services), before, 'and mends what differed')
   await applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 10 }), 2_000)
   t.equal((await rowsOf(services))['all/count-1'].sum, (before['all/count-1'].sum as number) + 10, 'the live loop goes on')
@@ -205,7 +223,13 @@ test('the overlay answers what a batch has written so far', async (t) => {
   t.equal(await rows.get('x', 's', '1'), undefined)
   t.same((await rows.findBy('x', 's', 'tags', 'a')).map(({ id }) => id).sort(), ['2', '3'])
   t.same(await rows.findBy('x', 's', 'tags', 'b'), [])
-  t.same(rows.take().map(({ id, row }) => [id, row === null]), [['1', true], ['3', false]])
+  t.same(
+    rows.take().map(({ id, row }) => [id, row === null]),
+    [
+      ['1', true],
+      ['3', false],
+    ],
+  )
 })
 
 const until = async (isSo: () => boolean): Promise<void> => {

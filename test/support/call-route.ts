@@ -44,7 +44,8 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
       authorize(route, options.caller)
       assertValid(compileParametersCheck(route.query ?? { type: 'object', additionalProperties: false }), query)
       if (route.params !== undefined) assertValid(compileParametersCheck(objectOf(route.params)), { ...params })
-      if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false)) assertValid(compileCheck(route.body), options.body)
+      if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false))
+        assertValid(compileCheck(route.body), options.body)
       const now = clock.now()
       const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
       const reply = await route.handler({
@@ -60,7 +61,12 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
         signal: new AbortController().signal,
       })
       const isApplied = reply.wrote === undefined || applied === undefined || (await applied.waitApplied(reply.wrote, timeoutMs))
-      return { status: reply.status ?? 200, body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) }, headers: reply.headers ?? {}, applied: isApplied }
+      return {
+        status: reply.status ?? 200,
+        body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) },
+        headers: reply.headers ?? {},
+        applied: isApplied,
+      }
     } catch (error) {
       return failed(error)
     }
@@ -96,5 +102,10 @@ const failed = (error: unknown): CallAnswer => {
   if (!(error instanceof Failure) || error.code === 'internal') throw error
   const { errors, retryAfterSeconds, extra } = error.details
   const headers: { [name: string]: string } = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
-  return { status: error.status, body: { status: false, message: error.message, code: error.code, errors, ...extra }, headers, applied: true }
+  return {
+    status: error.status,
+    body: { status: false, message: error.message, code: error.code, errors, ...extra },
+    headers,
+    applied: true,
+  }
 }

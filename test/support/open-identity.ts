@@ -29,7 +29,12 @@ export interface Session {
 }
 
 /** Everything of identity, hubs, teams and vehicles over the embedded engines; `signup` and `login` answer sessions. */
-export const openIdentity = async (t: Test, config: Partial<IdentityConfig> = {}, further: (services: TestServices) => Route[] = () => [], folder = t.testdir()) => {
+export const openIdentity = async (
+  t: Test,
+  config: Partial<IdentityConfig> = {},
+  further: (services: TestServices) => Route[] = () => [],
+  folder = t.testdir(),
+) => {
   const clock = new FakeClock()
   const services = await openServices(folder, clock)
   await services.tables.declare(LOGIN_BLOCKS)
@@ -68,7 +73,14 @@ export const openIdentity = async (t: Test, config: Partial<IdentityConfig> = {}
   const signup = async (fields: object = {}): Promise<Session> => {
     const email = `person${++people}@example.com`
     const hubFields = { hubName: 'Main', hubLat: 52.2, hubLng: 21 }
-    const body = { name: `Person ${people}`, email, password: PASSWORD, organizationName: `Organization ${people}`, ...hubFields, ...fields }
+    const body = {
+      name: `Person ${people}`,
+      email,
+      password: PASSWORD,
+      organizationName: `Organization ${people}`,
+      ...hubFields,
+      ...fields,
+    }
     return sessionOf(await call('POST', '/auth/signup', { body }), body.email)
   }
   const login = async (email: string, password = PASSWORD, options: CallOptions = {}): Promise<Session> =>

@@ -23,7 +23,10 @@ export interface TestServices {
 }
 
 /** The embedded engines in a folder, with a clock that the test holds. */
-export const openServices = async <C extends Clock = FakeClock>(folder: string, clock: C = new FakeClock() as unknown as C): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
+export const openServices = async <C extends Clock = FakeClock>(
+  folder: string,
+  clock: C = new FakeClock() as unknown as C,
+): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
   const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
   const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
   const keyring = await openKeyring(join(folder, 'keys.json'))

@@ -18,8 +18,6 @@ export interface UserAccessChange {
 export interface Authenticator {
   /** The user that a token stands for, with role, hubs and permissions as they are now. @throws Failure unauthenticated */
   authenticate(token: string): Promise<UserCaller>
-  /** The rights that a user has now, without a token; undefined for who is no active user. */
-  callerOf(organizationId: string, userId: string): Promise<UserCaller | undefined>
   /** Hears of every change of access that a projection commits here; the answer ends it. */
   onAccessChanged(listener: (change: UserAccessChange) => void): () => void
   /** For `ProjectionRunner.onCommitted`. */
@@ -31,28 +29,22 @@ export interface AuthenticatorServices {
   clock: Clock
 }
 
-/** Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts at once, on every node. */
+/**
+ * Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts
+ * at once, on every node.
+ */
 export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, tokens: Tokens): Authenticator => {
   const listeners = new Set<(change: UserAccessChange) => void>()
-  const look = async (organizationId: string, userId: string): Promise<Omit<UserCaller, 'jti' | 'expiresAt'> | undefined> => {
-    const user = await tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId)
-    if (user === undefined || user.status !== 'active') return undefined
-    const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
-    return { kind: 'user', organizationId, userId, ...rightsOf(user, role) }
-  }
   return {
     authenticate: async (token) => {
       const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
       const [user, revoked] = await Promise.all([
-        look(organizationId, userId),
+        tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
         tables.get<RevocationRow>(REVOCATIONS.name, NO_ORGANIZATION, jti),
       ])
-      if (user === undefined || revoked !== undefined) throw new Failure('unauthenticated')
-      return { ...user, jti, expiresAt }
-    },
-    callerOf: async (organizationId, userId) => {
-      const user = await look(organizationId, userId)
-      return user && { ...user, jti: '', expiresAt: Number.POSITIVE_INFINITY }
+      if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
+      const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
+      return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role) }
     },
     onAccessChanged: (listener) => {
       listeners.add(listener)

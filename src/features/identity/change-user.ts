@@ -35,30 +35,59 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
   const body = change.kind === 'replace' && values.status === undefined ? { ...values, status: before.status } : values
   const { log } = context.services
   const owner = { userId: before._id, at: formatTime(origin.now) }
-  const left = plan.wasOwner && !plan.isOwner ? await changeOwners(log, origin.organizationId, { type: 'remove', ...owner }, origin) : undefined
+  const left =
+    plan.wasOwner && !plan.isOwner ? await changeOwners(log, origin.organizationId, { type: 'remove', ...owner }, origin) : undefined
   const email = await changeEmail(context, origin, plan, () => context.users.change(origin, { ...change, body }))
-  const came = plan.isOwner && !plan.wasOwner ? await changeOwners(log, origin.organizationId, { type: 'add', ...owner }, origin) : undefined
-  const joined = await joinTeams(context, origin, before._id, plan.teamIds.filter((id) => !before.teamIds.includes(id)))
-  const parted = await leaveTeams(context, origin, before._id, before.teamIds.filter((id) => !plan.teamIds.includes(id)))
+  const came =
+    plan.isOwner && !plan.wasOwner ? await changeOwners(log, origin.organizationId, { type: 'add', ...owner }, origin) : undefined
+  const joined = await joinTeams(
+    context,
+    origin,
+    before._id,
+    plan.teamIds.filter((id) => !before.teamIds.includes(id)),
+  )
+  const parted = await leaveTeams(
+    context,
+    origin,
+    before._id,
+    before.teamIds.filter((id) => !plan.teamIds.includes(id)),
+  )
   const secret = typeof password === 'string' ? await changePassword(context, origin, plan.person.identityId, password) : undefined
   return { row: { ...email.row, teamIds: plan.teamIds }, wrote: allWrote(email.wrote, left, came, secret, ...joined, ...parted) }
 }
 
 /** @throws Failure not_found, stale_version, forbidden, conflict for the last owner. */
-export const deleteUser = async (context: IdentityContext, origin: WriteOrigin, userId: string, expectedVersion: number | undefined): Promise<Wrote | undefined> => {
+export const deleteUser = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+  expectedVersion: number | undefined,
+): Promise<Wrote | undefined> => {
   const { before, role } = await loadUser(context, origin, userId)
-  if (expectedVersion !== undefined && expectedVersion !== before.version) throw new Failure('stale_version', { extra: { version: before.version } })
+  if (expectedVersion !== undefined && expectedVersion !== before.version)
+    throw new Failure('stale_version', { extra: { version: before.version } })
   assertHolds(userOf({ caller: origin.caller as never }), role)
   const at = formatTime(origin.now)
   const { log } = context.services
-  const left = isActiveOwner(role, before.status) ? await changeOwners(log, origin.organizationId, { type: 'remove', userId, at }, origin) : undefined
+  const left = isActiveOwner(role, before.status)
+    ? await changeOwners(log, origin.organizationId, { type: 'remove', userId, at }, origin)
+    : undefined
   const parted = await leaveTeams(context, origin, userId, before.teamIds)
   const deleted = await context.users.delete(origin, userId, expectedVersion)
-  const ended = await context.people.command(before.identityId, { type: 'endMembership', organizationId: origin.organizationId, at }, origin)
+  const ended = await context.people.command(
+    before.identityId,
+    { type: 'endMembership', organizationId: origin.organizationId, at },
+    origin,
+  )
   return allWrote(left, ...parted, deleted.wrote, ended)
 }
 
-export const changePassword = async (context: IdentityContext, origin: Pick<WriteOrigin, 'now' | 'ids' | 'metadata'>, identityId: string, password: string): Promise<Wrote | undefined> => {
+export const changePassword = async (
+  context: IdentityContext,
+  origin: Pick<WriteOrigin, 'now' | 'ids' | 'metadata'>,
+  identityId: string,
+  password: string,
+): Promise<Wrote | undefined> => {
   const passwordHash = await context.passwords.hash(password)
   return context.people.command(identityId, { type: 'changePassword', passwordHash, at: formatTime(origin.now) }, origin)
 }
@@ -80,8 +109,15 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind,
   return { before, person, email: next.email, teamIds: next.teamIds, ...owners }
 }
 
-const nextOf = async (context: IdentityContext, { organizationId }: WriteOrigin, before: UserRow, kind: Change['kind'], body: JsonObject) => {
-  const given = <Value>(name: keyof UserRow & string, missing: Value): Value => (body[name] ?? (kind === 'replace' ? missing : (before[name] ?? missing))) as Value
+const nextOf = async (
+  context: IdentityContext,
+  { organizationId }: WriteOrigin,
+  before: UserRow,
+  kind: Change['kind'],
+  body: JsonObject,
+) => {
+  const given = <Value>(name: keyof UserRow & string, missing: Value): Value =>
+    (body[name] ?? (kind === 'replace' ? missing : (before[name] ?? missing))) as Value
   const nulled = ['roleId', 'email', 'name', 'status'].find((name) => body[name] === null)
   if (nulled !== undefined) throw invalid(`/${nulled}`, 'must not be null')
   const role = await roleOf(context.services.tables, organizationId, given('roleId', before.roleId))
@@ -91,7 +127,11 @@ const nextOf = async (context: IdentityContext, { organizationId }: WriteOrigin,
 }
 
 /** The user's row as the streams have it, its teams as the directory has them. @throws Failure not_found */
-const loadUser = async (context: IdentityContext, { organizationId }: WriteOrigin, userId: string): Promise<{ before: UserRow; role: RoleRow }> => {
+const loadUser = async (
+  context: IdentityContext,
+  { organizationId }: WriteOrigin,
+  userId: string,
+): Promise<{ before: UserRow; role: RoleRow }> => {
   const { state, version } = await context.users.load(userId)
   if (state.status !== 'live' || state.organizationId !== organizationId) throw new Failure('not_found')
   const { teamIds = [] } = (await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)) ?? {}
@@ -102,11 +142,18 @@ const loadUser = async (context: IdentityContext, { organizationId }: WriteOrigi
 const assertOrigin = ({ state }: Person, organizationId: string, body: JsonObject, email: string): void => {
   const isChange = typeof body.password === 'string' || email !== state.email
   if (!isChange || state.originOrganizationId === organizationId) return
-  throw new Failure('forbidden', { message: 'E-mail and password can only be changed in the organization where this person first registered, or by themselves.' })
+  throw new Failure('forbidden', {
+    message: 'E-mail and password can only be changed in the organization where this person first registered, or by themselves.',
+  })
 }
 
 /** Gives the identity its new e-mail, and every other user record of it, around the change of this one. */
-const changeEmail = async (context: IdentityContext, origin: WriteOrigin, { person, email, before }: Plan, write: () => Promise<Written>): Promise<Written> => {
+const changeEmail = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  { person, email, before }: Plan,
+  write: () => Promise<Written>,
+): Promise<Written> => {
   const { identityId, state } = person
   if (email === state.email) return write()
   const rename = async (): Promise<Written> => {

@@ -40,15 +40,27 @@ export const createUser = async (context: IdentityContext, origin: WriteOrigin, 
   const identityId = origin.ids.next()
   const person = await context.people.findByEmail(body.email)
   const membership = { organizationId: origin.organizationId, userId }
-  if (person === undefined || isBegun(person, membership)) return withIdentity(context, origin, userId, person?.identityId ?? identityId, body, role)
+  if (person === undefined || isBegun(person, membership))
+    return withIdentity(context, origin, userId, person?.identityId ?? identityId, body, role)
   assertNoMember(person.state.memberships, membership)
-  const written = await context.users.create(origin, { ...values, name: person.state.name, email: person.state.email, _id: userId, status: 'invited' }, { identityId: person.identityId })
+  const written = await context.users.create(
+    origin,
+    { ...values, name: person.state.name, email: person.state.email, _id: userId, status: 'invited' },
+    { identityId: person.identityId },
+  )
   const command = { type: 'addMembership', membership, at: formatTime(origin.now) } as const
   const added = await undoing(context, origin, userId, () => context.people.command(person.identityId, command, commandContext(origin)))
   return finished(context, origin, written, teamIds, added)
 }
 
-const withIdentity = async (context: IdentityContext, origin: WriteOrigin, userId: string, identityId: string, body: NewUser, role: RoleRow): Promise<Written> => {
+const withIdentity = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+  identityId: string,
+  body: NewUser,
+  role: RoleRow,
+): Promise<Written> => {
   const { password, teamIds = [], _id, ...values } = body
   const { organizationId, now } = origin
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
@@ -67,11 +79,17 @@ const withIdentity = async (context: IdentityContext, origin: WriteOrigin, userI
   }
   const written = await context.people.withEmail(body.email, identityId, now, commandContext(origin), write, undo)
   const isOwner = role.key === 'owner' && status === 'active'
-  const owned = isOwner ? await changeOwners(context.services.log, organizationId, { type: 'add', userId, at }, commandContext(origin)) : undefined
+  const owned = isOwner
+    ? await changeOwners(context.services.log, organizationId, { type: 'add', userId, at }, commandContext(origin))
+    : undefined
   return finished(context, origin, written, teamIds, owned)
 }
 
-const assertNewUser = async (context: IdentityContext, origin: WriteOrigin, { roleId, hubId = [], teamIds = [] }: NewUser): Promise<RoleRow> => {
+const assertNewUser = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  { roleId, hubId = [], teamIds = [] }: NewUser,
+): Promise<RoleRow> => {
   const caller = userOf({ caller: origin.caller as never })
   const { tables } = context.services
   const role = await roleOf(tables, origin.organizationId, roleId)
@@ -83,10 +101,17 @@ const assertNewUser = async (context: IdentityContext, origin: WriteOrigin, { ro
 
 /** An earlier try of this request ended between the identity and its user. */
 const isBegun = ({ state }: Person, { organizationId, userId }: Membership): boolean =>
-  state.originOrganizationId === organizationId && state.memberships.some((membership) => membership.organizationId === organizationId && membership.userId === userId)
+  state.originOrganizationId === organizationId &&
+  state.memberships.some((membership) => membership.organizationId === organizationId && membership.userId === userId)
 
 /** The same `_id` again: the same person with the same fields is answered, anything else is refused. */
-const repeated = async (context: IdentityContext, origin: WriteOrigin, _id: string, values: JsonObject, first: JsonObject): Promise<Written> => {
+const repeated = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  _id: string,
+  values: JsonObject,
+  first: JsonObject,
+): Promise<Written> => {
   const { identityId, status, name, email } = first
   const isSameEmail = normalizeKey(String(email)) === normalizeKey(String(values.email))
   // What was taken from the identity instead of the body is no difference.
@@ -96,12 +121,23 @@ const repeated = async (context: IdentityContext, origin: WriteOrigin, _id: stri
   return { row: { ...row, teamIds } }
 }
 
-const finished = async (context: IdentityContext, origin: WriteOrigin, written: Written, teamIds: readonly string[], further: Written['wrote']): Promise<Written> => {
+const finished = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  written: Written,
+  teamIds: readonly string[],
+  further: Written['wrote'],
+): Promise<Written> => {
   const joined = await joinTeams(context, origin, written.row._id as string, teamIds)
   return { row: { ...written.row, teamIds: [...teamIds] }, wrote: allWrote(written.wrote, further, ...joined) }
 }
 
-const undoing = async <Result>(context: IdentityContext, origin: WriteOrigin, userId: string, run: () => Promise<Result>): Promise<Result> => {
+const undoing = async <Result>(
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+  run: () => Promise<Result>,
+): Promise<Result> => {
   try {
     return await run()
   } catch (error) {
@@ -112,7 +148,10 @@ const undoing = async <Result>(context: IdentityContext, origin: WriteOrigin, us
 
 const assertNoMember = (memberships: readonly Membership[], { organizationId }: Membership): void => {
   if (!memberships.some((membership) => membership.organizationId === organizationId)) return
-  throw new Failure('key_in_use', { message: 'This person is already in the organization.', errors: [{ path: '/email', message: 'is already in the organization' }] })
+  throw new Failure('key_in_use', {
+    message: 'This person is already in the organization.',
+    errors: [{ path: '/email', message: 'is already in the organization' }],
+  })
 }
 
 const service = ({ caller: _caller, ...origin }: WriteOrigin): WriteOrigin => origin

@@ -37,7 +37,12 @@ export interface Founded {
  * Makes an organization with its hubs, the four predefined roles and its owner. `origin.organizationId` is its id.
  * Under the same ids it goes on where an earlier try ended.
  */
-export const foundOrganization = async (context: IdentityContext, origin: WriteOrigin, founding: Founding, { hubIds, roleIds }: FoundingIds): Promise<Founded> => {
+export const foundOrganization = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  founding: Founding,
+  { hubIds, roleIds }: FoundingIds,
+): Promise<Founded> => {
   const { organizationId: _id } = origin
   const organization = await context.organizations.create(origin, { _id, name: founding.name })
   const hubs: Written[] = []

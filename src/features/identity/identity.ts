@@ -87,7 +87,14 @@ export const loginOrder = ({ memberships, accessed }: IdentityState): Membership
   return memberships.map((membership) => membership).sort((a, b) => rank(b) - rank(a))
 }
 
-const created = ({ membership, email, name, passwordHash, originOrganizationId, at }: Extract<IdentityCommand, { type: 'create' }>): Fact[] => [
+const created = ({
+  membership,
+  email,
+  name,
+  passwordHash,
+  originOrganizationId,
+  at,
+}: Extract<IdentityCommand, { type: 'create' }>): Fact[] => [
   { type: IDENTITY.created, data: { email, name, passwordHash, originOrganizationId, at } satisfies IdentityCreated },
   { type: IDENTITY.membershipAdded, data: { ...membership, at } satisfies MembershipAdded },
 ]
@@ -101,7 +108,11 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
       const { organizationId, userId } = command.membership
       const present = state.memberships.find((membership) => membership.organizationId === organizationId)
       if (present?.userId === userId) return []
-      if (present !== undefined) throw new Failure('key_in_use', { message: 'This person is already in the organization.', errors: [{ path: '/email', message: 'is already in the organization' }] })
+      if (present !== undefined)
+        throw new Failure('key_in_use', {
+          message: 'This person is already in the organization.',
+          errors: [{ path: '/email', message: 'is already in the organization' }],
+        })
       return [{ type: IDENTITY.membershipAdded, data: { organizationId, userId, at } satisfies MembershipAdded }]
     }
     case 'endMembership': {
@@ -115,7 +126,9 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
     case 'changePassword':
       return [{ type: IDENTITY.passwordChanged, data: { passwordHash: command.passwordHash, at } satisfies PasswordChanged }]
     case 'changeEmail':
-      return state.email === command.email ? [] : [{ type: IDENTITY.emailChanged, data: { email: command.email, at } satisfies EmailChanged }]
+      return state.email === command.email
+        ? []
+        : [{ type: IDENTITY.emailChanged, data: { email: command.email, at } satisfies EmailChanged }]
     case 'revokeToken': {
       const { type: _type, ...data } = command
       return [{ type: IDENTITY.tokenRevoked, data: data satisfies TokenRevoked }]

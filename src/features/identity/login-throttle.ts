@@ -49,6 +49,8 @@ export class LoginThrottle {
 
   // Hashed, so that no table holds what people typed.
   private keysOf(email: string, address: string): string[] {
-    return [`identity:${normalizeKey(email)}`, `address:${address}`].map((key) => `login-${this.keyring.hmac('login-throttle', key).toString('base64url')}`)
+    return [`identity:${normalizeKey(email)}`, `address:${address}`].map(
+      (key) => `login-${this.keyring.hmac('login-throttle', key).toString('base64url')}`,
+    )
   }
 }

@@ -43,7 +43,13 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
     },
   }),
   route({
-    ...about('GET', '/organization/settings', 'readOrganizationSettings', 'Read the settings of the organization', declaration.permissions.view),
+    ...about(
+      'GET',
+      '/organization/settings',
+      'readOrganizationSettings',
+      'Read the settings of the organization',
+      declaration.permissions.view,
+    ),
     answers: { 200: settingsAnswer },
     handler: async (request) => ({ body: { data: await settingsOf(context, userOf(request).organizationId) } }),
   }),
@@ -53,7 +59,13 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
 
 const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Route =>
   route<object, JsonObject>({
-    ...about(method, '/organization/settings', method === 'PUT' ? 'replaceOrganizationSettings' : 'amendOrganizationSettings', 'Change the settings', declaration.permissions.edit),
+    ...about(
+      method,
+      '/organization/settings',
+      method === 'PUT' ? 'replaceOrganizationSettings' : 'amendOrganizationSettings',
+      'Change the settings',
+      declaration.permissions.edit,
+    ),
     body: method === 'PUT' ? objectSchema(SETTINGS_FIELDS) : patchSchema(SETTINGS_FIELDS),
     bodyExample: { language: 'pl', currency: 'PLN' },
     answers: { 200: settingsAnswer },
@@ -63,7 +75,9 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
       assertValid(settingsCheck, body)
       const settings = withDefaults(SETTINGS_FIELDS, body)
       // A merge patch would keep what the new configuration lacks.
-      const gone = Object.keys((before.configuration ?? {}) as JsonObject).filter((key) => !Object.hasOwn(settings.configuration as JsonObject, key))
+      const gone = Object.keys((before.configuration ?? {}) as JsonObject).filter(
+        (key) => !Object.hasOwn(settings.configuration as JsonObject, key),
+      )
       const configuration = { ...Object.fromEntries(gone.map((key) => [key, null])), ...(settings.configuration as JsonObject) }
       const { row, wrote } = await amend(context, request, { settings: { ...settings, configuration } })
       return { body: { data: row.settings }, wrote }
@@ -72,7 +86,12 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
 
 const amend = (context: IdentityContext, request: RouteRequest<object, JsonObject>, body: JsonObject) => {
   const { organizationId } = userOf(request)
-  return context.organizations.change(originOf(request), { id: organizationId, kind: 'amend', body, expectedVersion: versionOf(request, request.body) })
+  return context.organizations.change(originOf(request), {
+    id: organizationId,
+    kind: 'amend',
+    body,
+    expectedVersion: versionOf(request, request.body),
+  })
 }
 
 const settingsOf = async (context: IdentityContext, organizationId: string): Promise<JsonObject> => {
@@ -81,7 +100,13 @@ const settingsOf = async (context: IdentityContext, organizationId: string): Pro
   return state.values.settings as JsonObject
 }
 
-const about = (method: Route['method'], path: string, operationId: string, summary: string, permission: string): Pick<Route, 'method' | 'path' | 'operationId' | 'summary' | 'tag' | 'access'> => ({
+const about = (
+  method: Route['method'],
+  path: string,
+  operationId: string,
+  summary: string,
+  permission: string,
+): Pick<Route, 'method' | 'path' | 'operationId' | 'summary' | 'tag' | 'access'> => ({
   method,
   path,
   operationId,

@@ -39,16 +39,27 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   const row = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
   if (row === undefined) throw new Failure('not_found')
   const fields = NOT_OWN.filter((name) => body[name] !== undefined && !isDeepStrictEqual(body[name], row[name]))
-  if (fields.length > 0) throw new Failure('forbidden', { message: `Only an administrator may change ${fields.join(', ')}.`, extra: { fields } })
+  if (fields.length > 0)
+    throw new Failure('forbidden', { message: `Only an administrator may change ${fields.join(', ')}.`, extra: { fields } })
   if (typeof body.password === 'string') await assertPassword(context, request, row, identityId)
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
-  const { row: changed, wrote } = await context.users.change(origin, { id: userId, kind: 'amend', body: kept, expectedVersion: versionOf(request, body) })
+  const { row: changed, wrote } = await context.users.change(origin, {
+    id: userId,
+    kind: 'amend',
+    body: kept,
+    expectedVersion: versionOf(request, body),
+  })
   const secret = typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
   return rowReply(presentUser({ ...changed, teamIds: row.teamIds }), changed, allWrote(wrote, secret))
 }
 
 /** Guesses of the present password count as failed logins. @throws Failure wrong_password, rate_limited */
-const assertPassword = async (context: IdentityContext, request: RouteRequest<object, JsonObject>, { email }: UserRow, identityId: string): Promise<void> => {
+const assertPassword = async (
+  context: IdentityContext,
+  request: RouteRequest<object, JsonObject>,
+  { email }: UserRow,
+  identityId: string,
+): Promise<void> => {
   const { currentPassword } = pick(request.body, ['currentPassword'])
   if (typeof currentPassword !== 'string') throw invalid('/currentPassword', 'is required to change the password')
   const guard = context.throttle.guard(email, request.address, request.now)

@@ -12,7 +12,8 @@ export const owners: Decider<ReadonlySet<string>, OwnersCommand> = {
   initial: new Set(),
   decide: ({ type, userId, at }, state) => {
     if (state.has(userId) === (type === 'add')) return []
-    if (type === 'remove' && state.size === 1) throw new Failure('conflict', { message: 'An organization needs an active owner; make somebody else owner first.' })
+    if (type === 'remove' && state.size === 1)
+      throw new Failure('conflict', { message: 'An organization needs an active owner; make somebody else owner first.' })
     return [{ type: type === 'add' ? OWNER.added : OWNER.removed, data: { userId, at } satisfies OwnerEvent }]
   },
   evolve: (state, fact) => {
@@ -25,5 +26,9 @@ export const owners: Decider<ReadonlySet<string>, OwnersCommand> = {
 }
 
 /** @throws Failure conflict when the last owner would go. */
-export const changeOwners = async (log: EventLog, organizationId: string, command: OwnersCommand, context: CommandContext): Promise<Wrote | undefined> =>
-  (await handleCommand(log, `owners-${organizationId}`, owners, command, context)).wrote
+export const changeOwners = async (
+  log: EventLog,
+  organizationId: string,
+  command: OwnersCommand,
+  context: CommandContext,
+): Promise<Wrote | undefined> => (await handleCommand(log, `owners-${organizationId}`, owners, command, context)).wrote

@@ -35,7 +35,8 @@ export const PERMISSIONS: readonly string[] = [
   ...SUBJECTS.flatMap((subject) => [`view/${subject}`, `edit/${subject}`]),
 ]
 
-const only = (action: 'view' | 'edit', ...subjects: (typeof SUBJECTS)[number][]): string[] => subjects.map((subject) => `${action}/${subject}`)
+const only = (action: 'view' | 'edit', ...subjects: (typeof SUBJECTS)[number][]): string[] =>
+  subjects.map((subject) => `${action}/${subject}`)
 
 export interface PredefinedRole {
   key: RoleKey
@@ -61,6 +62,9 @@ export const PREDEFINED_ROLES: readonly PredefinedRole[] = [
   {
     key: 'fieldUser',
     name: 'Field User',
-    permissions: [...only('view', 'organization', 'user', 'hub', 'team', 'vehicle', 'data-type', 'data', 'flow', 'task'), ...only('edit', 'task')],
+    permissions: [
+      ...only('view', 'organization', 'user', 'hub', 'team', 'vehicle', 'data-type', 'data', 'flow', 'task'),
+      ...only('edit', 'task'),
+    ],
   },
 ]

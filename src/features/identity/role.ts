@@ -3,7 +3,11 @@ import { defineResource } from '../../kit/resource.ts'
 import { PERMISSIONS } from './predefined-roles.ts'
 import { ROLES_TABLE } from './views.ts'
 
-const permissionDetail = object({ permissionName: oneOf('view/data'), dataTypeId: id(), hiddenFields: list(text({ max: 100 }), { max: 500 }) })
+const permissionDetail = object({
+  permissionName: oneOf('view/data'),
+  dataTypeId: id(),
+  hiddenFields: list(text({ max: 100 }), { max: 500 }),
+})
 
 export const role = defineResource({
   noun: 'role',

@@ -3,7 +3,9 @@ import { PERMISSIONS, PREDEFINED_ROLES } from './predefined-roles.ts'
 /** docs/roles.md, made from the table of predefined roles. */
 export const rolesDocument = (): string => {
   const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  const lines = PERMISSIONS.map((permission) => row([`\`${permission}\``, ...PREDEFINED_ROLES.map(({ permissions }) => (permissions.includes(permission) ? 'yes' : ''))]))
+  const lines = PERMISSIONS.map((permission) =>
+    row([`\`${permission}\``, ...PREDEFINED_ROLES.map(({ permissions }) => (permissions.includes(permission) ? 'yes' : ''))]),
+  )
   return [
     '# Predefined roles',
     '',

@@ -46,7 +46,12 @@ export const organizationItem = (organization: Row, role: Row | undefined, userI
 })
 
 /** The members of an answer that issues a token. */
-export const sessionBody = (message: string, { token, expiresInSeconds }: SignedToken, member: Row, organizations: OrganizationItem[]): { [name: string]: unknown } => ({
+export const sessionBody = (
+  message: string,
+  { token, expiresInSeconds }: SignedToken,
+  member: Row,
+  organizations: OrganizationItem[],
+): { [name: string]: unknown } => ({
   message,
   token,
   expires_in: expiresInSeconds,
@@ -87,13 +92,25 @@ export const organizationsAnswer: Answer = {
 /** The answer of an operation that issues a token. */
 export const sessionAnswer = (description: string, further: { [name: string]: JsonSchema } = {}, example: object = {}): Answer => ({
   description,
-  schema: envelope({ token: { type: 'string' }, expires_in: { type: 'integer' }, data: rowSchema(user.declaration), organizations: ORGANIZATIONS, ...further }),
+  schema: envelope({
+    token: { type: 'string' },
+    expires_in: { type: 'integer' },
+    data: rowSchema(user.declaration),
+    organizations: ORGANIZATIONS,
+    ...further,
+  }),
   example: {
     status: true,
     message: 'Welcome.',
     token: '<ACCESS_TOKEN>',
     expires_in: 86_400,
-    data: { _id: EXAMPLE_ITEM.userId, name: 'Ada Kowalska', email: 'ada@example.com', organizationId: EXAMPLE_ITEM.organizationId, hubId: [EXAMPLE_ITEM.userId] },
+    data: {
+      _id: EXAMPLE_ITEM.userId,
+      name: 'Ada Kowalska',
+      email: 'ada@example.com',
+      organizationId: EXAMPLE_ITEM.organizationId,
+      hubId: [EXAMPLE_ITEM.userId],
+    },
     organizations: [EXAMPLE_ITEM],
     ...example,
   },

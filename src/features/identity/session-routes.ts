@@ -70,9 +70,21 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
 ]
 
 /** Revokes the token of the call; sockets that were opened with it stay open for `graceMs`. */
-export const revokeToken = (context: IdentityContext, request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>, graceMs: number): Promise<Wrote | undefined> => {
+export const revokeToken = (
+  context: IdentityContext,
+  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
+  graceMs: number,
+): Promise<Wrote | undefined> => {
   const { identityId, organizationId, userId, jti, expiresAt } = userOf(request)
-  const command = { type: 'revokeToken', jti, organizationId, userId, expiresAt: formatTime(expiresAt), graceMs, at: formatTime(request.now) } as const
+  const command = {
+    type: 'revokeToken',
+    jti,
+    organizationId,
+    userId,
+    expiresAt: formatTime(expiresAt),
+    graceMs,
+    at: formatTime(request.now),
+  } as const
   return context.people.command(identityId, command, { ids: request.ids, metadata: metadataOf(request) })
 }
 
@@ -105,12 +117,18 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
   if (member === undefined) throw new Failure('unauthenticated')
   const wrote = await revokeToken(context, request, REFRESH_GRACE_MS)
   const organizations = await organizationItems(context, person.state, organizationId)
-  return { body: sessionBody('Here is a new token.', context.tokens.issue({ userId, organizationId, jti }, request.now), member, organizations), wrote, secret: true }
+  return {
+    body: sessionBody('Here is a new token.', context.tokens.issue({ userId, organizationId, jti }, request.now), member, organizations),
+    wrote,
+    secret: true,
+  }
 }
 
 /** The active user record to log in to: of the organization named, or of the first of the login order. */
 const memberFor = async (context: IdentityContext, { state }: Person, organizationId: string | undefined): Promise<UserRow | undefined> => {
-  const memberships: Membership[] = loginOrder(state).filter((membership) => organizationId === undefined || membership.organizationId === organizationId)
+  const memberships: Membership[] = loginOrder(state).filter(
+    (membership) => organizationId === undefined || membership.organizationId === organizationId,
+  )
   for (const membership of memberships) {
     const member = await context.services.tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
     if (member?.status === 'active') return member

@@ -64,7 +64,9 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   const undo = async (): Promise<void> => {
     await context.people.command(identityId, { type: 'delete', at: formatTime(now) }, commandContext)
   }
-  const { organization, owner, wrote } = await asFirst(context, origin, identityId, () => context.people.withEmail(body.email, identityId, now, commandContext, found, undo))
+  const { organization, owner, wrote } = await asFirst(context, origin, identityId, () =>
+    context.people.withEmail(body.email, identityId, now, commandContext, found, undo),
+  )
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
   const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   const items = [organizationItem(organization, ownerRole, userId, true)]
@@ -81,7 +83,12 @@ const foundForSignup = async (
   const { organizationId } = origin
   const at = formatTime(origin.now)
   const owner = { identityId, userId, name, email: itsEmail }
-  const founded = await foundOrganization(context, origin, { name: organizationName, hubs: [{ name: hubName, lat: hubLat, lng: hubLng }], owner }, newIds)
+  const founded = await foundOrganization(
+    context,
+    origin,
+    { name: organizationName, hubs: [{ name: hubName, lat: hubLat, lng: hubLng }], owner },
+    newIds,
+  )
   // The identity comes last: whoever finds it finds a whole organization.
   const membership = { organizationId, userId }
   const create = { type: 'create', email: itsEmail, name, passwordHash, originOrganizationId: organizationId, membership, at } as const
@@ -92,7 +99,12 @@ const foundForSignup = async (
 }
 
 /** Notes who signed up first, for ever; with `--signup first` nobody else may. */
-const asFirst = async <Result>(context: IdentityContext, { now, ids, metadata }: WriteOrigin, identityId: string, run: () => Promise<Result>): Promise<Result> => {
+const asFirst = async <Result>(
+  context: IdentityContext,
+  { now, ids, metadata }: WriteOrigin,
+  identityId: string,
+  run: () => Promise<Result>,
+): Promise<Result> => {
   const { log, keyring } = context.services
   const claim = uniqueClaim(keyring, 'installation', 'first', '', 'signup')
   const commandContext = { ids, metadata }
@@ -116,4 +128,5 @@ const asFirst = async <Result>(context: IdentityContext, { now, ids, metadata }:
   }
 }
 
-const closed = (): Failure => new Failure('not_available', { status: 403, message: 'Signing up is closed on this server; ask for an invitation.' })
+const closed = (): Failure =>
+  new Failure('not_available', { status: 403, message: 'Signing up is closed on this server; ask for an invitation.' })

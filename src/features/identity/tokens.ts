@@ -40,7 +40,10 @@ export class Tokens {
     return { token: this.sign({ sub, org, jti, iat, exp: iat + expiresInSeconds, iss: ISSUER }), expiresInSeconds }
   }
 
-  /** What the token says, when it is one of ours and has not ended; whether it was revoked is not asked here. @throws Failure unauthenticated */
+  /**
+   * What the token says, when it is one of ours and has not ended; whether it was revoked is not asked here.
+   * @throws Failure unauthenticated
+   */
   verify(token: string, now: number): TokenClaims {
     const verify = this.verifiers.get(kidOf(token) ?? '')
     if (verify === undefined) throw new Failure('unauthenticated')

@@ -5,7 +5,8 @@ import type { Row } from '../../kernel/table.ts'
 import { answerList, chooseFields, FIELDS_PARAMETER, listQuerySchema, type ListQuery, type ListShape } from '../../kit/list-query.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { amendSchema, createSchema, replaceSchema } from '../../kit/resource-declaration.ts'
-import { idParameter, listAnswer, listShape, originOf, readRoute, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import { idParameter } from '../../kit/resource-names.ts'
+import { listAnswer, listShape, originOf, readRoute, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
 import { normalizeKey } from '../../kit/unique-claim.ts'
 import { changeUser, deleteUser } from './change-user.ts'
@@ -52,7 +53,15 @@ const listUsers = ({ services }: IdentityContext): Route => {
       const caller = userOf(request)
       const { email } = request.query
       const where = email === undefined ? undefined : { emailKey: normalizeKey(email) }
-      return answerList(shape, { tables: services.tables, scope: caller.organizationId, caller, query: request.query, path: '/api/v3/users', where, present: presentUser })
+      return answerList(shape, {
+        tables: services.tables,
+        scope: caller.organizationId,
+        caller,
+        query: request.query,
+        path: '/api/v3/users',
+        where,
+        present: presentUser,
+      })
     },
   })
 }
@@ -86,7 +95,10 @@ const readByEmail = ({ services }: IdentityContext): Route =>
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const { organizationId } = userOf(request)
-      const { rows } = await services.tables.find(USERS_TABLE, organizationId, { where: { emailKey: normalizeKey(request.params.email) }, limit: 1 })
+      const { rows } = await services.tables.find(USERS_TABLE, organizationId, {
+        where: { emailKey: normalizeKey(request.params.email) },
+        limit: 1,
+      })
       return reply(request, rows[0]?.row)
     },
   })

@@ -28,7 +28,12 @@ export const assertHolds = (caller: UserCaller, role: Pick<RoleRow, 'name' | 'pe
 }
 
 /** Each hub exists, and the caller has those that are new. @throws Failure invalid with the path */
-export const assertHubs = async (tables: Tables, caller: UserCaller, hubIds: readonly string[], before: readonly string[]): Promise<void> => {
+export const assertHubs = async (
+  tables: Tables,
+  caller: UserCaller,
+  hubIds: readonly string[],
+  before: readonly string[],
+): Promise<void> => {
   for (const [i, hubId] of hubIds.entries()) {
     if (before.includes(hubId)) continue
     await assertExists(tables, HUBS_TABLE, caller.organizationId, hubId, `/hubId/${i}`)
@@ -37,10 +42,16 @@ export const assertHubs = async (tables: Tables, caller: UserCaller, hubIds: rea
 }
 
 /** Each team exists, and its hub is one of the user's. @throws Failure invalid with the path */
-export const assertTeams = async (tables: Tables, organizationId: string, teamIds: readonly string[], { role, hubIds }: Access): Promise<void> => {
+export const assertTeams = async (
+  tables: Tables,
+  organizationId: string,
+  teamIds: readonly string[],
+  { role, hubIds }: Access,
+): Promise<void> => {
   for (const [i, teamId] of teamIds.entries()) {
     const team = await assertExists<Row & { hubId: string; name: string }>(tables, TEAMS_TABLE, organizationId, teamId, `/teamIds/${i}`)
-    if (!seesAll(role) && !hubIds.includes(team.hubId)) throw invalid(`/teamIds/${i}`, `is a team of a hub that the user does not have (${team.name})`)
+    if (!seesAll(role) && !hubIds.includes(team.hubId))
+      throw invalid(`/teamIds/${i}`, `is a team of a hub that the user does not have (${team.name})`)
   }
 }
 
@@ -50,5 +61,6 @@ export const seesAll = ({ key }: Pick<RoleRow, 'key'>): boolean => key === 'owne
 export const assertStatus = (status: string, before: string): void => {
   if (status === before) return
   if (status === 'invited') throw invalid('/status', 'must be active or disabled')
-  if (before === 'invited' && status === 'active') throw new Failure('conflict', { message: 'The user has not accepted the invitation yet.' })
+  if (before === 'invited' && status === 'active')
+    throw new Failure('conflict', { message: 'The user has not accepted the invitation yet.' })
 }

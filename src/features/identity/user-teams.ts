@@ -4,11 +4,20 @@ import type { Wrote } from '../../kit/route.ts'
 import type { IdentityContext } from './context.ts'
 
 /** Teams keep their members, so what a user's `teamIds` says is written to the teams. */
-export const joinTeams = (context: IdentityContext, origin: WriteOrigin, userId: string, teamIds: readonly string[]): Promise<(Wrote | undefined)[]> =>
+export const joinTeams = (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+  teamIds: readonly string[],
+): Promise<(Wrote | undefined)[]> =>
   changeMembers(context, origin, teamIds, (userIds) => (userIds.includes(userId) ? userIds : [...userIds, userId]))
 
-export const leaveTeams = (context: IdentityContext, origin: WriteOrigin, userId: string, teamIds: readonly string[]): Promise<(Wrote | undefined)[]> =>
-  changeMembers(context, origin, teamIds, (userIds) => userIds.filter((other) => other !== userId))
+export const leaveTeams = (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+  teamIds: readonly string[],
+): Promise<(Wrote | undefined)[]> => changeMembers(context, origin, teamIds, (userIds) => userIds.filter((other) => other !== userId))
 
 const TRIES = 5
 
@@ -24,7 +33,12 @@ const changeMembers = async (
 }
 
 /** Writes without a caller: the rules of users have allowed it already, and the read models may not know the user yet. */
-const changeTeam = async (context: IdentityContext, origin: WriteOrigin, id: string, change: (userIds: readonly string[]) => readonly string[]): Promise<Wrote | undefined> => {
+const changeTeam = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  id: string,
+  change: (userIds: readonly string[]) => readonly string[],
+): Promise<Wrote | undefined> => {
   for (let tries = 1; ; tries++) {
     const { state, version } = await context.teams.load(id)
     if (state.status !== 'live') return undefined

@@ -29,13 +29,28 @@ export const user = defineResource({
   permissions: { view: 'view/user', edit: 'edit/user' },
   indexes: { equality: ['roleId', 'hubId', 'teamIds', 'status', 'emailKey'], range: ['name', 'email'], text: ['name', 'email'] },
   present: (row) => presentUser(row),
-  example: { name: 'Ada Kowalska', email: 'ada@example.com', roleId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', hubId: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'] },
+  example: {
+    name: 'Ada Kowalska',
+    email: 'ada@example.com',
+    roleId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+    hubId: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'],
+  },
 })
 
 /** A user as clients see it. */
 export const presentUser = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([member]) => !INTERNAL.includes(member)))
 
-export type UserRow = Row & { _id: string; organizationId: string; name: string; email: string; roleId: string; hubId: string[]; status: string; identityId: string; teamIds: string[] }
+export type UserRow = Row & {
+  _id: string
+  organizationId: string
+  name: string
+  email: string
+  roleId: string
+  hubId: string[]
+  status: string
+  identityId: string
+  teamIds: string[]
+}
 
 const TEAM = eventTypes('team')
 const [table] = user.rows.tables as [TableDeclaration]
@@ -48,13 +63,15 @@ export const userRows: RowSource = {
   apply: async (event, rows) => {
     const id = idOfStream(event.stream)
     const { organizationId: scope, values } = decodeJson<ResourceData>(event.data)
-    if (event.type === TEAM.created || event.type === TEAM.changed) await linkRows(rows, { table: USERS_TABLE, scope, field: 'teamIds' }, id, values.userIds as string[])
+    if (event.type === TEAM.created || event.type === TEAM.changed)
+      await linkRows(rows, { table: USERS_TABLE, scope, field: 'teamIds' }, id, values.userIds as string[])
     else if (event.type === TEAM.deleted) await linkRows(rows, { table: USERS_TABLE, scope, field: 'teamIds' }, id, [])
     else {
       const before = await rows.get<UserRow>(USERS_TABLE, scope, id)
       await user.rows.apply(event, rows)
       const after = await rows.get<UserRow>(USERS_TABLE, scope, id)
-      if (after !== undefined) rows.put(USERS_TABLE, scope, id, { ...after, teamIds: before?.teamIds ?? [], emailKey: normalizeKey(after.email) })
+      if (after !== undefined)
+        rows.put(USERS_TABLE, scope, id, { ...after, teamIds: before?.teamIds ?? [], emailKey: normalizeKey(after.email) })
     }
   },
 }

@@ -19,12 +19,18 @@ export const vehicle = defineResource({
     userId: optional(id()),
     capacity: withDefault(record(number(nonNegative), { max: 20 }), {}),
     speed: optional(number({ min: 0, max: 1_000 })),
-    cost: optional(object({ fixed: optional(number(nonNegative)), perKm: optional(number(nonNegative)), perHour: optional(number(nonNegative)) })),
+    cost: optional(
+      object({ fixed: optional(number(nonNegative)), perKm: optional(number(nonNegative)), perHour: optional(number(nonNegative)) }),
+    ),
     workingHours: optional(span),
     breaks: withDefault(list(span, { max: 20 }), []),
     tags: withDefault(list(text({ max: 50 }), { max: 50, unique: true }), []),
     constraints: withDefault(
-      object({ visitsMax: optional(integer({ min: 0, max: 100_000 })), distanceMax: optional(number(nonNegative)), durationMax: optional(number(nonNegative)) }),
+      object({
+        visitsMax: optional(integer({ min: 0, max: 100_000 })),
+        distanceMax: optional(number(nonNegative)),
+        durationMax: optional(number(nonNegative)),
+      }),
       {},
     ),
   },

@@ -9,9 +9,16 @@ test('docs/roles.md shows the table of the code', async (t) => {
 
 test('the table holds together', async (t) => {
   t.equal(new Set(PERMISSIONS).size, PERMISSIONS.length)
-  t.same(PREDEFINED_ROLES.map(({ key }) => key), ['owner', 'admin', 'planner', 'fieldUser'])
+  t.same(
+    PREDEFINED_ROLES.map(({ key }) => key),
+    ['owner', 'admin', 'planner', 'fieldUser'],
+  )
   for (const { key, permissions } of PREDEFINED_ROLES) {
-    t.same(permissions.filter((permission) => !PERMISSIONS.includes(permission)), [], key)
+    t.same(
+      permissions.filter((permission) => !PERMISSIONS.includes(permission)),
+      [],
+      key,
+    )
     t.equal(permissions.includes('create/organization'), key === 'owner' || key === 'admin', key)
   }
 })

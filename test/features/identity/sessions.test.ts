@@ -4,19 +4,32 @@ import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 test('signing up makes a person, an organization, a hub, four roles and a token', async (t) => {
   const { signup, call } = await openIdentity(t)
   const ada = await signup({ name: 'Ada', email: 'Ada@Example.com', organizationName: 'Green Couriers' })
-  t.match(ada.body, { status: true, expires_in: 86_400, isHubSet: true, data: { name: 'Ada', email: 'Ada@Example.com', status: 'active', teamIds: [] } })
+  t.match(ada.body, {
+    status: true,
+    expires_in: 86_400,
+    isHubSet: true,
+    data: { name: 'Ada', email: 'Ada@Example.com', status: 'active', teamIds: [] },
+  })
   t.equal(ada.body.data.hubId.length, 1)
   t.notOk('identityId' in ada.body.data)
   const { _id: userId, organizationId } = ada.body.data
-  t.same(ada.body.organizations, [{ userId, organizationId, organizationName: 'Green Couriers', organizationLogo: null, roleName: 'owner', isCurrent: true }])
+  t.same(ada.body.organizations, [
+    { userId, organizationId, organizationName: 'Green Couriers', organizationLogo: null, roleName: 'owner', isCurrent: true },
+  ])
   t.same((await ada.call('GET', '/auth/my-organizations')).body.data, ada.body.organizations)
   t.same((await ada.call('GET', '/user')).body.data, ada.body.data)
   t.match((await ada.call('GET', '/hubs')).body, { total: 1, data: [{ _id: ada.body.data.hubId[0], name: 'Main', lat: 52.2, lng: 21 }] })
-  t.same((await ada.call('GET', '/roles?sortBy=name')).body.data.map(({ key }: { key: string }) => key), ['admin', 'fieldUser', 'owner', 'planner'])
+  t.same(
+    (await ada.call('GET', '/roles?sortBy=name')).body.data.map(({ key }: { key: string }) => key),
+    ['admin', 'fieldUser', 'owner', 'planner'],
+  )
   t.match((await ada.call('GET', '/organization')).body.data, { _id: organizationId, name: 'Green Couriers', logo: null })
   const again = { name: 'Eve', email: 'ADA@example.COM', password: PASSWORD, organizationName: 'Other', hubName: 'H', hubLat: 0, hubLng: 0 }
   t.match(await call('POST', '/auth/signup', { body: again }), { status: 409, body: { code: 'key_in_use' } })
-  t.match(await call('POST', '/auth/signup', { body: { ...again, hubLat: 91, email: 'x' } }), { status: 400, body: { errors: [{ path: '/email' }, { path: '/hubLat' }] } })
+  t.match(await call('POST', '/auth/signup', { body: { ...again, hubLat: 91, email: 'x' } }), {
+    status: 400,
+    body: { errors: [{ path: '/email' }, { path: '/hubLat' }] },
+  })
 })
 
 test('a signup that is repeated under its key makes nothing twice', async (t) => {
@@ -30,7 +43,12 @@ test('a signup that is repeated under its key makes nothing twice', async (t) =>
   context.people.command = command
   const second = await call('POST', '/auth/signup', { seed, body })
   t.equal(second.status, 200)
-  const caller = { kind: 'user', organizationId: second.body.data.organizationId, permissions: new Set(['view/hub', 'view/user', 'view/role']), hubIds: 'all' }
+  const caller = {
+    kind: 'user',
+    organizationId: second.body.data.organizationId,
+    permissions: new Set(['view/hub', 'view/user', 'view/role']),
+    hubIds: 'all',
+  }
   t.equal((await call('GET', '/hubs', { caller: caller as never })).body.total, 1)
   t.equal((await call('GET', '/users', { caller: caller as never })).body.total, 1)
   t.equal((await call('GET', '/roles', { caller: caller as never })).body.total, 4)
@@ -46,7 +64,9 @@ test('two who sign up with one e-mail at the same time', async (t) => {
 test('--signup first and closed', async (t) => {
   const first = await openIdentity(t, { signup: 'first' })
   const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
-  const answers = await Promise.all(['a', 'b', 'c'].map((name) => first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } })))
+  const answers = await Promise.all(
+    ['a', 'b', 'c'].map((name) => first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } })),
+  )
   t.same(answers.map(({ status }) => status).sort(), [200, 403, 403], 'one of those who come at the same time')
   t.match(await first.call('POST', '/auth/signup', { body }), { status: 403, body: { code: 'not_available' } })
   const { call } = await openIdentity(t, { signup: 'closed' }, undefined, t.testdir({ closed: {} }) + '/closed')
@@ -63,7 +83,9 @@ test('logging in', async (t) => {
   t.equal((await login(ada.email, PASSWORD)).body.data.organizationId, ada.body.data.organizationId)
   const wrong = await call('POST', '/auth/login', { body: { email: ada.email, password: 'wrong' } })
   const nobody = await call('POST', '/auth/login', { body: { email: 'nobody@example.com', password: PASSWORD } })
-  const elsewhere = await call('POST', '/auth/login', { body: { email: ada.email, password: PASSWORD, organizationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' } })
+  const elsewhere = await call('POST', '/auth/login', {
+    body: { email: ada.email, password: PASSWORD, organizationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' },
+  })
   t.match(wrong, { status: 401, body: { code: 'invalid_credentials' } })
   t.same(nobody, wrong, 'whichever part was wrong, the answer is the same')
   t.same(elsewhere, wrong)
@@ -99,7 +121,7 @@ test('refresh and logout revoke the token of the call, over a restart too', asyn
   t.match(refreshed.body, { expires_in: 86_400, data: { _id: userId }, organizations: [{ isCurrent: true }] })
   t.match(changes, [{ organizationId, userId, jti: String, graceMs: 10_000 }])
   t.equal((await ada.call('GET', '/user')).status, 401)
-  t.match((await one.authenticator.authenticate(refreshed.body.token)), { userId, organizationId, roleKey: 'owner', hubIds: 'all' })
+  t.match(await one.authenticator.authenticate(refreshed.body.token), { userId, organizationId, roleKey: 'owner', hubIds: 'all' })
   const other = await one.login(ada.email)
   t.equal((await other.call('POST', '/auth/logout')).status, 200)
   t.match(changes.at(-1), { graceMs: 0 })
@@ -117,7 +139,14 @@ test('tokens end, and forged ones are refused', async (t) => {
   t.equal(ada.body.expires_in, 60)
   const [header, payload, signature] = ada.token.split('.')
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
-  t.match(claims, { sub: ada.body.data._id, org: ada.body.data.organizationId, jti: String, iat: Number, exp: claims.iat + 60, iss: 'waymark' })
+  t.match(claims, {
+    sub: ada.body.data._id,
+    org: ada.body.data.organizationId,
+    jti: String,
+    iat: Number,
+    exp: claims.iat + 60,
+    iss: 'waymark',
+  })
   const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const forged = [
     `${header}.${encode({ ...claims, sub: 'x' })}.${signature}`,
@@ -148,5 +177,6 @@ test('no password and no hash leaves the identity stream', async (t) => {
     }
     if (batch.caughtUp) break
   }
-  for (const name of ['users', 'access-users', 'organizations']) for await (const { row } of tables.scan(name)) t.notMatch(JSON.stringify(row), 'argon2')
+  for (const name of ['users', 'access-users', 'organizations'])
+    for await (const { row } of tables.scan(name)) t.notMatch(JSON.stringify(row), 'argon2')
 })

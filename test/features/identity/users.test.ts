@@ -24,9 +24,18 @@ test('an administrator makes, changes and removes users', async (t) => {
   t.equal((await bobs.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: planner })).status, 403, 'a planner may not')
 
   t.match(await owner.call('POST', '/user', { name: 'B', email: 'bob@example.COM', password: PASSWORD, roleId: planner }), { status: 409 })
-  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: owner.body.data._id }), { status: 400, body: { errors: [{ path: '/roleId' }] } })
-  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, hubId: [planner] }), { status: 400, body: { errors: [{ path: '/hubId/0' }] } })
-  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, teamIds: [planner] }), { status: 400, body: { errors: [{ path: '/teamIds/0' }] } })
+  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: owner.body.data._id }), {
+    status: 400,
+    body: { errors: [{ path: '/roleId' }] },
+  })
+  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, hubId: [planner] }), {
+    status: 400,
+    body: { errors: [{ path: '/hubId/0' }] },
+  })
+  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, teamIds: [planner] }), {
+    status: 400,
+    body: { errors: [{ path: '/teamIds/0' }] },
+  })
 
   const put = await owner.call('PUT', `/user/${bob._id}`, { ...bob, name: 'Robert', language: 'de', timeZone: 'Europe/Berlin' })
   t.match(put, { status: 200, body: { data: { name: 'Robert', language: 'de', version: 2 } } })
@@ -47,10 +56,16 @@ test('an administrator makes, changes and removes users', async (t) => {
 test('a user that is made twice with one id', async (t) => {
   const { signup, roleId } = await openIdentity(t)
   const owner = await signup()
-  const body = { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', name: 'Bob', email: 'bob@example.com', password: PASSWORD, roleId: await roleId(owner, 'admin') }
+  const body = {
+    _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+    name: 'Bob',
+    email: 'bob@example.com',
+    password: PASSWORD,
+    roleId: await roleId(owner, 'admin'),
+  }
   const first = await owner.call('POST', '/user', body)
   t.equal(first.status, 201)
-  t.match((await owner.call('POST', '/user', body)), { status: 201, body: first.body })
+  t.match(await owner.call('POST', '/user', body), { status: 201, body: first.body })
   t.equal((await owner.call('POST', '/user', { ...body, name: 'Other' })).status, 409)
 })
 
@@ -59,7 +74,12 @@ test('e-mail and password change in the organization of origin alone, and everyw
   const one = await signup()
   const two = await signup()
   const bob = await newUser(one, { email: 'bob@example.com', roleId: await roleId(one, 'planner') })
-  const guest = await newUser(two, { name: 'Ignored', email: 'BOB@example.com', password: 'also-ignored-9', roleId: await roleId(two, 'planner') })
+  const guest = await newUser(two, {
+    name: 'Ignored',
+    email: 'BOB@example.com',
+    password: 'also-ignored-9',
+    roleId: await roleId(two, 'planner'),
+  })
   t.match(guest, { status: 'invited', name: 'New' })
   t.equal((await two.call('PATCH', `/user/${guest._id}`, { status: 'active' })).status, 409, 'only its owner accepts')
   t.equal((await two.call('PATCH', `/user/${guest._id}`, { password: 'Another-pass-1' })).status, 403)
@@ -70,11 +90,19 @@ test('e-mail and password change in the organization of origin alone, and everyw
   t.equal((await one.call('PATCH', `/user/${bob._id}`, { password: 'Another-pass-1' })).status, 200)
   await t.rejects(login('bob@example.com'), /401/)
   t.equal((await one.call('PATCH', `/user/${bob._id}`, { email: one.email })).status, 409, 'taken')
-  t.match(await one.call('PATCH', `/user/${bob._id}`, { email: 'robert@example.com' }), { status: 200, body: { data: { email: 'robert@example.com' } } })
+  t.match(await one.call('PATCH', `/user/${bob._id}`, { email: 'robert@example.com' }), {
+    status: 200,
+    body: { data: { email: 'robert@example.com' } },
+  })
   t.equal((await login('robert@example.com', 'Another-pass-1')).body.data._id, bob._id)
   t.equal((await two.call('GET', `/user/${guest._id}`)).body.data.email, 'robert@example.com')
   t.equal((await authenticator.authenticate(bobs.token)).email, 'robert@example.com')
-  t.equal((await two.call('POST', '/user', { name: 'B', email: 'bob@example.com', password: PASSWORD, roleId: await roleId(two, 'planner') })).status, 201, 'the old e-mail is free')
+  t.equal(
+    (await two.call('POST', '/user', { name: 'B', email: 'bob@example.com', password: PASSWORD, roleId: await roleId(two, 'planner') }))
+      .status,
+    201,
+    'the old e-mail is free',
+  )
 })
 
 test('the last active owner stays', async (t) => {
@@ -100,13 +128,26 @@ test('nobody gives, changes or removes more than they hold', async (t) => {
   await newUser(owner, { email: 'clerk@example.com', roleId: clerkRole.row._id, hubId })
   const clerk = await login('clerk@example.com')
   const planner = await roleId(owner, 'planner')
-  t.match(await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: planner }), { status: 403, body: { code: 'forbidden', permissions: ['import/data'] } })
+  t.match(await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: planner }), {
+    status: 403,
+    body: { code: 'forbidden', permissions: ['import/data'] },
+  })
   t.equal((await clerk.call('PATCH', `/user/${owner.body.data._id}`, { password: 'Taken-over-1' })).status, 403)
   t.equal((await clerk.call('DELETE', `/user/${owner.body.data._id}`)).status, 403)
   t.equal((await clerk.call('PATCH', `/user/${clerk.body.data._id}`, { roleId: planner })).status, 403)
-  t.match(await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: clerkRole.row._id, hubId: [hub2._id] }), { status: 400, body: { errors: [{ path: '/hubId/0' }] } })
-  t.equal((await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', password: PASSWORD, roleId: clerkRole.row._id, hubId })).status, 201)
-  t.same((await clerk.call('GET', '/hubs')).body.data.map(({ name }: { name: string }) => name), ['Main'], 'and sees the hubs it has')
+  t.match(await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: clerkRole.row._id, hubId: [hub2._id] }), {
+    status: 400,
+    body: { errors: [{ path: '/hubId/0' }] },
+  })
+  t.equal(
+    (await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', password: PASSWORD, roleId: clerkRole.row._id, hubId })).status,
+    201,
+  )
+  t.same(
+    (await clerk.call('GET', '/hubs')).body.data.map(({ name }: { name: string }) => name),
+    ['Main'],
+    'and sees the hubs it has',
+  )
   t.equal((await clerk.call('GET', `/hub/${hub2._id}`)).status, 404)
 })
 
@@ -116,15 +157,26 @@ test('everybody changes their own name, language, time zone and password', async
   await newUser(owner, { email: 'bob@example.com', roleId: await roleId(owner, 'fieldUser') })
   const bob = await login('bob@example.com')
   const record = (await bob.call('GET', '/user')).body.data
-  t.match(await bob.call('PATCH', '/user', { name: 'Bobby', language: 'pl', timeZone: 'Europe/Warsaw' }), { status: 200, body: { data: { name: 'Bobby', language: 'pl' } } })
+  t.match(await bob.call('PATCH', '/user', { name: 'Bobby', language: 'pl', timeZone: 'Europe/Warsaw' }), {
+    status: 200,
+    body: { data: { name: 'Bobby', language: 'pl' } },
+  })
   t.match(await bob.call('PATCH', '/user', { roleId: await roleId(owner, 'owner') }), { status: 403, body: { fields: ['roleId'] } })
-  for (const [name, value] of Object.entries({ hubId: owner.body.data.hubId, teamIds: owner.body.data.hubId, status: 'disabled', email: 'b@example.com' })) {
+  for (const [name, value] of Object.entries({
+    hubId: owner.body.data.hubId,
+    teamIds: owner.body.data.hubId,
+    status: 'disabled',
+    email: 'b@example.com',
+  })) {
     t.equal((await bob.call('PATCH', '/user', { [name]: value })).status, 403, name)
   }
   t.equal((await bob.call('PATCH', '/user', { ...record, version: 2 })).status, 200, 'read, change, write back')
   t.equal((await bob.call('PATCH', '/user', { timeZone: 'Mars/Olympus' })).status, 400)
   t.equal((await bob.call('PATCH', '/user', { password: 'Brand-new-1' })).status, 400)
-  t.match(await bob.call('PATCH', '/user', { password: 'Brand-new-1', currentPassword: 'wrong' }), { status: 403, body: { code: 'wrong_password' } })
+  t.match(await bob.call('PATCH', '/user', { password: 'Brand-new-1', currentPassword: 'wrong' }), {
+    status: 403,
+    body: { code: 'wrong_password' },
+  })
   t.equal((await bob.call('PATCH', '/user', { password: 'Brand-new-1', currentPassword: PASSWORD })).status, 200)
   t.equal((await login('bob@example.com', 'Brand-new-1')).body.status, true)
   t.equal((await bob.call('GET', '/user')).status, 200, 'the token stays valid')
@@ -143,10 +195,24 @@ test('teams keep their members, users show their teams', async (t) => {
   t.same((await owner.call('GET', `/user/${bob._id}`)).body.data.teamIds, [teamId])
   t.equal((await owner.call('GET', `/users?teamIds=${teamId}`)).body.total, 1)
   t.same((await authenticator.authenticate((await login('bob@example.com')).token)).teamIds, [teamId])
-  t.match(await owner.call('POST', '/team', { name: 'Blue', hubId: other._id, userIds: [bob._id] }), { status: 400, body: { errors: [{ path: '/userIds/0' }] } })
-  t.equal((await owner.call('POST', '/team', { name: 'Blue', hubId: other._id, userIds: [owner.body.data._id] })).status, 201, 'an owner has every hub')
-  t.match(await owner.call('POST', '/team', { name: 'Blue', hubId: planner, userIds: [] }), { status: 400, body: { errors: [{ path: '/hubId' }] } })
-  t.match(await owner.call('PATCH', `/user/${bob._id}`, { hubId: [other._id] }), { status: 400, body: { errors: [{ path: '/teamIds/0' }] } }, 'a member keeps access to the hub of the team')
+  t.match(await owner.call('POST', '/team', { name: 'Blue', hubId: other._id, userIds: [bob._id] }), {
+    status: 400,
+    body: { errors: [{ path: '/userIds/0' }] },
+  })
+  t.equal(
+    (await owner.call('POST', '/team', { name: 'Blue', hubId: other._id, userIds: [owner.body.data._id] })).status,
+    201,
+    'an owner has every hub',
+  )
+  t.match(await owner.call('POST', '/team', { name: 'Blue', hubId: planner, userIds: [] }), {
+    status: 400,
+    body: { errors: [{ path: '/hubId' }] },
+  })
+  t.match(
+    await owner.call('PATCH', `/user/${bob._id}`, { hubId: [other._id] }),
+    { status: 400, body: { errors: [{ path: '/teamIds/0' }] } },
+    'a member keeps access to the hub of the team',
+  )
 
   const carl = await newUser(owner, { email: 'carl@example.com', roleId: planner, hubId: [hubId], teamIds: [teamId] })
   t.same(carl.teamIds, [teamId])
@@ -167,10 +233,20 @@ test('a hub in use and the last hub stay; vehicles belong to hubs', async (t) =>
   const [hubId] = owner.body.data.hubId
   t.equal((await owner.call('DELETE', `/hub/${hubId}`)).status, 409)
   const hub = (await owner.call('POST', '/hub', { name: 'Two', lat: 0, lng: 0, address: 'Here' })).body.data
-  const van = await owner.call('POST', '/vehicle', { name: 'Van', type: 'car', hubId: hub._id, capacity: { kg: 5 }, workingHours: { from: '22:00', to: '06:00' } })
+  const van = await owner.call('POST', '/vehicle', {
+    name: 'Van',
+    type: 'car',
+    hubId: hub._id,
+    capacity: { kg: 5 },
+    workingHours: { from: '22:00', to: '06:00' },
+  })
   t.match(van, { status: 201, body: { data: { tags: [], breaks: [], capacity: { kg: 5 } } } })
   t.match(await owner.call('DELETE', `/hub/${hub._id}`), { status: 409, body: { usedBy: 'vehicles' } })
-  t.match(await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId: stranger.body.data.hubId[0] }), { status: 400, body: { errors: [{ path: '/hubId' }] } }, "another organization's hub is not there")
+  t.match(
+    await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId: stranger.body.data.hubId[0] }),
+    { status: 400, body: { errors: [{ path: '/hubId' }] } },
+    "another organization's hub is not there",
+  )
   t.equal((await stranger.call('GET', `/vehicle/${van.body.data._id}`)).status, 404)
   t.equal((await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId, capacity: { kg: null, boxes: 2 } })).status, 200)
   t.same((await owner.call('GET', `/vehicle/${van.body.data._id}?fields=capacity`)).body.data.capacity, { boxes: 2 })
@@ -180,10 +256,23 @@ test('a hub in use and the last hub stay; vehicles belong to hubs', async (t) =>
 test('settings of the organization', async (t) => {
   const { signup } = await openIdentity(t)
   const owner = await signup()
-  t.same((await owner.call('GET', '/organization/settings')).body.data, { language: 'en', currency: 'EUR', timeZone: 'UTC', configuration: {} })
-  t.match((await owner.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } })).body.data, { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } })
+  t.same((await owner.call('GET', '/organization/settings')).body.data, {
+    language: 'en',
+    currency: 'EUR',
+    timeZone: 'UTC',
+    configuration: {},
+  })
+  t.match((await owner.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } })).body.data, {
+    currency: 'PLN',
+    configuration: { a: 1, b: { c: 2 } },
+  })
   t.same((await owner.call('PATCH', '/organization/settings', { configuration: { a: null } })).body.data.configuration, { b: { c: 2 } })
-  t.same((await owner.call('PUT', '/organization/settings', { language: 'pl' })).body.data, { language: 'pl', currency: 'EUR', timeZone: 'UTC', configuration: {} })
+  t.same((await owner.call('PUT', '/organization/settings', { language: 'pl' })).body.data, {
+    language: 'pl',
+    currency: 'EUR',
+    timeZone: 'UTC',
+    configuration: {},
+  })
   t.equal((await owner.call('PUT', '/organization/settings', { timeZone: 'Nowhere' })).status, 400)
   t.match(await owner.call('PATCH', '/organization', { name: 'Renamed' }), { status: 200, body: { data: { name: 'Renamed' } } })
   t.equal((await owner.call('GET', '/auth/my-organizations')).body.data[0].organizationName, 'Renamed')
