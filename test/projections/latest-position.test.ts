@@ -1,0 +1,112 @@
+import { test } from 'tap'
+import { idFrom } from '../../src/kit/ids.ts'
+import { LATEST_POSITIONS, type LatestPositionRow } from '../../src/features/locations/views.ts'
+import { LatestPositions } from '../../projections/latest-position.ts'
+import { latestCheckpoint } from '../../projections/latest-restore.ts'
+import type { Caller } from '../../src/kernel/caller.ts'
+import { openTrackers, ORG, PARTITIONS } from '../support/open-trackers.ts'
+
+const HUB = idFrom('hub', 1)
+const TEAM = idFrom('team', 1)
+const gateway: Caller = { kind: 'ingestKey', organizationId: ORG, keyId: 'k', autoCreate: true }
+
+const open = async (t: Parameters<typeof openTrackers>[0]) => {
+  const world = await openTrackers(t)
+  const client = world.connect(gateway)
+  let frames = 0
+  /** Resolves when the points are durable and handled by the projection. */
+  const send = async (...points: object[]) => {
+    client.send(points.map((point) => ({ externalId: 'a', lat: 1, lng: 1, ...point })))
+    frames++
+    await client.until(() => client.acked === frames)
+    await until(async () => world.feed.lags(world.clock.now()).every(({ events }) => events === 0))
+  }
+  return { ...world, send }
+}
+
+test('the newest point stands, whatever comes late, ahead of the clock or twice', async (t) => {
+  const { send, positions, clock } = await open(t)
+  const now = clock.now()
+  const shown = async () => (await positions()).map(({ name, recordedAt, lat }) => [name, Date.parse(recordedAt) - now, lat])
+  await send({ recordedAt: now - 5000, lat: 1 }, { recordedAt: now - 3000, lat: 2 }, { recordedAt: now - 4000, lat: 3 })
+  t.same(await shown(), [['a', -3000, 2]])
+  await send({ recordedAt: now - 3500, lat: 4 })
+  t.same(await shown(), [['a', -3000, 2]], 'late')
+  await send({ recordedAt: now + 3_600_000, lat: 5 }, { recordedAt: now - 2000, lat: 6 })
+  t.same(await shown(), [['a', -2000, 6]], 'ahead of the clock')
+  await send({ recordedAt: now + 3_600_000, lat: 7 })
+  await send({ recordedAt: now - 2000, lat: 8 })
+  t.same(await shown(), [['a', -2000, 6]], 'the first logged wins')
+  await send({ recordedAt: now - 1000, lat: 9, externalId: 'b', speed: 1.5, heading: 90, battery: 0.5, accuracy: 3, altitude: -2 })
+  t.match((await positions()).find(({ name }) => name === 'b'), { lat: 9, speed: 1.5, heading: 90, battery: 0.5, accuracy: 3, altitude: -2, status: 'online', lastSeenAt: new Date(now - 1000).toISOString() })
+})
+
+test('a deleted tracker has no position, made anew it has only what came after', async (t) => {
+  const { send, positions, clock, call, latest } = await open(t)
+  await send({ recordedAt: clock.now() - 1000 })
+  const [{ trackerId }] = await positions()
+  await call('DELETE', `/tracker/${trackerId}`)
+  await until(async () => latest.of(trackerId) === undefined)
+  t.same(await positions(), [])
+  await send({ recordedAt: clock.now() - 9000, lat: 5 })
+  await until(async () => (await positions()).length === 1)
+  t.match(await positions(), [{ trackerId, lat: 5 }], 'older than before, and still its last')
+})
+
+test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
+  const { send, clock, tables, latest, log, feed } = await open(t)
+  for (let i = 0; i < 50; i++) await send(...Array.from({ length: 20 }, (_, k) => ({ externalId: `v${k}`, recordedAt: clock.now() - 10_000 + i, lat: i })))
+  t.same(await latestCheckpoint(tables, PARTITIONS), {}, 'nothing is committed yet')
+  clock.advance(1_000)
+  await until(async () => Object.keys(await latestCheckpoint(tables, PARTITIONS)).length === PARTITIONS)
+  await latest.flush()
+  const rows: { [id: string]: LatestPositionRow } = {}
+  for await (const { id, row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, ORG)) rows[id] = row
+  t.equal(Object.keys(rows).length, 20)
+  t.ok(Object.values(rows).every(({ lat }) => lat === 49e7))
+
+  await send({ externalId: 'v1', recordedAt: clock.now() - 1, lat: 77 })
+  await feed.close()
+  const again = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  for (let partition = 0; partition < PARTITIONS; partition++) {
+    const at = await again.load(partition)
+    t.ok(at >= 0 && at <= (await log.head(`locations-${partition}`)))
+  }
+  const [id] = Object.keys(rows)
+  t.match(again.of(id), rows[id])
+  again.seed([{ ...rows[id], organizationId: ORG, recordedAt: rows[id].recordedAt - 1, lat: 3 }])
+  t.equal(again.of(id)?.lat, 49e7, 'an older row from elsewhere does not win')
+  again.seed([{ ...rows[id], organizationId: ORG, recordedAt: rows[id].recordedAt + 1, lat: 3 }])
+  await again.flush()
+  t.equal((await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, id))?.lat, 3)
+})
+
+test('live positions are chosen by box, hub, team, status and nearness, and by what the caller sees', async (t) => {
+  const { send, positions, put, call, clock } = await open(t)
+  await put('hub', HUB, { name: 'Hub', lat: 1, lng: 1 })
+  await put('team', TEAM, { name: 'Team', hubId: HUB, userIds: [] })
+  for (const [externalId, fields] of [['a', { hubId: HUB }], ['b', { hubId: HUB, teamId: TEAM }], ['c', {}], ['far', {}]] as const) await call('POST', '/tracker', { name: externalId, externalId, ...fields })
+  const now = clock.now()
+  await send({ externalId: 'a', recordedAt: now - 1000, lat: 10, lng: 179.9 }, { externalId: 'b', recordedAt: now - 600_000, lat: 10, lng: -179.9 }, { externalId: 'c', recordedAt: now - 7_200_000, lat: 10.01, lng: 20 }, { externalId: 'far', recordedAt: now, lat: 10.5, lng: 20 })
+  const names = async (query: string, caller = {}) => (await positions(query, caller)).map(({ name }) => name)
+  t.same((await names('')).sort(), ['a', 'b', 'c', 'far'])
+  t.same((await names('bbox=179,9,-179,11')).sort(), ['a', 'b'], 'a box across the antimeridian')
+  t.same(await names('bbox=19,9,21,10.1'), ['c'])
+  t.same((await names(`hubId=${HUB}`)).sort(), ['a', 'b'])
+  t.same(await names(`teamId=${TEAM}`), ['b'])
+  t.same([await names('status=online'), await names('status=stale'), await names('status=offline')].map((list) => list.sort()), [['a', 'far'], ['b'], ['c']])
+  t.same(await names('near=10,20&radius=2000'), ['c'])
+  t.same(await names('near=10,20&limit=2'), ['c', 'far'])
+  t.same((await names('', { hubIds: [HUB] })).sort(), ['a', 'b'])
+  t.same(await names('', { hubIds: [] }), [])
+  t.same(await names('', { organizationId: idFrom('organization', 'b') }), [])
+  for (const query of ['bbox=1,2,3', 'bbox=1,2,x,4', 'bbox=1,5,2,4', 'near=1', 'near=91,0', 'radius=5']) await t.rejects(positions(query), { code: 'invalid' }, query)
+})
+
+const until = async (isTrue: () => Promise<boolean>) => {
+  for (let tries = 0; tries < 1_000; tries++) {
+    if (await isTrue()) return
+    await new Promise((done) => setTimeout(done, 10))
+  }
+  throw new Error('waited 10 s')
+}
