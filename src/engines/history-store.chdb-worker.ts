@@ -16,6 +16,7 @@ const { path, scratchPath, readers, engineArguments } = workerData as WorkerOpti
 const port = parentPort!
 const READ_BYTES = 1 << 20
 const KILL_PAUSE_MS = 50
+const KILL_AGE_MS = 400
 
 interface Running {
   tag: string
@@ -24,6 +25,8 @@ interface Running {
   cancelled: boolean
   late: boolean
   inNative: boolean
+  /** When its native work began. */
+  since: number
   failed: boolean
 }
 
@@ -85,7 +88,7 @@ async function insert({ id, table, token, block }: Extract<Request, { kind: 'ins
 
 async function query(request: Extract<Request, { kind: 'query' }>): Promise<void> {
   const { id, deadlineMs } = request
-  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, failed: false }
+  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, since: 0, failed: false }
   running.set(id, state)
   let session: Session | undefined
   try {
@@ -160,6 +163,7 @@ async function inNative<Answer>(state: Running, call: () => Promise<Answer>): Pr
   if (permits > 0) permits--
   else await new Promise<void>((resume) => waiting.push(resume))
   state.inNative = true
+  state.since ||= performance.now()
   try {
     if (state.cancelled) throw new Error('the query was ended')
     return await call()
@@ -202,12 +206,17 @@ function cancel(id: number, late: boolean): void {
   kills = Promise.all([kills, kill(id, state)])
 }
 
-/** Until the engine has listed the query, which it does a moment after the call begins, there is nothing to kill. */
+/**
+ * Ends the native call of a query that does not come back soon by itself. A KILL that meets a query while it is being
+ * set up can hang for ever in the engine, hence the age.
+ */
 async function kill(id: number, state: Running): Promise<void> {
   try {
     while (state.inNative) {
-      const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, { format: 'JSONEachRow' })
-      if (killed.text() !== '') return
+      if (performance.now() - state.since > KILL_AGE_MS) {
+        const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, { format: 'JSONEachRow' })
+        if (killed.text() !== '') return
+      }
       await new Promise((resume) => setTimeout(resume, KILL_PAUSE_MS))
     }
   } catch (error) {
