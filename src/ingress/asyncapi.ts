@@ -8,9 +8,15 @@ type Json = { [member: string]: unknown }
 const COMMON: readonly ChannelMessage[] = [
   {
     name: 'auth',
-    summary: 'Authenticates the connection within 5 s of its opening, unless the upgrade carried a bearer token; later on it renews the token.',
+    summary:
+      'Authenticates the connection within 5 s of its opening, unless the upgrade carried a bearer token; later on it renews the token.',
     direction: 'in',
-    payload: { type: 'object', properties: { type: { const: 'auth' }, token: { type: 'string' } }, required: ['type', 'token'], additionalProperties: false },
+    payload: {
+      type: 'object',
+      properties: { type: { const: 'auth' }, token: { type: 'string' } },
+      required: ['type', 'token'],
+      additionalProperties: false,
+    },
     examples: [{ type: 'auth', token: '<ACCESS_TOKEN>' }],
   },
   {
@@ -44,14 +50,29 @@ export const asyncApiDocument = (documents: readonly ChannelDocument[], info: Ap
       messages: Object.fromEntries(all.map((message) => [message.name, { $ref: `#/components/messages/${keyOf(name, message)}` }])),
       bindings: { ws: { method: 'GET', headers: { type: 'object', properties: { authorization: { type: 'string' } } } } },
     }
-    operations[`${name}Receive`] = operationOf(name, 'receive', all.filter((message) => message.direction === 'in'))
-    operations[`${name}Send`] = operationOf(name, 'send', all.filter((message) => message.direction === 'out'))
+    operations[`${name}Receive`] = operationOf(
+      name,
+      'receive',
+      all.filter((message) => message.direction === 'in'),
+    )
+    operations[`${name}Send`] = operationOf(
+      name,
+      'send',
+      all.filter((message) => message.direction === 'out'),
+    )
   }
   return {
     asyncapi: '3.0.0',
     info,
     defaultContentType: 'application/json',
-    servers: { self: { host: '{host}', protocol: 'ws', variables: { host: { default: '127.0.0.1:8080' } }, security: [{ $ref: '#/components/securitySchemes/bearer' }] } },
+    servers: {
+      self: {
+        host: '{host}',
+        protocol: 'ws',
+        variables: { host: { default: '127.0.0.1:8080' } },
+        security: [{ $ref: '#/components/securitySchemes/bearer' }],
+      },
+    },
     channels,
     operations,
     components: { messages, securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },

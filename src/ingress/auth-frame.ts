@@ -31,7 +31,12 @@ export const readFirstFrame = (data: ArrayBuffer, isBinary: boolean): FirstFrame
 export const readAuthFrame = (data: ArrayBuffer): { token: unknown } | undefined => {
   if (data.byteLength > AUTH_BYTES_MAX) return undefined
   const bytes = Buffer.from(data)
-  if (bytes.length > USUAL_START.length && bytes[USUAL_START.length] !== LETTER_A && USUAL_START.compare(bytes, 0, USUAL_START.length) === 0) return undefined
+  if (
+    bytes.length > USUAL_START.length &&
+    bytes[USUAL_START.length] !== LETTER_A &&
+    USUAL_START.compare(bytes, 0, USUAL_START.length) === 0
+  )
+    return undefined
   if (!bytes.includes(AUTH)) return undefined
   const message = parse(data)
   if (typeof message !== 'object' || message === null || (message as { type?: unknown }).type !== 'auth') return undefined

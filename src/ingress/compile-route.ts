@@ -25,7 +25,8 @@ const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 export const compileRoute = (route: Route, address: { method: Method; path: string; operationId: string }): CompiledRoute => {
   try {
     checkAccess(route)
-    if ((route.body !== undefined || route.rawBody !== undefined) && !METHODS_WITH_BODY.includes(address.method)) throw new Error('a GET takes no body')
+    if ((route.body !== undefined || route.rawBody !== undefined) && !METHODS_WITH_BODY.includes(address.method))
+      throw new Error('a GET takes no body')
     return {
       declaration: route,
       ...address,
@@ -44,7 +45,8 @@ export const compileRoute = (route: Route, address: { method: Method; path: stri
 
 const checkAccess = ({ access }: Route): void => {
   const named = access === 'public' || access === 'user' || access === 'points' || access === 'operator'
-  if (!named && typeof (access as { permission?: unknown } | undefined)?.permission !== 'string') throw new Error('it does not say who may call it')
+  if (!named && typeof (access as { permission?: unknown } | undefined)?.permission !== 'string')
+    throw new Error('it does not say who may call it')
 }
 
 const checkedParams = (route: Route, path: string): NonNullable<Route['params']> => {

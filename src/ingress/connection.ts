@@ -1,30 +1,10 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
-import type { Caller } from '../kernel/caller.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
-import type { Logger } from '../kernel/logger.ts'
-import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
+import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
 import { identityOf } from './authenticate.ts'
+import type { ConnectionOptions, Credential } from './connection-options.ts'
 import { readAuthFrame, readFirstFrame } from './auth-frame.ts'
-
-export interface ConnectionOptions {
-  channel: Channel
-  address: string
-  authTimeoutMs: number
-  clock: Clock
-  logger: Logger
-  authenticate(token: string): Promise<Caller>
-  /** The connection has a caller from here on, and is looked up anew when that one's access changes. */
-  authenticated(connection: Connection): void
-  /** It is gone. */
-  closed(connection: Connection): void
-}
-
-export interface Credential {
-  token: string
-  caller: Caller
-}
 
 /** What `send` of uWebSockets.js answers above its limit of backpressure. */
 const DROPPED = 2
@@ -81,7 +61,7 @@ export class Connection {
     this.isClosed = true
     this.cancelTimer()
     this.ws = undefined
-    this.options.closed(this)
+    this.options.closed()
     const inner = this.inner
     this.inner = undefined
     this.guarded(() => inner?.closed())
@@ -137,7 +117,7 @@ export class Connection {
     const { channel } = this.options
     this.credential = credential
     if (!channel.accepts.includes(credential.caller.kind)) return this.close(CLOSE.forbidden, 'this credential does not open this channel')
-    this.options.authenticated(this)
+    this.options.authenticated()
     this.watchExpiry()
     this.guarded(() => {
       this.inner = channel.open(this.socket(), credential.caller)
@@ -158,7 +138,8 @@ export class Connection {
       try {
         const caller = await this.options.authenticate(token)
         if (this.isClosed || this.credential === undefined) return
-        if (identityOf(caller) !== identityOf(this.credential.caller)) return this.close(CLOSE.forbidden, 'the token is of another user or organization')
+        if (identityOf(caller) !== identityOf(this.credential.caller))
+          return this.close(CLOSE.forbidden, 'the token is of another user or organization')
         this.authorize({ token, caller })
       } catch (error) {
         if (error instanceof Failure && error.status !== 401) this.sendError(error.code, error.message)
@@ -197,7 +178,12 @@ export class Connection {
 
   private socket(): ChannelSocket {
     const bufferedBytes = (): number => (this.isClosed ? 0 : (this.ws?.getBufferedAmount() ?? 0))
-    return { send: (text) => this.send(text), bufferedBytes, close: (code, reason) => this.close(code, reason), address: this.options.address }
+    return {
+      send: (text) => this.send(text),
+      bufferedBytes,
+      close: (code, reason) => this.close(code, reason),
+      address: this.options.address,
+    }
   }
 
   private send(text: string): number {

@@ -18,5 +18,10 @@ export const corsHeaders = (origins: readonly string[], origin: string | undefin
 export const optionsHeaders = (methods: readonly Method[], isAllowedOrigin: boolean): Headers => {
   const list = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (!isAllowedOrigin) return { allow: list }
-  return { allow: list, 'access-control-allow-methods': list, 'access-control-allow-headers': REQUEST_HEADERS, 'access-control-max-age': PREFLIGHT_SECONDS }
+  return {
+    allow: list,
+    'access-control-allow-methods': list,
+    'access-control-allow-headers': REQUEST_HEADERS,
+    'access-control-max-age': PREFLIGHT_SECONDS,
+  }
 }

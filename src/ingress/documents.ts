@@ -4,7 +4,11 @@ import { openApiDocument } from './openapi.ts'
 import type { IngressOptions } from './options.ts'
 
 /** The routes at which the running server describes itself. They are part of what they describe. */
-export const documentRoutes = ({ routes, channelDocuments, info }: Pick<IngressOptions, 'routes' | 'channelDocuments' | 'info'>): Route[] => {
+export const documentRoutes = ({
+  routes,
+  channelDocuments,
+  info,
+}: Pick<IngressOptions, 'routes' | 'channelDocuments' | 'info'>): Route[] => {
   const texts = new Map<string, string>()
   const documentRoute = (path: string, operationId: string, summary: string, make: () => unknown): Route =>
     route({
@@ -19,7 +23,10 @@ export const documentRoutes = ({ routes, channelDocuments, info }: Pick<IngressO
       handler: async () => {
         const text = texts.get(path) ?? JSON.stringify(make())
         texts.set(path, text)
-        return { raw: text, headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-cache', 'access-control-allow-origin': '*' } }
+        return {
+          raw: text,
+          headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-cache', 'access-control-allow-origin': '*' },
+        }
       },
     })
   const described: Route[] = [

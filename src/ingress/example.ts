@@ -37,7 +37,8 @@ const exampleOfType = (schema: JsonSchema, depth: number): unknown => {
   if (type === 'integer' || type === 'number') return exampleOfNumber(schema)
   if (type === 'boolean') return true
   if (type === 'null') return null
-  if (type === 'array') return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => exampleOf(schema.items as JsonSchema, depth + 1))
+  if (type === 'array')
+    return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => exampleOf(schema.items as JsonSchema, depth + 1))
   const properties = (schema.properties ?? {}) as { [name: string]: JsonSchema }
   return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(property, depth + 1)]))
 }

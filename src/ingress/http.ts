@@ -84,7 +84,13 @@ export class HttpDoor {
     metrics.httpSeconds.observe(labels, (clock.now() - startedAt) / 1000)
   }
 
-  private async answer(exchange: Exchange, match: Match | undefined, reader: BodyReader | undefined, now: number, correlationId: string): Promise<Answered | StreamAnswer> {
+  private async answer(
+    exchange: Exchange,
+    match: Match | undefined,
+    reader: BodyReader | undefined,
+    now: number,
+    correlationId: string,
+  ): Promise<Answered | StreamAnswer> {
     try {
       if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
       this.options.admission.countAddress(exchange.client.address)
@@ -129,11 +135,17 @@ export class HttpDoor {
       this.options.logger.error('a request failed unexpectedly', { ...fields, error: describe(error) })
       return new Failure('internal')
     }
-    if (error.status >= 500) this.options.logger.warn('a request failed', { ...fields, code: error.code, error: error.message, cause: describe(error.cause) })
+    if (error.status >= 500)
+      this.options.logger.warn('a request failed', { ...fields, code: error.code, error: error.message, cause: describe(error.cause) })
     return error
   }
 
-  private async send(exchange: Exchange, reader: BodyReader | undefined, answer: Answered | StreamAnswer, correlationId: string): Promise<void> {
+  private async send(
+    exchange: Exchange,
+    reader: BodyReader | undefined,
+    answer: Answered | StreamAnswer,
+    correlationId: string,
+  ): Promise<void> {
     // A client that is still sending would see a reset instead of the answer.
     if (reader !== undefined && !reader.complete) await reader.discarded()
     const closeConnection = this.isClosing || (reader !== undefined && !reader.complete)

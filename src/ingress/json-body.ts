@@ -51,7 +51,8 @@ const refusePrototypes = (value: unknown): void => {
     for (const [name, inner] of Object.entries(next.value)) {
       const path = `${next.path}/${name}`
       if (name === '__proto__') throw invalid(path, 'is not a known field')
-      if (name === 'constructor' && typeof inner === 'object' && inner !== null && Object.hasOwn(inner, 'prototype')) throw invalid(path, 'is not a known field')
+      if (name === 'constructor' && typeof inner === 'object' && inner !== null && Object.hasOwn(inner, 'prototype'))
+        throw invalid(path, 'is not a known field')
       waiting.push({ path, value: inner })
     }
   }

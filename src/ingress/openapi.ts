@@ -28,7 +28,9 @@ export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json =
     security: [{ bearer: [] }],
     paths,
     components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An access token, or where points are sent a device key or ingest key.' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An access token, or where points are sent a device key or ingest key.' },
+      },
       schemas: { Error: errorSchema },
       responses: errorResponses(),
     },
@@ -48,15 +50,32 @@ const operationOf = (route: Route, method: Method, operationId: string): Json =>
 }
 
 const parametersOf = (route: Route, method: Method): Json[] => {
-  const parameters: Json[] = Object.entries(route.params ?? {}).map(([name, schema]) => ({ name, in: 'path', required: true, schema: clean(schema) }))
+  const parameters: Json[] = Object.entries(route.params ?? {}).map(([name, schema]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: clean(schema),
+  }))
   const required = (route.query?.required ?? []) as string[]
   for (const [name, schema] of Object.entries((route.query?.properties ?? {}) as { [name: string]: JsonSchema })) {
     const { description, ...rest } = schema
-    parameters.push({ name, in: 'query', required: required.includes(name), ...(description === undefined ? {} : { description }), schema: clean(rest) })
+    parameters.push({
+      name,
+      in: 'query',
+      required: required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      schema: clean(rest),
+    })
   }
   if (method === 'POST' && route.idempotent !== false) {
     const description = 'The same key and body within 24 h answer the first response again.'
-    parameters.push({ name: 'Idempotency-Key', in: 'header', required: false, description, schema: { type: 'string', minLength: 1, maxLength: 255 } })
+    parameters.push({
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: false,
+      description,
+      schema: { type: 'string', minLength: 1, maxLength: 255 },
+    })
   }
   if (method === 'PUT' || method === 'PATCH') {
     const description = 'The version that the client has read, as its `ETag`; 409 when the resource has changed since.'
@@ -67,7 +86,9 @@ const parametersOf = (route: Route, method: Method): Json[] => {
 
 const bodyOf = (route: Route): Json | undefined => {
   if (route.rawBody !== undefined) {
-    const content = Object.fromEntries(route.rawBody.contentTypes.map((type) => [type, mediaType(route.body ?? rawSchema(type), route.bodyExample)]))
+    const content = Object.fromEntries(
+      route.rawBody.contentTypes.map((type) => [type, mediaType(route.body ?? rawSchema(type), route.bodyExample)]),
+    )
     return { required: route.bodyRequired ?? true, content }
   }
   if (route.body === undefined) return undefined
@@ -93,7 +114,10 @@ const okSchema: JsonSchema = { type: 'object', properties: { status: { const: tr
 const responseOf = ({ description, schema, example, contentType }: Answer): Json => {
   const type = contentType ?? 'application/json'
   const shown = schema ?? (type === 'application/json' ? okSchema : rawSchema(type))
-  return { description, content: { [type]: mediaType(shown, example ?? (schema === undefined && type === 'application/json' ? { status: true } : undefined)) } }
+  return {
+    description,
+    content: { [type]: mediaType(shown, example ?? (schema === undefined && type === 'application/json' ? { status: true } : undefined)) },
+  }
 }
 
 const errorStatusesOf = (route: Route, method: Method): number[] => {
@@ -114,7 +138,11 @@ const errorSchema: JsonSchema = {
     code: { type: 'string', enum: Object.keys(ERRORS) },
     errors: {
       type: 'array',
-      items: { type: 'object', properties: { path: { type: 'string', description: 'A JSON pointer.' }, message: { type: 'string' } }, required: ['path', 'message'] },
+      items: {
+        type: 'object',
+        properties: { path: { type: 'string', description: 'A JSON pointer.' }, message: { type: 'string' } },
+        required: ['path', 'message'],
+      },
     },
   },
   required: ['status', 'message', 'code'],

@@ -9,7 +9,8 @@ import type { Exchange } from './exchange.ts'
 export interface Answered {
   status: number
   headers: Headers
-  body: string | Uint8Array
+  /** Absent only for the HEAD of a stream, whose length nobody knows. */
+  body: string | Uint8Array | undefined
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -55,7 +56,8 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   const { res } = exchange
   res.cork(() => {
     writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers })
-    if (exchange.method === 'HEAD') res.endWithoutBody(Buffer.byteLength(answer.body), closeConnection)
+    if (exchange.method === 'HEAD')
+      res.endWithoutBody(answer.body === undefined ? undefined : Buffer.byteLength(answer.body), closeConnection)
     else if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, closeConnection)
     else res.end(answer.body, closeConnection)
   })
@@ -76,7 +78,7 @@ export const sendStream = async (
   const { res } = exchange
   if (exchange.method === 'HEAD') {
     await stream[Symbol.asyncIterator]().return?.()
-    return sendAnswer(exchange, { status, headers, body: '' }, { headers: {}, closeConnection })
+    return sendAnswer(exchange, { status, headers, body: undefined }, { headers: {}, closeConnection })
   }
   if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
   const writer = new StreamWriter(exchange)

@@ -53,7 +53,8 @@ export const runRoute = async (call: Call, caller: Caller | undefined, options: 
   try {
     answer = answerOf(await handle(call, make(begun.now, begun.seed), options))
   } catch (error) {
-    if (error instanceof Failure && error.status < 500 && error.status !== 429) await recorded(options.logger, begun.done(keptOf(answerFailure(error)), undefined))
+    if (error instanceof Failure && error.status < 500 && error.status !== 429)
+      await recorded(options.logger, begun.done(keptOf(answerFailure(error)), undefined))
     else await recorded(options.logger, begun.open())
     throw error
   }
@@ -114,7 +115,9 @@ const assertType = (route: CompiledRoute, contentType: string | undefined): void
   const isCharsetRight = route.body === undefined || charset === undefined || /^charset="?(utf-8|utf8|us-ascii)"?$/.test(charset)
   const isJsonVariant = route.body !== undefined && /^application\/[\w.-]+\+json$/.test(type)
   if (isCharsetRight && (isJsonVariant || route.contentTypes.includes(type) || route.contentTypes.includes('*/*'))) return
-  throw new Failure('unsupported_type', { message: `Send ${route.contentTypes.join(' or ')}${route.body === undefined ? '' : ' in UTF-8'}.` })
+  throw new Failure('unsupported_type', {
+    message: `Send ${route.contentTypes.join(' or ')}${route.body === undefined ? '' : ' in UTF-8'}.`,
+  })
 }
 
 const assertNone = (errors: FieldError[], whole: string): void => {
@@ -124,7 +127,14 @@ const assertNone = (errors: FieldError[], whole: string): void => {
 
 const requestOf = (
   { exchange, correlationId }: Call,
-  checked: { caller: Caller | undefined; params: RouteRequest['params']; query: RouteRequest['query']; body: unknown; now: number; seed?: Buffer },
+  checked: {
+    caller: Caller | undefined
+    params: RouteRequest['params']
+    query: RouteRequest['query']
+    body: unknown
+    now: number
+    seed?: Buffer
+  },
 ): RouteRequest => ({
   caller: checked.caller as Caller,
   params: checked.params,

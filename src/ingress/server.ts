@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { createSecureContext } from 'node:tls'
 import { App, SSLApp, us_listen_socket_close, us_socket_local_port, type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
 import { Idempotency } from '../kit/idempotency.ts'
 import { clientAddresses } from './address.ts'
@@ -36,7 +38,7 @@ export const startIngress = async (options: IngressOptions): Promise<Ingress> =>
     isTls: options.tls !== undefined,
     channelPaths: new Set(options.channels.map((channel) => API_BASE + channel.path)),
   })
-  const app = options.tls === undefined ? App() : SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
+  const app = await appOf(options.tls)
   const released = limitConnections(app, limits.connectionsMax)
   const sockets = new SocketDoor({ ...options, admission, addressOf, limits, released })
   for (const channel of options.channels) {
@@ -77,7 +79,23 @@ const opened = (app: TemplatedApp, listening: us_listen_socket, { options, http,
     await pause(FLUSH_MS)
     app.close()
   }
-  return { url: `${options.tls === undefined ? 'http' : 'https'}://${host}:${port}`, port, stopAccepting, close: () => (closing ??= close()) }
+  return {
+    url: `${options.tls === undefined ? 'http' : 'https'}://${host}:${port}`,
+    port,
+    stopAccepting,
+    close: () => (closing ??= close()),
+  }
+}
+
+/** uWebSockets.js says nothing of what is wrong with its files: here they are read once before. */
+const appOf = async (tls: IngressOptions['tls']): Promise<TemplatedApp> => {
+  if (tls === undefined) return App()
+  try {
+    createSecureContext({ cert: await readFile(tls.certFile), key: await readFile(tls.keyFile) })
+  } catch (error) {
+    throw new Error(`the certificate ${tls.certFile} and key ${tls.keyFile} cannot be used: ${(error as Error).message}`, { cause: error })
+  }
+  return SSLApp({ key_file_name: tls.keyFile, cert_file_name: tls.certFile })
 }
 
 /**
@@ -104,7 +122,8 @@ const listen = (app: TemplatedApp, host: string, port: number): Promise<us_liste
   new Promise((resolve, reject) => {
     const listenExclusively = app.listen.bind(app) as unknown as ListenExclusively
     listenExclusively(host, port, EXCLUSIVE_PORT, (socket) => {
-      if (socket === false) reject(new Error(`cannot listen on ${host} port ${port}: the port is taken or the address is not this machine's`))
+      if (socket === false)
+        reject(new Error(`cannot listen on ${host} port ${port}: the port is taken or the address is not this machine's`))
       else resolve(socket)
     })
   })

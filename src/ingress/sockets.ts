@@ -4,7 +4,8 @@ import { Failure } from '../kernel/errors.ts'
 import { CLOSE, type Channel } from '../kit/channel.ts'
 import type { ClientAddress } from './address.ts'
 import type { Admission } from './authenticate.ts'
-import { Connection, type Credential } from './connection.ts'
+import type { Credential } from './connection-options.ts'
+import { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { Places } from './limits.ts'
 import type { AccessChange, IngressLimits, IngressOptions } from './options.ts'
@@ -113,7 +114,8 @@ export class SocketDoor {
   }
 
   private refuse(exchange: Exchange, error: unknown): void {
-    if (!(error instanceof Failure)) this.options.logger.error('an upgrade failed unexpectedly', { error: String((error as Error).stack ?? error) })
+    if (!(error instanceof Failure))
+      this.options.logger.error('an upgrade failed unexpectedly', { error: String((error as Error).stack ?? error) })
     sendAnswer(exchange, answerFailure(error instanceof Failure ? error : new Failure('internal')), { headers: {}, closeConnection: true })
   }
 

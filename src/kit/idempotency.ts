@@ -95,8 +95,21 @@ export class Idempotency {
     const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
     const fingerprint = this.idOf(request.fingerprint)
     const now = clock.now()
-    const fresh: KeptRow = { fingerprint, seed: randomBytes(32).toString('base64url'), startedAt: now, aliveAt: now, state: 'running', attempt: 1 }
-    const kept = await tables.putIfAbsent({ table: IDEMPOTENCY_TABLE.name, scope: NO_ORGANIZATION, id, row: fresh, expiresAt: now + KEPT_MS })
+    const fresh: KeptRow = {
+      fingerprint,
+      seed: randomBytes(32).toString('base64url'),
+      startedAt: now,
+      aliveAt: now,
+      state: 'running',
+      attempt: 1,
+    }
+    const kept = await tables.putIfAbsent({
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id,
+      row: fresh,
+      expiresAt: now + KEPT_MS,
+    })
     if (kept === undefined) return this.run(id, fresh, request)
     if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
     if (kept.state === 'done') return this.open(kept.answer as string)
@@ -106,7 +119,11 @@ export class Idempotency {
 
   /** The answer of the call that revoked this token, for the same key and body; undefined for everything else. */
   async answerForRevoked(token: string, request: Omit<IdempotentRequest, 'caller'>): Promise<KeptAnswer | undefined> {
-    const row = await this.options.tables.get<TokenRow>(IDEMPOTENCY_TABLE.name, NO_ORGANIZATION, this.tokenId(token, request.operationId, request.key))
+    const row = await this.options.tables.get<TokenRow>(
+      IDEMPOTENCY_TABLE.name,
+      NO_ORGANIZATION,
+      this.tokenId(token, request.operationId, request.key),
+    )
     if (row === undefined || row.fingerprint !== this.idOf(request.fingerprint)) return undefined
     return this.open(row.answer)
   }
@@ -115,7 +132,13 @@ export class Idempotency {
   private async runAgain(id: string, kept: KeptRow, request: IdempotentRequest): Promise<Run> {
     const { tables, clock } = this.options
     const row: KeptRow = { ...kept, state: 'running', attempt: kept.attempt + 1, aliveAt: clock.now() }
-    const claim = { table: IDEMPOTENCY_TABLE.name, scope: NO_ORGANIZATION, id: `${id}.${row.attempt}`, row: {}, expiresAt: clock.now() + CRASHED_AFTER_MS }
+    const claim = {
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id: `${id}.${row.attempt}`,
+      row: {},
+      expiresAt: clock.now() + CRASHED_AFTER_MS,
+    }
     if ((await tables.putIfAbsent(claim)) !== undefined) throw new Failure('in_progress', { retryAfterSeconds: 1 })
     await this.commit([this.change(id, row)])
     return this.run(id, row, request)
@@ -132,7 +155,8 @@ export class Idempotency {
         if (text.length > ANSWER_BYTES_MAX) return this.commit([this.change(id, { ...row, state: 'open' })])
         const sealed = this.options.keyring.encrypt(PURPOSE, text)
         const changes = [this.change(id, { ...row, state: 'done', answer: sealed })]
-        if (revokedToken !== undefined) changes.push(this.changeForToken(revokedToken, request, { fingerprint: row.fingerprint, answer: sealed }))
+        if (revokedToken !== undefined)
+          changes.push(this.changeForToken(revokedToken, request, { fingerprint: row.fingerprint, answer: sealed }))
         await this.commit(changes)
       },
       open: async () => {

@@ -27,7 +27,11 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
       const down = await health.down()
       if (down.length === 0) return { body: { data: { ready: true } } }
       const verb = down.length === 1 ? 'does' : 'do'
-      throw new Failure('engine_down', { message: `The storage behind ${down.join(' and ')} ${verb} not answer.`, retryAfterSeconds: 1, extra: { engines: down } })
+      throw new Failure('engine_down', {
+        message: `The storage behind ${down.join(' and ')} ${verb} not answer.`,
+        retryAfterSeconds: 1,
+        extra: { engines: down },
+      })
     },
   }),
   route({
@@ -38,7 +42,11 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
   }),
 ]
 
-const operation = (path: string, operationId: string, summary: string): Pick<Route, 'method' | 'path' | 'root' | 'operationId' | 'summary' | 'tag'> => ({
+const operation = (
+  path: string,
+  operationId: string,
+  summary: string,
+): Pick<Route, 'method' | 'path' | 'root' | 'operationId' | 'summary' | 'tag'> => ({
   method: 'GET',
   path,
   root: true,

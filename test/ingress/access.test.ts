@@ -8,13 +8,22 @@ import { openDoor, simpleRoute, user } from './support.ts'
 const body = { type: 'object', required: ['name'] }
 
 test('who may call', async (t) => {
-  const of = (path: string, access: Parameters<typeof simpleRoute>[0]['access']) => simpleRoute({ path, access }, async ({ caller }) => ({ body: { kind: caller?.kind ?? null } }))
-  const door = await openDoor(t, { routes: [of('/public', 'public'), of('/user', 'user'), of('/points', 'points'), of('/hubs', { permission: 'view/hub' })] })
+  const of = (path: string, access: Parameters<typeof simpleRoute>[0]['access']) =>
+    simpleRoute({ path, access }, async ({ caller }) => ({ body: { kind: caller?.kind ?? null } }))
+  const door = await openDoor(t, {
+    routes: [of('/public', 'public'), of('/user', 'user'), of('/points', 'points'), of('/hubs', { permission: 'view/hub' })],
+  })
   const status = async (path: string, token?: string) => (await door.call('GET', path, { token })).status
   t.same(await Promise.all([status('/public'), status('/public', 'nonsense')]), [200, 200])
-  t.same(await Promise.all([status('/user'), status('/user', 'bad'), status('/user', 'good'), status('/user', 'device')]), [401, 401, 200, 403])
+  t.same(
+    await Promise.all([status('/user'), status('/user', 'bad'), status('/user', 'good'), status('/user', 'device')]),
+    [401, 401, 200, 403],
+  )
   t.same(await Promise.all([status('/points'), status('/points', 'good'), status('/points', 'device')]), [401, 200, 200])
-  t.same(await Promise.all([status('/hubs'), status('/hubs', 'good'), status('/hubs', 'other'), status('/hubs', 'device')]), [401, 200, 403, 403])
+  t.same(
+    await Promise.all([status('/hubs'), status('/hubs', 'good'), status('/hubs', 'other'), status('/hubs', 'device')]),
+    [401, 200, 403, 403],
+  )
   const refused = await door.call('GET', '/user')
   t.equal(refused.headers.get('www-authenticate'), 'Bearer')
   t.match(refused.body, { status: false, code: 'unauthenticated', message: String })
@@ -51,19 +60,29 @@ test('rates are limited by token, organization and address', async (t) => {
     const door = await openDoor(t, { routes, rateLimits, trustedProxies: ['127.0.0.1'] })
     door.callers.set('second', user({ jti: 'jti-second' }))
     const answers = []
-    for (const { path, token, from } of calls) answers.push(await door.call('GET', path, { token, headers: from === undefined ? {} : { 'x-forwarded-for': from } }))
+    for (const { path, token, from } of calls)
+      answers.push(await door.call('GET', path, { token, headers: from === undefined ? {} : { 'x-forwarded-for': from } }))
     return answers
   }
   const good = { path: '/thing', token: 'good' }
   const byToken = await limited({ token: 2 }, [good, good, good, { path: '/thing', token: 'second' }, { path: '/open' }])
-  t.same(byToken.map(({ status }) => status), [200, 200, 429, 200, 200])
+  t.same(
+    byToken.map(({ status }) => status),
+    [200, 200, 429, 200, 200],
+  )
   t.equal(byToken[2].headers.get('retry-after'), '1')
   t.equal(byToken[2].body.code, 'rate_limited')
   const byOrganization = await limited({ organization: 1 }, [good, { path: '/thing', token: 'second' }, { path: '/thing', token: 'other' }])
-  t.same(byOrganization.map(({ status }) => status), [200, 429, 200])
+  t.same(
+    byOrganization.map(({ status }) => status),
+    [200, 429, 200],
+  )
   const open = (from: string) => ({ path: '/open', from })
   const byAddress = await limited({ address: 1 }, [open('203.0.113.1'), open('203.0.113.1'), open('203.0.113.2')])
-  t.same(byAddress.map(({ status }) => status), [200, 429, 200])
+  t.same(
+    byAddress.map(({ status }) => status),
+    [200, 429, 200],
+  )
 })
 
 test('a bucket fills with time, and there are only so many', async (t) => {

@@ -3,7 +3,12 @@ import { openDoor, rawClient, simpleRoute } from './support.ts'
 
 const schema = {
   type: 'object',
-  properties: { name: { type: 'string', maxLength: 10 }, hubLat: { type: 'number', maximum: 90 }, free: { type: 'object' }, list: { type: 'array', items: { type: 'integer' } } },
+  properties: {
+    name: { type: 'string', maxLength: 10 },
+    hubLat: { type: 'number', maximum: 90 },
+    free: { type: 'object' },
+    list: { type: 'array', items: { type: 'integer' } },
+  },
   required: ['name'],
   additionalProperties: false,
 }
@@ -40,7 +45,10 @@ test('a JSON body is checked before the handler sees it', async (t) => {
   await refused('{"name":"a","free":{"constructor":{"prototype":{"admin":true}}}}', 400, { errors: [{ path: '/free/constructor' }] })
   t.equal(handled, 0)
   t.equal((await door.call('POST', '/counted')).status, 400, 'no body at all')
-  t.equal((await door.call('POST', '/counted', { body: '{"name":"ä"}', headers: { 'content-type': 'application/merge-patch+json' } })).status, 200)
+  t.equal(
+    (await door.call('POST', '/counted', { body: '{"name":"ä"}', headers: { 'content-type': 'application/merge-patch+json' } })).status,
+    200,
+  )
   t.equal(({} as { admin?: unknown }).admin, undefined)
 })
 
@@ -52,7 +60,11 @@ test('deep JSON is refused before it is parsed', async (t) => {
   t.equal(deep.status, 400)
   t.match(deep.body.message, /32 levels/)
   t.equal((await door.call('POST', '/echo', { body: '['.repeat(500_000) })).status, 400)
-  t.equal((await door.call('POST', '/echo', { body: `{"name":"[[[[${'['.repeat(3)}\\"","free":{"x":"${'[{'.repeat(100)}"}}` })).status, 201, 'brackets in text are text')
+  t.equal(
+    (await door.call('POST', '/echo', { body: `{"name":"[[[[${'['.repeat(3)}\\"","free":{"x":"${'[{'.repeat(100)}"}}` })).status,
+    201,
+    'brackets in text are text',
+  )
 })
 
 test('bytes that are no UTF-8', async (t) => {
@@ -111,7 +123,9 @@ test('a body without an end is cut', async (t) => {
 test('half a body is answered 408 and its memory is free again', async (t) => {
   const door = await openDoor(t, { routes: [echo], limits: { bodyTimeoutMs: 60, bodyBytesInFlightMax: 100_000 } })
   const half = await rawClient(t, door)
-  half.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(90_000)}`)
+  half.send(
+    `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(90_000)}`,
+  )
   const busy = await rawClient(t, door)
   busy.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n${'x'.repeat(90_000)}`)
   t.match(await busy.until(/\r\n\r\n.+/), /^HTTP\/1.1 503 [\s\S]*overloaded/, 'bodies in memory are bounded together')
@@ -122,9 +136,12 @@ test('half a body is answered 408 and its memory is free again', async (t) => {
 })
 
 test('raw bodies arrive as they are', async (t) => {
-  const raw = simpleRoute({ method: 'POST', path: '/raw', rawBody: { contentTypes: ['multipart/form-data', 'application/geo+json'] } }, async ({ body, headers }) => ({
-    body: { type: headers.get('content-type'), bytes: (body as Buffer).toString('hex') },
-  }))
+  const raw = simpleRoute(
+    { method: 'POST', path: '/raw', rawBody: { contentTypes: ['multipart/form-data', 'application/geo+json'] } },
+    async ({ body, headers }) => ({
+      body: { type: headers.get('content-type'), bytes: (body as Buffer).toString('hex') },
+    }),
+  )
   const door = await openDoor(t, { routes: [raw] })
   const answer = await door.call('POST', '/raw', { body: '\u0001[[', headers: { 'content-type': 'multipart/form-data; boundary=Xy' } })
   t.same(answer.body, { status: true, type: 'multipart/form-data; boundary=Xy', bytes: '015b5b' })
@@ -132,7 +149,9 @@ test('raw bodies arrive as they are', async (t) => {
 })
 
 test('a body that nobody asked for is passed over', async (t) => {
-  const door = await openDoor(t, { routes: [simpleRoute({ method: 'POST', path: '/rotate' }), simpleRoute({ method: 'DELETE', path: '/it' })] })
+  const door = await openDoor(t, {
+    routes: [simpleRoute({ method: 'POST', path: '/rotate' }), simpleRoute({ method: 'DELETE', path: '/it' })],
+  })
   t.equal((await door.call('POST', '/rotate', { body: {} })).status, 200)
   t.equal((await door.call('DELETE', '/it', { body: 'whatever' })).status, 200)
   t.equal((await door.call('POST', '/unknown', { body: 'x'.repeat(2_000_000) })).status, 404)

@@ -7,13 +7,39 @@ import { operationsRoutes } from '../../src/kit/operations-routes.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { openDoor, simpleRoute } from './support.ts'
 
-const hub = { type: 'object', properties: { name: { type: 'string', minLength: 2 }, lat: { type: 'number', maximum: 90 } }, required: ['name'], additionalProperties: false }
+const hub = {
+  type: 'object',
+  properties: { name: { type: 'string', minLength: 2 }, lat: { type: 'number', maximum: 90 } },
+  required: ['name'],
+  additionalProperties: false,
+}
 
 test('the OpenAPI document says what the routes do', async (t) => {
   const routes = [
-    simpleRoute({ path: '/hubs', operationId: 'listHubs', access: { permission: 'view/hub' }, query: { type: 'object', properties: { limit: { type: 'integer', maximum: 500, description: 'How many.' } } } }),
-    simpleRoute({ method: 'POST', path: '/hub', operationId: 'createHub', access: 'user', body: hub, answers: { 201: { description: 'The hub.', schema: hub } } }),
-    simpleRoute({ method: 'PUT', path: '/hub/{hubId}', operationId: 'replaceHub', access: 'user', body: hub, bodyExample: { name: 'North' }, params: { hubId: { type: 'string' } }, aliases: [{ method: 'POST', path: '/hub/{hubId}/', operationId: 'replaceHubAlias' }] }),
+    simpleRoute({
+      path: '/hubs',
+      operationId: 'listHubs',
+      access: { permission: 'view/hub' },
+      query: { type: 'object', properties: { limit: { type: 'integer', maximum: 500, description: 'How many.' } } },
+    }),
+    simpleRoute({
+      method: 'POST',
+      path: '/hub',
+      operationId: 'createHub',
+      access: 'user',
+      body: hub,
+      answers: { 201: { description: 'The hub.', schema: hub } },
+    }),
+    simpleRoute({
+      method: 'PUT',
+      path: '/hub/{hubId}',
+      operationId: 'replaceHub',
+      access: 'user',
+      body: hub,
+      bodyExample: { name: 'North' },
+      params: { hubId: { type: 'string' } },
+      aliases: [{ method: 'POST', path: '/hub/{hubId}/', operationId: 'replaceHubAlias' }],
+    }),
     simpleRoute({ path: '/healthz', root: true, operationId: 'readLiveness' }),
   ]
   const door = await openDoor(t, { routes })
@@ -31,22 +57,36 @@ test('the OpenAPI document says what the routes do', async (t) => {
   t.same(Object.keys(create.responses), ['201', '400', '401', '403', '409', '413', '415', '422', '429', '500', '503'])
   t.match(create.parameters, [{ name: 'Idempotency-Key', in: 'header' }])
   t.same(document.paths['/healthz'].get.security, [])
-  t.match(document.paths['/hubs'].get.parameters, [{ name: 'limit', in: 'query', required: false, description: 'How many.', schema: { type: 'integer' } }])
+  t.match(document.paths['/hubs'].get.parameters, [
+    { name: 'limit', in: 'query', required: false, description: 'How many.', schema: { type: 'integer' } },
+  ])
   t.equal(document.paths['/hub/{hubId}'].put.requestBody.content['application/json'].example.name, 'North')
   t.equal(document.paths['/hub/{hubId}'].post.operationId, 'replaceHubAlias')
-  for (const reference of JSON.stringify(document).matchAll(/"#\/components\/responses\/(\w+)"/g)) t.ok(document.components.responses[reference[1]], reference[1])
+  for (const reference of JSON.stringify(document).matchAll(/"#\/components\/responses\/(\w+)"/g))
+    t.ok(document.components.responses[reference[1]], reference[1])
 })
 
 test('the AsyncAPI document has the channels and their messages', async (t) => {
-  const message = { name: 'points', summary: 'Points.', direction: 'in' as const, payload: { type: 'object' }, examples: [{ type: 'points', points: [] }] }
-  const door = await openDoor(t, { channelDocuments: [{ path: '/ingest', title: 'Ingest', description: 'Points in.', messages: [message] }] })
+  const message = {
+    name: 'points',
+    summary: 'Points.',
+    direction: 'in' as const,
+    payload: { type: 'object' },
+    examples: [{ type: 'points', points: [] }],
+  }
+  const door = await openDoor(t, {
+    channelDocuments: [{ path: '/ingest', title: 'Ingest', description: 'Points in.', messages: [message] }],
+  })
   // biome-ignore lint/suspicious/noExplicitAny: a document is looked into freely
   const document = (await (await fetch(`${door.url}/asyncapi.json`)).json()) as any
   t.equal(document.asyncapi, '3.0.0')
   t.equal(document.channels.ingest.address, '/api/v3/ingest')
   t.same(Object.keys(document.channels.ingest.messages), ['auth', 'error', 'points'])
   t.same(document.components.messages['ingest-points'].examples, [{ payload: { type: 'points', points: [] } }])
-  t.match(document.operations.ingestReceive, { action: 'receive', messages: [{ $ref: '#/channels/ingest/messages/auth' }, { $ref: '#/channels/ingest/messages/points' }] })
+  t.match(document.operations.ingestReceive, {
+    action: 'receive',
+    messages: [{ $ref: '#/channels/ingest/messages/auth' }, { $ref: '#/channels/ingest/messages/points' }],
+  })
 })
 
 test('made examples fit their schemas', async (t) => {

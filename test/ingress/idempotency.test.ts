@@ -10,19 +10,33 @@ const key = (value: string) => ({ 'idempotency-key': value })
 
 test('the same key and body get the first answer again', async (t) => {
   let runs = 0
-  const route = posting({ aliases: [{ path: '/alias', operationId: 'alias' }] }, async ({ ids }) => ({ status: 201, body: { run: ++runs, id: ids.next() }, headers: { ETag: '"1"' } }))
-  const door = await openDoor(t, { routes: [route, posting({ path: '/unkept', idempotent: false }, async () => ({ body: { run: ++runs } }))] })
+  const route = posting({ aliases: [{ path: '/alias', operationId: 'alias' }] }, async ({ ids }) => ({
+    status: 201,
+    body: { run: ++runs, id: ids.next() },
+    headers: { ETag: '"1"' },
+  }))
+  const door = await openDoor(t, {
+    routes: [route, posting({ path: '/unkept', idempotent: false }, async () => ({ body: { run: ++runs } }))],
+  })
   const first = await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k1') })
   const again = await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k1') })
   t.equal(again.status, 201)
   t.same(again.body, first.body)
   t.equal(again.headers.get('etag'), '"1"')
-  t.same((await door.call('POST', '/alias', { token: 'good', body: { a: 1 }, headers: key('k1') })).body, first.body, 'an alias is the same operation')
+  t.same(
+    (await door.call('POST', '/alias', { token: 'good', body: { a: 1 }, headers: key('k1') })).body,
+    first.body,
+    'an alias is the same operation',
+  )
   t.equal(runs, 1)
   const other = await door.call('POST', '/thing', { token: 'good', body: { a: 2 }, headers: key('k1') })
   t.equal(other.status, 422)
   t.equal(other.body.code, 'key_reused')
-  t.equal((await door.call('POST', '/thing', { token: 'other', body: { a: 1 }, headers: key('k1') })).body.run, 2, 'of another caller it is another request')
+  t.equal(
+    (await door.call('POST', '/thing', { token: 'other', body: { a: 1 }, headers: key('k1') })).body.run,
+    2,
+    'of another caller it is another request',
+  )
   t.equal((await door.call('POST', '/thing', { token: 'good', body: { a: 1 }, headers: key('k2') })).body.run, 3)
   t.equal((await door.call('POST', '/unkept', { token: 'good', body: {}, headers: key('k1') })).body.run, 4)
   t.equal((await door.call('POST', '/unkept', { token: 'good', body: {}, headers: key('k1') })).body.run, 5)
@@ -102,8 +116,16 @@ test('a token that its own call revoked reads the answer of that call, and nothi
   const again = await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('k') })
   t.equal(again.status, 200)
   t.same(again.body, first.body)
-  t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-3' }, headers: key('k') })).status, 401, 'another body')
-  t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('other') })).status, 401, 'another key')
+  t.equal(
+    (await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-3' }, headers: key('k') })).status,
+    401,
+    'another body',
+  )
+  t.equal(
+    (await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' }, headers: key('other') })).status,
+    401,
+    'another key',
+  )
   t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' } })).status, 401, 'no key')
   t.equal((await door.call('POST', '/thing', { token: 'good', headers: key('k') })).status, 401, 'another route')
   t.equal(runs, 1)

@@ -5,9 +5,18 @@ import { openDoor, simpleRoute } from './support.ts'
 test('paths and methods', async (t) => {
   const door = await openDoor(t, {
     routes: [
-      simpleRoute({ path: '/hub/{hubId}', params: { hubId: { type: 'string', maxLength: 40 } } }, async ({ params }) => ({ body: { data: params } })),
+      simpleRoute({ path: '/hub/{hubId}', params: { hubId: { type: 'string', maxLength: 40 } } }, async ({ params }) => ({
+        body: { data: params },
+      })),
       simpleRoute({ path: '/hub/special' }, async () => ({ body: { data: 'special' } })),
-      simpleRoute({ method: 'POST', path: '/both', aliases: [{ path: '/second/name', operationId: 'bothAlias' }, { method: 'PUT', path: '/both', operationId: 'bothPut' }] }),
+      simpleRoute({
+        method: 'POST',
+        path: '/both',
+        aliases: [
+          { path: '/second/name', operationId: 'bothAlias' },
+          { method: 'PUT', path: '/both', operationId: 'bothPut' },
+        ],
+      }),
       simpleRoute({ path: '/up', root: true }),
       simpleRoute({ path: '/old', aliases: [{ path: '/old/{id}/', operationId: 'oldAlias' }], params: { id: { type: 'string' } } }),
     ],
@@ -44,9 +53,15 @@ test('HEAD answers as GET without a body', async (t) => {
 test('queries are checked and coerced', async (t) => {
   const query = {
     type: 'object',
-    properties: { limit: { type: 'integer', minimum: 1, maximum: 500, default: 20 }, near: { type: 'boolean' }, name: { type: 'array', items: { type: 'string' } } },
+    properties: {
+      limit: { type: 'integer', minimum: 1, maximum: 500, default: 20 },
+      near: { type: 'boolean' },
+      name: { type: 'array', items: { type: 'string' } },
+    },
   }
-  const door = await openDoor(t, { routes: [simpleRoute({ query }, async (request) => ({ body: { data: { ...request.query } } })), simpleRoute({ path: '/plain' })] })
+  const door = await openDoor(t, {
+    routes: [simpleRoute({ query }, async (request) => ({ body: { data: { ...request.query } } })), simpleRoute({ path: '/plain' })],
+  })
   t.same((await door.call('GET', '/thing')).body.data, { limit: 20 })
   t.same((await door.call('GET', '/thing?limit=7&near=true&name=a&name=b+c')).body.data, { limit: 7, near: true, name: ['a', 'b c'] })
   t.same((await door.call('GET', '/thing?name=a')).body.data.name, ['a'])
@@ -93,7 +108,9 @@ test('failures are answered by the table, and nothing else leaks', async (t) => 
 
 test('headers of every answer', async (t) => {
   const door = await openDoor(t, {
-    routes: [simpleRoute({}, async ({ headers }) => ({ body: {}, headers: { 'X-Echo': `${headers.get('If-Match')}\r\nSet-Cookie: a=b` } }))],
+    routes: [
+      simpleRoute({}, async ({ headers }) => ({ body: {}, headers: { 'X-Echo': `${headers.get('If-Match')}\r\nSet-Cookie: a=b` } })),
+    ],
   })
   const answer = await door.call('GET', '/thing', { headers: { 'if-match': '"4"' } })
   t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
@@ -106,7 +123,8 @@ test('headers of every answer', async (t) => {
 test('pages of other origins', async (t) => {
   const routes = [simpleRoute({}), simpleRoute({ method: 'POST' })]
   const door = await openDoor(t, { routes, corsOrigins: ['https://map.example'] })
-  const from = (origin: string, method = 'GET') => fetch(`${door.url}/api/v3/thing`, { method, headers: { origin, 'access-control-request-method': 'POST' } })
+  const from = (origin: string, method = 'GET') =>
+    fetch(`${door.url}/api/v3/thing`, { method, headers: { origin, 'access-control-request-method': 'POST' } })
   t.equal((await from('https://map.example')).headers.get('access-control-allow-origin'), 'https://map.example')
   t.equal((await from('https://evil.example')).headers.get('access-control-allow-origin'), null)
   const preflight = await from('https://map.example', 'OPTIONS')
@@ -121,7 +139,13 @@ test('a door that would not be right does not open', async (t) => {
   const refused = (routes: Parameters<typeof simpleRoute>[0][], pattern: RegExp) =>
     t.rejects(openDoor(t, { routes: routes.map((declaration) => simpleRoute(declaration)) }), { message: pattern }, String(pattern))
   const params = { type: 'string' }
-  await refused([{ path: '/a/{x}', operationId: 'one', params: { x: params } }, { path: '/a/{y}', operationId: 'two', params: { y: params } }], /one and two collide/)
+  await refused(
+    [
+      { path: '/a/{x}', operationId: 'one', params: { x: params } },
+      { path: '/a/{y}', operationId: 'two', params: { y: params } },
+    ],
+    /one and two collide/,
+  )
   await refused([{ operationId: 'same' }, { path: '/b', operationId: 'same' }], /operationId same/)
   await refused([{ access: undefined as never }], /who may call it/)
   await refused([{ path: '/a/{x}' }], /parameter x has no schema/)

@@ -59,7 +59,9 @@ const open = async (t: Test, door: Door, path = '/live'): Promise<Client> => {
 
 const upgrade = async (t: Test, door: Door, headers: string): Promise<{ head: string; client: Awaited<ReturnType<typeof rawClient>> }> => {
   const client = await rawClient(t, door)
-  client.send(`GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`)
+  client.send(
+    `GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`,
+  )
   return { head: await client.until(/\r\n\r\n/), client }
 }
 

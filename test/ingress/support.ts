@@ -95,7 +95,15 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     await ingress.close()
     await closeOwn()
   })
-  return { ingress, url: ingress.url, callers, change: (change) => void [...listeners].map((listener) => listener(change)), lines, tables, call: callOf(ingress.url) }
+  return {
+    ingress,
+    url: ingress.url,
+    callers,
+    change: (change) => void [...listeners].map((listener) => listener(change)),
+    lines,
+    tables,
+    call: callOf(ingress.url),
+  }
 }
 
 const callOf =
@@ -103,11 +111,19 @@ const callOf =
   async (method, path, { token, body, headers } = {}) => {
     const answer = await fetch(`${url}/api/v3${path}`, {
       method,
-      headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
       body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
     })
     const text = await answer.text()
-    return { status: answer.status, headers: answer.headers, body: answer.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text }
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: answer.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text,
+    }
   }
 
 export const loggerTo = (lines: Door['lines']): Logger => {
@@ -116,7 +132,10 @@ export const loggerTo = (lines: Door['lines']): Logger => {
 }
 
 /** A route with the parts that a test does not care about. */
-export const simpleRoute = (declaration: Partial<Route>, handler: (request: RouteRequest) => Promise<Reply> = async () => ({ body: { data: null } })): Route =>
+export const simpleRoute = (
+  declaration: Partial<Route>,
+  handler: (request: RouteRequest) => Promise<Reply> = async () => ({ body: { data: null } }),
+): Route =>
   route({
     method: 'GET',
     path: '/thing',

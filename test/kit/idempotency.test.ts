@@ -19,7 +19,12 @@ const setUp = async (t: Test) => {
   t.teardown(() => tables.close())
   const lines: string[] = []
   const note = (msg: string): void => void lines.push(msg)
-  const options = { tables, clock, keyring: await openKeyring(`${folder}/keys.json`), logger: { debug: note, info: note, warn: note, error: note } }
+  const options = {
+    tables,
+    clock,
+    keyring: await openKeyring(`${folder}/keys.json`),
+    logger: { debug: note, info: note, warn: note, error: note },
+  }
   const idempotency = new Idempotency(options)
   await idempotency.declare()
   return { clock, tables, lines, idempotency, otherNode: new Idempotency(options) }
@@ -29,7 +34,10 @@ test('of two at the same time one runs', async (t) => {
   const { idempotency, otherNode } = await setUp(t)
   const begun = await Promise.allSettled([idempotency.begin(request), otherNode.begin(request)])
   t.equal(begun.filter(({ status }) => status === 'fulfilled').length, 1)
-  t.match(begun.find(({ status }) => status === 'rejected'), { reason: { code: 'in_progress' } })
+  t.match(
+    begun.find(({ status }) => status === 'rejected'),
+    { reason: { code: 'in_progress' } },
+  )
 })
 
 test('an answer is kept for a day, sealed', async (t) => {

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { Agent, fetch, WebSocket } from 'undici'
+import { openDoor, simpleRoute } from './support.ts'
+
+const makeCertificate = (folder: string): { certFile: string; keyFile: string } | undefined => {
+  const files = { certFile: `${folder}/cert.pem`, keyFile: `${folder}/key.pem` }
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1']
+  try {
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', files.keyFile, '-out', files.certFile, ...subject],
+      { stdio: 'ignore' },
+    )
+    return files
+  } catch {
+    return undefined
+  }
+}
+
+test('https and wss', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'waymark-tls-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const tls = makeCertificate(folder)
+  if (tls === undefined) return void t.pass('https', { skip: 'there is no openssl to make a certificate with' })
+  const echo = {
+    path: '/live',
+    accepts: ['user' as const],
+    open: (socket: { send(text: string): number }) => ({
+      message: (data: ArrayBuffer) => void socket.send(Buffer.from(data).toString()),
+      drain: () => undefined,
+      reauthorized: () => undefined,
+      closed: () => undefined,
+    }),
+  }
+  const door = await openDoor(t, {
+    tls,
+    routes: [simpleRoute({}, async () => ({ body: { data: 'x'.repeat(300_000) } }))],
+    channels: [echo],
+  })
+  t.match(door.url, /^https:/)
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
+  t.teardown(() => dispatcher.close())
+  const answer = await fetch(`${door.url}/api/v3/thing`, { dispatcher })
+  t.equal(answer.status, 200)
+  t.equal(((await answer.json()) as { data: string }).data.length, 300_000)
+  t.ok(answer.headers.get('strict-transport-security'))
+  const socket = new WebSocket(`${door.url.replace('https', 'wss')}/api/v3/live`, { dispatcher, headers: { authorization: 'Bearer good' } })
+  const text = new Promise((resolve) => socket.addEventListener('message', ({ data }) => resolve(data)))
+  socket.addEventListener('open', () => socket.send('hello'))
+  t.equal(await text, 'hello')
+  socket.close()
+  await t.rejects(openDoor(t, { tls: { ...tls, certFile: '/nowhere.pem' }, tables: door.tables }), { message: /certificate .*nowhere/ })
+})
