@@ -2,7 +2,6 @@ import type { Test } from 'tap'
 import { identityContext, type IdentityConfig } from '../../src/features/identity/context.ts'
 import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
 import { identityRows } from '../../src/features/identity/directory.ts'
-import { LOGIN_BLOCKS } from '../../src/features/identity/login-throttle.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { hubResource } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
@@ -37,7 +36,6 @@ export const openIdentity = async (
 ) => {
   const clock = new FakeClock()
   const services = await openServices(folder, clock)
-  await services.tables.declare(LOGIN_BLOCKS)
   const hub = hubResource(USED_BY_HUBS)
   const projections = [directory([...identityRows, hub.rows, team.rows, vehicle.rows]), access]
   const { runner, applied } = await startProjections(services, projections)

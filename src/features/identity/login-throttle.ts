@@ -6,17 +6,18 @@ import { normalizeKey } from '../../kit/unique-claim.ts'
 import type { GuessGuard } from './passwords.ts'
 
 /** Identities and addresses that failed too often, until they may try again. Written at once, not by a projection. */
-export const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1 }
+const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1 }
 
 export const FAILURES_MAX = 5
 export const FAILURE_WINDOW_MS = 15 * 60_000
 
 /** Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by address. */
 export class LoginThrottle {
-  private readonly tables: Pick<TableStore, 'getMany' | 'increment' | 'commit'>
+  private readonly tables: Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>
   private readonly keyring: Keyring
+  private declared: Promise<void> | undefined
 
-  constructor(tables: Pick<TableStore, 'getMany' | 'increment' | 'commit'>, keyring: Keyring) {
+  constructor(tables: Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>, keyring: Keyring) {
     this.tables = tables
     this.keyring = keyring
   }
@@ -28,6 +29,7 @@ export class LoginThrottle {
 
   /** @throws Failure rate_limited while one of both is blocked. */
   private async admit(email: string, address: string, now: number): Promise<void> {
+    await this.declare()
     const rows = await this.tables.getMany<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, this.keysOf(email, address))
     const until = Math.max(...rows.map((row) => row?.until ?? 0))
     if (until <= now) return
@@ -45,6 +47,16 @@ export class LoginThrottle {
         await this.tables.commit([{ table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until: expiresAt }, expiresAt }])
       }),
     )
+  }
+
+  private async declare(): Promise<void> {
+    this.declared ??= this.tables.declare(LOGIN_BLOCKS)
+    try {
+      await this.declared
+    } catch (error) {
+      this.declared = undefined
+      throw error
+    }
   }
 
   // Hashed, so that no table holds what people typed.
