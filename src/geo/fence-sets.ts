@@ -7,7 +7,7 @@ export class FenceSets {
   readonly #firstOfHash = new Map<number, number>([[0, 0]])
   /** The next set with the same hash, by set id; 0 ends. */
   readonly #nextOfHash: number[] = [0]
-  /** What `add` answered before: open addressing, three integers for each entry: set + 1, fence, answer. */
+  /** What `#add` answered before: open addressing, three integers for each entry: set + 1, fence, answer. */
   #memo = new Int32Array(3 * 64)
   #memoized = 0
 
@@ -33,8 +33,16 @@ export class FenceSets {
     return set
   }
 
-  /** The id of the set with one more fence. */
-  add(set: number, fence: number): number {
+  /** The id of the set with the first `count` of `fences`, in any order, as well. */
+  addAll(set: number, fences: readonly number[], count: number): number {
+    if (count > ADDED_ONE_BY_ONE) {
+      return this.of([...new Set([...this.#members[set]!, ...fences.slice(0, count)])].sort((a, b) => a - b))
+    }
+    for (let i = 0; i < count; i++) set = this.#add(set, fences[i]!)
+    return set
+  }
+
+  #add(set: number, fence: number): number {
     const memo = this.#memo
     let at = slotOf(memo, set, fence)
     for (; memo[at] !== 0; at = at + 3 === memo.length ? 0 : at + 3) {
@@ -64,6 +72,9 @@ export class FenceSets {
     this.#memo = memo
   }
 }
+
+/** One by one is quick where it was done before; more would fill the table with what is on the way. */
+const ADDED_ONE_BY_ONE = 6
 
 const slotOf = (memo: Int32Array, set: number, fence: number): number => {
   const mixed = Math.imul(Math.imul(set, 0x9e3779b1) ^ fence, 0x85ebca6b)

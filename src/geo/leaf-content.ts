@@ -37,7 +37,8 @@ export const gather = (store: FenceStore, version: number, cell: Cell, workMax: 
   if (!whole) return undefined
   const content: Content = { cuts: [], covers: [], work: 0 }
   for (const { fence, part } of found) {
-    if (content.cuts.some(cut => cut.part === part)) continue
+    // A part with two boxes may be found by both.
+    if (part.boxes.length > 4 && content.cuts.some(cut => cut.part === part && cut.fence === fence)) continue
     if (part.kind === 'reach') addReach(content, cell, fence, part)
     else {
       const edges: number[] = []

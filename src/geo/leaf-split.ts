@@ -43,7 +43,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
   // As large as the leaf itself at most; what is left over is given back.
   const leaf = pool.take(end - from)
   const { ints } = pool
-  let covers = ints[from + COVERS]!
+  const covers: number[] = []
   let entries = 0
   let work = 0
   let to = leaf + LEAF_HEAD
@@ -56,7 +56,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
       ints[to] = fence
       ints[to + 1] = edges
       if (here > 0) to += 2
-      else if (here === ALL) covers = sets.add(covers, fence)
+      else if (here === ALL) covers.push(fence)
       at += 2
     } else {
       const next = at + 2 + (edges >> 1) * 4
@@ -66,7 +66,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
       ints[to] = fence
       ints[to + 1] = here * 2 + (inside ? 1 : 0)
       if (here > 0) to = written
-      else if (inside) covers = sets.add(covers, fence)
+      else if (inside) covers.push(fence)
       at = next
     }
     if (here > 0) {
@@ -74,7 +74,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
       work += here
     }
   }
-  writeHead(ints, leaf, cell, lng, lat, covers, entries, visitsToSplit(width, work))
+  writeHead(ints, leaf, cell, lng, lat, sets.addAll(ints[from + COVERS]!, covers, covers.length), entries, visitsToSplit(width, work))
   pool.used = to
   return leaf
 }

@@ -8,24 +8,27 @@ import { keepOffEdge, keepOffReach } from './safe-box.ts'
 /** The set of the fences that hold a position of the leaf. */
 export const locateIn = (pool: LeafPool, sets: FenceSets, leaf: number, lngE7: number, latE7: number): number => {
   const { ints } = pool
-  let set = ints[leaf + COVERS]!
+  let found = 0
   let at = leaf + LEAF_HEAD
   for (let left = ints[leaf + ENTRIES]!; left > 0; left--) {
     const fence = ints[at]!
     const edges = ints[at + 1]!
     at += 2
     if (edges < 0) {
-      if (partContains(pool.parts[~edges]!, lngE7, latE7)) set = sets.add(set, fence)
+      if (partContains(pool.parts[~edges]!, lngE7, latE7)) holding[found++] = fence
       continue
     }
     const end = at + (edges >> 1) * 4
     if (insideByEdges(ints, at, end, (edges & 1) === 1, ints[leaf + CENTRE_LNG]!, ints[leaf + CENTRE_LAT]!, lngE7, latE7)) {
-      set = sets.add(set, fence)
+      holding[found++] = fence
     }
     at = end
   }
-  return set
+  return sets.addAll(ints[leaf + COVERS]!, holding, found)
 }
+
+/** The fences that `locateIn` has found; kept from call to call, so that none makes garbage. */
+const holding: number[] = []
 
 /** Writes a box of the leaf that holds the position and nothing of any boundary. */
 export const safeBoxIn = (pool: LeafPool, leaf: number, lngE7: number, latE7: number, boxes: Int32Array, slot: number): void => {
