@@ -1,5 +1,5 @@
-import { DECIDED, type Decided, type TripChange } from '../src/features/transitions/events.ts'
-import { TRIPS, type TripRow } from '../src/features/trips/views.ts'
+import { DECIDED, type Decided } from '../src/features/transitions/events.ts'
+import { tripRow, TRIPS } from '../src/features/trips/views.ts'
 import { decodeJson } from '../src/kernel/event.ts'
 import type { Projection } from '../src/kit/projection.ts'
 
@@ -15,17 +15,7 @@ export const trips = (retentionMs: number): Projection => ({
     for (const decision of decodeJson<Decided>(event.data).decisions) {
       if (decision.kind === 'transition') continue
       const expiresAt = (decision.finishedAt ?? decision.startedAt) + retentionMs
-      rows.put(TRIPS.name, decision.organizationId, decision._id, rowOf(decision), expiresAt)
+      rows.put(TRIPS.name, decision.organizationId, decision._id, tripRow(decision), expiresAt)
     }
   },
-})
-
-const rowOf = ({ _id, trackerId, explicit, startedAt, finishedAt, distance }: TripChange): TripRow => ({
-  _id,
-  trackerId,
-  explicit,
-  state: finishedAt === undefined ? 'running' : 'finished',
-  startedAt,
-  finishedAt: finishedAt ?? null,
-  distance,
 })

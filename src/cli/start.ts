@@ -3,6 +3,7 @@ import { ConfigError, type Config } from '../config.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/logger.ts'
+import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
@@ -10,6 +11,7 @@ export const startCommand = async (config: Config): Promise<number> => {
   const logger = createLogger()
   const stopped = stopSignal()
   const app = await opened(config, logger)
+  const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version })
   const demoEnd = new AbortController()
   const demo = config.demo ? startDemo(app, config, demoEnd.signal) : Promise.resolve()
@@ -17,6 +19,7 @@ export const startCommand = async (config: Config): Promise<number> => {
   logger.info('stopping', { signal })
   process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
   demoEnd.abort()
+  control.close()
   await app.close()
   await demo
   logger.info('stopped')

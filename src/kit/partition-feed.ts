@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { EventLog } from '../engines/event-log.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
 
@@ -62,6 +63,7 @@ export class PartitionFeed<Entry> {
 
   constructor(options: PartitionFeedOptions<Entry>) {
     this.options = options
+    setMaxListeners(0, this.abort.signal) // each partition follows, and each consumer may pause
   }
 
   /** Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. */

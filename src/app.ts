@@ -1,0 +1,61 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from './config.ts'
+import { openLmdbEventLog } from './engines/event-log.lmdb.ts'
+import { createHistoryTables } from './engines/history-sql.ts'
+import { openChdbHistoryStore } from './engines/history-store.chdb.ts'
+import { undiciCaller } from './engines/http-caller.undici.ts'
+import { openLmdbTableStore } from './engines/table-store.lmdb.ts'
+import type { Logger } from './kernel/logger.ts'
+import { systemClock } from './kernel/system-clock.ts'
+import { idSource } from './kit/ids.ts'
+import { openKeyring } from './kit/keyring-file.ts'
+import { openLogOrigin } from './kit/log-origin.ts'
+import type { Services } from './kit/services.ts'
+import { openService, type App } from './wiring/service.ts'
+
+export type { App } from './wiring/service.ts'
+
+/**
+ * Opens the engines that the configuration names and the service on top of them.
+ * @throws Error with one sentence for an engine that cannot be opened or a port that is taken.
+ */
+export const openApp = async (config: Config, logger: Logger): Promise<App> => {
+  assertEmbedded(config)
+  mkdirSync(config.dataPath, { recursive: true })
+  const opened: { close(): Promise<void> }[] = []
+  const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
+    opened.unshift(engine)
+    return engine
+  }
+  try {
+    const clock = systemClock
+    const keyring = await openKeyring(config.keysPath)
+    const log = kept(await openLmdbEventLog({ path: join(config.dataPath, 'log'), clock }))
+    const ids = idSource(clock.now())
+    const origin = await openLogOrigin(log, { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }, () => ids.next())
+    const tables = kept(await openLmdbTableStore({ path: join(config.dataPath, 'tables'), clock }))
+    const history = kept(await openChdbHistoryStore({ path: join(config.dataPath, 'history'), scratchPath: join(config.dataPath, 'history-scratch') }))
+    await createHistoryTables(history, config.locationHistoryDays)
+    const caller = undiciCaller({ clock, allow: config.webhookAllow })
+    kept({ close: () => caller.close() })
+    const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
+    return await openService({ config, services, origin, caller, closeEngines: () => closeAll(opened, logger) })
+  } catch (error) {
+    await closeAll(opened, logger)
+    throw error
+  }
+}
+
+/** Closes in reverse order; one that fails does not keep the others open. */
+const closeAll = async (opened: { close(): Promise<void> }[], logger: Logger): Promise<void> => {
+  for (const engine of opened.splice(0)) await engine.close().catch((error: unknown) => logger.error('an engine did not close', { error: String(error) }))
+}
+
+const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, filesUrl }: Config): void => {
+  const wanted = { log: [logUrl, 'lmdb:'], tables: [tablesUrl, 'lmdb:'], history: [historyUrl, 'chdb:'] }
+  for (const [flag, [url, embedded]] of Object.entries(wanted)) {
+    if (url !== embedded) throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
+  }
+  if (!filesUrl.startsWith('file:')) throw new Error(`--files ${filesUrl} names a store that this version does not have; it has file:<folder>`)
+}

@@ -1,0 +1,21 @@
+import type { PointValue, Transition } from './events.ts'
+
+/** A point of a tracker as every answer shows it: a row of history. */
+export const pointShown = (trackerId: string, point: PointValue): { [member: string]: unknown } => ({
+  _id: `${trackerId}.${point.recordedAt.toString(36)}`,
+  trackerId,
+  ...point,
+  recordedAt: new Date(point.recordedAt).toISOString(),
+})
+
+/** A transition as its GET and the live channel show it. */
+export const transitionShown = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause, point }: Transition): { [member: string]: unknown } => ({
+  _id,
+  trackerId,
+  geofenceId,
+  geofenceGroupId,
+  type,
+  at: new Date(at).toISOString(),
+  cause,
+  point: pointShown(trackerId, point),
+})

@@ -1,0 +1,66 @@
+import type { Config } from '../config.ts'
+import type { HttpCaller } from '../engines/http-caller.ts'
+import type { LogOrigin } from '../kit/log-origin.ts'
+import type { Metrics } from '../kit/metrics.ts'
+import type { Services } from '../kit/services.ts'
+import type { LiveHub } from '../live/hub.ts'
+import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
+import type { Directory } from '../reactors/dispatch/directory.ts'
+import { GeofenceMatcher } from '../reactors/match-geofences.ts'
+import type { Decided } from '../features/transitions/events.ts'
+import { LatestPositions } from '../../projections/latest-position.ts'
+import { LocationHistory } from '../../projections/location-history.ts'
+import type { Feeds } from './streams.ts'
+
+export interface ConsumerParts {
+  config: Config
+  services: Services
+  origin: LogOrigin
+  caller: HttpCaller
+  metrics: Metrics
+  feeds: Feeds
+  hub: LiveHub
+  directory: Directory
+}
+
+/** What follows the streams of partitions, each from where it stands. */
+export const openConsumers = async ({ config, services, origin, caller, metrics, feeds, hub, directory }: ConsumerParts) => {
+  const { tables, history, clock, logger, partitions } = services
+  const failed = (consumer: string) => (error: unknown) => logger.error('consumer failed', { consumer, error: String(error) })
+  const matcher = new GeofenceMatcher(services, {
+    onDecided: (partition, revision, _position, decided) => {
+      countTransitions(metrics, decided)
+      feeds.transitions.offer(partition, revision, decided.sourceLoggedAt, { revision, decided })
+    },
+    onFailure: (partition, error) => logger.error('matcher failed', { partition, error: String(error) }),
+  })
+  const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
+  const locationHistory = new LocationHistory({ history, tables, clock, epoch: origin.epoch, onFailure: failed('location-history') })
+  const dispatcher = new Dispatcher({
+    ...services,
+    caller,
+    directory,
+    scheduleMs: config.webhookScheduleMs,
+    maxAgeMs: config.automationMaxAgeMs,
+    onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),
+  })
+  await dispatcher.declare()
+  for (let partition = 0; partition < partitions; partition++) {
+    for (const consumer of [hub.events, dispatcher]) await feeds.transitions.add(consumer, partition)
+    for (const consumer of [hub.positions, latest, locationHistory, matcher]) await feeds.locations.add(consumer, partition)
+  }
+  return {
+    matcher,
+    latest,
+    close: async (): Promise<void> => {
+      await matcher.close()
+      await dispatcher.close()
+      await latest.close()
+      await locationHistory.close()
+    },
+  }
+}
+
+const countTransitions = (metrics: Metrics, { decisions }: Decided): void => {
+  for (const decision of decisions) if (decision.kind === 'transition') metrics.transitions.inc({ type: decision.type })
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import type { Config } from '../config.ts'
+import { locationEntry } from '../features/locations/location-entry.ts'
+import { tripToken } from '../features/locations/trip-token.ts'
+import { LATEST_POSITIONS, type LatestPositionRow } from '../features/locations/views.ts'
+import type { Decision } from '../features/transitions/events.ts'
+import { transitionShown } from '../features/transitions/views.ts'
+import { tripRow, tripShown } from '../features/trips/views.ts'
+import type { RowChange } from '../kernel/table.ts'
+import type { LogOrigin } from '../kit/log-origin.ts'
+import type { Metrics } from '../kit/metrics.ts'
+import type { Services } from '../kit/services.ts'
+import type { LatestPoint } from '../live/fleet.ts'
+import { LiveHub } from '../live/hub.ts'
+import { latestCheckpoint } from '../../projections/latest-restore.ts'
+import { factsOf, trackerLookups } from './lookups.ts'
+
+/** The live view, with what it takes from tables when somebody begins to look. */
+export const openLive = (config: Config, { log, tables, clock, logger, keyring, partitions }: Services, origin: LogOrigin, metrics: Metrics): LiveHub =>
+  new LiveHub({
+    log,
+    partitions,
+    logMark: createHash('sha256').update(`${origin.logId}:${origin.epoch}`).digest().readUInt32BE(0),
+    ages: { staleAfterMs: config.staleAfterMs, offlineAfterMs: config.offlineAfterMs },
+    clock,
+    logger,
+    onConflated: (count) => metrics.liveConflated.inc(count),
+    sources: {
+      latestPoints: async (organizationId) => {
+        const keptUpTo = await latestCheckpoint(tables, partitions)
+        return { points: latestPoints(tables, organizationId), keptUpTo }
+      },
+      trackers: (organizationId) => trackerLookups(tables).trackerFacts(organizationId),
+      decode: locationEntry,
+      eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
+    },
+  })
+
+/** Tells the live view of trackers that were made, renamed or moved. */
+export const noteTrackers = (hub: LiveHub, changes: readonly RowChange[]): void => {
+  for (const { table, scope, id, row } of changes) if (table === 'trackers' && row !== null) hub.trackerChanged(scope, id, factsOf(row))
+}
+
+async function* latestPoints(tables: Services['tables'], organizationId: string): AsyncGenerator<LatestPoint> {
+  for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, organizationId)) yield row
+}
+
+const eventOf = (decision: Decision, tokenOf: (trackerId: string, startedAt: number) => string): { channel: 'geofence' | 'trip'; data: object } =>
+  decision.kind === 'transition'
+    ? { channel: 'geofence', data: transitionShown(decision) }
+    : { channel: 'trip', data: tripShown(tripRow(decision), tokenOf(decision.trackerId, decision.startedAt)) }

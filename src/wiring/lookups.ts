@@ -1,0 +1,46 @@
+import type { TableStore } from '../engines/table-store.ts'
+import { lastSeenAt, LATEST_POSITIONS, type LatestPositionRow } from '../features/locations/views.ts'
+import type { UserCaller } from '../kernel/caller.ts'
+import type { Row } from '../kernel/table.ts'
+
+type TrackerRow = Row & { _id: string; name: string; hubIds: string[]; teamId?: string; userId?: string }
+
+const TRACKERS = 'trackers'
+const PAGE_ROWS = 500
+
+/** What readers of points need to know of trackers, whose rows belong to another feature. */
+export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan'>) => ({
+  visibleTrackers: async ({ organizationId, hubIds }: UserCaller): Promise<'all' | string[]> =>
+    hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
+
+  trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> => idsWhere(tables, organizationId, { [field]: id }),
+
+  async *trackerFacts(organizationId: string): AsyncGenerator<{ trackerId: string; facts: { name: string; hubIds: readonly string[]; teamId?: string } }> {
+    for await (const { id, row } of tables.scan<TrackerRow>(TRACKERS, organizationId)) yield { trackerId: id, facts: factsOf(row) }
+  },
+})
+
+/** When the last positions of trackers were taken, in the order of the ids; undefined for never seen. */
+export const lastSeenIn =
+  (tables: Pick<TableStore, 'getMany'>) =>
+  async (organizationId: string, trackerIds: readonly string[]): Promise<(number | undefined)[]> => {
+    const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
+    return rows.map((row) => row && lastSeenAt(row))
+  }
+
+/** The part of a tracker's row that the live view shows or filters by. */
+export const factsOf = (row: Row): { name: string; hubIds: readonly string[]; teamId?: string } => {
+  const { name, hubIds, teamId } = row as TrackerRow
+  return { name, hubIds, teamId }
+}
+
+const idsWhere = async (tables: Pick<TableStore, 'find'>, organizationId: string, where: { [field: string]: string | readonly string[] }): Promise<string[]> => {
+  const ids: string[] = []
+  if (Object.values(where).some((values) => values.length === 0)) return ids
+  for (let after: string | null | undefined; after !== null; ) {
+    const page = await tables.find(TRACKERS, organizationId, { where, limit: PAGE_ROWS, after })
+    ids.push(...page.rows.map(({ id }) => id))
+    after = page.next
+  }
+  return ids
+}

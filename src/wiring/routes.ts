@@ -1,0 +1,85 @@
+import type { Config } from '../config.ts'
+import type { HttpCaller } from '../engines/http-caller.ts'
+import { automationRoutes } from '../features/automations/api.ts'
+import { automationRunRoutes } from '../features/automations/runs-api.ts'
+import { geofenceRoutes, type GeofenceServices } from '../features/geofences/api.ts'
+import { identityContext } from '../features/identity/context.ts'
+import { identityRoutes } from '../features/identity/routes.ts'
+import { bulkRoute } from '../features/locations/bulk-api.ts'
+import { historyRoutes } from '../features/locations/history-api.ts'
+import { readTrack } from '../features/locations/history-query.ts'
+import { livePositionsRoute } from '../features/locations/live-positions-api.ts'
+import { readTripToken, tripToken } from '../features/locations/trip-token.ts'
+import { ingestKeyRoutes } from '../features/trackers/ingest-key-api.ts'
+import { trackerRoutes } from '../features/trackers/api.ts'
+import { statusAt } from '../features/trackers/status.ts'
+import { transitionRoutes, type TransitionServices } from '../features/transitions/api.ts'
+import { tripRoutes } from '../features/trips/api.ts'
+import { seesHubs, type UserCaller } from '../kernel/caller.ts'
+import type { Route } from '../kit/route.ts'
+import type { Services } from '../kit/services.ts'
+import { tripId } from '../reactors/detect-trips.ts'
+import type { Directory } from '../reactors/dispatch/directory.ts'
+import { dryRun } from '../reactors/dispatch/dry-run.ts'
+import type { IngestParts } from './ingest.ts'
+import { ownsTracker } from './last-states.ts'
+import { lastSeenIn, trackerLookups } from './lookups.ts'
+import type { Resources } from './projections.ts'
+
+export interface RouteParts {
+  config: Config
+  services: Services
+  resources: Resources
+  ingest: IngestParts
+  caller: HttpCaller
+  directory: Directory
+  inRollout: (caller: UserCaller) => boolean
+  geofences: Pick<GeofenceServices, 'shapes' | 'waitFencesInForce' | 'runBacktest'>
+  readTransitions: TransitionServices['readTransitions']
+  runningMeters: (trackerId: string) => number | undefined
+}
+
+/** Every route of the API. */
+export const listRoutes = (parts: RouteParts): Route[] => [...officeRoutes(parts), ...fleetRoutes(parts), ...locationRoutes(parts), ...automationParts(parts)]
+
+const officeRoutes = ({ config, services, resources: { hub, team, vehicle } }: RouteParts): Route[] => {
+  const identity = identityContext(services, config, { hubs: hub.writer(services), teams: team.writer(services) })
+  return [...identityRoutes(identity), ...hub.routes(services), ...team.routes(services), ...vehicle.routes(services)]
+}
+
+const fleetRoutes = ({ config, services, ingest, resources, geofences }: RouteParts): Route[] => {
+  const { tables } = services
+  return [
+    ...trackerRoutes({ tables, lastSeen: lastSeenIn(tables), ages: config, writer: ingest.writer }),
+    ...ingestKeyRoutes(services),
+    ...geofenceRoutes({ ...services, ...geofences, groups: resources.geofenceGroup }),
+  ]
+}
+
+const locationRoutes = ({ config, services, ingest, readTransitions, runningMeters }: RouteParts): Route[] => {
+  const { tables, history, keyring, log } = services
+  const { visibleTrackers, trackersOf } = trackerLookups(tables)
+  const trackerRow = (organizationId: string, trackerId: string) => tables.get('trackers', organizationId, trackerId)
+  return [
+    bulkRoute(ingest.ingest, keyring),
+    livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
+    ...historyRoutes({ history, visibleTrackers, trackersOf }),
+    ...transitionRoutes({ visibleTrackers, readTransitions }),
+    ...tripRoutes({
+      tables,
+      visibleTrackers,
+      seesTracker: async (caller, trackerId) => seesHubs(caller, ((await trackerRow(caller.organizationId, trackerId))?.hubIds as string[] | undefined) ?? []),
+      ownsTracker: (organizationId, trackerId) => ownsTracker(log, organizationId, trackerId),
+      tripToken: (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt),
+      readTripToken: (token) => readTripToken(keyring, token),
+      tripId,
+      runningMeters,
+      readTrack: (organizationId, trackerId, from, to, signal) => readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
+    }),
+  ]
+}
+
+const automationParts = ({ services, caller, inRollout, directory }: RouteParts): Route[] => {
+  const options = { ...services, groupsTable: 'geofenceGroups', inRollout, urlRefusal: (url: string) => caller.refusal(url) }
+  return [...automationRoutes({ ...options, dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now) }), ...automationRunRoutes(options)]
+}

@@ -1,0 +1,140 @@
+import type { Config } from '../config.ts'
+import type { HttpCaller } from '../engines/http-caller.ts'
+import { ShapeChecker } from '../features/geofences/shape-checker.ts'
+import { createAuthenticator } from '../features/identity/authenticate.ts'
+import { Tokens } from '../features/identity/tokens.ts'
+import { ingestChannel } from '../features/locations/ingest-channel.ts'
+import { LATEST_POSITIONS } from '../features/locations/views.ts'
+import { watchTrackers } from '../features/trackers/watch-trackers.ts'
+import { startIngress } from '../ingress/server.ts'
+import { Applied } from '../kit/applied.ts'
+import { EngineHealth } from '../kit/engine-health.ts'
+import type { LogOrigin } from '../kit/log-origin.ts'
+import { createMetrics } from '../kit/metrics.ts'
+import { operationsRoutes } from '../kit/operations-routes.ts'
+import { ProjectionRunner } from '../kit/run-projection.ts'
+import type { Services } from '../kit/services.ts'
+import { liveChannel } from '../live/live-channel.ts'
+import { LIVE_DOCUMENT } from '../live/live-document.ts'
+import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
+import { pageRoutes } from '../web/page.ts'
+import { openAccess } from './access.ts'
+import { openConsumers } from './consumers.ts'
+import { controlOf, type ControlRequest } from './control.ts'
+import { openIngest } from './ingest.ts'
+import { noteTrackers, openLive } from './live.ts'
+import { lastSeenIn } from './lookups.ts'
+import { declareResources, listProjections } from './projections.ts'
+import { openReactors } from './reactors.ts'
+import { inRollout } from './rollout.ts'
+import { listRoutes } from './routes.ts'
+import { lagsOf, openFeeds, showLags } from './streams.ts'
+
+export interface App {
+  url: string
+  /** Shown on the page while the demo runs. */
+  showDemoLogin(login: { email: string; password: string }): void
+  /** What the command line asks through the data folder. */
+  control(request: ControlRequest): Promise<unknown>
+  /** Stops accepting, appends and acknowledges what was taken, stores read models, closes engines. */
+  close(): Promise<void>
+}
+
+export interface ServiceParts {
+  config: Config
+  services: Services
+  origin: LogOrigin
+  caller: HttpCaller
+  closeEngines(): Promise<void>
+}
+
+const VERSION = '3.0.0'
+const CLOSE_BATCHER_MS = 10_000
+
+/** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
+export const openService = async ({ config, services, origin, caller, closeEngines }: ServiceParts): Promise<App> => {
+  const { log, tables, history, clock, logger, keyring } = services
+  const metrics = createMetrics()
+  const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
+  const resources = declareResources()
+  const projections = listProjections(resources, { history: config.locationHistoryDays, runs: config.automationLogDays })
+  const runner = new ProjectionRunner(services, projections)
+  const applied = new Applied(projections, runner, tables, clock)
+  const feeds = openFeeds(log, logger)
+  const ingest = openIngest(config, services, metrics, feeds.locations)
+  const tokens = new Tokens(keyring, config.tokenTtlMs)
+  const users = createAuthenticator({ tables, clock }, tokens)
+  const access = openAccess(users, ingest.devices)
+  const rollout = inRollout(config)
+  const hub = openLive(config, services, origin, metrics)
+  await tables.declare(LATEST_POSITIONS)
+  runner.onCommitted((changes) => users.noteCommitted(changes))
+  runner.onCommitted((changes) => noteTrackers(hub, changes))
+  await runner.start()
+  await runner.ready()
+
+  const directory = new TableDirectory({ log, tables, clock, keyring, lastSeen: lastSeenIn(tables), ages: config })
+  const consumers = await openConsumers({ config, services, origin, caller, metrics, feeds, hub, directory })
+  const watching = new AbortController()
+  const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
+  const reactors = await openReactors(config, services)
+  const shapes = new ShapeChecker(clock)
+  const geofences = { shapes, waitFencesInForce: reactors.fences.waitFencesInForce.bind(reactors.fences), runBacktest: async () => [] }
+
+  let demoLogin: { email: string; password: string } | undefined
+  let isReady = true
+  const readTransitions = async () => ({ contentType: 'application/json', body: (async function* () {})() })
+  const runningMeters = (trackerId: string): number | undefined => undefined
+  const routes = listRoutes({ config, services, resources, ingest, caller, directory, inRollout: rollout, geofences, readTransitions, runningMeters })
+  metrics.beforeScrape(() => {
+    showLags(metrics, lagsOf(feeds, clock))
+    metrics.liveClients.set(hub.clientCount)
+  })
+  const ingress = await startIngress({
+    host: config.host,
+    port: config.port,
+    tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
+    routes: [...routes, ...operationsRoutes({ metrics, health, isReady: () => isReady }), ...pageRoutes(() => demoLogin)],
+    channels: [ingestChannel(ingest.ingest), liveChannel(hub, rollout)],
+    channelDocuments: [LIVE_DOCUMENT],
+    info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
+    authenticate: access.authenticate,
+    accessChanged: access.accessChanged,
+    waitApplied: (wrote, timeoutMs) => applied.waitApplied(wrote, timeoutMs),
+    rollout,
+    tables,
+    keyring,
+    logger,
+    clock,
+    metrics,
+    rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
+    trustedProxies: config.trustedProxies,
+    corsOrigins: config.corsOrigins,
+    metricsToken: config.metricsToken,
+  })
+
+  return {
+    url: ingress.url,
+    showDemoLogin: (login) => {
+      demoLogin = login
+    },
+    control: controlOf({ runner, feeds, clock, health }),
+    close: async () => {
+      isReady = false
+      ingress.stopAccepting()
+      await ingest.batcher.close(CLOSE_BATCHER_MS)
+      await ingress.close()
+      watching.abort()
+      await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
+      await reactors.close()
+      await feeds.locations.close()
+      await feeds.transitions.close()
+      await consumers.close()
+      await runner.close()
+      shapes.close()
+      health.close()
+      metrics.close()
+      await closeEngines()
+    },
+  }
+}
