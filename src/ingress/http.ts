@@ -46,12 +46,19 @@ export class HttpDoor {
     const exchange = new Exchange(res, req, this.options.addressOf)
     const match = this.options.router.find(exchange.method === 'HEAD' ? 'GET' : exchange.method, exchange.path)
     this.running++
-    void this.serve(exchange, match, this.readerOf(exchange, match)).finally(() => this.ended())
+    void this.serve(exchange, match, this.readerOf(exchange, match))
+      .catch((error: unknown) => this.broken(exchange, error))
+      .finally(() => this.ended())
   }
 
   /** Resolves when no request is under way. */
   async drained(): Promise<void> {
     while (this.running > 0) await new Promise<void>((resolve) => this.idle.push(resolve))
+  }
+
+  private broken(exchange: Exchange, error: unknown): void {
+    this.options.logger.error('a request was not answered', { error: describe(error) })
+    if (!exchange.over) exchange.res.close()
   }
 
   private ended(): void {
