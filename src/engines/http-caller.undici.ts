@@ -17,6 +17,7 @@ const CONNECT_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 15_000
 /** Bytes of an answer that are read to keep the connection; a longer one costs the connection. */
 const ANSWER_READ_BYTES_MAX = 64 * 1024
+const TARGETS_MAX = 1_000
 const HEADER_BYTES_MAX = 16 * 1024
 
 /** Calls by undici, one pool of kept connections for each origin. */
@@ -31,12 +32,12 @@ export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
     maxHeaderSize: HEADER_BYTES_MAX,
     pipelining: 1,
   })
-  const refusal = (url: string): string | undefined => refusalOf(url, guard)
+  const targets = new Targets(guard)
   return {
-    refusal,
+    refusal: (url) => targets.of(url).refusal,
     post: (call) => {
-      const refused = refusal(call.url)
-      return refused === undefined ? post(agent, options.clock, call) : Promise.resolve({ kind: 'failed', error: refused })
+      const { refusal, origin, path } = targets.of(call.url)
+      return refusal === undefined ? post(agent, options.clock, { ...call, origin, path }) : Promise.resolve({ kind: 'failed', error: refusal })
     },
     close: () => agent.destroy(),
   }
@@ -44,6 +45,38 @@ export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
 
 const defaultLookup: NonNullable<UndiciCallerOptions['lookup']> = (hostname, options, done) => {
   systemLookup(hostname, { ...options, all: true }, done)
+}
+
+interface Target {
+  refusal?: string
+  origin: string
+  path: string
+}
+
+/** Urls as they are called, the last ones remembered: most calls go where the call before went. */
+class Targets {
+  private readonly guard: AddressGuard
+  private readonly known = new Map<string, Target>()
+
+  constructor(guard: AddressGuard) {
+    this.guard = guard
+  }
+
+  of(url: string): Target {
+    const known = this.known.get(url)
+    if (known !== undefined) return known
+    if (this.known.size >= TARGETS_MAX) this.known.delete(this.known.keys().next().value as string)
+    const target = targetOf(url, this.guard)
+    this.known.set(url, target)
+    return target
+  }
+}
+
+const targetOf = (url: string, guard: AddressGuard): Target => {
+  const refusal = refusalOf(url, guard)
+  if (refusal !== undefined) return { refusal, origin: '', path: '' }
+  const { origin, pathname, search } = new URL(url)
+  return { origin, path: pathname + search }
 }
 
 const refusalOf = (text: string, guard: AddressGuard): string | undefined => {
@@ -89,16 +122,15 @@ class RefusedAddress extends Error {
   }
 }
 
-const post = (agent: Agent, clock: Clock, call: HttpCall): Promise<HttpOutcome> =>
+const post = (agent: Agent, clock: Clock, call: HttpCall & Target): Promise<HttpOutcome> =>
   new Promise((resolve) => {
-    const url = new URL(call.url)
     const answer = new AnswerHandler(call.answerBytesMax, (outcome) => {
       cancelDeadline()
       resolve(outcome)
     })
     const cancelDeadline = clock.after(call.deadlineMs, () => answer.giveUp(call.deadlineMs))
     try {
-      agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method: 'POST', headers: call.headers, body: call.body }, answer)
+      agent.dispatch({ origin: call.origin, path: call.path, method: 'POST', headers: call.headers, body: call.body }, answer)
     } catch (error) {
       answer.settle({ kind: 'failed', error: describe(error) })
     }

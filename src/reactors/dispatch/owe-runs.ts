@@ -42,7 +42,8 @@ export const oweRuns = async (options: OweOptions, pending: PendingRuns, { revis
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
-    const automations = (await look.concerned(trigger, decided)).filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
+    const concerned = await look.concerned(trigger, decided)
+    const automations = pending.partial.size === 0 ? concerned : concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
       const reason = skipReason(options, decision, decided, automationId, added)

@@ -30,6 +30,8 @@ interface Waiting {
 
 const BATCH_BYTES_MAX = 512 * 1024
 const BATCH_FACTS_MAX = 1_000
+/** Ids, measures, an error of 200 characters, and 1 KiB of answer (3 KiB as UTF-8 replacement characters), encrypted in base64. */
+const ATTEMPT_BYTES = 5 * 1024
 const RETRY_MS = [100, 500, 2_000, 5_000]
 
 /**
@@ -74,7 +76,7 @@ export class RunsStream {
   append(fact: Fact): Promise<void> {
     if (this.lost) return Promise.reject(new PartitionLost(this.options.partition))
     return new Promise((resolve, reject) => {
-      this.waiting.push({ fact, bytes: encodeJson(fact.data).length, resolve, reject })
+      this.waiting.push({ fact, bytes: sizeOf(fact), resolve, reject })
       if (!this.writing) {
         this.writing = true
         queueMicrotask(() => void this.write())
@@ -150,6 +152,9 @@ export class RunsStream {
     return { id, type: fact.type, data: encodeJson(fact.data), isJson: true, metadata: { actor: 'reactor:dispatch' } }
   }
 }
+
+/** Bytes of a fact at most, near enough for cutting batches: an attempt's size is bounded, and encoding each alone would double its cost. */
+const sizeOf = ({ type, data }: Fact): number => (type === ATTEMPTS_MADE ? ATTEMPT_BYTES : encodeJson(data).length)
 
 /** Attempts that follow each other become one event. */
 const merged = (facts: readonly Fact[]): Fact[] => {
