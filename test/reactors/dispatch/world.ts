@@ -142,14 +142,15 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   await dispatcher.declare()
   const failures: unknown[] = []
   const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => failures.push(failure) })
-  const api = { ...services, groupsTable: GROUPS, inRollout: () => true, urlRefusal: caller.refusal }
+  const rollout = { isOpen: true }
+  const api = { ...services, groupsTable: GROUPS, inRollout: () => rollout.isOpen, urlRefusal: caller.refusal }
   const routes = [...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }), ...automationRunRoutes(api)]
   const call = routeCaller({ routes, clock, applied })
   const partitions = options.partitions ?? 1
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
   let isOpen = true
   const world = {
-    ...services, folder, known, dispatcher, call, counted, failures, caller, feed,
+    ...services, folder, known, dispatcher, call, counted, failures, caller, feed, rollout,
     underWay: () => underWay,
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
     end: async (isCrash = false) => {
