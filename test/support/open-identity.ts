@@ -85,7 +85,22 @@ export const openIdentity = async (
     sessionOf(await call('POST', '/auth/login', { ...options, body: { email, password } }), email)
   /** A role's id by its key. */
   const roleId = async (session: Session, key: string): Promise<string> => (await session.call('GET', `/roles?key=${key}`)).body.data[0]._id
-  return { ...services, folder, runner, applied, context, authenticator, call, signup, login, roleId, routes, projections, close }
+  return {
+    ...services,
+    folder,
+    runner,
+    applied,
+    context,
+    authenticator,
+    call,
+    signup,
+    login,
+    roleId,
+    routes,
+    projections,
+    close,
+    session: sessionOf,
+  }
 }
 
 export const PASSWORD = 'Correct-horse-7-battery'

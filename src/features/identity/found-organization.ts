@@ -14,17 +14,22 @@ export interface Founding {
   /** Bodies of its first hubs. */
   hubs: readonly JsonObject[]
   owner: { identityId: string; userId: string; name: string; email: string }
+  settings?: JsonObject
+  /** Roles beside the predefined ones. */
+  roles?: readonly { name: string; permissions: readonly string[] }[]
 }
 
 /** Ids that a founding will use; taken before anything is written, so that a repeated request takes the same ones. */
 export interface FoundingIds {
   hubIds: string[]
   roleIds: string[]
+  customRoleIds: string[]
 }
 
-export const foundingIds = (ids: IdSource, hubs: number): FoundingIds => ({
+export const foundingIds = (ids: IdSource, hubs: number, customRoles = 0): FoundingIds => ({
   hubIds: Array.from({ length: hubs }, () => ids.next()),
   roleIds: PREDEFINED_ROLES.map(() => ids.next()),
+  customRoleIds: Array.from({ length: customRoles }, () => ids.next()),
 })
 
 export interface Founded {
@@ -41,15 +46,19 @@ export const foundOrganization = async (
   context: IdentityContext,
   origin: WriteOrigin,
   founding: Founding,
-  { hubIds, roleIds }: FoundingIds,
+  { hubIds, roleIds, customRoleIds }: FoundingIds,
 ): Promise<Founded> => {
   const { organizationId: _id } = origin
-  const organization = await context.organizations.create(origin, { _id, name: founding.name })
+  const { name: organizationName, settings } = founding
+  const organization = await context.organizations.create(origin, { _id, name: organizationName, ...(settings && { settings }) })
   const hubs: Written[] = []
   for (const [i, hub] of founding.hubs.entries()) hubs.push(await context.hubs.create(origin, { ...hub, _id: hubIds[i] }))
   const roles: Written[] = []
   for (const [i, { key, name, permissions }] of PREDEFINED_ROLES.entries()) {
     roles.push(await context.roles.create(origin, { _id: roleIds[i], name, permissions: [...permissions] }, { key }))
+  }
+  for (const [i, { name, permissions }] of (founding.roles ?? []).entries()) {
+    roles.push(await context.roles.create(origin, { _id: customRoleIds[i], name, permissions: [...permissions] }))
   }
   const { identityId, userId, name, email } = founding.owner
   const roleId = roleIds[PREDEFINED_ROLES.findIndex(({ key }) => key === 'owner')]

@@ -1,6 +1,7 @@
 import { listRoute, readRoute } from '../../kit/resource-routes.ts'
 import type { Route } from '../../kit/route.ts'
 import type { IdentityContext } from './context.ts'
+import { createOrganizationRoute } from './create-organization.ts'
 import { organizationRoutes } from './organization-routes.ts'
 import { ownUserRoute } from './own-user-route.ts'
 import { role } from './role.ts'
@@ -12,6 +13,7 @@ import { userRoutes } from './user-routes.ts'
 export const identityRoutes = (context: IdentityContext): Route[] => [
   signupRoute(context),
   ...sessionRoutes(context),
+  createOrganizationRoute(context),
   ...organizationRoutes(context),
   ...userRoutes(context),
   ownUserRoute(context),

@@ -108,7 +108,8 @@ const asFirst = async <Result>(
   const { log, keyring } = context.services
   const claim = uniqueClaim(keyring, 'installation', 'first', '', 'signup')
   const commandContext = { ids, metadata }
-  const isTaken = (await claimOwner(log, claim)).confirmed
+  const first = await claimOwner(log, claim)
+  const isTaken = first.confirmed && first.owner !== identityId
   if (isTaken && context.config.signup === 'open') return run()
   if (isTaken) throw closed()
   try {

@@ -1,0 +1,71 @@
+import { Failure } from '../../kernel/errors.ts'
+import { bool, latitude, longitude, objectSchema, optional, text, withDefault } from '../../kernel/schema.ts'
+import { formatTime, metadataOf, userOf } from '../../kit/request-context.ts'
+import type { WriteOrigin } from '../../kit/resource-write.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
+import { allWrote } from '../../kit/wrote.ts'
+import type { IdentityContext } from './context.ts'
+import { foundingIds, foundOrganization } from './found-organization.ts'
+import { beginning, type HubFields } from './organization-source.ts'
+import { organizationItem, organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
+import { revokeToken } from './session-routes.ts'
+import type { UserRow } from './user.ts'
+import { USERS_TABLE } from './views.ts'
+
+interface CreateBody extends HubFields {
+  organizationName: string
+  copyDataFromFirstOrg?: boolean
+}
+
+/** Makes a further organization, switches the caller to it and revokes the token of the call. */
+export const createOrganizationRoute = (context: IdentityContext): Route =>
+  route<object, CreateBody>({
+    method: 'POST',
+    path: '/organization',
+    operationId: 'createOrganization',
+    summary: 'Create an organization and switch to it',
+    tag: 'Organization',
+    access: { permission: 'create/organization' },
+    aliases: [{ path: '/auth/create-organization', operationId: 'createOrganizationAlias' }],
+    body: objectSchema({
+      organizationName: text({ min: 3, max: 100 }),
+      hubName: optional(text({ max: 100 })),
+      hubLat: optional(latitude()),
+      hubLng: optional(longitude()),
+      copyDataFromFirstOrg: withDefault(bool(), false),
+    }),
+    bodyExample: { organizationName: 'Blue Couriers', hubName: 'Kraków', hubLat: 50.06, hubLng: 19.94, copyDataFromFirstOrg: true },
+    answers: { 200: sessionAnswer('Created; the token of the call is revoked.', { isHubSet: { type: 'boolean' } }, { isHubSet: true }) },
+    handler: (request) => createOrganization(context, request),
+  })
+
+const createOrganization = async (context: IdentityContext, request: RouteRequest<object, CreateBody>): Promise<Reply> => {
+  const caller = userOf(request)
+  const { ids, now, body } = request
+  const { identityId, email } = caller
+  const [organizationId, userId, jti] = [ids.next(), ids.next(), ids.next()]
+  const person = await context.people.load(identityId)
+  const member = await context.services.tables.get<UserRow>(USERS_TABLE, caller.organizationId, caller.userId)
+  if (person === undefined || member === undefined) throw new Failure('unauthenticated')
+  const begin = await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)
+  const newIds = foundingIds(ids, begin.hubs.length, begin.roles?.length)
+  const metadata = metadataOf(request, organizationId, `user:${userId}`)
+  const origin: WriteOrigin = { organizationId, now, ids, metadata }
+  const founding = { ...begin, name: body.organizationName, owner: { identityId, userId, name: member.name, email } }
+  const { organization, owner, wrote } = await foundOrganization(context, origin, founding, newIds)
+  const at = formatTime(now)
+  const added = await context.people.command(identityId, { type: 'addMembership', membership: { organizationId, userId }, at }, origin)
+  const accessed = await context.people.command(identityId, { type: 'access', organizationId, at }, origin)
+  const revoked = await revokeToken(context, request, 0)
+  const before = person.state.memberships.filter((membership) => membership.organizationId !== organizationId)
+  const items = [
+    ...(await organizationItems(context, { memberships: before }, undefined)),
+    organizationItem(organization, { key: 'owner' }, userId, true),
+  ]
+  const signed = context.tokens.issue({ userId, organizationId, jti }, now)
+  return {
+    body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
+    wrote: allWrote(wrote, added, accessed, revoked),
+    secret: true,
+  }
+}

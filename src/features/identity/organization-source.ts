@@ -1,0 +1,99 @@
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { pick } from '../../kit/resource-declaration.ts'
+import type { IdentityContext } from './context.ts'
+import type { IdentityState, Membership } from './identity.ts'
+import type { Founding } from './found-organization.ts'
+import type { UserRow } from './user.ts'
+import { HUBS_TABLE, ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
+
+export interface HubFields {
+  hubName?: string
+  hubLat?: number
+  hubLng?: number
+}
+
+const PAGE_ROWS = 500
+
+/**
+ * What a new organization begins with: the hub that was sent, and what is copied from the caller's oldest membership as
+ * owner (for hubs: the oldest whose organization has some).
+ * @throws Failure invalid when hub fields are missing and there is nothing to copy them from.
+ */
+export const beginning = async (
+  context: IdentityContext,
+  person: Pick<IdentityState, 'memberships'>,
+  fields: HubFields,
+  isCopy: boolean,
+): Promise<Pick<Founding, 'hubs' | 'settings' | 'roles'>> => {
+  const sent = sentHub(fields)
+  const owned = await ownedMemberships(context, person.memberships)
+  const hubs = await copiedHubs(context, owned, isCopy, sent === undefined)
+  if (sent === undefined && hubs.length === 0) throw missing(['hubName', 'hubLat', 'hubLng'])
+  const all = sent === undefined ? hubs : [...hubs, sent]
+  const source = owned[0]
+  if (!isCopy || source === undefined) return { hubs: all }
+  const organization = await context.services.tables.get(ORGANIZATIONS_TABLE, source.organizationId, source.organizationId)
+  return { hubs: all, settings: organization?.settings as JsonObject | undefined, roles: await customRoles(context, source.organizationId) }
+}
+
+const sentHub = ({ hubName, hubLat, hubLng }: HubFields): JsonObject | undefined => {
+  const fields = { hubName, hubLat, hubLng }
+  const lacking = Object.entries(fields).filter(([, value]) => value === undefined)
+  if (lacking.length === 3) return undefined
+  if (lacking.length > 0) throw missing(lacking.map(([name]) => name))
+  return { name: hubName, lat: hubLat, lng: hubLng } as JsonObject
+}
+
+const missing = (names: readonly string[]): Failure =>
+  new Failure('invalid', {
+    message: `${names[0] === 'hubName' ? 'The hub name' : `/${names[0]}`} is required.`,
+    errors: names.map((name) => ({ path: `/${name}`, message: 'is required' })),
+  })
+
+interface Owned extends Membership {
+  hubIds: string[]
+}
+
+const ownedMemberships = async ({ services: { tables } }: IdentityContext, memberships: readonly Membership[]): Promise<Owned[]> => {
+  const owned: Owned[] = []
+  for (const membership of memberships) {
+    const member = await tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
+    if (member?.status !== 'active') continue
+    const role = await tables.get(ROLES_TABLE, membership.organizationId, member.roleId)
+    if (role?.key === 'owner') owned.push({ ...membership, hubIds: member.hubId })
+  }
+  return owned
+}
+
+/** With the flag all hubs of the caller's list there, else its first hub when none was sent. */
+const copiedHubs = async (
+  { services: { tables } }: IdentityContext,
+  owned: readonly Owned[],
+  isCopy: boolean,
+  isNeeded: boolean,
+): Promise<JsonObject[]> => {
+  if (!isCopy && !isNeeded) return []
+  for (const { organizationId, hubIds } of owned) {
+    const { rows } = await tables.find(HUBS_TABLE, organizationId, { sort: { field: 'createdAt', order: 'asc' }, limit: 1 })
+    if (rows.length === 0) continue
+    const own = isCopy ? (await tables.getMany(HUBS_TABLE, organizationId, hubIds)).filter((row) => row !== undefined) : []
+    return (own.length > 0 || !isNeeded ? own : [rows[0].row]).map(hubBody)
+  }
+  return []
+}
+
+const hubBody = (row: Row): JsonObject => pick(row as JsonObject, ['name', 'address', 'lat', 'lng'])
+
+/** Only their system permissions: data types belong to one organization. */
+const customRoles = async ({ services: { tables } }: IdentityContext, organizationId: string): Promise<NonNullable<Founding['roles']>> => {
+  const roles: { name: string; permissions: string[] }[] = []
+  let after: string | undefined
+  do {
+    const page = await tables.find<Row & { name: string; permissions: string[] }>(ROLES_TABLE, organizationId, { limit: PAGE_ROWS, after })
+    for (const { row } of page.rows) if (row.key === undefined) roles.push({ name: row.name, permissions: row.permissions })
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return roles
+}

@@ -1,0 +1,117 @@
+import { test } from 'tap'
+import { access } from '../../../projections/access.ts'
+import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+const names = (answer: { body: any }): string[] => answer.body.data.map(({ name }: { name: string }) => name).sort()
+
+const open = async (t: Parameters<typeof openIdentity>[0]) => {
+  const opened = await openIdentity(t)
+  /** Creates an organization and answers the session of its token. */
+  const create = async (session: Session, body: object): Promise<Session> => {
+    const answer = await session.call('POST', '/organization', body)
+    if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+    return opened.session(answer, session.email)
+  }
+  return { ...opened, create }
+}
+
+test('a further organization: the caller owns it, is switched to it, and the token of the call is gone', async (t) => {
+  const { signup, create, login } = await open(t)
+  const ada = await signup({ name: 'Ada', organizationName: 'First' })
+  const second = await create(ada, { organizationName: 'Second', hubName: 'North', hubLat: 60, hubLng: 20 })
+  t.match(second.body, { status: true, expires_in: 86_400, isHubSet: true, data: { name: 'Ada', email: ada.email } })
+  t.match(second.body.organizations, [
+    { organizationName: 'First', isCurrent: false, roleName: 'owner' },
+    { organizationName: 'Second', isCurrent: true, roleName: 'owner', userId: second.body.data._id },
+  ])
+  t.equal((await ada.call('GET', '/user')).status, 401)
+  t.same(names(await second.call('GET', '/hubs')), ['North'])
+  t.same((await second.call('GET', '/auth/my-organizations')).body.data, second.body.organizations)
+  t.equal((await login(ada.email)).body.data.organizationId, second.body.data.organizationId, 'the most recently accessed')
+  const alias = await second.call('POST', '/auth/create-organization', { organizationName: 'Third' })
+  t.equal(alias.status, 200)
+})
+
+test('what is copied', async (t) => {
+  const { signup, create, context } = await open(t)
+  const ada = await signup()
+  const { organizationId } = ada.body.data
+  await ada.call('POST', '/hub', { name: 'Not in the list', lat: 1, lng: 1 })
+  await ada.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1 } })
+  const origin = { organizationId, now: 0, ids: { next: () => crypto.randomUUID() }, metadata: {} }
+  const detail = { permissionName: 'view/data', dataTypeId: crypto.randomUUID(), hiddenFields: ['x'] }
+  await context.roles.create(origin, { name: 'Clerk', permissions: ['view/user'], permissionDetails: [detail] })
+  await ada.call('PATCH', '/user', { language: 'pl' })
+
+  const plain = await create(ada, { organizationName: 'Plain' })
+  t.same(names(await plain.call('GET', '/hubs')), ['Main'], 'no hub fields and no flag: its first hub')
+  t.equal((await plain.call('GET', '/organization/settings')).body.data.currency, 'EUR')
+  t.equal((await plain.call('GET', '/roles')).body.total, 4)
+
+  const copy = await create(plain, { organizationName: 'Copy', copyDataFromFirstOrg: true, hubName: 'Sent', hubLat: 0, hubLng: 0 })
+  t.same(names(await copy.call('GET', '/hubs')), ['Main', 'Sent'])
+  t.match((await copy.call('GET', '/organization/settings')).body.data, { currency: 'PLN', configuration: { a: 1 } })
+  t.match((await copy.call('GET', '/roles?q=clerk')).body.data, [{ name: 'Clerk', permissions: ['view/user'], permissionDetails: [] }])
+})
+
+test('what is refused', async (t) => {
+  const { signup, login, roleId } = await open(t)
+  const ada = await signup()
+  t.match(await ada.call('POST', '/organization', { organizationName: 'Abc', hubName: 'N' }), {
+    status: 400,
+    body: { errors: [{ path: '/hubLat' }, { path: '/hubLng' }] },
+  })
+  t.match(await ada.call('POST', '/organization', { organizationName: 'ab' }), {
+    status: 400,
+    body: { errors: [{ path: '/organizationName' }] },
+  })
+  t.equal((await ada.call('GET', '/user')).status, 200, 'and the token stays')
+  for (const [email, key] of [
+    ['admin@example.com', 'admin'],
+    ['planner@example.com', 'planner'],
+  ]) {
+    await ada.call('POST', '/user', { name: key, email, password: PASSWORD, roleId: await roleId(ada, key) })
+  }
+  t.match(
+    await (await login('admin@example.com')).call('POST', '/organization', { organizationName: 'Abc', copyDataFromFirstOrg: true }),
+    {
+      status: 400,
+      body: { message: /hub name is required/, errors: [{ path: '/hubName' }, {}, {}] },
+    },
+    'who owns no organization has to say where',
+  )
+  t.match(await (await login('planner@example.com')).call('POST', '/organization', { organizationName: 'Abc' }), { status: 403 })
+})
+
+test('the tables of identity, built anew, equal the live ones', async (t) => {
+  const { signup, create, runner, roleId, login } = await open(t)
+  const ada = await signup()
+  const [hubId] = ada.body.data.hubId
+  const bob = (
+    await ada.call('POST', '/user', {
+      name: 'Bob',
+      email: 'b@example.com',
+      password: PASSWORD,
+      roleId: await roleId(ada, 'planner'),
+      hubId: [hubId],
+    })
+  ).body.data
+  const carl = (
+    await ada.call('POST', '/user', {
+      name: 'Carl',
+      email: 'c@example.com',
+      password: PASSWORD,
+      roleId: await roleId(ada, 'planner'),
+      hubId: [hubId],
+    })
+  ).body.data
+  for (const name of ['Red', 'Blue', 'Gone']) await ada.call('POST', '/team', { name, hubId, userIds: [bob._id, carl._id] })
+  const gone = (await ada.call('GET', '/teams?q=gone')).body.data[0]
+  await ada.call('DELETE', `/team/${gone._id}`)
+  await ada.call('DELETE', `/user/${carl._id}`)
+  await (await login(bob.email)).call('POST', '/auth/logout')
+  await create(ada, { organizationName: 'Second', copyDataFromFirstOrg: true })
+  for (const name of ['directory', access.name])
+    t.match(await runner.rebuild(name, { compare: true }), { differing: 0, differences: [] }, name)
+})
