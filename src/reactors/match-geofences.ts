@@ -8,6 +8,8 @@ import { decodeJson, encodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { FenceBook } from './matcher-fence-book.ts'
 import { DecisionOutbox, type OnDecided } from './matcher-outbox.ts'
 import { type LastDecision, MatcherPartition } from './matcher-partition.ts'
+import { runningMeters } from './detect-trips.ts'
+import { writeSnapshot } from './matcher-snapshot.ts'
 import { MATCHER_STATE } from './matcher-store.ts'
 
 export interface MatcherOptions {
@@ -97,6 +99,20 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     if (running === undefined) return
     await running.saving
     await this.saveNow(running)
+  }
+
+  /** Writes a snapshot of a partition to the log; answers the revision of the location stream up to which it goes. */
+  async snapshot(partition: number): Promise<number> {
+    const running = this.running.get(partition)
+    if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
+    return writeSnapshot(this.services.log, partition, running.matcher, this.services.clock.now())
+  }
+
+  /** Metres so far of a tracker's running trip, where its partition runs here. */
+  runningMeters(partition: number, trackerId: string): number | undefined {
+    const state = this.running.get(partition)?.matcher.state
+    const slot = state?.slots.get(trackerId)
+    return state === undefined || slot === undefined ? undefined : runningMeters(state, slot)
   }
 
   /** Stores everything and lets go. */

@@ -4,9 +4,10 @@ import type { FencesChanged, LocationEntry } from '../features/locations/events.
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, Decisions, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
 import { decideEdit, decideStop } from './matcher-edits.ts'
-import type { FenceBook } from './matcher-fence-book.ts'
+import type { FenceBook, RevisionsInForce } from './matcher-fence-book.ts'
 import { encodePage, installPage, type PageRow } from './matcher-pages.ts'
 import type { DecisionOutbox } from './matcher-outbox.ts'
+import { readSnapshot } from './matcher-snapshot.ts'
 import { MatcherState, pageOf } from './matcher-state.ts'
 import { FIRST_SETTINGS, MatcherStore, type MatcherRoot, type StoredSettings } from './matcher-store.ts'
 
@@ -58,11 +59,19 @@ export class MatcherPartition {
   /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
   async load(): Promise<number> {
     const root = await this.store.root()
-    if (root === undefined) return -1
+    if (root === undefined) return this.loadSnapshot()
     await this.restore(root, (organization) => this.store.revisions(organization))
     await this.store.pages(root.pages, (page, row) => this.takePage(page, row))
     this.endRestore()
     this.savedAt = this.at
+    return this.at
+  }
+
+  /** Where the tables have nothing: from the newest snapshot in the log. */
+  private async loadSnapshot(): Promise<number> {
+    if (!(await readSnapshot(this.services.log, this.partition, this))) return -1
+    this.endRestore()
+    for (let page = 0; page < this.pageCount(); page++) this.state.dirtyPages.add(page)
     return this.at
   }
 
@@ -153,17 +162,28 @@ export class MatcherPartition {
     }
   }
 
-  /** The whole state as rows, at one entry: what a snapshot holds. */
-  capture(): { root: MatcherRoot; fences: Map<string, { geofenceId: string; revision: number }[]>; page: (page: number) => PageRow } {
-    const { organizations } = new MatcherStore(this.services.tables, this.partition).describe(this.state.organizations.map(({ fences }) => fences), this.at)
-    const fences = new Map(
-      this.state.organizations.map(({ organizationId, fences }) => [
-        organizationId,
-        fences.chunks.flat().flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
-      ]),
-    )
+  /** The whole state as rows, for a snapshot: what is in force at one entry, and pages that say up to which they go. */
+  async capture(): Promise<{ root: MatcherRoot; fences: { organizationId: string; geofences: RevisionsInForce['geofences'] }[]; pages: AsyncIterable<{ page: number; row: PageRow }> }> {
+    if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
+    await this.applying
+    const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)
+    const organizations = versions.map(({ organizationId, through, groups }) => ({
+      organizationId,
+      through,
+      groups: [...groups].map(([geofenceGroupId, { revision }]) => ({ geofenceGroupId, revision })),
+      chunks: [],
+    }))
+    const fences = versions.map(({ organizationId, chunks }) => ({
+      organizationId,
+      geofences: chunks.flat().flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
+    }))
     const root = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
-    return { root, fences, page: (page) => encodePage(this.state, page, this.at) }
+    return { root, fences, pages: this.capturePages(root.pages) }
+  }
+
+  /** Resolves when all that was decided is in the log. */
+  async settled(): Promise<void> {
+    await this.outbox?.settled()
   }
 
   /** Lets go of the fences. */
@@ -171,6 +191,13 @@ export class MatcherPartition {
     this.outbox?.close()
     for (const { fences } of this.state.organizations) fences.release()
     this.state.organizations.length = 0
+  }
+
+  private async *capturePages(count: number): AsyncGenerator<{ page: number; row: PageRow }> {
+    for (let page = 0; page < count; page++) {
+      await this.applying
+      yield { page, row: encodePage(this.state, page, this.at) }
+    }
   }
 
   private applied(entry: LocationEntry, decisions: Decisions, loggedAt: number): void | Promise<void> {

@@ -19,20 +19,21 @@ export const ORG = '0190f3a2-7c00-7a11-8b22-aabbccddeeff'
 
 /** A log and tables in a folder, with words for what a matcher's test does to them. */
 export class MatcherWorld {
-  readonly clock = new FakeClock()
+  readonly clock: FakeClock
   private readonly ids = idSource(0)
 
   readonly log: EventLog
   readonly tables: TableStore
 
-  private constructor(log: EventLog, tables: TableStore) {
+  private constructor(log: EventLog, tables: TableStore, clock: FakeClock) {
+    this.clock = clock
     this.log = log
     this.tables = tables
   }
 
   static async open(folder: string): Promise<MatcherWorld> {
     const clock = new FakeClock()
-    return new MatcherWorld(await openLmdbEventLog({ path: join(folder, 'log'), clock }), await openLmdbTableStore({ path: join(folder, 'tables'), clock }))
+    return new MatcherWorld(await openLmdbEventLog({ path: join(folder, 'log'), clock }), await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
   }
 
   async close(): Promise<void> {
