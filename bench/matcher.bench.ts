@@ -23,6 +23,9 @@ const STEP_E7 = 900
 const NAIVE_POINTS = 40_000
 const RANDOM_POINTS = 200_000
 
+/** Leaves are split as they are asked; after so many passes over the same points they are what they stay. */
+const PASSES_TO_WARM = 3
+
 export const run = (): { name: string; rows: Row[] }[] => {
   const town = makeTown(10_000, 1)
   const naive = naiveRate(town, walk(town, 2))
@@ -105,7 +108,8 @@ const stepRates = (town: Town, seed: number) => {
   const { index, sliceMs, addMs } = build(town)
   const points = walk(town, seed)
   const cold = matchAll(index, points)
-  const warm = [matchAll(index, points), matchAll(index, points)].sort((a, b) => b.rate - a.rate)[0]!
+  const passes = Array.from({ length: PASSES_TO_WARM + 2 }, () => matchAll(index, points))
+  const warm = passes.slice(PASSES_TO_WARM).sort((a, b) => b.rate - a.rate)[0]!
   return { cold: cold.rate, warm: warm.rate, safe: warm.safe, sliceMs, addMs }
 }
 
@@ -149,7 +153,9 @@ const randomRates = (town: Town, seed: number) => {
     if (Math.abs(held / RANDOM_POINTS - COVER) > 0.2) throw new Error(`${held / RANDOM_POINTS} fences hold a place`)
     return RANDOM_POINTS / seconds
   }
-  return { cold: locateAll(), warm: locateAll(), naive: naiveRate(town, points) }
+  const cold = locateAll()
+  for (let pass = 0; pass < PASSES_TO_WARM; pass++) locateAll()
+  return { cold, warm: locateAll(), naive: naiveRate(town, points) }
 }
 
 const naiveRate = (town: Town, points: Int32Array): number => {

@@ -6,7 +6,7 @@ import { polygonContains, type Polygon } from './polygon.ts'
 
 /** A leaf with more edges to test is split, when it has been asked often enough to be worth it. */
 const WORK_MAX = 8
-const VISITS_TO_SPLIT = 4
+const VISITS_TO_SPLIT = 2
 
 /** Smaller leaves may have more work, so that fences along one border end the splitting, at the latest at 2.8 m. */
 const WORK_MORE_PER_HALVING = 4
