@@ -95,12 +95,14 @@ class LmdbTableStore implements TableStore {
   }
 
   async commit(changes: readonly RowChange[], checkpoint?: { consumer: string; at: Checkpoint }): Promise<void> {
+    this.checkOpen()
+    for (const table of new Set(changes.map((change) => change.table))) this.recordOf(table)
     if (changes.length === 0 && checkpoint === undefined) return
     if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
     this.packingCount += 1
     // One after the other, so that commits count in the order in which they were asked for.
     const sent = this.packing.then(async () => {
-      const parts = await this.packChecked(changes)
+      const parts = await packParts(changes)
       const transfer = parts.map(({ buffer }) => buffer)
       return { done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer) }
     })
@@ -153,11 +155,6 @@ class LmdbTableStore implements TableStore {
     await this.thread.close(this.clock.now())
     await this.env.root.close()
     this.folder.release()
-  }
-
-  private async packChecked(changes: readonly RowChange[]): Promise<Uint8Array<ArrayBuffer>[]> {
-    for (const table of new Set(changes.map((change) => change.table))) this.recordOf(table)
-    return packParts(changes)
   }
 
   // The writer clears what was replaced only after this thread reads the successor.

@@ -79,6 +79,20 @@ test('tables, checkpoint and what is cleared survive closing', async (t) => {
   await t.rejects(open(folder), /in use/)
 })
 
+test('what was asked for before closing is done', async (t) => {
+  const folder = t.testdir()
+  const first = await open(folder)
+  await first.declare(THINGS)
+  const commits = [0, 1, 2].map((no) =>
+    first.commit(Array.from({ length: 1_500 }, (_, index) => put('s', `${no}-${index}`, { status: 'open' }))),
+  )
+  await Promise.all([...commits, first.close()])
+  const second = await open(folder)
+  t.teardown(() => second.close())
+  await second.declare(THINGS)
+  t.equal((await scanned(second)).size, 4_500)
+})
+
 test('other indexes under the same version are refused', async (t) => {
   const store = await open(t.testdir())
   t.teardown(() => store.close())
