@@ -1,10 +1,10 @@
 import { TRANSITIONS, TRIPS } from '../src/engines/history-sql.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
-import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
-import { DECIDED, type Decided } from '../src/features/transitions/events.ts'
+import type { TableStore } from '../src/engines/table-store.ts'
+import type { Decided } from '../src/features/transitions/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 
 export const DECISIONS_HISTORY = 'decisions-history'
@@ -21,17 +21,23 @@ export interface DecisionsHistoryOptions {
   onFailure: (error: unknown) => void
 }
 
+/** One event of a transition stream; `decided` is absent for what decides nothing. */
+export interface DecidedEntry {
+  revision: number
+  position: number
+  decided?: Decided
+}
+
 const RETRY_MS = [100, 500, 2_000, 5_000]
 
 /**
  * Puts transitions and trips of the streams `transitions-<partition>` into the history. The same events give the same
  * rows, so what is inserted again after a crash changes nothing; the checkpoint is stored after the durable inserts.
  */
-export class DecisionsHistory implements PartitionConsumer<RecordedEvent> {
+export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
   readonly name = DECISIONS_HISTORY
   private readonly options: DecisionsHistoryOptions
   private readonly handled = new Map<number, number>()
-  private stored: Checkpoint = {}
   private waiting: DecidedAt[] = []
   private decisions = 0
   private moved = new Map<number, number>()
@@ -45,20 +51,18 @@ export class DecisionsHistory implements PartitionConsumer<RecordedEvent> {
   }
 
   async load(partition: number): Promise<number> {
-    const at = this.handled.get(partition) ?? (await this.options.tables.checkpoint(DECISIONS_HISTORY))?.[partition] ?? -1
+    const at = this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, DECISIONS_HISTORY, partition))
     this.handled.set(partition, at)
-    if (at >= 0) this.stored[partition] ??= at
     return at
   }
 
-  handle(event: RecordedEvent, partition: number): void | Promise<void> {
-    if (event.type === DECIDED) {
-      const decided = decodeJson<Decided>(event.data)
-      this.waiting.push({ position: event.position, decided })
+  handle({ revision, position, decided }: DecidedEntry, partition: number): void | Promise<void> {
+    if (decided !== undefined) {
+      this.waiting.push({ position, decided })
       this.decisions += decided.decisions.length
     }
-    this.moved.set(partition, event.revision)
-    this.handled.set(partition, event.revision)
+    this.moved.set(partition, revision)
+    this.handled.set(partition, revision)
     if (this.decisions >= (this.options.decisionsMax ?? 10_000)) return this.insertWaiting()
     this.cancelTimer ??= this.options.clock.after(this.options.ageMsMax ?? 100, () => {
       this.cancelTimer = undefined
@@ -104,9 +108,7 @@ export class DecisionsHistory implements PartitionConsumer<RecordedEvent> {
         if (transitions !== undefined) await this.options.history.insert(TRANSITIONS, transitions, token)
         const trips = tripsBlock(events)
         if (trips !== undefined) await this.options.history.insert(TRIPS, trips, token)
-        const at = { ...this.stored, ...Object.fromEntries(moved) }
-        await this.options.tables.commit([], { consumer: DECISIONS_HISTORY, at })
-        this.stored = at
+        await storeHistoryCheckpoints(this.options.tables, DECISIONS_HISTORY, moved)
         for (const { decided } of events) this.counts.decisionsInserted += decided.decisions.length
         return
       } catch (error) {

@@ -1,9 +1,10 @@
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import { POINTS } from '../src/engines/history-sql.ts'
-import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
+import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { PointBlock } from './location-history-block.ts'
 
 export const LOCATION_HISTORY = 'location-history'
@@ -51,7 +52,6 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   private readonly options: LocationHistoryOptions
   private readonly rowsMax: number
   private readonly handled = new Map<number, number>()
-  private stored: Checkpoint = {}
   private filling: Filling
   private spare: PointBlock
   private inserting: Promise<void> | undefined
@@ -68,9 +68,8 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    const at = this.handled.get(partition) ?? (await this.options.tables.checkpoint(LOCATION_HISTORY))?.[partition] ?? -1
+    const at = this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, LOCATION_HISTORY, partition))
     this.handled.set(partition, at)
-    if (at >= 0) this.stored[partition] ??= at
     return at
   }
 
@@ -127,9 +126,7 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
     for (let attempt = 0; ; attempt++) {
       try {
         if (full.block.rows > 0) await this.options.history.insert(POINTS, full.block.encode(), tokenOf(full, this.options.epoch))
-        const at = { ...this.stored, ...Object.fromEntries(full.to) }
-        await this.options.tables.commit([], { consumer: LOCATION_HISTORY, at })
-        this.stored = at
+        await storeHistoryCheckpoints(this.options.tables, LOCATION_HISTORY, full.to)
         break
       } catch (error) {
         this.counts.failures++
