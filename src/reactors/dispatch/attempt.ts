@@ -1,9 +1,10 @@
 import type { HttpOutcome } from '../../engines/http-caller.ts'
 import type { AttemptMade } from '../../features/automations/events.ts'
 import { retryAfterMs, retryDelayMs } from './retry-schedule.ts'
+import { isGivenUp, type ReceiverHealth } from './receiver-health.ts'
 import type { Run } from './run.ts'
 
-export const GONE = 410
+const GONE = 410
 
 export const isSuccess = (outcome: HttpOutcome): boolean => outcome.kind === 'answered' && outcome.statusCode >= 200 && outcome.statusCode < 300
 
@@ -21,4 +22,10 @@ export const attemptOf = (run: Run, outcome: HttpOutcome, at: number, endedAt: n
   if (delayMs === undefined) return { ...made, failures, status: 'dead' }
   const askedMs = outcome.kind === 'answered' ? (retryAfterMs(outcome.retryAfter, endedAt) ?? 0) : 0
   return { ...made, failures, status: 'pending', dueAt: endedAt + Math.max(delayMs, askedMs) }
+}
+
+/** Why an automation ends with this outcome, if it does. */
+export const reasonToEnd = (health: ReceiverHealth, outcome: HttpOutcome, now: number): 'gone' | 'failing' | undefined => {
+  if (outcome.kind === 'answered' && outcome.statusCode === GONE) return 'gone'
+  return isGivenUp(health, now) ? 'failing' : undefined
 }

@@ -1,18 +1,13 @@
-import type { HttpCaller, HttpOutcome } from '../../engines/http-caller.ts'
+import type { HttpOutcome } from '../../engines/http-caller.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import { ATTEMPTS_MADE, type AttemptMade } from '../../features/automations/events.ts'
-import { sealAnswer } from '../../features/automations/sealed.ts'
+import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
-import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
-import type { Keyring } from '../../kit/keyring.ts'
-import { renderWebhook, sendWebhook } from './actions/webhook.ts'
-import { attemptOf, GONE, isSuccess } from './attempt.ts'
+import { isSuccess, reasonToEnd } from './attempt.ts'
 import { wantsAlone, wantsInOrder } from './backlog.ts'
-import type { Directory } from './directory.ts'
-import { eventData } from './event-data.ts'
+import { deliverRun, type DeliverOptions } from './deliver-run.ts'
 import type { HealthTable } from './health-table.ts'
-import { afterFailure, HEALTHY, isGivenUp, isProbing } from './receiver-health.ts'
+import { afterFailure, HEALTHY, isProbing } from './receiver-health.ts'
 import type { Run } from './run.ts'
 import { PartitionLost } from './runs-stream.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
@@ -20,16 +15,10 @@ import { skipRuns } from './skip-runs.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
-export interface PayOptions {
+export interface PayOptions extends DeliverOptions {
   tables: TableStore
-  clock: Clock
-  keyring: Keyring
   logger: Logger
-  caller: HttpCaller
-  directory: Directory
   health: HealthTable
-  /** Delay before each retry, ms. */
-  scheduleMs: readonly number[]
   /** Deactivates an automation whose receiver is gone or has failed for days. */
   deactivate: (organizationId: string, automationId: string, reason: 'gone' | 'failing') => Promise<void>
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
@@ -39,8 +28,6 @@ export interface PayOptions {
 const UNDER_WAY_MAX = 1_024
 /** After a failure of our own (an engine is down): no attempt is used up. */
 const OWN_RETRY_MS = 1_000
-
-const NO_PERMISSIONS: ReadonlySet<string> = new Set()
 
 /**
  * Pays what partitions owe. Each automation has its own place in the line, its own bound on what is under way, and its
@@ -181,20 +168,13 @@ export class PayRuns {
   }
 
   private async deliver(sender: Sender, owned: OwnedPartition, run: Run, automation: AutomationRow, isProbe: boolean): Promise<void> {
-    const { clock, caller, directory, keyring, scheduleMs, onDelivery } = this.options
-    const { organizationId, trackerId } = run.trigger
-    const [editor, tracker] = await Promise.all([directory.editor(organizationId, automation.editorId), directory.tracker(organizationId, trackerId)])
-    const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
-    const at = clock.now()
-    const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))
-    const endedAt = clock.now()
-    const attempt = attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer))
-    sender.limit = limitAfter(sender.limit, endedAt - at)
+    const { outcome, attempt, endedAt } = await deliverRun(this.options, run, automation)
+    sender.limit = limitAfter(sender.limit, attempt.durationMs)
     this.noteHealth(sender, outcome, isProbe, endedAt)
-    const reason = reasonToEnd(sender, outcome, endedAt)
+    const reason = reasonToEnd(sender.health, outcome, endedAt)
     if (reason !== undefined) sender.isSkipping = true // nothing more is sent meanwhile
     await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
-    onDelivery(outcomeOf(attempt), 1)
+    this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
     if (reason !== undefined) await this.deactivate(sender, reason)
   }
 
@@ -247,10 +227,3 @@ export class PayRuns {
     }
   }
 }
-
-const reasonToEnd = ({ health }: Sender, outcome: HttpOutcome, now: number): 'gone' | 'failing' | undefined => {
-  if (outcome.kind === 'answered' && outcome.statusCode === GONE) return 'gone'
-  return isGivenUp(health, now) ? 'failing' : undefined
-}
-
-const outcomeOf = ({ status }: AttemptMade): DeliveryOutcome => (status === 'pending' ? 'failed' : status)

@@ -123,7 +123,7 @@ export class RunsStream {
       try {
         const { revision } = await log.append(runsStream(partition), events, this.revision)
         const loggedAt = clock.now()
-        facts.forEach((fact, i) => onAppended(fact, this.revision + 1 + i, loggedAt))
+        for (const fact of facts) onAppended(fact, ++this.revision, loggedAt)
         this.revision = revision
         return
       } catch (error) {

@@ -1,0 +1,39 @@
+import type { HttpCaller, HttpOutcome } from '../../engines/http-caller.ts'
+import type { AttemptMade } from '../../features/automations/events.ts'
+import { sealAnswer } from '../../features/automations/sealed.ts'
+import type { AutomationRow } from '../../features/automations/views.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import { renderWebhook, sendWebhook } from './actions/webhook.ts'
+import { attemptOf } from './attempt.ts'
+import type { Directory } from './directory.ts'
+import { eventData } from './event-data.ts'
+import type { Run } from './run.ts'
+
+export interface DeliverOptions {
+  clock: Clock
+  keyring: Keyring
+  caller: HttpCaller
+  directory: Directory
+  /** Delay before each retry, ms. */
+  scheduleMs: readonly number[]
+}
+
+export interface Delivered {
+  outcome: HttpOutcome
+  attempt: AttemptMade
+  endedAt: number
+}
+
+const NO_PERMISSIONS: ReadonlySet<string> = new Set()
+
+/** One attempt: renders the webhook from what the event refers to as it is now, sends it, and says where its run stands. */
+export const deliverRun = async ({ clock, keyring, caller, directory, scheduleMs }: DeliverOptions, run: Run, automation: AutomationRow): Promise<Delivered> => {
+  const { organizationId, trackerId } = run.trigger
+  const [editor, tracker] = await Promise.all([directory.editor(organizationId, automation.editorId), directory.tracker(organizationId, trackerId)])
+  const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
+  const at = clock.now()
+  const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))
+  const endedAt = clock.now()
+  return { outcome, attempt: attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer)), endedAt }
+}
