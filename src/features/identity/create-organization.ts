@@ -26,6 +26,7 @@ export const createOrganizationRoute = (context: IdentityContext): Route =>
     summary: 'Create an organization and switch to it',
     tag: 'Organization',
     access: { permission: 'create/organization' },
+    revokesToken: true,
     aliases: [{ path: '/auth/create-organization', operationId: 'createOrganizationAlias' }],
     body: objectSchema({
       organizationName: text({ min: 3, max: 100 }),

@@ -116,7 +116,7 @@ const create = (context: IdentityContext): Route =>
     answers: { 201: rowAnswer(declaration) },
     handler: async (request) => {
       const { row, wrote } = await createUser(context, originOf(request), request.body)
-      return { ...rowReply(presentUser(row), row, wrote, 201), secret: true }
+      return rowReply(presentUser(row), row, wrote, 201)
     },
   })
 
