@@ -8,6 +8,7 @@ import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
 import type { Directory } from '../reactors/dispatch/directory.ts'
 import { GeofenceMatcher } from '../reactors/match-geofences.ts'
 import type { Decided } from '../features/transitions/events.ts'
+import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { LocationHistory } from '../../projections/location-history.ts'
 import type { Feeds } from './streams.ts'
@@ -28,14 +29,15 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
   const { tables, history, clock, logger, partitions } = services
   const failed = (consumer: string) => (error: unknown) => logger.error('consumer failed', { consumer, error: String(error) })
   const matcher = new GeofenceMatcher(services, {
-    onDecided: (partition, revision, _position, decided) => {
+    onDecided: (partition, revision, position, decided) => {
       countTransitions(metrics, decided)
-      feeds.transitions.offer(partition, revision, decided.sourceLoggedAt, { revision, decided })
+      feeds.transitions.offer(partition, revision, decided.sourceLoggedAt, { revision, position, decided })
     },
     onFailure: (partition, error) => logger.error('matcher failed', { partition, error: String(error) }),
   })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
   const locationHistory = new LocationHistory({ history, tables, clock, epoch: origin.epoch, onFailure: failed('location-history') })
+  const decisionsHistory = new DecisionsHistory({ history, tables, clock, onFailure: failed('decisions-history') })
   const dispatcher = new Dispatcher({
     ...services,
     caller,
@@ -46,7 +48,7 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
   })
   await dispatcher.declare()
   for (let partition = 0; partition < partitions; partition++) {
-    for (const consumer of [hub.events, dispatcher]) await feeds.transitions.add(consumer, partition)
+    for (const consumer of [hub.events, decisionsHistory, dispatcher]) await feeds.transitions.add(consumer, partition)
     for (const consumer of [hub.positions, latest, locationHistory, matcher]) await feeds.locations.add(consumer, partition)
   }
   return {
@@ -57,6 +59,7 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
       await dispatcher.close()
       await latest.close()
       await locationHistory.close()
+      await decisionsHistory.close()
     },
   }
 }

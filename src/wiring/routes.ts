@@ -13,7 +13,7 @@ import { readTripToken, tripToken } from '../features/locations/trip-token.ts'
 import { ingestKeyRoutes } from '../features/trackers/ingest-key-api.ts'
 import { trackerRoutes } from '../features/trackers/api.ts'
 import { statusAt } from '../features/trackers/status.ts'
-import { transitionRoutes, type TransitionServices } from '../features/transitions/api.ts'
+import { transitionRoutes } from '../features/transitions/api.ts'
 import { tripRoutes } from '../features/trips/api.ts'
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import type { Route } from '../kit/route.ts'
@@ -35,7 +35,6 @@ export interface RouteParts {
   directory: Directory
   inRollout: (caller: UserCaller) => boolean
   geofences: Pick<GeofenceServices, 'shapes' | 'waitFencesInForce' | 'runBacktest'>
-  readTransitions: TransitionServices['readTransitions']
   runningMeters: (trackerId: string) => number | undefined
 }
 
@@ -56,7 +55,7 @@ const fleetRoutes = ({ config, services, ingest, resources, geofences }: RoutePa
   ]
 }
 
-const locationRoutes = ({ config, services, ingest, readTransitions, runningMeters }: RouteParts): Route[] => {
+const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts): Route[] => {
   const { tables, history, keyring, log } = services
   const { visibleTrackers, trackersOf } = trackerLookups(tables)
   const trackerRow = (organizationId: string, trackerId: string) => tables.get('trackers', organizationId, trackerId)
@@ -64,7 +63,7 @@ const locationRoutes = ({ config, services, ingest, readTransitions, runningMete
     bulkRoute(ingest.ingest, keyring),
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
     ...historyRoutes({ history, visibleTrackers, trackersOf }),
-    ...transitionRoutes({ visibleTrackers, readTransitions }),
+    ...transitionRoutes({ visibleTrackers, history }),
     ...tripRoutes({
       tables,
       visibleTrackers,

@@ -83,9 +83,8 @@ export const openService = async ({ config, services, origin, caller, closeEngin
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
-  const readTransitions = async () => ({ contentType: 'application/json', body: (async function* () {})() })
-  const runningMeters = (trackerId: string): number | undefined => undefined
-  const routes = listRoutes({ config, services, resources, ingest, caller, directory, inRollout: rollout, geofences, readTransitions, runningMeters })
+  const runningMeters = (): undefined => undefined
+  const routes = listRoutes({ config, services, resources, ingest, caller, directory, inRollout: rollout, geofences, runningMeters })
   metrics.beforeScrape(() => {
     showLags(metrics, lagsOf(feeds, clock))
     metrics.liveClients.set(hub.clientCount)

@@ -1,40 +1,16 @@
+import type { HistoryStore } from '../../engines/history-store.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-
-export const TRANSITION_FORMATS = ['json', 'geojson', 'gpx', 'csv', 'ndjson', 'parquet'] as const
-
-export type TransitionFormat = (typeof TRANSITION_FORMATS)[number]
-
-/** The parameters of `GET /geofence-events`, parsed. */
-export interface TransitionQuestion {
-  trackerIds?: readonly string[]
-  geofenceId?: string
-  geofenceGroupId?: string
-  type?: 'entry' | 'leave'
-  /** Of `at`, ms since the epoch, inclusive. */
-  from?: number
-  to?: number
-  format: TransitionFormat
-  /** Left out: newest first. */
-  order?: 'asc' | 'desc'
-  limit?: number
-  cursor?: string
-}
-
-export interface TransitionScope {
-  organizationId: string
-  trackerIds: 'all' | readonly string[]
-}
+import { readTransitions, TRANSITION_FORMATS, type TransitionFormat } from './history-query.ts'
 
 export interface TransitionServices {
+  history: HistoryStore
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
-  /** The transitions of a scope as a stream in the format asked for, never held whole. */
-  readTransitions(scope: TransitionScope, question: TransitionQuestion, now: number, signal: AbortSignal): Promise<{ contentType: string; body: AsyncIterable<Uint8Array> }>
 }
 
 interface TransitionQuery {
@@ -62,7 +38,7 @@ const QUERY: JsonSchema = {
     type: { type: 'string', enum: ['entry', 'leave'] },
     from: TIME,
     to: TIME,
-    format: { type: 'string', enum: [...TRANSITION_FORMATS], default: 'json' },
+    format: { type: 'string', enum: Object.keys(TRANSITION_FORMATS), default: 'json' },
     order: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
     limit: { type: 'integer', minimum: 1, description: 'Left out: 500 in json, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before.' },
@@ -115,16 +91,21 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const { trackerId, from, to, format = 'json', ...rest } = request.query
-      const question: TransitionQuestion = {
+      const { trackerId, geofenceId, geofenceGroupId, from, to, format = 'json', ...rest } = request.query
+      const asked = trackerId?.split(',').map((id) => id.trim().toLowerCase())
+      const visible = await services.visibleTrackers(caller)
+      const trackerIds = asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id))
+      const question = {
         ...rest,
         format,
-        trackerIds: trackerId?.split(',').map((id) => id.trim().toLowerCase()),
+        organizationId: caller.organizationId,
+        trackerIds,
+        geofenceIds: geofenceId === undefined ? undefined : [geofenceId],
+        geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId],
         from: timeOf('/from', from),
         to: timeOf('/to', to),
       }
-      const scope = { organizationId: caller.organizationId, trackerIds: await services.visibleTrackers(caller) }
-      const { contentType, body } = await services.readTransitions(scope, question, request.now, request.signal)
+      const { contentType, body } = await readTransitions(services.history, question, request.signal)
       return { headers: { 'content-type': contentType }, stream: body }
     },
   }),
