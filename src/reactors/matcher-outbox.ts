@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import { encodeJson, type NewEvent } from '../kernel/event.ts'
 
-/** Tells of what has just been appended to `transitions-<partition>`; `position` is that of the append's last event. */
+/** Tells of what has just been appended to `transitions-<partition>`. */
 export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
 
 export interface OutboxOptions {
@@ -104,7 +104,8 @@ export class DecisionOutbox {
     if (position === undefined) return
     this.waiting.splice(0, count)
     this.waitingBytes -= bytes
-    for (const { decided } of batch) this.options.onDecided(this.options.partition, ++this.revision, position, decided)
+    // The events of one append stand side by side in the log.
+    batch.forEach(({ decided }, i) => this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided))
   }
 
   private async appendBatch(events: NewEvent[]): Promise<number | undefined> {
