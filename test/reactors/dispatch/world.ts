@@ -136,7 +136,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
-    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000, waitingMax: options.waitingMax,
+    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000, waitingMax: options.waitingMax, retentionMs: 30 * 86_400_000,
     onDelivery: (outcome, count) => (counted[outcome] = (counted[outcome] ?? 0) + count),
   })
   await dispatcher.declare()
