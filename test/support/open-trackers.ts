@@ -8,16 +8,22 @@ import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
 import { Ingest } from '../../src/features/locations/ingest.ts'
 import { livePositionsRoute } from '../../src/features/locations/live-positions-api.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
-import { LATEST_POSITIONS, lastSeenOf } from '../../src/features/locations/views.ts'
+import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
 import { hubResource } from '../../src/features/hubs/hub.ts'
 import { identityRows } from '../../src/features/identity/directory.ts'
 import { team } from '../../src/features/teams/team.ts'
-import { trackersContext } from '../../src/features/trackers/context.ts'
+import { trackerRoutes } from '../../src/features/trackers/api.ts'
+import { DeviceAuthenticator } from '../../src/features/trackers/device-authenticator.ts'
+import { ingestKeyRoutes } from '../../src/features/trackers/ingest-key-api.ts'
+import { KnownTrackers } from '../../src/features/trackers/known-trackers.ts'
 import { statusAt } from '../../src/features/trackers/status.ts'
 import { ingestKeyRows, trackerRows } from '../../src/features/trackers/tracker-rows.ts'
-import type { DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
+import { TrackerQuota } from '../../src/features/trackers/tracker-quota.ts'
+import { TrackerWriter } from '../../src/features/trackers/tracker-writer.ts'
+import { watchTrackers, type DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import { DeletionAnnouncer } from '../../src/reactors/announce-deletions.ts'
+import { lastSeenIn } from '../../src/wiring/lookups.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { appendFacts } from '../../src/kit/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/ids.ts'
@@ -45,11 +51,13 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const rows = [...identityRows, hubResource([]).rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows]
   const { runner, applied } = await startProjections(services, [directory(rows)])
   await tables.declare(LATEST_POSITIONS)
-  const partition = (trackerId: string) => partitionOf(trackerId, PARTITIONS)
-  const trackers = trackersContext(services, { trackersMax, ages: AGES, partitionOf: partition, lastSeen: (organizationId, ids) => lastSeenOf(tables, organizationId, ids) })
+  const quota = new TrackerQuota(tables, clock, trackersMax)
+  const writer = new TrackerWriter(services, quota)
+  const known = new KnownTrackers({ tables, writer, clock, partitionOf: (trackerId) => partitionOf(trackerId, PARTITIONS) })
+  const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
   const abort = new AbortController()
-  await trackers.watch((change) => changes.push(change), abort.signal)
+  const { ended } = await watchTrackers({ log, known, devices, quota, onAccessChanged: (change) => changes.push(change) }, abort.signal)
 
   const failures: unknown[] = []
   const latest = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => failures.push(error) })
@@ -61,12 +69,13 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     log, clock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, startAppendTimer: () => () => {},
     onAppended: (entry) => feed.offer(entry.partition, entry.revision, clock.now(), entry),
   })
-  const ingest = new Ingest({ batcher, resolver: trackers.known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
+  const ingest = new Ingest({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
   const channel = ingestChannel(ingest)
-  const routes = [...trackers.routes, bulkRoute(ingest, keyring), livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) })]
+  const routes = [...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES }), ...ingestKeyRoutes(services), bulkRoute(ingest, keyring), livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) })]
   const callRoute = routeCaller({ routes, clock, applied })
   t.teardown(async () => {
     abort.abort()
+    await ended
     await announcer.close()
     await feed.close()
     await latest.close()
@@ -94,5 +103,5 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     for await (const part of reply.stream ?? []) text += part
     return JSON.parse(text).data as { trackerId: string; name: string; recordedAt: string; lat: number; lng: number; lastSeenAt: string; status: string }[]
   }
-  return { ...services, ...trackers, runner, applied, changes, failures, latest, feed, ingest, channel, call, callRoute, put, positions, abort, connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller) }
+  return { ...services, known, devices, writer, runner, applied, changes, failures, latest, feed, ingest, channel, call, callRoute, put, positions, abort, connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller) }
 }

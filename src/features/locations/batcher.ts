@@ -4,7 +4,7 @@ import type { NewEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { idSource } from '../../kit/ids.ts'
 import { locationStream, POINTS_RECORDED, type LocationEntry, type PointBatch } from './events.ts'
-import { OrganizationLoad, OrganizationQueue, type Ticket } from './ingest-queue.ts'
+import { OrganizationLoad, type Ticket } from './ingest-queue.ts'
 import { PartitionLane, type LaneLimits, type Work } from './partition-lane.ts'
 import { encodePointBatch } from './point-batch-codec.ts'
 import { ROW_BYTES, type PointColumns } from './point-columns.ts'
@@ -57,7 +57,6 @@ export class Batcher {
   private readonly ids
   private readonly running = new Set<Promise<void>>()
   private readonly pauses = new Set<() => void>()
-  private marks = 0
   private bytes = 0
   private isClosed = false
   private isStopped = false
@@ -87,7 +86,7 @@ export class Batcher {
     const bytes = columns.count * ROW_BYTES + attributesBytes
     if (this.isClosed || load.points + columns.count > limits.organizationPointsMax) return false
     if (load.bytes + bytes > limits.organizationBytesMax || this.bytes + bytes > limits.bytesMax) return false
-    for (const queue of this.distribute(load, columns)) {
+    for (const queue of load.distribute(columns)) {
       ticket.remaining++
       queue.push({ queue, rows: queue.addedRows, bytes: queue.addedBytes, ticket, paid: paid || load.bucket === undefined })
       load.points += queue.addedRows
@@ -118,31 +117,6 @@ export class Batcher {
       await Promise.allSettled(this.running)
       await new Promise((next) => setImmediate(next))
     }
-  }
-
-  /** Copies the rows into the organization's queue of each partition; answers the queues that got some. */
-  private distribute(load: OrganizationLoad, columns: PointColumns): OrganizationQueue[] {
-    const mark = ++this.marks
-    const touched: OrganizationQueue[] = []
-    for (let from = 0; from < columns.count; ) {
-      const { partition } = columns.tracker[from]
-      let to = from + 1
-      let textBytes = columns.attributes[from].length
-      for (; to < columns.count && columns.tracker[to].partition === partition; to++) textBytes += columns.attributes[to].length
-      const queue = (load.queues[partition] ??= new OrganizationQueue(load, partition))
-      if (queue.mark !== mark) {
-        queue.mark = mark
-        queue.addedRows = 0
-        queue.addedBytes = 0
-        touched.push(queue)
-      }
-      queue.columns.reserve(to - from)
-      queue.columns.append(columns, from, to)
-      queue.addedRows += to - from
-      queue.addedBytes += (to - from) * ROW_BYTES + textBytes
-      from = to
-    }
-    return touched
   }
 
   /** Everything that arrives in the same turn of the event loop goes with the first append. */
@@ -235,8 +209,7 @@ export class Batcher {
     const load = this.loads.get(organizationId)
     if (load !== undefined) return load
     const perSecond = this.options.limits.organizationPointsPerSecond
-    const bucket = perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now())
-    const made = new OrganizationLoad(organizationId, bucket)
+    const made = new OrganizationLoad(organizationId, perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now()))
     this.loads.set(organizationId, made)
     return made
   }

@@ -1,4 +1,4 @@
-import { PointColumns } from './point-columns.ts'
+import { PointColumns, ROW_BYTES } from './point-columns.ts'
 import type { TokenBucket } from './token-bucket.ts'
 
 /** Told when every point of one frame or request is durable. */
@@ -30,10 +30,36 @@ export class OrganizationLoad {
   bytes = 0
   /** A timer is set for when the rate allows more. */
   isPaused = false
+  private marks = 0
 
   constructor(organizationId: string, bucket: TokenBucket | undefined) {
     this.organizationId = organizationId
     this.bucket = bucket
+  }
+
+  /** Copies the rows into the queue of each partition; answers the queues that got some. */
+  distribute(columns: PointColumns): OrganizationQueue[] {
+    const mark = ++this.marks
+    const touched: OrganizationQueue[] = []
+    for (let from = 0; from < columns.count; ) {
+      const { partition } = columns.tracker[from]
+      let to = from + 1
+      let textBytes = columns.attributes[from].length
+      for (; to < columns.count && columns.tracker[to].partition === partition; to++) textBytes += columns.attributes[to].length
+      const queue = (this.queues[partition] ??= new OrganizationQueue(this, partition))
+      if (queue.mark !== mark) {
+        queue.mark = mark
+        queue.addedRows = 0
+        queue.addedBytes = 0
+        touched.push(queue)
+      }
+      queue.columns.reserve(to - from)
+      queue.columns.append(columns, from, to)
+      queue.addedRows += to - from
+      queue.addedBytes += (to - from) * ROW_BYTES + textBytes
+      from = to
+    }
+    return touched
   }
 }
 
@@ -47,7 +73,7 @@ export class OrganizationQueue {
   columns = new PointColumns(ROWS_AT_FIRST)
   /** It is among those that its lane takes from. */
   isInRing = false
-  /** Scratch of `Batcher.submit`. */
+  /** Scratch of `distribute`. */
   mark = 0
   addedRows = 0
   addedBytes = 0

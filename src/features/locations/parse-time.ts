@@ -13,7 +13,7 @@ export const parseTime = (text: string): number => {
   if (text.length < 20) return Number.NaN
   const midnight = startOfDay(text)
   const separator = text.charCodeAt(10) | 32 // T, t or a space
-  if (midnight !== midnight || (separator !== 116 && separator !== 32)) return Number.NaN
+  if (Number.isNaN(midnight) || (separator !== 116 && separator !== 32)) return Number.NaN
   const hour = two(text, 11)
   const minute = two(text, 14)
   const second = two(text, 17)

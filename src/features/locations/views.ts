@@ -1,4 +1,3 @@
-import type { TableStore } from '../../engines/table-store.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from './events.ts'
 
@@ -28,12 +27,6 @@ export type PositionTracker = Row & { name: string; hubIds: string[]; teamId?: s
 
 /** A tracker was there when its last point was recorded, or, where its clock ran ahead, when that was logged. */
 export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPositionRow, 'recordedAt' | 'loggedAt'>): number => Math.min(recordedAt, loggedAt)
-
-/** When each of these trackers was last seen, undefined for never. */
-export const lastSeenOf = async (tables: Pick<TableStore, 'getMany'>, organizationId: string, trackerIds: readonly string[]): Promise<(number | undefined)[]> => {
-  const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
-  return rows.map((row) => (row === undefined ? undefined : lastSeenAt(row)))
-}
 
 /** A position as every answer shows it. */
 export interface Position {

@@ -38,7 +38,7 @@ const TRACKERS_MAX = 500_000
 const DELETED_MAX = 10_000
 const LOOKUP_IDS = 500
 /** Trackers that are made at the same time. */
-const CREATIONS_MAX = 64
+const CREATIONS_MAX = 256
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
