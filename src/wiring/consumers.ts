@@ -44,6 +44,7 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
     directory,
     scheduleMs: config.webhookScheduleMs,
     maxAgeMs: config.automationMaxAgeMs,
+    retentionMs: config.automationLogDays * 86_400_000,
     onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),
   })
   await dispatcher.declare()

@@ -4,6 +4,7 @@ import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { createAuthenticator } from '../features/identity/authenticate.ts'
 import { Tokens } from '../features/identity/tokens.ts'
 import { ingestChannel } from '../features/locations/ingest-channel.ts'
+import { INGEST_DOCUMENT } from '../features/locations/ingest-document.ts'
 import { LATEST_POSITIONS } from '../features/locations/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
 import { startIngress } from '../ingress/server.ts'
@@ -95,7 +96,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
     routes: [...routes, ...operationsRoutes({ metrics, health, isReady: () => isReady }), ...pageRoutes(() => demoLogin)],
     channels: [ingestChannel(ingest.ingest), liveChannel(hub, rollout)],
-    channelDocuments: [LIVE_DOCUMENT],
+    channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
     info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
     authenticate: access.authenticate,
     accessChanged: access.accessChanged,

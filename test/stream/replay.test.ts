@@ -6,9 +6,9 @@ import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../sup
 import { watchPositions } from '../support/watch-positions.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
 
-const FIXES = 8_000
+const FIXES = 6_000
 
-test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', async (t) => {
+test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', { timeout: 180_000 }, async (t) => {
   const service = await startService(t.testdir())
   t.teardown(() => service.kill())
   const day = await realDay(FIXES, Date.now())
