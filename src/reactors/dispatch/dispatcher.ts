@@ -13,6 +13,7 @@ import { PayRuns, type DeliveryOutcome } from './pay-runs.ts'
 import { OWED_RUNS } from './run.ts'
 import { PartitionLost } from './runs-stream.ts'
 import type { OwnedPartition } from './sender.ts'
+import { sweepRuns } from './sweep-runs.ts'
 import { CHANGES_MAX, takePartition } from './take-partition.ts'
 import type { TransitionEntry } from './transition-entry.ts'
 
@@ -25,12 +26,15 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   maxAgeMs: number
   /** Runs of one automation that may wait; further ones are skipped. Default 100,000. */
   waitingMax?: number
+  /** How long the streams of runs are kept (`--automation-log-days`), ms. Default: for ever. */
+  retentionMs?: number
   /** Counts attempts by outcome, and runs that were skipped. */
   onDelivery?: (outcome: DeliveryOutcome, count: number) => void
 }
 
 const WAITING_MAX = 100_000
 const STORE_MS = 1_000
+const SWEEP_MS = 3_600_000
 const RETRY_MS = 1_000
 
 /**
@@ -47,6 +51,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly hear: HearAutomations
   private readonly resumes = new Set<() => void>()
   private cancelStore: (() => void) | undefined
+  private cancelSweep: (() => void) | undefined
   private isClosed = false
 
   constructor(options: DispatcherOptions) {
@@ -79,6 +84,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.payer.attach(owned)
     this.hear.restart()
     if (this.cancelStore === undefined) this.storeLater()
+    if (this.cancelSweep === undefined) this.sweepLater()
     return owned.pending.place.source
   }
 
@@ -126,6 +132,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private async stop(): Promise<void> {
     this.isClosed = true
     this.cancelStore?.()
+    this.cancelSweep?.()
     for (const resume of this.resumes) resume()
     await this.hear.close()
   }
@@ -170,6 +177,20 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.cancelStore = this.options.clock.after(STORE_MS, () => {
       void this.storeAll().finally(() => !this.isClosed && this.storeLater())
     })
+  }
+
+  private sweepLater(): void {
+    const { retentionMs, clock } = this.options
+    if (retentionMs === undefined) return
+    this.cancelSweep = clock.after(SWEEP_MS, () => {
+      void this.sweepAll(clock.now() - retentionMs).finally(() => !this.isClosed && this.sweepLater())
+    })
+  }
+
+  private async sweepAll(before: number): Promise<void> {
+    for (const owned of [...this.owned.values()]) {
+      await sweepRuns(this.options.log, owned, before).catch((error: unknown) => this.warn('runs not swept', error, owned.partition))
+    }
   }
 
   private async storeAll(): Promise<void> {

@@ -1,10 +1,10 @@
 import type { HttpOutcome } from '../../engines/http-caller.ts'
-import type { TableStore } from '../../engines/table-store.ts'
 import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
-import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import type { AutomationRow } from '../../features/automations/views.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { isSuccess, reasonToEnd } from './attempt.ts'
 import { wantsAlone, wantsInOrder } from './backlog.ts'
+import { findAutomation, type FindOptions } from './find-automation.ts'
 import { deliverRun, type DeliverOptions } from './deliver-run.ts'
 import type { HealthTable } from './health-table.ts'
 import { afterFailure, HEALTHY, isProbing } from './receiver-health.ts'
@@ -15,8 +15,7 @@ import { skipRuns } from './skip-runs.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
-export interface PayOptions extends DeliverOptions {
-  tables: TableStore
+export interface PayOptions extends DeliverOptions, FindOptions {
   logger: Logger
   health: HealthTable
   /** Deactivates an automation whose receiver is gone or has failed for days. */
@@ -154,7 +153,7 @@ export class PayRuns {
   private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
     try {
       const { organizationId } = run.trigger
-      const automation = await this.options.tables.get<AutomationRow>(AUTOMATIONS.name, organizationId, run.automationId)
+      const automation = await findAutomation(this.options, organizationId, run.automationId)
       if (automation?.isActive === true) await this.deliver(sender, owned, run, automation, isProbe)
       else await this.giveUp(sender, owned, run)
     } catch (error) {
