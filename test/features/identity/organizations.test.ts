@@ -34,9 +34,10 @@ test('a further organization: the caller owns it, is switched to it, and the tok
 })
 
 test('what is copied', async (t) => {
-  const { signup, create, context } = await open(t)
+  const { signup, create, context, clock } = await open(t)
   const ada = await signup()
   const { organizationId } = ada.body.data
+  clock.advance(1)
   await ada.call('POST', '/hub', { name: 'Not in the list', lat: 1, lng: 1 })
   await ada.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1 } })
   const origin = { organizationId, now: 0, ids: { next: () => crypto.randomUUID() }, metadata: {} }
