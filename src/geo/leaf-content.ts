@@ -8,7 +8,7 @@ import { ROUNDING_METERS } from './safe-box.ts'
 import type { Part } from './shape.ts'
 
 /** A square of 2^width units: its closed box and its centre. */
-export type Cell = { readonly w: number; readonly s: number; readonly e: number; readonly n: number; readonly lng: number; readonly lat: number }
+export type Cell = Readonly<Record<'w' | 's' | 'e' | 'n' | 'lng' | 'lat', number>>
 
 /** A part whose boundary may run through a cell, of a polygon the edges that do. */
 export type Cut = { readonly fence: number; readonly part: Part; readonly edges: readonly number[] }

@@ -50,7 +50,10 @@ type SweepEdges = {
 }
 
 const sweepEdges = ({ coords, starts, edgesTotal }: Polygon): SweepEdges => {
-  const [leftX, leftY, rightX, rightY] = [0, 1, 2, 3].map(() => new Float64Array(edgesTotal)) as [Float64Array, Float64Array, Float64Array, Float64Array]
+  const leftX = new Float64Array(edgesTotal)
+  const leftY = new Float64Array(edgesTotal)
+  const rightX = new Float64Array(edgesTotal)
+  const rightY = new Float64Array(edgesTotal)
   let total = 0
   for (let path = 1; path < starts.length; path++) {
     for (let i = starts[path - 1]! * 2; i < starts[path]! * 2 - 2; i += 2) {

@@ -11,10 +11,10 @@ export const keepOffEdge = (
   boxes: Int32Array, at: number, px: number, py: number,
   ax: number, ay: number, bx: number, by: number,
 ): void => {
-  const minX = ax < bx ? ax : bx
-  const maxX = ax < bx ? bx : ax
-  const minY = ay < by ? ay : by
-  const maxY = ay < by ? by : ay
+  const minX = Math.min(ax, bx)
+  const maxX = Math.max(ax, bx)
+  const minY = Math.min(ay, by)
+  const maxY = Math.max(ay, by)
   if (maxX < boxes[at]! || minX > boxes[at + 2]! || maxY < boxes[at + 1]! || minY > boxes[at + 3]!) return
 
   // How far the box goes toward the line of the edge, whose side of the position is to the left where `side` > 0.

@@ -65,7 +65,9 @@ const corridorParts = (path: Ring, meters: number): Reach[] => {
 }
 
 const makePartSlabs = (parts: readonly Part[]): Slabs => {
-  const boxes = parts.flatMap((part, id) => (part.boxes.length === 4 ? [[id, part.boxes, 0] as const] : [[id, part.boxes, 0] as const, [id, part.boxes, 4] as const]))
+  const boxes = parts.flatMap((part, id) => 
+    part.boxes.length === 4 ? [[id, part.boxes, 0] as const] : [[id, part.boxes, 0] as const, [id, part.boxes, 4] as const],
+  )
   return makeSlabs(
     Int32Array.from(boxes, ([id]) => id),
     Float64Array.from(boxes, ([, box, at]) => box[at]!),

@@ -33,5 +33,5 @@ export const makeSlabs = (ids: Int32Array, west: Float64Array, east: Float64Arra
 /** The slab of a longitude, the nearest one for a longitude beyond the ends. */
 export const slabAt = (slabs: Slabs, lng: number): number => {
   const slab = Math.floor((lng - slabs.west) / slabs.width)
-  return slab < 0 ? 0 : slab > slabs.first.length - 2 ? slabs.first.length - 2 : slab
+  return Math.max(0, Math.min(slab, slabs.first.length - 2))
 }

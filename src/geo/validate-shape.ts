@@ -20,9 +20,12 @@ export const validateShape = (input: unknown): ShapeError | undefined => {
   if ('center' in input) return circleError(input)
   if ('geometry' in input) return corridorError(input)
   if (input.type === 'Polygon') return tooMany(input.coordinates, 2) ?? polygonError('/coordinates', input.coordinates)
-  if (input.type !== 'MultiPolygon') return error('/type', 'must be Polygon or MultiPolygon, or give center and radius, or geometry and width')
+  if (input.type !== 'MultiPolygon') {
+    return error('/type', 'must be Polygon or MultiPolygon, or give center and radius, or geometry and width')
+  }
   const polygons = input.coordinates
-  return tooMany(polygons, 3) ?? listError('/coordinates', polygons, 1, 'polygons') ?? firstError(polygons as unknown[], polygonError, '/coordinates')
+  const malformed = tooMany(polygons, 3) ?? listError('/coordinates', polygons, 1, 'polygons')
+  return malformed ?? firstError(polygons as unknown[], polygonError, '/coordinates')
 }
 
 const circleError = ({ center, radius }: Record<string, unknown>): ShapeError | undefined => {
@@ -136,7 +139,9 @@ const countPositions = (value: unknown, depth: number): number => {
   return depth === 1 ? value.length : value.reduce<number>((sum, item) => sum + countPositions(item, depth - 1), 0)
 }
 
-const firstError = <T>(items: readonly T[], check: (path: string, item: T) => ShapeError | undefined, path: string, offset = 0): ShapeError | undefined => {
+const firstError = <T>(
+  items: readonly T[], check: (path: string, item: T) => ShapeError | undefined, path: string, offset = 0,
+): ShapeError | undefined => {
   for (let i = 0; i < items.length; i++) {
     const found = check(`${path}/${i + offset}`, items[i]!)
     if (found) return found

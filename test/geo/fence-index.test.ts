@@ -180,3 +180,14 @@ for (const [seed, place] of PLACES.entries()) {
     t.ok(safe > 500, `${safe} steps in a safe box`)
   })
 }
+
+test('a safe box ends short of an edge, and is the position alone on one', async t => {
+  const index = FenceIndex.empty().with({ add: [{ fence: 1, shape: box(0.001, 0.001, 0.002, 0.002) }] })
+  const boxes = new Int32Array(4)
+  for (const [lng, lat] of [[5_000, 15_000], [15_000, 5_000], [25_000, 15_000], [15_000, 25_000], [12_000, 15_000], [15_000, 18_000]] as const) {
+    const set = index.locateSafe(lng, lat, boxes, 0)
+    for (const x of [boxes[0]!, lng, boxes[2]!]) for (const y of [boxes[1]!, lat, boxes[3]!]) t.equal(index.locate(x, y), set, `${x}, ${y}`)
+  }
+  index.locateSafe(10_000, 15_000, boxes, 0)
+  t.same([...boxes], [10_000, 15_000, 10_000, 15_000])
+})
