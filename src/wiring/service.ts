@@ -17,6 +17,7 @@ import { ProjectionRunner } from '../kit/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { liveChannel } from '../live/live-channel.ts'
 import { LIVE_DOCUMENT } from '../live/live-document.ts'
+import { backtestOf } from '../reactors/backtest-geofence.ts'
 import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
 import { pageRoutes } from '../web/page.ts'
 import { openAccess } from './access.ts'
@@ -24,7 +25,7 @@ import { openConsumers } from './consumers.ts'
 import { controlOf, type ControlRequest } from './control.ts'
 import { openIngest } from './ingest.ts'
 import { noteTrackers, openLive } from './live.ts'
-import { lastSeenIn } from './lookups.ts'
+import { lastSeenIn, trackerLookups } from './lookups.ts'
 import { declareResources, listProjections } from './projections.ts'
 import { openReactors } from './reactors.ts'
 import { inRollout } from './rollout.ts'
@@ -80,7 +81,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services)
   const shapes = new ShapeChecker(clock)
-  const geofences = { shapes, waitFencesInForce: reactors.fences.waitFencesInForce.bind(reactors.fences), runBacktest: async () => [] }
+  const geofences = { shapes, waitFencesInForce: reactors.fences.waitFencesInForce.bind(reactors.fences), runBacktest: backtestOf({ log, history, visibleTrackers: trackerLookups(tables).visibleTrackers }) }
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
