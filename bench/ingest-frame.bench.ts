@@ -37,8 +37,8 @@ const ingest = new Ingest({ batcher, resolver, clock: systemClock, logger, reten
 const point = (i: number): BinaryPoint => ({
   externalId: `bus-${i % 50}`,
   recordedAt: now - 100_000 + i * 100,
-  lat: 52.2 + (i % 997) * 1e-5,
-  lng: 21 + (i % 991) * 1e-5,
+  lat: Number((52.2 + (i % 997) * 1.37e-5).toFixed(7)),
+  lng: Number((21 + (i % 991) * 1.37e-5).toFixed(7)),
   speed: 11.25,
   heading: 270,
   accuracy: 4.5,
@@ -58,6 +58,11 @@ let sink = 0
 const bench = new Bench({ time: 700 })
 for (const [name, data] of Object.entries(frames)) {
   const isBinary = name.startsWith('binary')
+  if (!isBinary) {
+    bench.add(`scan: ${name}`, () => {
+      sink += ingest.scan(caller, new Uint8Array(data))?.frame.columns.count ?? Number.NaN
+    })
+  }
   bench.add(`pack: ${name}`, () => {
     const frame = ingest.pack(caller, (readFrame(data, isBinary) as Frame).content)
     sink += frame.columns.count

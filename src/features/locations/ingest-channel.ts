@@ -1,7 +1,7 @@
 import type { Caller } from '../../kernel/caller.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../../kit/channel.ts'
 import { readFrame, type Frame } from './ingest-frame.ts'
-import type { Ticket } from './ingest-queue.ts'
+import { FrameTicket } from './frame-ticket.ts'
 import type { Ingest } from './ingest.ts'
 import type { PackedFrame } from './pack-points.ts'
 
@@ -20,32 +20,6 @@ export const ingestChannel = (ingest: Ingest): Channel => ({
   accepts: ['tracker', 'user', 'ingestKey'],
   open: (socket, caller) => new IngestConnection(ingest, socket, caller),
 })
-
-/** A frame under way. */
-class FrameTicket implements Ticket {
-  remaining = 0
-  isDurable = false
-  seq: number
-  readonly bytes: number
-  accepted = 0
-  duplicates = 0
-  rejected: PackedFrame['rejected'] = []
-  private readonly connection: IngestConnection
-
-  constructor(connection: IngestConnection, seq: number, bytes: number) {
-    this.connection = connection
-    this.seq = seq
-    this.bytes = bytes
-  }
-
-  durable(): void {
-    this.isDurable = true
-    this.connection.frameIsDurable(this)
-  }
-
-  /** The acknowledgement is withheld; the batcher tries again. */
-  refused(): void {}
-}
 
 class IngestConnection implements ChannelConnection {
   private readonly ingest: Ingest
@@ -73,17 +47,17 @@ class IngestConnection implements ChannelConnection {
   message(data: ArrayBuffer, isBinary: boolean): void {
     if (this.isOver) return
     if (data.byteLength > FRAME_BYTES_MAX) return this.end(CLOSE.tooLarge, 'a frame takes at most 1 MiB')
+    // Frames that wait for another's trackers are packed when it is their turn.
+    const scanned = isBinary || this.isResolving ? undefined : this.ingest.scan(this.caller, new Uint8Array(data))
+    if (scanned !== undefined) {
+      const ticket = this.admit(scanned.seq === 0 ? undefined : scanned.seq, data.byteLength)
+      if (ticket !== undefined) this.submitPacked(ticket, scanned.frame)
+      return
+    }
     const frame = readFrame(data, isBinary)
     if ('close' in frame) return this.end(frame.close, frame.reason)
-    const seq = frame.seq ?? this.lastSeq + 1
-    if (seq <= this.lastSeq) return this.end(CLOSE.badMessage, 'seq does not rise')
-    this.lastSeq = seq
-    if (this.frames.length - this.first >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + data.byteLength > WINDOW_BYTES)) {
-      return this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
-    }
-    const ticket = new FrameTicket(this, seq, data.byteLength)
-    this.frames.push(ticket)
-    this.bytes += data.byteLength
+    const ticket = this.admit(frame.seq, data.byteLength)
+    if (ticket === undefined) return
     if (this.isResolving) this.held.push({ ticket, frame: detached(frame) })
     else this.take(ticket, frame)
   }
@@ -109,13 +83,30 @@ class IngestConnection implements ChannelConnection {
     queueMicrotask(() => this.acknowledge())
   }
 
+  /** Gives a frame its place in the window; undefined when that ended the connection. */
+  private admit(asked: number | undefined, bytes: number): FrameTicket | undefined {
+    const seq = asked ?? this.lastSeq + 1
+    if (seq <= this.lastSeq) return this.end(CLOSE.badMessage, 'seq does not rise')
+    this.lastSeq = seq
+    if (this.frames.length - this.first >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + bytes > WINDOW_BYTES)) {
+      return this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
+    }
+    const ticket = new FrameTicket(this, seq, bytes)
+    this.frames.push(ticket)
+    this.bytes += bytes
+    return ticket
+  }
+
   private take(ticket: FrameTicket, frame: Frame): void {
     if (frame.fault !== undefined) {
       if (!this.isOver) this.socket.send(JSON.stringify({ type: 'error', code: 'invalid', message: frame.fault }))
       this.refuseAll(ticket, frame)
       return
     }
-    const packed = this.ingest.pack(this.caller, frame.content)
+    this.submitPacked(ticket, this.ingest.pack(this.caller, frame.content))
+  }
+
+  private submitPacked(ticket: FrameTicket, packed: PackedFrame): void {
     if (packed.unresolved.length > 0) void this.resolve(ticket, packed)
     else this.submit(ticket, packed)
   }
@@ -189,10 +180,11 @@ class IngestConnection implements ChannelConnection {
     this.socket.send(`{"type":"ack","seq":${this.ackedSeq}}`)
   }
 
-  private end(code: number, reason: string): void {
-    if (this.isOver) return
+  private end(code: number, reason: string): undefined {
+    if (this.isOver) return undefined
     this.isOver = true
     this.socket.close(code, reason)
+    return undefined
   }
 }
 
