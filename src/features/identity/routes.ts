@@ -7,12 +7,14 @@ import { ownUserRoute } from './own-user-route.ts'
 import { role } from './role.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { signupRoute } from './signup-routes.ts'
+import { switchOrganizationRoute } from './switch-organization.ts'
 import { userRoutes } from './user-routes.ts'
 
 /** Signing up and in, the organization, its users and roles. */
 export const identityRoutes = (context: IdentityContext): Route[] => [
   signupRoute(context),
   ...sessionRoutes(context),
+  switchOrganizationRoute(context),
   createOrganizationRoute(context),
   ...organizationRoutes(context),
   ...userRoutes(context),

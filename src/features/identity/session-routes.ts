@@ -125,7 +125,11 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
 }
 
 /** The active user record to log in to: of the organization named, or of the first of the login order. */
-const memberFor = async (context: IdentityContext, { state }: Person, organizationId: string | undefined): Promise<UserRow | undefined> => {
+export const memberFor = async (
+  context: IdentityContext,
+  { state }: Person,
+  organizationId: string | undefined,
+): Promise<UserRow | undefined> => {
   const memberships: Membership[] = loginOrder(state).filter(
     (membership) => organizationId === undefined || membership.organizationId === organizationId,
   )

@@ -33,6 +33,26 @@ test('a further organization: the caller owns it, is switched to it, and the tok
   t.equal(alias.status, 200)
 })
 
+test('switching asks for the password, gives a token of the other organization and revokes this one', async (t) => {
+  const { signup, create, session, login } = await open(t)
+  const ada = await signup()
+  const eve = await signup()
+  const { organizationId } = ada.body.data
+  const second = await create(ada, { organizationName: 'Second' })
+  const to = (id: string, password: string) => second.call('POST', '/auth/switch-organization', { organizationId: id, password })
+  t.match(await to(organizationId, 'wrong'), { status: 403, body: { code: 'wrong_password' } })
+  t.match(await to(eve.body.data.organizationId, PASSWORD), { status: 404, body: { code: 'not_found' } })
+  t.equal((await second.call('GET', '/user')).status, 200, 'the token stays valid')
+  const switched = await to(organizationId, PASSWORD)
+  t.match(switched, {
+    status: 200,
+    body: { data: { organizationId }, organizations: [{ organizationId, isCurrent: true }, { isCurrent: false }] },
+  })
+  t.equal((await second.call('GET', '/user')).status, 401)
+  t.equal((await session(switched, ada.email).call('GET', '/organization')).body.data._id, organizationId)
+  t.equal((await login(ada.email)).body.data.organizationId, organizationId, 'the most recently accessed')
+})
+
 test('what is copied', async (t) => {
   const { signup, create, context, clock } = await open(t)
   const ada = await signup()
