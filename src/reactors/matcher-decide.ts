@@ -44,6 +44,9 @@ export interface MatcherSettings {
 /** Collects the decisions of one source event, in order, and numbers them. */
 export class Decisions {
   readonly list: Decision[] = []
+  /** What one point led to, until it is added. */
+  readonly drafts: TransitionDraft[] = []
+  readonly tripDrafts: TripDraft[] = []
   private readonly sourceRevision: number
 
   constructor(sourceRevision: number) {
@@ -51,9 +54,9 @@ export class Decisions {
   }
 
   addTransitions(organizationId: string, trackerId: string, drafts: readonly TransitionDraft[]): void {
-    for (const draft of drafts) {
-      const _id = idFrom(organizationId, draft.geofenceId, trackerId, this.sourceRevision, this.list.length)
-      this.list.push({ kind: 'transition', _id, organizationId, trackerId, ...draft })
+    for (const { type, geofenceId, geofenceGroupId, at, cause, point } of drafts) {
+      const _id = idFrom(organizationId, geofenceId, trackerId, this.sourceRevision, this.list.length)
+      this.list.push({ kind: 'transition', _id, organizationId, trackerId, geofenceId, geofenceGroupId, type, at, cause, point })
     }
   }
 
@@ -168,8 +171,7 @@ const decideRun = (
   const { organizationId, fences } = state.organizations[organizationPlace]
   let slot = state.slots.get(trackerId)
   const matches = settings.inRollout(organizationId)
-  const trips: TripDraft[] = []
-  const drafts: TransitionDraft[] = []
+  const { drafts, tripDrafts } = decisions
   for (let i = from; i < to; i++) {
     if ((batch.flags[i] & AHEAD) !== 0) continue
     slot ??= addTracker(state, trackerId, organizationPlace, fences)
@@ -180,11 +182,13 @@ const decideRun = (
     }
     state.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT] = batch.recordedAt[i]
     counts.decided++
-    stepTrip(state, slot, trackerId, batch, i, lastAt, settings.tripStopMs, trips)
-    if (trips.length > 0) decisions.addTrips(organizationId, trackerId, trips.splice(0))
+    stepTrip(state, slot, trackerId, batch, i, lastAt, settings.tripStopMs, tripDrafts)
+    if (tripDrafts.length > 0) decisions.addTrips(organizationId, trackerId, tripDrafts.splice(0))
     if (!matches) continue
     decidePoint(state, slot, batch, i, fences, drafts)
-    if (drafts.length > 0) decisions.addTransitions(organizationId, trackerId, drafts.splice(0).sort(inOrder))
+    if (drafts.length === 0) continue
+    decisions.addTransitions(organizationId, trackerId, drafts.length === 1 ? drafts : drafts.sort(inOrder))
+    drafts.length = 0
   }
   if (slot !== undefined) state.dirtyPages.add(pageOf(slot))
 }
