@@ -35,6 +35,7 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
 const WAITING_MAX = 100_000
 const STORE_MS = 1_000
 const SWEEP_MS = 3_600_000
+const DRAIN_MS = 2_000
 const RETRY_MS = 1_000
 
 /**
@@ -116,9 +117,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.owned.delete(partition)
   }
 
-  /** Stores where everything stands; what is under way is not waited for and will be sent again. */
+  /** Stores where everything stands. What is under way is waited for a moment; what then has no answer is sent again after a restart. */
   async close(): Promise<void> {
     await this.stop()
+    await this.payer.drain(DRAIN_MS)
     await this.storeAll()
     for (const partition of [...this.owned.keys()]) this.release(partition)
   }

@@ -8,6 +8,8 @@ interface Change {
 }
 
 const COMMIT_ROWS_MAX = 2_000
+/** Positions of the log that may be heard again after a restart: they rise with every point, and alone are worth no commit. */
+const HEARD_STEP = 65_536
 
 /** The rows of one partition's owed runs: collects changes and stores them together, about once a second. */
 export class OwedTable {
@@ -84,7 +86,7 @@ export class OwedTable {
 
   private async commit(at: Checkpoint): Promise<void> {
     const taken = this.changes
-    const stamp = JSON.stringify(at)
+    const stamp = JSON.stringify({ ...at, automations: Math.floor(at.automations / HEARD_STEP) })
     if (taken.size === 0 && stamp === this.storedAt) return
     this.changes = new Map()
     try {

@@ -38,6 +38,8 @@ export class PayRuns {
   private readonly senders = new Map<string, Sender>()
   private readonly starved = new Set<Sender>()
   private underWay = 0
+  private isDraining = false
+  private onDrained: (() => void) | undefined
 
   constructor(options: PayOptions) {
     this.options = options
@@ -53,6 +55,20 @@ export class PayRuns {
   detach(partition: number): void {
     this.owned.get(partition)?.stream.close()
     this.owned.delete(partition)
+  }
+
+  /** Begins nothing more; resolves when all that is under way is recorded, at the latest after `limitMs`. */
+  drain(limitMs: number): Promise<void> {
+    this.isDraining = true
+    for (const sender of this.senders.values()) sender.cancelTimer?.()
+    if (this.underWay === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = this.options.clock.after(limitMs, resolve)
+      this.onDrained = () => {
+        cancel()
+        resolve()
+      }
+    })
   }
 
   /** Something may be due for this automation. */
@@ -95,7 +111,7 @@ export class PayRuns {
 
   /** Starts all that may be started now, and sets the timer for what is due later. */
   private pump(sender: Sender): void {
-    if (!sender.isKnown || sender.isSkipping) return
+    if (!sender.isKnown || sender.isSkipping || this.isDraining) return
     const now = this.options.clock.now()
     const isProbe = isProbing(sender.health)
     if (isProbe && sender.underWay > 0) return
@@ -163,6 +179,7 @@ export class PayRuns {
       this.underWay--
       this.pump(sender)
       this.feedStarved()
+      if (this.underWay === 0) this.onDrained?.()
     }
   }
 
