@@ -1,7 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Failure } from '../../kernel/errors.ts'
 import { id, list, object, oneOf, optional, text, withDefault } from '../../kernel/schema.ts'
+import { assertUnused } from '../../kit/references.ts'
+import type { WriteContext } from '../../kit/resource-declaration.ts'
 import { defineResource } from '../../kit/resource.ts'
 import { PERMISSIONS } from './predefined-roles.ts'
-import { ROLES_TABLE } from './views.ts'
+import { assertHolds, type RoleRow } from './user-rules.ts'
+import { ROLES_TABLE, USERS_TABLE } from './views.ts'
 
 const permissionDetail = object({
   permissionName: oneOf('view/data'),
@@ -9,6 +14,7 @@ const permissionDetail = object({
   hiddenFields: list(text({ max: 100 }), { max: 500 }),
 })
 
+/** What its users may do. The predefined ones have a `key`: name and existence are fixed, permissions but the owner's are not. */
 export const role = defineResource({
   noun: 'role',
   plural: ROLES_TABLE,
@@ -23,4 +29,23 @@ export const role = defineResource({
   unique: 'name',
   indexes: { equality: ['key'], range: ['name'], text: ['name'] },
   example: { name: 'Dispatcher', permissions: ['view/task', 'edit/task'] },
+  checks: (write) => assertRole(write),
+  beforeDelete: async ({ services: { tables }, caller, organizationId, id: roleId, values }) => {
+    if (values.key !== undefined) throw fixed('A predefined role cannot be deleted.')
+    if (caller !== undefined) assertHolds(caller, values as unknown as RoleRow)
+    await assertUnused(tables, organizationId, roleId, [{ table: USERS_TABLE, field: 'roleId' }])
+  },
 })
+
+const assertRole = async ({ caller, values, before }: WriteContext): Promise<void> => {
+  if (before?.key !== undefined && values.name !== before.name) throw fixed('The name of a predefined role cannot be changed.')
+  const isOwnerChange = before?.key === 'owner' && !isDeepStrictEqual(rightsOf(values), rightsOf(before))
+  if (isOwnerChange) throw fixed('The permissions of the owner cannot be changed.')
+  if (caller === undefined) return
+  if (before !== undefined) assertHolds(caller, before as unknown as RoleRow)
+  assertHolds(caller, values as unknown as RoleRow)
+}
+
+const rightsOf = ({ permissions, permissionDetails }: WriteContext['values']): unknown[] => [permissions, permissionDetails]
+
+const fixed = (message: string): Failure => new Failure('conflict', { message })

@@ -1,4 +1,3 @@
-import { listRoute, readRoute } from '../../kit/resource-routes.ts'
 import type { Route } from '../../kit/route.ts'
 import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
@@ -19,6 +18,5 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...organizationRoutes(context),
   ...userRoutes(context),
   ownUserRoute(context),
-  listRoute(role.declaration, context.services),
-  readRoute(role.declaration, context.services),
+  ...role.routes(context.services),
 ]

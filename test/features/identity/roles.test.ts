@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { PERMISSIONS, PREDEFINED_ROLES } from '../../../src/features/identity/predefined-roles.ts'
 import { rolesDocument } from '../../../src/features/identity/roles-document.ts'
+import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 
 test('docs/roles.md shows the table of the code', async (t) => {
   t.equal(await readFile('docs/roles.md', 'utf8'), rolesDocument())
@@ -21,4 +22,52 @@ test('the table holds together', async (t) => {
     )
     t.equal(permissions.includes('create/organization'), key === 'owner' || key === 'admin', key)
   }
+})
+
+test('custom roles; predefined ones keep name and existence, the owner all permissions', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const made = await owner.call('POST', '/role', { name: 'Clerk', permissions: ['view/user', 'edit/role', 'edit/user'] })
+  t.match(made, { status: 201, body: { data: { name: 'Clerk', permissionDetails: [] } } })
+  const { _id } = made.body.data
+  t.match(await owner.call('POST', '/role', { name: 'X', permissions: ['view/nothing'] }), {
+    status: 400,
+    body: { errors: [{ path: '/permissions/0' }] },
+  })
+  t.equal((await owner.call('POST', '/role', { name: 'owner' })).status, 409, 'names are unique, case aside')
+  t.equal((await owner.call('POST', '/role', { name: 'X', key: 'owner' })).status, 400)
+
+  const planner = await roleId(owner, 'planner')
+  const ownerRole = await roleId(owner, 'owner')
+  t.equal((await owner.call('PATCH', `/role/${planner}`, { name: 'Boss' })).status, 409)
+  t.equal((await owner.call('PATCH', `/role/${ownerRole}`, { permissions: [] })).status, 409)
+  t.equal((await owner.call('DELETE', `/role/${planner}`)).status, 409)
+  t.match(await owner.call('PATCH', `/role/${planner}`, { permissions: ['view/task'] }), {
+    status: 200,
+    body: { data: { key: 'planner', permissions: ['view/task'] } },
+  })
+  const record = (await owner.call('GET', `/role/${ownerRole}`)).body.data
+  t.equal((await owner.call('PUT', `/role/${ownerRole}`, record)).status, 200, 'read, write back')
+
+  await owner.call('POST', '/user', { name: 'C', email: 'c@example.com', password: PASSWORD, roleId: _id })
+  const clerk = await login('c@example.com')
+  t.match(await clerk.call('POST', '/role', { name: 'More', permissions: ['edit/hub'] }), {
+    status: 403,
+    body: { permissions: ['edit/hub'] },
+  })
+  t.equal(
+    (await clerk.call('PATCH', `/role/${_id}`, { permissions: ['view/user', 'edit/role', 'edit/hub'] })).status,
+    403,
+    'nor for oneself',
+  )
+  t.equal(
+    (await clerk.call('PATCH', `/role/${await roleId(owner, 'admin')}`, { permissions: [] })).status,
+    403,
+    'nor taken from who holds more',
+  )
+  t.equal((await owner.call('DELETE', `/role/${_id}`)).status, 409, 'in use')
+  t.equal((await owner.call('PATCH', `/role/${_id}`, { permissions: ['view/user'] })).status, 200)
+  t.equal((await clerk.call('POST', '/role', { name: 'Late' })).status, 403, 'counts at the next call')
+  await owner.call('DELETE', `/user/${clerk.body.data._id}`)
+  t.equal((await owner.call('DELETE', `/role/${_id}`)).status, 200)
 })
