@@ -9,6 +9,15 @@ import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.
 
 export const DECISIONS_HISTORY = 'decisions-history'
 
+/** One event of a transition stream, decoded. */
+export interface DecisionsEntry {
+  revision: number
+  /** In the whole log. */
+  position: number
+  /** Absent for what decides nothing. */
+  decided?: Decided
+}
+
 export interface DecisionsHistoryOptions {
   history: HistoryStore
   tables: TableStore

@@ -66,6 +66,13 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection, col
   return { sql: `SELECT ${columns} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`, parameters }
 }
 
+/** When the newest point was recorded, and how many there are at least (0: none), reading times alone. */
+export const selectNewestTime = (filter: PointFilter): Statement => {
+  const { conditions, parameters } = conditionsOf(filter)
+  const sql = `SELECT count() AS points, toUnixTimestamp64Milli(max(recordedAt)) AS newest FROM ${POINTS} WHERE ${conditions.join(' AND ')}`
+  return { sql, parameters }
+}
+
 /** Columns of a Parquet file: as a row of history, times and numbers typed. */
 export const PARQUET_COLUMNS = `concat(toString(trackerId), '.', lower(${base36('toUnixTimestamp64Milli(recordedAt)')})) AS _id,
   toString(trackerId) AS trackerId, recordedAt, lat, lng, accuracy, altitude, speed, heading, battery, trip, attributes`

@@ -1,4 +1,5 @@
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from './events.ts'
+import { base36, degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues } from './simplify-track.ts'
 
@@ -28,7 +29,7 @@ export type TextFormat = Exclude<PointFormat, 'parquet'> | 'array'
 export const formatterOf = (format: TextFormat): PointFormatter => MAKERS[format]()
 
 /** The id of a point: its tracker and its time to the base 36. */
-export const pointId = (trackerId: string, recordedAt: number): string => `${trackerId}.${recordedAt.toString(36)}`
+export const pointId = (trackerId: string, recordedAt: number): string => `${trackerId}.${base36(recordedAt)}`
 
 /** The tracker and time that a point's id names, or undefined for what is no such id. */
 export const parsePointId = (id: string): { trackerId: string; recordedAt: number } | undefined => {
@@ -40,7 +41,7 @@ export const parsePointId = (id: string): { trackerId: string; recordedAt: numbe
 export const rowJson = (rows: PointRows, row: number, trackerId = trackerIdAt(rows, row)): string => {
   const at = rows.recordedAt[row]
   return `{"_id":"${pointId(trackerId, at)}","trackerId":"${trackerId}","recordedAt":"${timeText(at)}",` +
-    `"lat":${rows.lat[row] / 1e7},"lng":${rows.lng[row] / 1e7}${optionalJson(rows, row)}}`
+    `"lat":${degreesText(rows.lat[row])},"lng":${degreesText(rows.lng[row])}${optionalJson(rows, row)}}`
 }
 
 /** What the point was sent with beyond its place, as members of a JSON object, each after a comma. */
@@ -57,19 +58,6 @@ const optionalJson = (rows: PointRows, row: number): string => {
   if (rows.attributes[row] !== '') text += `,"attributes":${rows.attributes[row]}`
   return text
 }
-
-/** RFC 3339 with milliseconds; the part before the seconds is kept from one call to the next. */
-export const timeText = (time: number): string => {
-  const minute = Math.floor(time / 60_000)
-  if (minute !== lastMinute) {
-    lastMinute = minute
-    lastPrefix = new Date(minute * 60_000).toISOString().slice(0, 17)
-  }
-  const ms = time - minute * 60_000
-  return `${lastPrefix}${(ms / 1000).toFixed(3).padStart(6, '0')}Z`
-}
-let lastMinute = Number.NaN
-let lastPrefix = ''
 
 /** Each row's text, with ids of trackers made once for the rows that follow each other. */
 const eachRow = (rows: PointRows, from: number, to: number, text: (row: number, trackerId: string) => string): string => {
@@ -113,7 +101,7 @@ const geojson = (): PointFormatter => {
     const at = rows.recordedAt[row]
     const altitude = (rows.flags[row] & HAS_ALTITUDE) === 0 ? '' : `,${rows.altitude[row] / 100}`
     return `{"type":"Feature","id":"${pointId(trackerId, at)}",` +
-      `"geometry":{"type":"Point","coordinates":[${rows.lng[row] / 1e7},${rows.lat[row] / 1e7}${altitude}]},` +
+      `"geometry":{"type":"Point","coordinates":[${degreesText(rows.lng[row])},${degreesText(rows.lat[row])}${altitude}]},` +
       `"properties":{"trackerId":"${trackerId}","recordedAt":"${timeText(at)}"${optionalJson(rows, row)}}}`
   }
   return {
@@ -132,7 +120,7 @@ const csv = (): PointFormatter => {
     const cell = (flag: number, value: number): string => ((flags & flag) === 0 ? '' : String(value))
     const trip = (flags & TRIP_START) !== 0 ? 'start' : (flags & TRIP_FINISH) !== 0 ? 'finish' : ''
     const attributes = rows.attributes[row] === '' ? '' : `"${rows.attributes[row].replaceAll('"', '""')}"`
-    return `${pointId(trackerId, at)},${trackerId},${timeText(at)},${rows.lat[row] / 1e7},${rows.lng[row] / 1e7},` +
+    return `${pointId(trackerId, at)},${trackerId},${timeText(at)},${degreesText(rows.lat[row])},${degreesText(rows.lng[row])},` +
       `${cell(HAS_ACCURACY, rows.accuracy[row] / 100)},${cell(HAS_ALTITUDE, rows.altitude[row] / 100)},` +
       `${cell(HAS_SPEED, rows.speed[row] / 100)},${cell(HAS_HEADING, rows.heading[row] / 10)},` +
       `${cell(HAS_BATTERY, rows.battery[row] / 100)},${trip},${attributes}\n`
@@ -161,7 +149,7 @@ const gpx = (): PointFormatter => {
     const course = (flags & HAS_HEADING) === 0 ? '' : `<gpxtpx:course>${rows.heading[row] / 10}</gpxtpx:course>`
     const extensions = speed + course === '' ? '' :
       `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
-    return `${before}<trkpt lat="${decimal(rows.lat[row])}" lon="${decimal(rows.lng[row])}">${altitude}` +
+    return `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(rows.lng[row])}">${altitude}` +
       `<time>${timeText(rows.recordedAt[row])}</time>${extensions}</trkpt>\n`
   }
   return {
@@ -171,9 +159,6 @@ const gpx = (): PointFormatter => {
     end: () => `${last === undefined ? '' : '</trkseg></trk>\n'}</gpx>\n`,
   }
 }
-
-/** Degrees without an exponent, which XML's decimals do not have. */
-const decimal = (e7: number): string => (Math.abs(e7) < 10 ? (e7 / 1e7).toFixed(7) : String(e7 / 1e7))
 
 const openTrack = (trackerId: string): string => `<trk><name>${trackerId}</name><trkseg>\n`
 
