@@ -3,13 +3,13 @@ import { tripRow, TRIPS } from '../src/features/trips/views.ts'
 import { decodeJson } from '../src/kernel/event.ts'
 import type { Projection } from '../src/kit/projection.ts'
 
-/** Trips from their start on, kept as long as history. No write waits for it: it is fed by points. */
+/** Trips from their start on, kept as long as history. It is fed by points, so no write of a client waits for it. */
 export const trips = (retentionMs: number): Projection => ({
   name: 'trips',
   version: 1,
   tables: [TRIPS],
   prefixes: ['transitions-'],
-  inputs: [],
+  inputs: [DECIDED],
   apply: (event, rows) => {
     if (event.type !== DECIDED) return
     for (const decision of decodeJson<Decided>(event.data).decisions) {

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto'
+import { chmodSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 
-/** What the command line may ask a running server on its own machine, through a socket in the data folder (mode 0600 by its folder). */
+/** What the command line may ask a running server on its own machine, through a socket in the data folder (mode 0600). */
 export interface ControlRequest {
   command: 'rebuild' | 'forget' | 'status'
   name?: string
@@ -18,7 +20,14 @@ export interface ControlAnswer {
 
 const LINE_BYTES_MAX = 64 * 1024
 
-const pathOf = (dataPath: string): string => join(dataPath, 'control.sock')
+/** The system cuts the path of a socket off after 103 to 107 bytes, without a word. */
+const SOCKET_PATH_BYTES_MAX = 100
+
+const pathOf = (dataPath: string): string => {
+  const path = join(resolve(dataPath), 'control.sock')
+  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return path
+  return join(tmpdir(), `waymark-${createHash('sha256').update(path).digest('hex').slice(0, 32)}.sock`)
+}
 
 /** Serves requests, one line of JSON each. The data folder is locked, so a socket file that is left over may go. */
 export const serveControl = async (dataPath: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<Server> => {
@@ -28,6 +37,7 @@ export const serveControl = async (dataPath: string, answer: (request: ControlRe
     server.once('error', failed)
     server.listen(pathOf(dataPath), done)
   })
+  chmodSync(pathOf(dataPath), 0o600)
   server.unref()
   return server
 }
