@@ -3,13 +3,9 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-
-/** What the command line may ask a running server on its own machine, through a socket in the data folder (mode 0600). */
-export interface ControlRequest {
-  command: 'rebuild' | 'forget' | 'status'
-  name?: string
-}
+import type { ControlRequest } from '../wiring/control.ts'
 
 export interface ControlAnswer {
   ok: boolean
@@ -37,6 +33,7 @@ export const serveControl = async (dataPath: string, answer: (request: ControlRe
     server.once('error', failed)
     server.listen(pathOf(dataPath), done)
   })
+  chmodSync(pathOf(dataPath), 0o600)
   chmodSync(pathOf(dataPath), 0o600)
   server.unref()
   return server

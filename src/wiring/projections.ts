@@ -25,6 +25,7 @@ export interface Resources {
 /** The plain resources, with the references that keep a record from being deleted. */
 export const declareResources = (): Resources => ({
   hub: hubResource([
+    { table: 'users', field: 'hubId' },
     { table: 'teams', field: 'hubId' },
     { table: 'vehicles', field: 'hubId' },
     { table: 'trackers', field: 'hubId' },
