@@ -16,7 +16,7 @@ export interface ChdbOptions {
   readers?: number
   /** Threads of one query (default 1: the machine is shared). */
   threads?: number
-  /** Memory of the whole engine (default 1 GiB); big sorts go to disk before that. */
+  /** Sizes the engine (default 1 GiB): a query takes at most half of it, sorts go to disk from an eighth on. */
   memoryBytesMax?: number
   /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
   queueMax?: number
@@ -207,6 +207,7 @@ const workerOptions = (options: ChdbOptions): WorkerOptions => {
     max_memory_usage: Math.floor(memoryBytesMax / 2),
     max_bytes_before_external_sort: Math.floor(memoryBytesMax / 8),
     max_bytes_before_external_group_by: Math.floor(memoryBytesMax / 8),
+    mark_cache_size: Math.floor(memoryBytesMax / 16),
     max_query_size: 64 << 20,
     output_format_json_quote_64bit_integers: 0,
     schema_inference_use_cache_for_file: 0,

@@ -1,5 +1,6 @@
 import { PARQUET_COLUMNS, selectPoints, type Place, type PointFilter, type PointOrder, type PointSelection } from '../../engines/history-sql-points.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
+import { invalid } from '../../kernel/errors.ts'
 import { makeAnswer } from './history-answer-client.ts'
 import { decodeCursor } from './history-cursor.ts'
 import { FORMATS, parsePointId, rowJson, type PointFormat } from './history-formats.ts'
@@ -46,11 +47,12 @@ export const JSON_LIMIT = 500
  * oldest first; `csv`, `ndjson` and `parquet` by tracker and oldest first where neither order, limit nor cursor is
  * given (the order of the disk), else newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves
  * when the first bytes are there, so what fails before fails here.
- * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million simplified points would have to be sorted.
+ * @throws Failure invalid (cursor; simplify with parquet), overloaded, engine_down; too_large where over four million simplified points would have to be sorted.
  */
 export const readHistory = async (
   history: HistoryStore, scope: HistoryScope, question: HistoryQuestion, now: number, signal?: AbortSignal,
 ): Promise<HistoryAnswer> => {
+  if (question.format === 'parquet' && question.simplifyMeters !== undefined) throw invalid('/simplify', 'cannot be combined with format=parquet')
   const order = orderOf(question)
   const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
   const after = question.cursor === undefined || order === 'tracker' ? undefined : decodeCursor(question.cursor, order)
