@@ -69,7 +69,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       this.running.set(partition, { matcher, outbox, saving: undefined, cancelTimer: undefined })
       return at
     } catch (error) {
-      matcher.dispose()
+      await matcher.dispose()
       throw error
     }
   }
@@ -135,7 +135,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     running.cancelTimer?.()
     running.outbox.close()
     await running.saving?.catch(() => undefined)
-    running.matcher.dispose()
+    await running.matcher.dispose()
   }
 
   /** The state of a partition, for snapshots and figures. */

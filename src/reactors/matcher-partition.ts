@@ -186,9 +186,10 @@ export class MatcherPartition {
     await this.outbox?.settled()
   }
 
-  /** Lets go of the fences. */
-  dispose(): void {
+  /** Lets go of the fences, once an edit that is being applied has ended. */
+  async dispose(): Promise<void> {
     this.outbox?.close()
+    await this.applying?.catch(() => undefined)
     for (const { fences } of this.state.organizations) fences.release()
     this.state.organizations.length = 0
   }

@@ -102,8 +102,10 @@ export class MatcherState {
   addTracker(trackerId: string, organization: number, slot = this.freeSlot()): number {
     while (this.trackerIds.length <= slot) this.trackerIds.push(undefined)
     this.reserveTrackers(this.trackerIds.length)
-    this.trackerIds[slot] = trackerId
-    this.slots.set(trackerId, slot)
+    // Copied: a text that was cut out of a larger one, or put together, may hold on to what it came from.
+    const ownId = Buffer.from(trackerId, 'latin1').toString('latin1')
+    this.trackerIds[slot] = ownId
+    this.slots.set(ownId, slot)
     this.trackers.fill(0, slot * TRACKER_INTS, (slot + 1) * TRACKER_INTS)
     this.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT] = Number.NEGATIVE_INFINITY
     this.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization

@@ -1,7 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListShape, listQuerySchema } from '../../kit/list-query.ts'
 import { userOf } from '../../kit/request-context.ts'
-import { envelope } from '../../kit/resource-routes.ts'
+import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
@@ -27,7 +27,7 @@ export interface TripServices {
 }
 
 const TAG = 'Location history'
-const TIME: JsonSchema = { type: ['string', 'integer'], format: 'date-time' }
+const TIME: JsonSchema = { type: 'string', maxLength: 40 }
 
 const TRIP_SCHEMA: JsonSchema = {
   type: 'object',
@@ -66,14 +66,14 @@ const LIST: ListShape = {
   searchable: false,
 }
 
-type TripQuery = ListQuery & { from?: string | number; to?: string | number; trackerId?: string }
+type TripQuery = ListQuery & { from?: string; to?: string; trackerId?: string }
 
 /** Trips, running and finished, and what a tracking token shows. */
 export const tripRoutes = (services: TripServices): Route[] => [listRoute(services), readRoute(services), trackingRoute(services)]
 
 const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
-  const times = { from: { ...TIME, description: 'Trips that started then or later.' }, to: { ...TIME, description: 'Trips that started then or earlier.' } }
+  const times = { from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' }, to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' } }
   return route<TripQuery>({
     method: 'GET',
     path: '/trips',
@@ -85,7 +85,7 @@ const listRoute = (services: TripServices): Route => {
     answers: {
       200: {
         description: 'A page of trips.',
-        schema: envelope({ data: { type: 'array', items: TRIP_SCHEMA }, total: { type: 'integer' } }),
+        schema: envelope({ data: { type: 'array', items: TRIP_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
         example: { status: true, data: [TRIP_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
       },
     },
@@ -176,9 +176,9 @@ const shown = (services: TripServices, row: TripRow): Row =>
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }
 
-const timeOf = (path: string, value: string | number | undefined): number | undefined => {
+const timeOf = (path: string, value: string | undefined): number | undefined => {
   if (value === undefined) return undefined
-  const time = typeof value === 'number' || /^-?\d+$/.test(value) ? Number(value) : Date.parse(value)
+  const time = /^-?\d+$/.test(value) ? Number(value) : Date.parse(value)
   if (Number.isNaN(time)) throw invalid(path, 'must be RFC 3339 or milliseconds since the epoch')
   return time
 }
