@@ -12,6 +12,7 @@ import type { Run } from './run.ts'
 import { PartitionLost } from './runs-stream.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
 import { skipRuns } from './skip-runs.ts'
+import { UnderWay } from './under-way.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
@@ -37,9 +38,8 @@ export class PayRuns {
   private readonly owned = new Map<number, OwnedPartition>()
   private readonly senders = new Map<string, Sender>()
   private readonly starved = new Set<Sender>()
-  private underWay = 0
+  private readonly underWay = new UnderWay(UNDER_WAY_MAX)
   private isDraining = false
-  private onDrained: (() => void) | undefined
 
   constructor(options: PayOptions) {
     this.options = options
@@ -61,14 +61,7 @@ export class PayRuns {
   drain(limitMs: number): Promise<void> {
     this.isDraining = true
     for (const sender of this.senders.values()) sender.cancelTimer?.()
-    if (this.underWay === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      const cancel = this.options.clock.after(limitMs, resolve)
-      this.onDrained = () => {
-        cancel()
-        resolve()
-      }
-    })
+    return this.underWay.empty(this.options.clock, limitMs)
   }
 
   /** Something may be due for this automation. */
@@ -118,7 +111,7 @@ export class PayRuns {
     if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
     this.refill(sender)
     while (sender.underWay < (isProbe ? 1 : sender.limit)) {
-      if (sender.underWay > 0 && this.underWay >= UNDER_WAY_MAX) {
+      if (sender.underWay > 0 && this.underWay.isFull) {
         this.starved.add(sender)
         return
       }
@@ -126,7 +119,7 @@ export class PayRuns {
       if (oldest === undefined) return this.rest(sender)
       oldest.owned.pending.get(sender.automationId)?.order.take(now)
       sender.underWay++
-      this.underWay++
+      this.underWay.enter()
       void this.attempt(sender, oldest.owned, oldest.run, isProbe)
     }
   }
@@ -176,10 +169,9 @@ export class PayRuns {
       if (!(error instanceof PartitionLost)) this.giveBack(owned, run, error)
     } finally {
       sender.underWay--
-      this.underWay--
+      this.underWay.leave()
       this.pump(sender)
       this.feedStarved()
-      if (this.underWay === 0) this.onDrained?.()
     }
   }
 
@@ -237,7 +229,7 @@ export class PayRuns {
 
   private feedStarved(): void {
     for (const sender of this.starved) {
-      if (this.underWay >= UNDER_WAY_MAX) return
+      if (this.underWay.isFull) return
       this.starved.delete(sender)
       this.pump(sender)
     }
