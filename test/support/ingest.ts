@@ -18,6 +18,8 @@ export const quietLogger = { debug() {}, info() {}, warn() {}, error() {} }
 /** The real log, which refuses appends to location streams while told to, and notes what was appended. */
 export class RefusingLog {
   isRefusing = false
+  /** Refuses appends to this stream alone. */
+  refusedStream: string | undefined
   appends: { stream: string; ids: string[] }[] = []
   /** Holds every append to a location stream back until `release`. */
   private gate: Promise<void> | undefined
@@ -49,7 +51,7 @@ export class RefusingLog {
     if (args[0].startsWith('locations-')) {
       this.appends.push({ stream: args[0], ids: args[1].map(({ id }) => id) })
       await this.gate
-      if (this.isRefusing) throw new Failure('engine_down')
+      if (this.isRefusing || this.refusedStream === args[0]) throw new Failure('engine_down')
     }
     return inner.append(...args)
   }
@@ -61,6 +63,8 @@ export class FixedTrackers implements TrackerResolver {
   readonly partitions: number
   /** External ids that are found by `resolve` only. */
   readonly unknownAtFirst = new Set<string>()
+  /** Lookups wait for this. */
+  gate: Promise<void> | undefined
 
   constructor(partitions: number) {
     this.partitions = partitions
@@ -82,6 +86,7 @@ export class FixedTrackers implements TrackerResolver {
   }
 
   async resolve({ organizationId }: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
+    await this.gate
     await new Promise((done) => setImmediate(done))
     return names.map(({ trackerId, externalId }) => this.trackers.get(`${organizationId} ${trackerId ?? externalId}`) ?? 'unknown_tracker')
   }

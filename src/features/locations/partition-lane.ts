@@ -53,7 +53,9 @@ export class PartitionLane {
     if (segments.length === 0) return this.splits.length === 0 ? undefined : this.nextPart()
     const batch = buildBatch([...taken.values()], now)
     for (const [queue, { to }] of taken) queue.release(to)
-    this.ring = this.ring.filter((queue) => (queue.isInRing = !queue.isEmpty))
+    // Whoever was served stands behind those who were not.
+    const unserved = this.ring.filter((queue) => !taken.has(queue))
+    this.ring = [...unserved, ...taken.keys()].filter((queue) => (queue.isInRing = !queue.isEmpty))
     const parts = splitBatch(batch, this.limits.batchPointsMax, this.limits.batchBytesMax)
     if (parts.length === 1) return { batch: parts[0], segments }
     this.splits.push({ parts, segments, loads: new Set(segments.map(({ queue }) => queue.load)) })
@@ -84,9 +86,6 @@ export class PartitionLane {
         if (!take(queue, pointsMax, selection, now)) onPaused(queue.load)
       }
     }
-    // Whoever was served first is served last the next time.
-    const first = this.ring.shift()
-    if (first !== undefined) this.ring.push(first)
     return selection
   }
 }

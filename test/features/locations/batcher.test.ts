@@ -139,6 +139,21 @@ test('an organization that floods does not hold up another', async (t) => {
   t.equal(pointsOf((await logged()).flat()).length, 100_001)
 })
 
+test('where more organizations wait than fit one append, each has its turn', async (t) => {
+  const { connect, refusing, logged, trackers } = await open(t, { partitions: 1, limits: { batchPointsMax: 10 } })
+  const organizations = Array.from({ length: 30 }, (_, i) => idFrom('organization', i))
+  for (const organizationId of organizations) trackers.add(organizationId, 'bus-1')
+  refusing.hold()
+  const clients = organizations.map((organizationId) => connect(ingestKey(organizationId)))
+  for (const client of clients) for (let frame = 0; frame < 5; frame++) client.send(many(5, (i) => ({ recordedAt: START + frame * 10 + i })))
+  refusing.release()
+  await clients[0].until(() => clients.every(({ acked }) => acked === 5))
+  const batches = (await logged())[0]
+  t.equal(batches.length, 75)
+  const firsts = organizations.map((organizationId) => batches.findIndex(({ trackers: named }) => named.some((one) => one.organizationId === organizationId)))
+  t.ok(Math.max(...firsts) < 15, `the last one came with append ${Math.max(...firsts)}, all have been served once after 15`)
+})
+
 test('the parts of one large request let other organizations pass', async (t) => {
   const { bulk, connect, logged, refusing } = await open(t, { partitions: 1, limits: { batchBytesMax: 20_000 } })
   const sent = bulk(many(2_000, () => ({ attributes: { note: 'x'.repeat(200) } })), FLOOD)

@@ -113,16 +113,35 @@ test('an unknown member of a frame is named, takes none of its points and closes
 })
 
 test('frames wait for the trackers of the one before, in order, binary ones too; leaving meanwhile loses nothing', async (t) => {
-  const { client, trackers, logged } = await open(t, { partitions: 1 })
+  const { client, trackers, logged, refusing } = await open(t, { partitions: 1 })
   trackers.unknownAtFirst.add('bus-3')
+  let found = () => {}
+  trackers.gate = new Promise((done) => {
+    found = done
+  })
   client.send({ type: 'points', points: [fix({ recordedAt: times++, lat: 1 }), fix({ externalId: 'bus-3' }), fix({ externalId: 'nobody' })] })
   client.sendBinary(writeBinaryFrame(0, [fix({ lat: 2 })]))
   client.send(fix({ lat: 3, externalId: 'bus-3' }))
   client.send(fix({ lat: 4 }))
   client.close()
+  await new Promise((done) => setTimeout(done, 30))
+  t.same(refusing.appends, [], 'nothing overtakes')
+  found()
   await t.resolves(waitFor(async () => pointsOf((await logged()).flat()).length === 5))
   const one = pointsOf((await logged()).flat()).filter(({ trackerId }) => trackerId === trackers.trackers.get(`${ORG} bus-1`)?.trackerId)
   t.same(one.map(({ lat }) => lat), [1, 2, 4])
+})
+
+test('a frame over several partitions is acknowledged when the last of them is durable', async (t) => {
+  const { client, refusing, trackers } = await open(t)
+  const { partition } = trackers.known(ingestKey(ORG), undefined, 'bus-1') as { partition: number }
+  refusing.refusedStream = `locations-${partition}`
+  client.send(Array.from({ length: 20 }, (_, i) => fix({ externalId: `bus-${i}` })))
+  await client.until(() => refusing.appends.filter(({ stream }) => stream === `locations-${partition}`).length >= 2)
+  t.equal(new Set(refusing.appends.map(({ stream }) => stream)).size, 4)
+  t.equal(client.acked, 0)
+  refusing.refusedStream = undefined
+  await client.until(() => client.acked === 1)
 })
 
 test('a peer that does not read gets its acknowledgement when its buffer has emptied', async (t) => {

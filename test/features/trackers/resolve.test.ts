@@ -119,6 +119,18 @@ test('a deleted tracker is refused at once by what has no right to make it, and 
   await until(async () => (await call('GET', `/tracker/${_id}`)).status === 200)
 })
 
+test('what the log has deleted is unknown, whatever the table still says', async (t) => {
+  const { known, call } = await openTrackers(t)
+  const { _id } = (await call('POST', '/tracker', { name: 'x', externalId: 'x' })).body.data
+  const strict = gateway({ autoCreate: false })
+  t.match(await known.resolve(strict, [{ externalId: 'x' }]), [{ trackerId: _id }])
+  known.noteDeleted(ORG, _id)
+  t.equal(known.known(strict, undefined, 'x'), undefined)
+  t.same(await known.resolve(strict, [{ externalId: 'x' }, { trackerId: _id }]), ['unknown_tracker', 'unknown_tracker'])
+  known.noteCreated(_id)
+  t.match(await known.resolve(strict, [{ trackerId: _id }]), [{ trackerId: _id }])
+})
+
 const until = async (isTrue: () => Promise<boolean>) => {
   for (let tries = 0; tries < 1_000; tries++) {
     if (await isTrue()) return
