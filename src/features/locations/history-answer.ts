@@ -29,6 +29,7 @@ export class AnswerMaker {
   private readonly formatter: PointFormatter
   private readonly simplifier: TrackSimplifier | undefined
   private readonly held: HeldPoints | undefined
+  private readonly out = new Utf8()
   private started = false
   private written = 0
   private last: { rows: PointRows; row: number } | undefined
@@ -43,41 +44,40 @@ export class AnswerMaker {
   }
 
   push(chunk: Uint8Array): Uint8Array {
-    let text = ''
+    this.begin()
     for (const rows of this.reader.push(chunk)) {
-      for (const left of this.simplifier?.push(rows) ?? [rows]) text += this.take(left)
+      for (const left of this.simplifier?.push(rows) ?? [rows]) this.take(left)
     }
-    return encoder.encode(this.begin() + text)
+    return this.out.take()
   }
 
   end(): Uint8Array {
     this.reader.end()
-    let text = ''
-    for (const left of this.simplifier?.end() ?? []) text += this.take(left)
-    if (this.held !== undefined) text += this.write(this.held.sorted())
+    this.begin()
+    for (const left of this.simplifier?.end() ?? []) this.take(left)
+    if (this.held !== undefined) this.write(this.held.sorted())
     const cursor = this.more && this.last !== undefined && this.spec.order !== 'tracker' ? this.cursorAt(this.last, this.spec.order) : null
-    return encoder.encode(this.begin() + text + this.formatter.end(cursor))
+    this.out.add(this.formatter.end(cursor))
+    return this.out.take()
   }
 
-  private begin(): string {
-    if (this.started) return ''
+  private begin(): void {
+    if (!this.started) this.out.add(this.formatter.start())
     this.started = true
-    return this.formatter.start()
   }
 
-  private take(rows: PointRows): string {
-    if (this.held === undefined) return this.write(rows)
-    this.held.add(rows)
-    return ''
+  private take(rows: PointRows): void {
+    if (this.held === undefined) this.write(rows)
+    else this.held.add(rows)
   }
 
-  private write(rows: PointRows): string {
+  private write(rows: PointRows): void {
     const to = Math.min(rows.count, (this.spec.limit ?? Number.POSITIVE_INFINITY) - this.written)
     if (to < rows.count) this.more = true
-    if (to <= 0) return ''
+    if (to <= 0) return
     this.written += to
     this.last = { rows, row: to - 1 }
-    return this.formatter.rows(rows, 0, to)
+    for (let from = 0; from < to; from += TEXT_ROWS) this.out.add(this.formatter.rows(rows, from, Math.min(to, from + TEXT_ROWS)))
   }
 
   private cursorAt({ rows, row }: { rows: PointRows; row: number }, order: 'asc' | 'desc'): string {
@@ -142,5 +142,30 @@ class HeldPoints {
 }
 
 const encoder = new TextEncoder()
+
+/** Rows of one piece of text: a long one is a tree of strings that is dear to flatten. */
+const TEXT_ROWS = 64
+
+/** Text that is added piece by piece, as UTF-8. */
+class Utf8 {
+  private bytes = new Uint8Array(4_096)
+  private used = 0
+
+  add(text: string): void {
+    const needed = this.used + text.length * 3
+    if (needed > this.bytes.length) {
+      const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2))
+      larger.set(this.bytes.subarray(0, this.used))
+      this.bytes = larger
+    }
+    this.used += encoder.encodeInto(text, this.bytes.subarray(this.used)).written
+  }
+
+  take(): Uint8Array {
+    const taken = this.bytes.slice(0, this.used)
+    this.used = 0
+    return taken
+  }
+}
 
 const places = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, i) => i)
