@@ -3,7 +3,6 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { ControlRequest } from '../wiring/control.ts'
 
@@ -25,7 +24,7 @@ const pathOf = (dataPath: string): string => {
   return join(tmpdir(), `waymark-${createHash('sha256').update(path).digest('hex').slice(0, 32)}.sock`)
 }
 
-/** Serves requests, one line of JSON each. The data folder is locked, so a socket file that is left over may go. */
+/** Serves requests, one line of JSON each, to whoever owns the process. The data folder is locked, so a socket file that is left over may go. */
 export const serveControl = async (dataPath: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<Server> => {
   rmSync(pathOf(dataPath), { force: true })
   const server = createServer((socket) => serveOne(socket, answer))
@@ -33,7 +32,6 @@ export const serveControl = async (dataPath: string, answer: (request: ControlRe
     server.once('error', failed)
     server.listen(pathOf(dataPath), done)
   })
-  chmodSync(pathOf(dataPath), 0o600)
   chmodSync(pathOf(dataPath), 0o600)
   server.unref()
   return server

@@ -26,6 +26,7 @@ export const startService = async (data: string, flags: readonly string[] = [], 
   const exited = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
   const url = await new Promise<string>((found, failed) => {
     const timer = setTimeout(() => failed(new Error(`not listening: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)), START_LIMIT_MS)
+    timer.unref()
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line)
       if (!line.includes('"listening"')) return
