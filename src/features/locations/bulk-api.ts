@@ -2,6 +2,7 @@ import type { Caller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Keyring } from '../../kit/keyring.ts'
+import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
 import { TRIP_START } from './events.ts'
 import type { Ticket } from './ingest-queue.ts'
@@ -28,7 +29,7 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     bodyBytesMax: BODY_BYTES_MAX,
     body: bodySchema,
     bodyExample: { points: [pointExample] },
-    answers: { 200: { description: 'The accepted points are durable.', schema: answerSchema, example: answerExample } },
+    answers: { 200: { description: 'The accepted points are durable.', schema: envelope({ data: answerSchema }), example: { status: true, data: answerExample } } },
     handler: async ({ caller, body }) => {
       const { points } = body
       if (points.length > POINTS_MAX) throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
