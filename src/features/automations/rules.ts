@@ -33,7 +33,7 @@ export const faultsOf = (fields: { [key: string]: unknown }): FieldError[] => {
   })
 }
 
-/** Compiles fields that have no faults; those of `trusted` keys are known to hold already. */
+/** Compiles fields that have no faults. */
 export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {
   const tests = Object.entries(fields).map(([key, value]) => testOf(key.split('.'), value))
   return (data) => tests.every((test) => test(data))

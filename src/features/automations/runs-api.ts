@@ -30,10 +30,16 @@ const RUN: JsonSchema = {
   type: 'object',
   properties: {
     _id: { type: 'string', format: 'uuid', description: 'Also the webhook-id of its deliveries.' },
+    organizationId: { type: 'string', format: 'uuid' },
     automationId: { type: 'string', format: 'uuid' },
     event: { type: 'string' },
     at: { type: 'string', format: 'date-time', description: 'When the event happened.' },
     trackerId: { type: 'string', format: 'uuid' },
+    geofenceId: { type: 'string', format: 'uuid' },
+    geofenceGroupId: { type: 'string', format: 'uuid' },
+    transitionId: { type: 'string', format: 'uuid' },
+    tripId: { type: 'string', format: 'uuid' },
+    point: { type: 'object', description: 'The point that made the event, as it was sent.' },
     sequence: { type: 'integer' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
     reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated'] },
@@ -119,14 +125,14 @@ const retryRoute = (options: RunsApiOptions): Route => {
     tag: TAG,
     access: { permission: 'edit/automation' },
     params: { runId: { type: 'string', minLength: 1, maxLength: 100 } },
-    answers: { 202: { description: 'It will be attempted.', schema: envelope({ data: RUN }) } },
+    answers: { 200: { description: 'It will be attempted.', schema: envelope({ data: RUN }) } },
     handler: async (request) => {
       const origin = { ...originOf(request), caller: userOf(request) }
       const row = await options.tables.get<RunRow>(AUTOMATION_RUNS.name, origin.organizationId, request.params.runId)
       if (row === undefined) throw new Failure('not_found')
       if (row.status === 'pending') throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
       const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
-      return { status: 202, body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
+      return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },
   })
 }

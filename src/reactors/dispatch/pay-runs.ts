@@ -1,12 +1,11 @@
 import type { HttpOutcome } from '../../engines/http-caller.ts'
 import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
-import type { Logger } from '../../kernel/logger.ts'
 import { isSuccess, reasonToEnd } from './attempt.ts'
 import { wantsAlone, wantsInOrder } from './backlog.ts'
+import { endAutomation, held, type EndOptions } from './end-automation.ts'
 import { findAutomation, type FindOptions } from './find-automation.ts'
 import { deliverRun, type DeliverOptions } from './deliver-run.ts'
-import type { HealthTable } from './health-table.ts'
 import { afterFailure, HEALTHY, isProbing } from './receiver-health.ts'
 import type { Run } from './run.ts'
 import { PartitionLost } from './runs-stream.ts'
@@ -16,11 +15,7 @@ import { UnderWay } from './under-way.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
-export interface PayOptions extends DeliverOptions, FindOptions {
-  logger: Logger
-  health: HealthTable
-  /** Deactivates an automation whose receiver is gone or has failed for days. */
-  deactivate: (organizationId: string, automationId: string, reason: 'gone' | 'failing') => Promise<void>
+export interface PayOptions extends DeliverOptions, FindOptions, EndOptions {
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
 }
 
@@ -28,6 +23,8 @@ export interface PayOptions extends DeliverOptions, FindOptions {
 const UNDER_WAY_MAX = 1_024
 /** After a failure of our own (an engine is down): no attempt is used up. */
 const OWN_RETRY_MS = 1_000
+/** Timers of a day are fine, those of a month are not: the platform would fire them at once. */
+const SLEEP_MAX_MS = 3_600_000
 
 /**
  * Pays what partitions owe. Each automation has its own place in the line, its own bound on what is under way, and its
@@ -153,7 +150,7 @@ export class PayRuns {
 
   private wakeAt(sender: Sender, at: number): void {
     sender.cancelTimer?.()
-    sender.cancelTimer = this.options.clock.after(Math.max(0, at - this.options.clock.now()), () => {
+    sender.cancelTimer = this.options.clock.after(Math.min(Math.max(0, at - this.options.clock.now()), SLEEP_MAX_MS), () => {
       sender.cancelTimer = undefined
       this.pump(sender)
     })
@@ -180,10 +177,15 @@ export class PayRuns {
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
     this.noteHealth(sender, outcome, isProbe, endedAt)
     const reason = reasonToEnd(sender.health, outcome, endedAt)
-    if (reason !== undefined) sender.isSkipping = true // nothing more is sent meanwhile
-    await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
-    this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
-    if (reason !== undefined) await this.deactivate(sender, reason)
+    const record = async (): Promise<void> => {
+      await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
+      this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
+    }
+    if (reason === undefined) return record()
+    await held(sender, async () => {
+      await record()
+      await endAutomation(this.options, sender, reason, () => this.skipAll(sender.automationId))
+    })
   }
 
   private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {
@@ -193,32 +195,10 @@ export class PayRuns {
     this.options.health.put(automationId, sender.health)
   }
 
-  private async deactivate(sender: Sender, reason: 'gone' | 'failing'): Promise<void> {
-    const { organizationId, automationId } = sender
-    const { logger, health } = this.options
-    try {
-      await this.options.deactivate(organizationId, automationId, reason)
-      logger.warn('automation deactivated', { organizationId, automationId, reason })
-      sender.health = HEALTHY
-      health.put(automationId, HEALTHY)
-      await this.skipAll(automationId)
-    } catch (error) {
-      logger.error('automation not deactivated', { automationId, error: String(error) })
-    } finally {
-      sender.isSkipping = false
-    }
-  }
-
   /** The automation is gone or inactive. */
   private async giveUp(sender: Sender, owned: OwnedPartition, run: Run): Promise<void> {
     owned.pending.get(run.automationId)?.order.again(run.runId, { attempts: run.attempts, dueAt: run.dueAt })
-    if (sender.isSkipping) return
-    sender.isSkipping = true
-    try {
-      await this.skipAll(sender.automationId)
-    } finally {
-      sender.isSkipping = false
-    }
+    if (!sender.isSkipping) await held(sender, () => this.skipAll(sender.automationId))
   }
 
   private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {
