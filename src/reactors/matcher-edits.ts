@@ -47,14 +47,16 @@ export const decideEdit = async (
 ): Promise<void> => {
   const owner = state.organizations[organization]
   const edit: Edit = { before: owner.fences, after: fences, touched, at }
+  const made: TrackerDrafts[] = []
   let judged = 0
   for (const slot of state.slotsOf(organization)) {
     const trackerId = state.trackerIds[slot] as string
     if (isSettled(trackerId)) continue
     const drafts = moveTracker(state, slot, edit)
-    if (drafts.length > 0) decisions.addTransitions(owner.organizationId, trackerId, drafts.sort(inOrder))
+    if (drafts.length > 0) made.push({ trackerId, drafts })
     if (++judged % TRACKERS_PER_SLICE === 0) await new Promise((resume) => setImmediate(resume))
   }
+  addInOrder(owner.organizationId, made, decisions)
   fences.retain()
   owner.fences = fences
   edit.before.release()
@@ -63,6 +65,7 @@ export const decideEdit = async (
 /** Where an organization leaves the rollout its trackers leave what they are in, and their next fix there is a first one. */
 export const decideStop = (state: MatcherState, organization: number, at: number, decisions: Decisions, isSettled: (trackerId: string) => boolean): void => {
   const { organizationId, fences } = state.organizations[organization]
+  const made: TrackerDrafts[] = []
   for (const slot of state.slotsOf(organization)) {
     const trackerId = state.trackerIds[slot] as string
     if (isSettled(trackerId)) continue
@@ -79,7 +82,20 @@ export const decideStop = (state: MatcherState, organization: number, at: number
       state.attributes.delete(lane)
     }
     state.dirtyPages.add(pageOf(slot))
-    if (drafts.length > 0) decisions.addTransitions(organizationId, trackerId, drafts.sort(inOrder))
+    if (drafts.length > 0) made.push({ trackerId, drafts })
+  }
+  addInOrder(organizationId, made, decisions)
+}
+
+interface TrackerDrafts {
+  trackerId: string
+  drafts: TransitionDraft[]
+}
+
+/** By tracker: which place each one has in memory is not the same at every replay. */
+const addInOrder = (organizationId: string, made: TrackerDrafts[], decisions: Decisions): void => {
+  for (const { trackerId, drafts } of made.sort((a, b) => (a.trackerId < b.trackerId ? -1 : 1))) {
+    decisions.addTransitions(organizationId, trackerId, drafts.sort(inOrder))
   }
 }
 

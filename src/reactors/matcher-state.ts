@@ -8,7 +8,7 @@ import type { PointValue } from '../features/transitions/events.ts'
  */
 export const PAGE_TRACKERS = 32
 
-/** A tracker's record is 9 doubles, or 18 integers. */
+/** A tracker's record is 9 doubles, or 18 integers (the last one is room to align it). */
 export const TRACKER_DOUBLES = 9
 export const TRACKER_INTS = 18
 /** Doubles: when its last point was recorded, when its trip started, the trip's metres, since when it is near its anchor, the trip's metres there. */
@@ -25,8 +25,6 @@ export const T_LAST_LNG = 13
 export const T_ORGANIZATION = 14
 export const T_TRIP_MODE = 15
 export const T_LANE = 16
-/** The tracker's next one of its organization. */
-export const T_SPARE = 17
 
 /** A lane's record is 16 integers, or 8 doubles: one cache line. */
 export const LANE_INTS = 16
@@ -172,13 +170,13 @@ export class MatcherState {
     lanes.forEach((lane, i) => (this.lanes[lane * LANE_INTS + L_NEXT] = lanes[i + 1] ?? -1))
   }
 
-  /** Slots of an organization's trackers, in the order of their ids: the same at every replay. */
+  /** Slots of an organization's trackers. */
   slotsOf(organization: number): number[] {
     const slots: number[] = []
     for (let slot = 0; slot < this.trackerIds.length; slot++) {
       if (this.trackerIds[slot] !== undefined && this.trackers[slot * TRACKER_INTS + T_ORGANIZATION] === organization) slots.push(slot)
     }
-    return slots.sort((a, b) => ((this.trackerIds[a] as string) < (this.trackerIds[b] as string) ? -1 : 1))
+    return slots
   }
 
   private freeSlot(): number {

@@ -37,7 +37,6 @@ export interface ImportStep {
 const NAME_MAX = 200
 /** A step ends when its events have so many bytes. */
 const STEP_BYTES = 512 * 1024
-const STEP_FEATURES = 200
 
 /** A file that is being imported, in the worker. */
 export class OpenImport {
@@ -69,18 +68,18 @@ export class OpenImport {
     return new OpenImport(collection.features, request)
   }
 
-  /** Checks some more features; `ids` are for those that are good, and bound the step. */
+  /** Checks some more features; `ids` are theirs, one for each, whether good or not, and bound the step. */
   next(ids: readonly string[]): ImportStep {
     const step: ImportStep = { created: [], rejected: [], next: this.at }
     let bytes = 0
-    for (let seen = 0; this.at < this.total && step.created.length < ids.length && bytes < STEP_BYTES && seen < STEP_FEATURES; seen++) {
+    for (let seen = 0; this.at < this.total && seen < ids.length && bytes < STEP_BYTES; seen++) {
       const index = this.at++
       Atomics.store(this.progress, 0, index)
       const checked = this.request.skip.includes(index) ? 'Checking it takes too long.' : this.check(this.features[index])
       this.features[index] = undefined
       if (typeof checked === 'string') step.rejected.push({ index, code: 'invalid', message: checked })
       else {
-        step.created.push({ geofenceId: ids[step.created.length], data: checked })
+        step.created.push({ geofenceId: ids[seen], data: checked })
         bytes += checked.byteLength
       }
     }

@@ -1,10 +1,12 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
+import { idFrom } from '../../kit/ids.ts'
 import type { IdSource, Wrote } from '../../kit/route.ts'
 import { GEOFENCE_CREATED, geofenceStream } from './events.ts'
 import type { ImportStep, RejectedFeature } from './import-features.ts'
 import { DeadlinePassed, type ShapeChecker } from './shape-checker.ts'
+import type { ShapeJob } from './shape-worker.ts'
 
 export interface GeofenceImport {
   bytes: Uint8Array
@@ -27,8 +29,8 @@ const IDS_PER_STEP = 100
 const APPENDS_AT_ONCE = 32
 const OPEN_DEADLINE_MS = 60_000
 const STEP_DEADLINE_MS = 5_000
-/** Features that may take too long before the file is given up. */
-const SKIPS_MAX = 10
+/** How often a file is opened anew before it is given up. */
+const REOPENS_MAX = 20
 const COPY_BYTES = 1024 * 1024
 
 /**
@@ -37,67 +39,81 @@ const COPY_BYTES = 1024 * 1024
  * repeated one makes the same geofences.
  * @throws Failure invalid for a file that is no FeatureCollection, overloaded, engine_down.
  */
-export const importGeofences = async (log: Pick<EventLog, 'append'>, shapes: ShapeChecker, request: GeofenceImport): Promise<ImportResult> => {
-  const result: ImportResult = { created: 0, rejected: [] }
-  const bytes = await shared(request.bytes)
-  const progress = new SharedArrayBuffer(4)
-  const skip: number[] = []
-  let next = 0
-  let spare: string[] = []
-  for (let total = Number.POSITIVE_INFINITY; next < total; ) {
-    const { nameProperty, organizationId, geofenceGroupId, now } = request
-    const { features, run, close } = await open(shapes, { bytes, nameProperty, organizationId, geofenceGroupId, at: now, from: next, skip, progress })
-    total = features
-    try {
-      while (next < total) {
-        if (request.signal.aborted) throw new Failure('invalid', { message: 'The client has gone.' })
-        while (spare.length < IDS_PER_STEP) spare.push(request.ids.next())
-        const step = await run(spare)
-        spare = spare.slice(step.created.length)
-        await append(log, step, request, result)
-        result.rejected.push(...step.rejected)
-        next = step.next
+export const importGeofences = (log: Pick<EventLog, 'append'>, shapes: ShapeChecker, request: GeofenceImport): Promise<ImportResult> =>
+  shapes.withImport(async (number) => {
+    const result: ImportResult = { created: 0, rejected: [] }
+    const { nameProperty, organizationId, geofenceGroupId, now: at } = request
+    const file = { bytes: await shared(request.bytes), nameProperty, organizationId, geofenceGroupId, at, progress: new SharedArrayBuffer(4) }
+    const skip: number[] = []
+    const ids = new FeatureIds(request.ids)
+    for (let next = 0, total = Number.POSITIVE_INFINITY, opened = 0; next < total; opened++) {
+      // The worker is ended by whoever passes a deadline: its imports are opened anew where they stood.
+      if (opened > REOPENS_MAX) throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
+      total = await open(shapes, { kind: 'open', import: number, ...file, from: next, skip })
+      try {
+        next = await take(log, shapes, request, result, { number, ids, from: next, total })
+      } catch (error) {
+        if (!(error instanceof DeadlinePassed)) throw error
+        skip.push(Atomics.load(new Int32Array(file.progress), 0))
+        next = result.created + result.rejected.length
       }
-      await close()
-    } catch (error) {
-      if (!(error instanceof DeadlinePassed) || skip.length >= SKIPS_MAX) throw error
-      skip.push(Atomics.load(new Int32Array(progress), 0))
     }
+    return result
+  })
+
+/** Takes features until all are done, or the worker has lost the file; answers the first that is left. */
+const take = async (
+  log: Pick<EventLog, 'append'>,
+  shapes: ShapeChecker,
+  request: GeofenceImport,
+  result: ImportResult,
+  { number, ids, from, total }: { number: number; ids: FeatureIds; from: number; total: number },
+): Promise<number> => {
+  let next = from
+  while (next < total) {
+    if (request.signal.aborted) throw new Failure('invalid', { message: 'The client has gone.' })
+    const answer = await shapes.run({ kind: 'next', import: number, ids: ids.from(next) }, STEP_DEADLINE_MS)
+    if (!('step' in answer)) throw new Error('the worker answered something else')
+    if (answer.step === 'lost') return next
+    await append(log, answer.step, request, result)
+    result.rejected.push(...answer.step.rejected)
+    next = answer.step.next
   }
-  return result
+  return next
 }
 
-interface Opened {
-  features: number
-  run(ids: string[]): Promise<ImportStep>
-  close(): Promise<void>
+/** One id for each feature in turn, good or not: however often a file is read, its features have the same ids. */
+class FeatureIds {
+  private readonly source: IdSource
+  private first = 0
+  private ids: string[] = []
+
+  constructor(source: IdSource) {
+    this.source = source
+  }
+
+  /** Those of the features from that one on; earlier ones are not asked for again. */
+  from(index: number): string[] {
+    this.ids = this.ids.slice(index - this.first)
+    this.first = index
+    while (this.ids.length < IDS_PER_STEP) this.ids.push(this.source.next())
+    return this.ids
+  }
 }
 
-const open = async (shapes: ShapeChecker, request: Parameters<typeof openJob>[0]): Promise<Opened> => {
-  const answer = await shapes.run(openJob(request), OPEN_DEADLINE_MS).catch((error: unknown) => {
+/** Answers how many features the file has. */
+const open = async (shapes: ShapeChecker, job: ShapeJob & { kind: 'open' }): Promise<number> => {
+  const answer = await shapes.run(job, OPEN_DEADLINE_MS).catch((error: unknown) => {
     if (error instanceof Failure) throw error
     throw new Failure('invalid', { message: 'The file takes too much time or memory to read; split it.', cause: error })
   })
   if (!('opened' in answer)) throw new Error('the worker answered something else')
   if ('error' in answer.opened) throw new Failure('invalid', { message: answer.opened.error })
-  const opened = answer.opened
-  return {
-    features: opened.features,
-    run: async (ids) => {
-      const step = await shapes.run({ kind: 'next', import: opened.import, ids }, STEP_DEADLINE_MS)
-      if (!('step' in step)) throw new Error('the worker answered something else')
-      return step.step
-    },
-    close: async () => {
-      await shapes.run({ kind: 'close', import: opened.import })
-    },
-  }
+  return answer.opened.features
 }
 
-const openJob = (request: Omit<Parameters<ShapeChecker['run']>[0] & { kind: 'open' }, 'kind'>) => ({ kind: 'open' as const, ...request })
-
-const append = async (log: Pick<EventLog, 'append'>, step: ImportStep, { ids, metadata }: GeofenceImport, result: ImportResult): Promise<void> => {
-  const events = step.created.map(({ geofenceId, data }) => ({ geofenceId, event: { id: ids.next(), type: GEOFENCE_CREATED, data, isJson: true, metadata } }))
+const append = async (log: Pick<EventLog, 'append'>, step: ImportStep, { metadata }: GeofenceImport, result: ImportResult): Promise<void> => {
+  const events = step.created.map(({ geofenceId, data }) => ({ geofenceId, event: { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata } }))
   for (let from = 0; from < events.length; from += APPENDS_AT_ONCE) {
     const page = events.slice(from, from + APPENDS_AT_ONCE)
     const positions = await Promise.all(page.map(async ({ geofenceId, event }) => (await log.append(geofenceStream(geofenceId), [event], 'none')).position))

@@ -12,6 +12,9 @@ export interface ShapeCheckerOptions {
   deadlineMs?: number
 }
 
+/** Files that may be in the worker's memory. */
+const IMPORTS_MAX = 2
+
 interface Waiting {
   job: ShapeJob
   deadlineMs: number
@@ -35,6 +38,8 @@ export class ShapeChecker {
   private isReady = false
   private current: { waiting: Waiting; cancelDeadline: () => void } | undefined
   private isClosed = false
+  private importsBegun = 0
+  private importsOpen = 0
 
   constructor(clock: Clock, { waitingMax = 256, deadlineMs = 2_000 }: ShapeCheckerOptions = {}) {
     this.clock = clock
@@ -50,6 +55,21 @@ export class ShapeChecker {
     })
     if (!('error' in answer) || answer.error === undefined) return
     throw invalid(`${'type' in shape ? '/geometry' : ''}${answer.error.path}`, answer.error.message)
+  }
+
+  /** Lends the worker to an import, under a number that no other one has. @throws Failure overloaded */
+  async withImport<Result>(run: (number: number) => Promise<Result>): Promise<Result> {
+    if (this.importsOpen >= IMPORTS_MAX) {
+      throw new Failure('overloaded', { message: `${IMPORTS_MAX} imports are under way; try again later.`, retryAfterSeconds: 10 })
+    }
+    this.importsOpen++
+    const number = ++this.importsBegun
+    try {
+      return await run(number)
+    } finally {
+      this.importsOpen--
+      this.run({ kind: 'close', import: number }).catch(() => undefined)
+    }
   }
 
   /** @throws DeadlinePassed, Failure overloaded. */

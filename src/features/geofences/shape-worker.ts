@@ -5,18 +5,18 @@ import { type ImportRequest, type ImportStep, OpenImport } from './import-featur
 /** What the worker is asked, one at a time. */
 export type ShapeJob =
   | { kind: 'validate'; shape: unknown }
-  | ({ kind: 'open' } & ImportRequest)
+  | ({ kind: 'open'; import: number } & ImportRequest)
   | { kind: 'next'; import: number; ids: string[] }
   | { kind: 'close'; import: number }
 
 export type ShapeAnswer =
   | { error?: ShapeError }
-  | { opened: { import: number; features: number } | { error: string } }
-  | { step: ImportStep }
+  | { opened: { features: number } | { error: string } }
+  /** Lost: the worker that had it was ended. */
+  | { step: ImportStep | 'lost' }
   | { closed: true }
 
 const imports = new Map<number, OpenImport>()
-let opened = 0
 
 const answer = (job: ShapeJob): ShapeAnswer => {
   if (job.kind === 'validate') return { error: validateShape(job.shape) }
@@ -26,15 +26,14 @@ const answer = (job: ShapeJob): ShapeAnswer => {
     return { closed: true }
   }
   const reading = imports.get(job.import)
-  if (reading === undefined) throw new Error(`no import ${job.import} is open`)
-  return { step: reading.next(job.ids) }
+  return { step: reading === undefined ? 'lost' : reading.next(job.ids) }
 }
 
-const open = (request: ImportRequest): { import: number; features: number } | { error: string } => {
-  const reading = OpenImport.of(request)
+const open = (job: ShapeJob & { kind: 'open' }): { features: number } | { error: string } => {
+  const reading = OpenImport.of(job)
   if (typeof reading === 'string') return { error: reading }
-  imports.set(++opened, reading)
-  return { import: opened, features: reading.total }
+  imports.set(job.import, reading)
+  return { features: reading.total }
 }
 
 parentPort?.on('message', (job: ShapeJob) => parentPort?.postMessage(answer(job)))

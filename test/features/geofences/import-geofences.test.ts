@@ -2,6 +2,8 @@ import { performance } from 'node:perf_hooks'
 import { existsSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { test } from 'tap'
+import { importGeofences } from '../../../src/features/geofences/import-geofences.ts'
+import { idSource } from '../../../src/kit/ids.ts'
 import { openGeofences } from '../../support/geofence-world.ts'
 
 const square = (at: number) => [[[at, 0], [at + 0.01, 0], [at + 0.01, 0.01], [at, 0.01], [at, 0]]]
@@ -47,6 +49,19 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
     t.match(await call('POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}`, { caller, body: bytesOf(body) }), { status: 400 }, why)
   }
   t.match(await call('POST', `/geofences/import?geofenceGroupId=${caller.userId}`, { caller, body: bytesOf('{}') }), { status: 400 }, 'unknown group')
+})
+
+test('an import that is repeated makes the same geofences', async (t) => {
+  const { services, shapes, caller, call } = await openGeofences(t)
+  const { organizationId } = caller
+  const features = [feature({ type: 'Polygon', coordinates: square(1) }), feature(null), feature({ type: 'Polygon', coordinates: square(2) })]
+  const bytes = bytesOf({ type: 'FeatureCollection', features })
+  const request = () => ({ bytes, nameProperty: 'name', organizationId, geofenceGroupId: 'g', now: 1, ids: idSource(1, Buffer.alloc(32, 7)), metadata: {}, signal: new AbortController().signal })
+  const first = await importGeofences(services.log, shapes, request())
+  t.match(first, { created: 2, rejected: [{ index: 1 }] })
+  t.strictSame(await importGeofences(services.log, shapes, request()), first)
+  await call('POST', '/geofence-group', { caller, body: { name: 'waits for the tables' } })
+  t.match((await call('GET', '/geofences', { caller })).body, { total: 2 })
 })
 
 test('the counties of a country are imported while the event loop goes on', { skip: existsSync('../shared/data') ? false : 'needs ../shared/data' }, async (t) => {
