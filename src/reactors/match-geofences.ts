@@ -100,6 +100,11 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return sum
   }
 
+  /** Versions of fences that are kept for the partitions that stand there. */
+  get fenceVersions(): number {
+    return this.book.versions
+  }
+
   /** Stores what changed, now. */
   async save(partition: number): Promise<void> {
     const running = this.running.get(partition)

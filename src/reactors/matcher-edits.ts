@@ -62,6 +62,23 @@ export const decideEdit = async (
   edit.before.release()
 }
 
+/** Moves an organization's trackers to a version that says the same, whose index numbers sets in another way. */
+export const rebase = (state: MatcherState, organization: number, target: Fences): void => {
+  const owner = state.organizations[organization]
+  const before = owner.fences
+  for (const slot of state.slotsOf(organization)) {
+    for (const record of state.lanesOf(slot)) {
+      const numbers = fencesAt(state, record, before).map((number) => target.numbers.of(before.numbers.idOf(number)))
+      const index = target.lane(state.lanes[record * LANE_INTS + L_KEY])?.index
+      state.lanes[record * LANE_INTS + L_SET] = index?.setOf(numbers) ?? 0
+      state.forgetBox(record)
+    }
+  }
+  target.retain()
+  owner.fences = target
+  before.release()
+}
+
 /** Where an organization leaves the rollout its trackers leave what they are in, and their next fix there is a first one. */
 export const decideStop = (state: MatcherState, organization: number, at: number, decisions: Decisions, isSettled: (trackerId: string) => boolean): void => {
   const { organizationId, fences } = state.organizations[organization]

@@ -33,6 +33,8 @@ interface LoadedFence {
   shapeVersion: number
 }
 
+/** Before any edit. */
+const NOTHING_YET = -1
 /** Streams of geofences that are read at once. */
 const READS_AT_ONCE = 16
 const PAGE_EVENTS = 16
@@ -62,9 +64,11 @@ export class FenceBook {
 
   /** An organization without geofences. */
   empty(organizationId: string): Fences {
+    const known = this.inUse.get(keyOf(organizationId, NOTHING_YET))
+    if (known !== undefined) return known
     return this.register(
       new Fences(
-        { organizationId, through: -1, numbers: new FenceNumbers(), chunks: [], groups: new Map(), lanes: [this.nothing] },
+        { organizationId, through: NOTHING_YET, numbers: new FenceNumbers(), chunks: [], groups: new Map(), lanes: [this.nothing] },
         this.forget,
       ),
     )
@@ -81,12 +85,21 @@ export class FenceBook {
     const known = this.inUse.get(key)
     if (known !== undefined) return known
     const change = { organizationId, at: 0, sourcePosition: through, ...revisions }
-    const restoring = this.restoring.get(key) ?? this.step(this.empty(organizationId), change).then(({ fences }) => fences)
+    const restoring = this.restoring.get(key) ?? this.fromNothing(change)
     this.restoring.set(key, restoring)
     try {
       return await restoring
     } finally {
       this.restoring.delete(key)
+    }
+  }
+
+  private async fromNothing(change: FencesChanged): Promise<Fences> {
+    const nothing = this.empty(change.organizationId).retain()
+    try {
+      return (await this.step(nothing, change)).fences
+    } finally {
+      nothing.release()
     }
   }
 
@@ -139,7 +152,8 @@ export class FenceBook {
         .filter((number) => chunks[Math.floor(number / CHUNK_FENCES)][number % CHUNK_FENCES]?.laneKey === key)
         .map((fence) => ({ fence, shape: shapes.get(fence) as Shape }))
       if (remove.length === 0 && add.length === 0) lanes.push(before.key === key ? before : new Lane(key, FenceIndex.empty()))
-      else lanes.push(before === this.nothing ? new Lane(key, await edited(FenceIndex.empty(), remove, add)) : await editedLane(before, remove, add))
+      else if (before === this.nothing) lanes.push(new Lane(key, await edited(FenceIndex.empty(), remove, add)))
+      else lanes.push((await editedLane(before, remove, add)) ?? new Lane(key, await edited(FenceIndex.empty(), [], fencesOfLane(chunks, before, shapes))))
     }
     return lanes
   }
@@ -178,8 +192,14 @@ export class FenceBook {
     return state
   }
 
+  /** The same version as another partition may have come to it by another way: whoever has a double moves to that one. */
+  shared(fences: Fences): Fences {
+    return this.inUse.get(keyOf(fences.organizationId, fences.through)) ?? fences
+  }
+
   private register(fences: Fences): Fences {
-    if (fences.through >= 0) this.inUse.set(keyOf(fences.organizationId, fences.through), fences)
+    const key = keyOf(fences.organizationId, fences.through)
+    if (!this.inUse.has(key)) this.inUse.set(key, fences)
     return fences
   }
 
@@ -244,13 +264,25 @@ const positionsOf = (input: ShapeInput): number => {
   return (input.type === 'Polygon' ? [input.coordinates] : input.coordinates).flat().reduce((sum, ring) => sum + ring.length, 0)
 }
 
-const editedLane = async (before: Lane, remove: readonly number[], add: readonly { fence: number; shape: Shape }[]): Promise<Lane> => {
+/** The lane after an edit; undefined where another edit has gone on from it, or does: an index grows only at its newest version. */
+const editedLane = async (before: Lane, remove: readonly number[], add: readonly { fence: number; shape: Shape }[]): Promise<Lane | undefined> => {
+  if (!before.takeEdit()) return undefined
   const index = await edited(before.index, remove, add)
   if (index.setsTotal <= SETS_MAX) return new Lane(before.key, index, before.family)
   const compacted = index.compacted()
   index.release()
   return new Lane(before.key, compacted)
 }
+
+/** All fences of a lane, from the edit or from the version before it. */
+const fencesOfLane = (chunks: readonly FenceChunk[], { key, index }: Lane, shapes: ReadonlyMap<number, Shape>): { fence: number; shape: Shape }[] =>
+  chunks.flatMap((chunk, place) =>
+    chunk.flatMap((fence, i) => {
+      const number = place * CHUNK_FENCES + i
+      const shape = fence?.laneKey === key ? (shapes.get(number) ?? index.shape(number)) : undefined
+      return shape === undefined ? [] : [{ fence: number, shape }]
+    }),
+  )
 
 const edited = async (index: FenceIndex, remove: readonly number[], add: readonly { fence: number; shape: Shape }[]): Promise<FenceIndex> => {
   const slices = index.withSlices({ remove, add })

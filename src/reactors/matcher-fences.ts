@@ -27,11 +27,19 @@ export class Lane {
   /** Ids of sets mean the same in lanes of one family. */
   readonly family: symbol
   private uses = 0
+  private isEdited = false
 
   constructor(key: number, index: FenceIndex, family = Symbol('family of lanes')) {
     this.key = key
     this.index = index
     this.family = family
+  }
+
+  /** Whether the index may be edited: once, since only its newest version can be. */
+  takeEdit(): boolean {
+    const isFirst = !this.isEdited
+    this.isEdited = true
+    return isFirst
   }
 
   retain(): this {
@@ -83,8 +91,8 @@ export class Fences {
   readonly groups: ReadonlyMap<string, GroupInForce>
   /** Rising by key; the first one judges every fix. */
   readonly lanes: readonly Lane[]
-  /** The version that follows; kept as long as this one is in use, for partitions that still stand here. */
-  private next: { sourcePosition: number; fences: Promise<FencesStep> } | undefined
+  /** What follows, by the edit's position: kept as long as this one is in use, for partitions that still stand here. */
+  private readonly next = new Map<number, Promise<FencesStep>>()
   private uses = 0
   private readonly onUnused: (fences: Fences) => void
 
@@ -121,21 +129,19 @@ export class Fences {
     if (--this.uses > 0) return
     for (const lane of this.lanes) lane.release()
     this.onUnused(this)
-    void this.next?.fences.then(({ fences }) => fences.release(), () => undefined)
+    for (const step of this.next.values()) void step.then(({ fences }) => fences.release(), () => undefined)
   }
 
   /** The version after an edit, made once for all partitions. */
   after(sourcePosition: number, make: () => Promise<FencesStep>): Promise<FencesStep> {
-    if (this.next?.sourcePosition === sourcePosition) return this.next.fences
+    const known = this.next.get(sourcePosition)
+    if (known !== undefined) return known
     const fences = make().then((step) => {
       step.fences.retain()
       return step
     })
-    const next = { sourcePosition, fences }
-    this.next = next
-    fences.catch(() => {
-      if (this.next === next) this.next = undefined
-    })
+    this.next.set(sourcePosition, fences)
+    fences.catch(() => this.next.delete(sourcePosition))
     return fences
   }
 }

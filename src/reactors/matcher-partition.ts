@@ -3,7 +3,7 @@ import type { TableStore } from '../engines/table-store.ts'
 import type { FencesChanged, LocationEntry } from '../features/locations/events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, Decisions, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
-import { decideEdit, decideStop } from './matcher-edits.ts'
+import { decideEdit, decideStop, rebase } from './matcher-edits.ts'
 import type { FenceBook, RevisionsInForce } from './matcher-fence-book.ts'
 import { encodePage, installPage, type PageRow } from './matcher-pages.ts'
 import type { DecisionOutbox } from './matcher-outbox.ts'
@@ -220,6 +220,8 @@ export class MatcherPartition {
     if (change.sourcePosition <= fences.through) return
     const step = await this.services.book.advance(fences, change)
     await decideEdit(this.state, organization, step, change.at, decisions, this.isSettled)
+    const shared = this.services.book.shared(step.fences)
+    if (shared !== step.fences) rebase(this.state, organization, shared)
   }
 
   private applySettings(settings: StoredSettings, at: number, decisions: Decisions): void {
