@@ -4,10 +4,10 @@ import type { FencesChanged, LocationEntry } from '../features/locations/events.
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, Decisions, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
 import { decideEdit, decideStop, rebase } from './matcher-edits.ts'
-import type { FenceBook, RevisionsInForce } from './matcher-fence-book.ts'
+import type { FenceBook } from './matcher-fence-book.ts'
 import { encodePage, installPage, type PageRow } from './matcher-pages.ts'
 import type { DecisionOutbox } from './matcher-outbox.ts'
-import { readSnapshot } from './matcher-snapshot.ts'
+import { type Captured, readSnapshot } from './matcher-snapshot.ts'
 import { MatcherState, pageOf } from './matcher-state.ts'
 import { FIRST_SETTINGS, MatcherStore, type MatcherRoot, type StoredSettings } from './matcher-store.ts'
 
@@ -163,7 +163,7 @@ export class MatcherPartition {
   }
 
   /** The whole state as rows, for a snapshot: what is in force at one entry, and pages that say up to which they go. */
-  async capture(): Promise<{ root: MatcherRoot; fences: { organizationId: string; geofences: RevisionsInForce['geofences'] }[]; pages: AsyncIterable<{ page: number; row: PageRow }> }> {
+  async capture(): Promise<Captured> {
     if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
     await this.applying
     const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)

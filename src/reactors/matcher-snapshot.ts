@@ -2,9 +2,8 @@ import type { EventLog } from '../engines/event-log.ts'
 import { idSource } from '../kit/ids.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import type { RevisionsInForce } from './matcher-fence-book.ts'
-import type { MatcherPartition } from './matcher-partition.ts'
 import type { PageRow } from './matcher-pages.ts'
-import type { MatcherRoot } from './matcher-store.ts'
+import type { MatcherRoot, MatcherStore } from './matcher-store.ts'
 
 /**
  * What the streams `matcher-state-<partition>` hold: the whole state of a partition's matcher, so that it can be rebuilt
@@ -16,6 +15,26 @@ export const SNAPSHOT_PAGES = 'snapshotPages.v1'
 export const SNAPSHOT_ENDED = 'snapshotEnded.v1'
 
 export const matcherStateStream = (partition: number): string => `matcher-state-${partition}`
+
+/** A whole state, as it is taken: what is in force at one entry, and pages that say up to which they go. */
+export interface Captured {
+  root: MatcherRoot
+  fences: SnapshotFences[]
+  pages: AsyncIterable<{ page: number; row: PageRow }>
+}
+
+/** What a snapshot is taken of. */
+export interface SnapshotSource {
+  capture(): Promise<Captured>
+  /** Resolves when all that was decided is in the log. */
+  settled(): Promise<void>
+}
+
+/** What a snapshot is restored into. */
+export interface SnapshotTarget {
+  restore(root: MatcherRoot, revisionsOf: MatcherStore['revisions']): Promise<void>
+  takePage(page: number, row: PageRow): void
+}
 
 interface SnapshotFences {
   organizationId: string
@@ -40,7 +59,7 @@ const EVENTS_PER_READ = 32
  * Writes a snapshot of a partition and hides the one before. Answers the revision of the location stream up to which it
  * goes: what is before that may be truncated.
  */
-export const writeSnapshot = async (log: EventLog, partition: number, matcher: MatcherPartition, now: number): Promise<number> => {
+export const writeSnapshot = async (log: EventLog, partition: number, matcher: SnapshotSource, now: number): Promise<number> => {
   const stream = matcherStateStream(partition)
   const ids = idSource(now)
   const from = (await log.head(stream)) + 1
@@ -56,7 +75,7 @@ export const writeSnapshot = async (log: EventLog, partition: number, matcher: M
       await write(SNAPSHOT_FENCES, { organizationId, geofences: geofences.slice(at, at + FENCES_PER_EVENT) } satisfies SnapshotFences)
     }
   }
-  let group: SnapshotPages['pages'] = []
+  const group: SnapshotPages['pages'] = []
   for await (const { page, row } of pages) {
     group.push({ page, row: { ...row, trackers: textOf(row.trackers), lanes: textOf(row.lanes) } })
     if (group.length === PAGES_PER_EVENT) await write(SNAPSHOT_PAGES, { pages: group.splice(0) } satisfies SnapshotPages)
@@ -69,7 +88,7 @@ export const writeSnapshot = async (log: EventLog, partition: number, matcher: M
 }
 
 /** Restores the newest whole snapshot of a partition, if there is one. */
-export const readSnapshot = async (log: Pick<EventLog, 'read'>, partition: number, matcher: MatcherPartition): Promise<boolean> => {
+export const readSnapshot = async (log: Pick<EventLog, 'read'>, partition: number, matcher: SnapshotTarget): Promise<boolean> => {
   const ended = await newestEnd(log, partition)
   if (ended === undefined) return false
   let root: MatcherRoot | undefined

@@ -131,7 +131,9 @@ export class MatcherState {
   endRestore(): void {
     if (!this.isRestoring) return
     this.isRestoring = false
-    this.trackerIds.forEach((trackerId, slot) => trackerId === undefined && this.freeSlots.push(slot))
+    this.trackerIds.forEach((trackerId, slot) => {
+      if (trackerId === undefined) this.freeSlots.push(slot)
+    })
   }
 
   /** A record that has decided nothing. */
@@ -167,7 +169,9 @@ export class MatcherState {
 
   setLanes(slot: number, lanes: readonly number[]): void {
     this.trackers[slot * TRACKER_INTS + T_LANE] = lanes[0] ?? -1
-    lanes.forEach((lane, i) => (this.lanes[lane * LANE_INTS + L_NEXT] = lanes[i + 1] ?? -1))
+    lanes.forEach((lane, i) => {
+      this.lanes[lane * LANE_INTS + L_NEXT] = lanes[i + 1] ?? -1
+    })
   }
 
   /** Slots of an organization's trackers. */

@@ -62,7 +62,9 @@ export class MatcherStore {
     for (let from = 0; from < count; from += ROWS_PER_READ) {
       const ids = Array.from({ length: Math.min(ROWS_PER_READ, count - from) }, (_, i) => this.pageId(from + i))
       const rows = await this.tables.getMany<PageRow>(MATCHER_STATE.name, NO_ORGANIZATION, ids)
-      rows.forEach((row, i) => row !== undefined && each(from + i, row))
+      rows.forEach((row, i) => {
+        if (row !== undefined) each(from + i, row)
+      })
     }
   }
 
