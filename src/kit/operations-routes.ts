@@ -1,7 +1,7 @@
 import { Failure } from '../kernel/errors.ts'
 import type { EngineHealth } from './engine-health.ts'
 import type { Metrics } from './metrics.ts'
-import { route, type Route } from './route.ts'
+import { type Answer, route, type Route } from './route.ts'
 
 export interface OperationsOptions {
   metrics: Metrics
@@ -15,13 +15,13 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
   route({
     ...operation('/healthz', 'readLiveness', 'Whether the process is alive'),
     access: 'public',
-    answers: { 200: { description: 'It is.' } },
+    answers: { 200: answerOf('It is.', 'alive') },
     handler: async () => ({ body: { data: { alive: true } } }),
   }),
   route({
     ...operation('/readyz', 'readReadiness', 'Whether the service can take requests'),
     access: 'public',
-    answers: { 200: { description: 'It can.' } },
+    answers: { 200: answerOf('It can.', 'ready') },
     handler: async () => {
       if (!isReady()) throw new Failure('overloaded', { message: 'The service is starting.', retryAfterSeconds: 1, extra: { engines: [] } })
       const down = await health.down()
@@ -41,6 +41,15 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
     handler: async () => ({ raw: await metrics.text(), headers: { 'content-type': metrics.contentType } }),
   }),
 ]
+
+const answerOf = (description: string, member: string): Answer => ({
+  description,
+  schema: {
+    type: 'object',
+    properties: { status: { const: true }, data: { type: 'object', properties: { [member]: { const: true } }, required: [member] } },
+    required: ['status', 'data'],
+  },
+})
 
 const operation = (
   path: string,

@@ -151,12 +151,17 @@ export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
   schema: envelope({
     data: { type: 'array', items: rowSchema(declaration) },
     total: { type: 'integer' },
-    page: { type: ['integer', 'null'] },
-    limit: { type: 'integer' },
-    nextCursor: { type: ['string', 'null'] },
+    ...PAGE_MEMBERS,
   }),
   example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
 })
+
+/** What stands beside the `data` of a page. */
+export const PAGE_MEMBERS: { [name: string]: JsonSchema } = {
+  page: { type: ['integer', 'null'] },
+  limit: { type: 'integer' },
+  nextCursor: { type: ['string', 'null'] },
+}
 
 /** The schema of a successful answer with these members. */
 export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema => ({

@@ -2,7 +2,7 @@ import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListSh
 import { assertExists } from '../../kit/references.ts'
 import { metadataOf, userOf } from '../../kit/request-context.ts'
 import type { Resource } from '../../kit/resource.ts'
-import { envelope, originOf, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import { envelope, originOf, PAGE_MEMBERS, rowReply, versionOf } from '../../kit/resource-routes.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -121,7 +121,7 @@ const listRoute = (services: GeofenceServices): Route =>
     answers: {
       200: {
         description: 'A page of geofences. Name `fields` without geometry and attributes where they are not needed.',
-        schema: envelope({ data: { type: 'array', items: ROW_SCHEMA }, total: { type: 'integer' } }),
+        schema: envelope({ data: { type: 'array', items: ROW_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
         example: { status: true, data: [GEOFENCE_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
       },
     },
@@ -169,6 +169,10 @@ const importRoute = (services: GeofenceServices): Route =>
       additionalProperties: false,
     },
     rawBody: { contentTypes: ['application/json', 'application/geo+json'] },
+    bodyExample: {
+      type: 'FeatureCollection',
+      features: [{ type: 'Feature', properties: { name: 'Depot Mitte' }, geometry: GEOFENCE_EXAMPLE.geometry }],
+    },
     bodyBytesMax: IMPORT_BYTES_MAX,
     answers: {
       200: {

@@ -17,7 +17,7 @@ export const organization = defineResource({
   plural: ORGANIZATIONS_TABLE,
   tag: 'Organization',
   fields: { name: text({ min: 3, max: 100 }), settings: withDefault(object(SETTINGS_FIELDS), SETTINGS_DEFAULT) },
-  readOnly: { logo: optional(text({ max: 300 })) },
+  readOnly: { logo: optional({ schema: { type: ['string', 'null'], maxLength: 300 } }) },
   permissions: { view: 'view/organization', edit: 'edit/organization' },
   example: { name: 'Green Couriers' },
 })

@@ -73,7 +73,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
       200: {
         description: 'The points, newest first in `json`; `format` chooses another content type.',
         schema: envelope({ data: { type: 'array', items: ROW }, nextCursor: { type: ['string', 'null'] } }),
-        example: { status: true, data: [ROW_EXAMPLE], limit: 500, nextCursor: null },
+        example: { status: true, data: [ROW_EXAMPLE], nextCursor: null },
       },
     },
     handler: async (request) => {

@@ -86,7 +86,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
       200: {
         description: 'The transitions, as a stream.',
         schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, nextCursor: { type: ['string', 'null'] } }),
-        example: { status: true, data: [EXAMPLE], limit: 500, nextCursor: null },
+        example: { status: true, data: [EXAMPLE], nextCursor: null },
       },
     },
     handler: async (request) => {

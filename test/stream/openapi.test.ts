@@ -1,0 +1,132 @@
+import { test, type Test } from 'tap'
+import { openApiWorld, type ApiWorld } from '../support/api-world.ts'
+import { faultsOf, operationsOf, type Operation } from '../support/open-api.ts'
+import { call, signUp, startService, type Answer, type Service } from '../support/service.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of any route
+type Json = any
+
+const NOWHERE = '0190f3a2-7c1e-7d4b-9a55-000000000000'
+/** Bodies for which no example of a document can do: they name what only this test knows. */
+const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
+  switchOrganization: ({ organizationId, password }) => ({ organizationId, password }),
+  amendAutomation: () => ({ name: 'Tell the yard at once' }),
+  login: ({ email, password }) => ({ email, password }),
+  replaceUser: ({ ids }) => ({ name: 'Planner', email: ids.email, roleId: ids.roleId, hubId: [ids.hubId] }),
+  backtestGeofence: () => ({ from: Date.now() - 3_600_000, to: Date.now() }),
+}
+/** These end the token of the call, so they are called with one of their own. */
+const ENDS_ITS_TOKEN = ['refreshToken', 'logout', 'createOrganization', 'createOrganizationAlias', 'switchOrganization']
+
+const addressOf = (operation: Operation, ids: { [name: string]: string }, query = ''): string => {
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? NOWHERE))
+  return (operation.isRoot ? '/' : '') + path + (query === '' ? '' : `?${query}`)
+}
+
+/** The example of the document, with ids that are there and names that are free. */
+const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json => {
+  if (body === undefined) return undefined
+  if (BODIES[operationId] !== undefined) return BODIES[operationId](world)
+  return real(body.example, world.ids)
+}
+
+let made = 0
+const real = (value: Json, ids: { [name: string]: string }): Json => {
+  if (Array.isArray(value)) return value.map((one) => real(one, ids))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      if (name === 'email') return [name, `made${++made}.${process.pid}@example.com`]
+      if (name === 'name') return [name, `${member} ${++made}`]
+      if (name === 'externalId') return [name, `made-${++made}`]
+      if (name === 'recordedAt') return [name, new Date().toISOString()]
+      if (typeof member === 'string' && ids[name] !== undefined && name.endsWith('Id')) return [name, ids[name]]
+      if (name === 'hubId' && Array.isArray(member)) return [name, [ids.hubId]]
+      return [name, real(member, ids)]
+    }),
+  )
+}
+
+const queryOf = ({ operationId }: Operation, { ids }: ApiWorld): string =>
+  operationId === 'importGeofences' ? `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name` : ''
+
+const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
+  const { operationId, responses } = operation
+  const documented = Object.keys(responses).filter((status) => status.startsWith('2'))
+  if (!t.ok(documented.includes(String(answer.status)), `${operationId} answers ${documented}`, { status: answer.status, text: answer.text.slice(0, 300) })) return
+  const [type, media] = Object.entries<Json>(responses[answer.status].content)[0]
+  t.equal(String(answer.headers['content-type']).split(';')[0], type.split(';')[0], `${operationId}: its content type`)
+  if (type.includes('json')) t.same(faultsOf(media.schema, answer.json), [], `${operationId}: as its schema says`)
+}
+
+const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
+  (await call(service, 'POST', '/auth/login', { body: { email, password } })).json.token
+
+const deletesLast = (operations: Operation[]): Operation[] => [
+  ...operations.filter(({ method }) => method !== 'DELETE'),
+  ...operations.filter(({ method }) => method === 'DELETE'),
+]
+
+test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
+  const service = await startService(t.testdir(), ['--webhook-schedule', '20ms'])
+  t.teardown(() => service.kill())
+  const document = (await call(service, 'GET', '//openapi.json')).json
+  const operations = operationsOf(document)
+  t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
+  const world = await openApiWorld(service)
+  const stranger = await signUp(service, 'Stranger')
+
+  await t.test('without a token: 401', async (t) => {
+    for (const operation of operations.filter((one) => !one.isPublic && !one.isRoot)) {
+      const answer = await call(service, operation.method, addressOf(operation, world.ids), { body: bodyOf(operation, world) })
+      t.match({ status: answer.status, code: answer.json?.code, bearer: answer.headers['www-authenticate'] }, { status: 401, code: 'unauthenticated', bearer: 'Bearer' }, operation.operationId)
+    }
+  })
+
+  await t.test("another organization's id: 404", async (t) => {
+    for (const operation of operations.filter(({ params }) => params.length > 0)) {
+      const answer = await call(service, operation.method, addressOf(operation, world.ids), { token: stranger.token, body: bodyOf(operation, world) })
+      t.match({ status: answer.status, code: answer.json?.code }, { status: 404, code: 'not_found' }, operation.operationId)
+    }
+  })
+
+  await t.test('an unknown query parameter, an unknown member of a body: 400 with its path', async (t) => {
+    for (const operation of operations.filter(({ isRoot }) => !isRoot)) {
+      const query = [queryOf(operation, world), 'nonsense=1'].filter(Boolean).join('&')
+      const unknown = await call(service, operation.method, addressOf(operation, world.ids, query), { token: world.token, body: bodyOf(operation, world) })
+      t.match({ status: unknown.status, json: unknown.json }, { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } }, `${operation.operationId}: the query`)
+      if (operation.body === undefined || operation.operationId === 'importGeofences') continue // a FeatureCollection may carry foreign members
+      const body = { ...bodyOf(operation, world), nonsense: 1 }
+      const answer = await call(service, operation.method, addressOf(operation, world.ids, queryOf(operation, world)), { token: world.token, body })
+      t.match({ status: answer.status, json: answer.json }, { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } }, `${operation.operationId}: the body`)
+    }
+  })
+
+  await t.test('each route answers as documented, deletes last', async (t) => {
+    for (const operation of deletesLast(operations)) {
+      const token = operation.isPublic ? undefined : ENDS_ITS_TOKEN.includes(operation.operationId) ? await freshToken(service, world) : world.token
+      const ids = operation.method === 'DELETE' ? { ...world.ids, ...world.spare } : world.ids
+      const answer = await call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), { token, body: bodyOf(operation, world) })
+      checkAnswer(t, operation, answer)
+    }
+  })
+
+  await t.test('what is not documented is not there', async (t) => {
+    for (const path of ['/nothing', '/hub', '/auth', '/hubs/x/y', '//metrics/x', '//api/v2/hubs', '//web/../package.json', '//api/v3']) {
+      const answer = await call(service, 'GET', path, { token: world.token })
+      const isKnownPath = path === '/hub'
+      t.match({ status: answer.status, code: answer.json?.code }, isKnownPath ? { status: 405, code: 'method_not_allowed' } : { status: 404, code: 'not_found' }, path)
+    }
+  })
+
+  await t.test('every example fits its schema', async (t) => {
+    for (const { operationId, body, responses } of operations) {
+      if (body !== undefined && body.type.includes('json')) t.same(faultsOf(body.schema, body.example), [], `${operationId}: the body`)
+      for (const [status, response] of Object.entries<Json>(responses)) {
+        for (const [type, media] of Object.entries<Json>(response.content ?? {})) {
+          if (type.includes('json')) t.same(faultsOf(media.schema, media.example), [], `${operationId}: ${status}`)
+        }
+      }
+    }
+  })
+})
