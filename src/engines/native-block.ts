@@ -63,7 +63,10 @@ export const readUuid = (source: Uint8Array, at: number): string => {
   return id
 }
 
-const encoder = new TextEncoder()
+/** Of one UTF-16 unit. */
+const UTF8_BYTES_MAX = 3
+/** Of a length as LEB128. */
+const LENGTH_BYTES_MAX = 5
 const DASH_BEFORE = Uint8Array.from({ length: 16 }, (_, byte) => ([4, 6, 8, 10].includes(byte) ? 1 : 0))
 const BYTE_HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const HEX = new Uint8Array(128).fill(255)
@@ -75,7 +78,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 const valueBytes = (values: NativeColumn['values']): Uint8Array => {
   if (ArrayBuffer.isView(values)) return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
   if ('texts' in values) return sparse(values)
-  return concat(values.map(text))
+  return texts(values)
 }
 
 const sparse = ({ rows, texts }: SparseStrings): Uint8Array => {
@@ -89,9 +92,21 @@ const sparse = ({ rows, texts }: SparseStrings): Uint8Array => {
   return concat(parts)
 }
 
-const text = (value: string): Uint8Array => {
-  const bytes = encoder.encode(value)
-  return concat([lengths(bytes.byteLength), bytes])
+const text = (value: string): Uint8Array => texts([value])
+
+/** Strings one after the other, each behind its length: written into one piece of memory, not put together from many. */
+const texts = (values: readonly string[]): Uint8Array => {
+  let room = 0
+  for (const value of values) room += value.length * UTF8_BYTES_MAX + LENGTH_BYTES_MAX
+  const bytes = Buffer.allocUnsafeSlow(room)
+  let at = 0
+  for (const value of values) {
+    let length = Buffer.byteLength(value)
+    for (; length > 127; length = Math.floor(length / 128)) bytes[at++] = (length & 127) | 128
+    bytes[at++] = length
+    at += bytes.write(value, at)
+  }
+  return bytes.subarray(0, at)
 }
 
 /** Numbers as LEB128. */

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createHmac, hash, randomBytes } from 'node:crypto'
 import { v7 } from 'uuid'
 import type { IdSource } from './route.ts'
 
@@ -9,11 +9,9 @@ const NAMESPACE_BYTES = Buffer.from(NAMESPACE.replaceAll('-', ''), 'hex')
 
 /** A UUIDv5 (RFC 9562, 5.5) that follows from its parts and never changes. By hand: the hot path makes one for each delivery and transition. */
 export const idFrom = (...parts: (string | number)[]): string => {
-  const hash = createHash('sha1').update(NAMESPACE_BYTES).update(parts.join('|')).digest()
-  hash[6] = (hash[6] & 0x0f) | 0x50
-  hash[8] = (hash[8] & 0x3f) | 0x80
-  const hex = hash.toString('hex', 0, 16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+  const hex = hash('sha1', Buffer.concat([NAMESPACE_BYTES, Buffer.from(parts.join('|'))]), 'hex')
+  const variant = ((Number.parseInt(hex[16], 16) & 0x3) | 0x8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** UUIDv7s of the given time; with a seed the same ones at each call (a repeated request makes the ids of the first). */

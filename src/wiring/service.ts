@@ -4,6 +4,7 @@ import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { createAuthenticator } from '../features/identity/authenticate.ts'
 import { Tokens } from '../features/identity/tokens.ts'
 import { ingestChannel } from '../features/locations/ingest-channel.ts'
+import { partitionOf } from '../features/locations/events.ts'
 import { INGEST_DOCUMENT } from '../features/locations/ingest-document.ts'
 import { LATEST_POSITIONS } from '../features/locations/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
@@ -85,7 +86,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
-  const runningMeters = (): undefined => undefined
+  const runningMeters = (trackerId: string): number | undefined => consumers.matcher.runningMeters(partitionOf(trackerId, services.partitions), trackerId)
   const routes = listRoutes({ config, services, resources, ingest, caller, directory, inRollout: rollout, geofences, runningMeters })
   metrics.beforeScrape(() => {
     showLags(metrics, lagsOf(feeds, clock))
