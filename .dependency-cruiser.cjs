@@ -6,10 +6,10 @@ const ROOTS = '^src/(main|app)\\.ts$|^src/cli/|^test/|^bench/'
 module.exports = {
   forbidden: [
     forbid('no-cycles', 'a cycle of types is a design cycle too', {}, { circular: true }),
-    forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|-worker\\.ts$' }, {}),
+    forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|-worker\\.ts$|^src/web/app\\.js$' }, {}),
     forbid('kernel-is-the-floor', 'the kernel stays liftable', { path: '^src/kernel/' }, { pathNot: '^src/kernel/' }),
     forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),
-    forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/app\\.ts$|^src/cli/|^test/|^bench/` }, { path: ENGINE }),
+    forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/app\\.ts$|^test/|^bench/` }, { path: ENGINE }),
     forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
     forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|@clickhouse/|@eventstore/)' }),
     forbid('uws-stays-in-ingress', 'one folder knows the server', { pathNot: '^src/ingress/|^test/|^bench/' }, { path: '(^|node_modules/)uWebSockets' }),
@@ -22,7 +22,9 @@ module.exports = {
     forbid('reactors-never-project', 'a reactor writes no rows of others', { path: '^src/reactors/' }, { path: '^(projections|src/(ingress|live|cli|app|config))' }),
     forbid('ingress-decides-nothing', 'the door lets in and out', { path: '^src/(ingress|live)/' }, { path: '^(src/(reactors|cli|app|config)|projections)' }),
     forbid('nobody-imports-the-root', 'one composition root', { pathNot: ROOTS }, { path: '^src/app\\.ts$' }),
-    forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: ROOTS }, { path: '^src/config\\.ts$' }),
+    forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: `${ROOTS}|^src/wiring/` }, { path: '^src/config\\.ts$' }),
+    forbid('wiring-takes-configuration', 'wiring knows the shape of it and reads none', { path: '^src/wiring/' }, { path: '^src/config\\.ts$', dependencyTypesNot: ['type-only'] }),
+    forbid('nobody-imports-the-wiring', 'parts do not know how they are put together', { pathNot: `${ROOTS}|^src/wiring/` }, { path: '^src/wiring/' }),
     forbid('production-never-imports-tests', 'tests look at the product, not the other way', { path: '^(src|projections)/' }, { path: '^(test|bench)/|\\.(test|bench)\\.ts$' }),
   ],
   options: { tsPreCompilationDeps: true, doNotFollow: { path: 'node_modules' }, tsConfig: { fileName: 'tsconfig.json' } },

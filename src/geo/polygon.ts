@@ -84,7 +84,7 @@ export const forEachEdgeIn = (polygon: Polygon, w: number, s: number, e: number,
         const edge = slabs.of[k]!
         // An edge in several slabs counts in the first of them only.
         const begins = slabAt(slabs, Math.min(coords[edge * 2]!, coords[edge * 2 + 2]!))
-        if (slab === (begins > from ? begins : from) && edgeMeetsBox(coords, edge * 2, w, s, e, n)) each(edge)
+        if (slab === Math.max(begins, from) && edgeMeetsBox(coords, edge * 2, w, s, e, n)) each(edge)
       }
     }
     return

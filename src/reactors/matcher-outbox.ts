@@ -105,7 +105,7 @@ export class DecisionOutbox {
     this.waiting.splice(0, count)
     this.waitingBytes -= bytes
     // The events of one append stand side by side in the log.
-    batch.forEach(({ decided }, i) => this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided))
+    for (const [i, { decided }] of batch.entries()) this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided)
   }
 
   private async appendBatch(events: NewEvent[]): Promise<number | undefined> {

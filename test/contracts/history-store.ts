@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { encodeNativeBlock } from '../../src/engines/native-block.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
-import { Failure } from '../../src/kernel/errors.ts'
+import type { Failure } from '../../src/kernel/errors.ts'
 
 /** What an engine's test hands to the suite. Each call of `open` answers a store over the same, at first empty, database. */
 export interface HistoryStoreUnderTest {

@@ -42,7 +42,7 @@ test('what the channels send is what the document says', { timeout: 120_000 }, a
     [{ externalId: 'a', recordedAt: start + 1_000, lat: 52, lng: 21, speed: 3 }, { externalId: 'a', recordedAt: start, lat: 91, lng: 0 }],
     [{ externalId: 'a', recordedAt: start + 2_000, lat: 52.1, lng: 21, trip: 'finish' }],
   ]
-  frames.forEach((points, i) => ingest.send({ type: 'points', seq: i + 1, points }))
+  for (const [i, points] of frames.entries()) ingest.send({ type: 'points', seq: i + 1, points })
   await ingest.heard(({ type, seq }) => type === 'ack' && seq === frames.length)
   await until('four events', () => live.messages.filter(({ type, id }) => type === 'event' && id === 'all').length >= 4)
   await live.heard(({ type }) => type === 'positions')

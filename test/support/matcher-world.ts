@@ -99,7 +99,7 @@ export class MatcherWorld {
       for (const event of events) {
         if (event.type !== DECIDED) continue
         const decided = decodeJson<Decided>(event.data)
-        decided.decisions.forEach((decision, i) => decisions.push({ ...decision, sourceRevision: decided.sourceRevision, ordinal: decided.ordinal + i }))
+        for (const [i, decision] of decided.decisions.entries()) decisions.push({ ...decision, sourceRevision: decided.sourceRevision, ordinal: decided.ordinal + i })
       }
       from = events[events.length - 1].revision + 1
     }

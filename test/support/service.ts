@@ -2,6 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { request } from 'undici'
 
+// biome-ignore lint/suspicious/noExplicitAny: what any route answers
+export type Json = any
+
 export interface Service {
   url: string
   port: number
@@ -56,8 +59,7 @@ export interface Answer {
   status: number
   headers: { [name: string]: string | string[] | undefined }
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: the body of any route
-  json: any
+  json: Json
 }
 
 /** Calls the API below /api/v3, or a path at the root when it begins with two slashes. */
@@ -73,7 +75,7 @@ export const call = async (service: { url: string }, method: string, path: strin
 }
 
 /** Like `call`, but anything else than a success throws. */
-export const ask = async (...args: Parameters<typeof call>): Promise<any> => {
+export const ask = async (...args: Parameters<typeof call>): Promise<Json> => {
   const answer = await call(...args)
   if (answer.status >= 300) throw new Error(`${args[1]} ${args[2]}: ${answer.status} ${answer.text.slice(0, 400)}`)
   return answer.json
@@ -91,17 +93,17 @@ export const signUp = async (service: { url: string }, name = 'Test'): Promise<{
 }
 
 /** Every row of a list as NDJSON. */
-export const allRows = async (service: { url: string }, path: string, token: string): Promise<any[]> => {
+export const allRows = async (service: { url: string }, path: string, token: string): Promise<Json[]> => {
   const answer = await call(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}format=ndjson`, { token })
   if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${answer.text.slice(0, 300)}`)
   return answer.text.split('\n').filter(Boolean).map((line) => JSON.parse(line))
 }
 
 /** Every row of a paged list. */
-export const allPages = async (service: { url: string }, path: string, token: string): Promise<any[]> => {
-  const rows: any[] = []
+export const allPages = async (service: { url: string }, path: string, token: string): Promise<Json[]> => {
+  const rows: Json[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: any = await ask(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, { token })
+    const page: Json = await ask(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, { token })
     rows.push(...page.data)
     cursor = page.nextCursor
   }

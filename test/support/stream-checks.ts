@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { pointIdOf } from './point-id.ts'
 import { obviousTransitions, tracksOf, type RealDay } from './real-day.ts'
-import { allPages, allRows, ask, until } from './service.ts'
+import { allPages, allRows, ask, type Json, until } from './service.ts'
 import type { Receiver } from './webhook-receiver.ts'
 
 export interface Setting {
@@ -28,7 +28,7 @@ export const prepare = async (service: { url: string }, token: string, day: Real
 export const checkHistory = async (t: Test, service: { url: string }, { token }: Setting, day: RealDay): Promise<Map<string, string>> => {
   const trackers = new Map((await allPages(service, '/trackers', token)).map((one) => [one.externalId as string, one._id as string]))
   const expected = [...tracksOf(day.fixes)].flatMap(([externalId, track]) => track.map((fix) => `${pointIdOf(trackers.get(externalId), fix.recordedAt)} ${fix.lat} ${fix.lng}`))
-  let rows: any[] = []
+  let rows: Json[] = []
   await until('history', async () => (rows = await allRows(service, '/location-histories', token)).length >= expected.length)
   const got = rows.map((row) => `${row._id} ${row.lat} ${row.lng}`)
   t.equal(got.length, expected.length, 'as many points in history as were acknowledged')
@@ -37,9 +37,9 @@ export const checkHistory = async (t: Test, service: { url: string }, { token }:
 }
 
 /** The transitions equal the obvious computation. Answers their rows. */
-export const checkTransitions = async (t: Test, service: { url: string }, { token }: Setting, day: RealDay, trackers: Map<string, string>): Promise<any[]> => {
+export const checkTransitions = async (t: Test, service: { url: string }, { token }: Setting, day: RealDay, trackers: Map<string, string>): Promise<Json[]> => {
   const expected = obviousTransitions(day)
-  let rows: any[] = []
+  let rows: Json[] = []
   await until('transitions', async () => (rows = await allRows(service, '/geofence-events', token)).length >= expected.size)
   const names = new Map([...trackers].map(([externalId, id]) => [id, externalId]))
   const fences = new Map((await allPages(service, '/geofences', token)).map((one) => [one._id, one.name]))
@@ -52,7 +52,7 @@ export const checkTransitions = async (t: Test, service: { url: string }, { toke
 }
 
 /** Each transition reached the receiver, signed, under one id. Answers how many deliveries were repeats. */
-export const checkDeliveries = async (t: Test, receiver: Receiver, transitions: any[]): Promise<number> => {
+export const checkDeliveries = async (t: Test, receiver: Receiver, transitions: Json[]): Promise<number> => {
   const nameOf = (type: string, tracker: string, fence: string, at: string): string => `${type}|${tracker}|${fence}|${Date.parse(at)}`
   const owed = new Set(transitions.map((row) => nameOf(row.type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave', row.trackerId, row.geofenceId, row.at)))
   const idsOf = (): Map<string, Set<string>> => {
