@@ -2,3 +2,5 @@
 import { run } from './cli/run.ts'
 
 process.exitCode = await run(process.argv.slice(2))
+// What a start that failed had already begun would go on asking engines that are closed.
+if (process.exitCode === 2) process.exit()

@@ -155,7 +155,16 @@ const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
     const now = performance.now()
     owed += ((now - last) / 1000) * framesPerSecond
     last = now
-    for (; owed >= 1; owed--) sendOne(lines[next++ % lines.length])
+    for (let full = 0; owed >= 1 && full < lines.length; next++) {
+      const line = lines[next % lines.length]
+      if (line.sent - line.acknowledged >= line.window) full++
+      else {
+        sendOne(line)
+        owed--
+        full = 0
+      }
+    }
+    owed = Math.min(owed, framesPerSecond) // a second of standstill is not made up for
   }, TICK_MS)
   return () => clearInterval(timer)
 }

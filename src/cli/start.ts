@@ -17,7 +17,6 @@ export const startCommand = async (config: Config): Promise<number> => {
   const demo = config.demo ? startDemo(app, config, demoEnd.signal) : Promise.resolve()
   const signal = await stopped
   logger.info('stopping', { signal })
-  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
   demoEnd.abort()
   control.close()
   await app.close()
@@ -48,5 +47,11 @@ const startDemo = (app: App, config: Config, signal: AbortSignal): Promise<void>
 
 const stopSignal = (): Promise<string> =>
   new Promise((done) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => done(signal))
+    const end = (): never => process.exit(1)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        process.on('SIGTERM', end).on('SIGINT', end)
+        done(signal)
+      })
+    }
   })

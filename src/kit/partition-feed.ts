@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { EventLog } from '../engines/event-log.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
+import { breathe } from './breath.ts'
 
 /**
  * Something that follows the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure.
@@ -186,6 +187,8 @@ export class PartitionFeed<Entry> {
   }
 
   private async handle(member: Member<Entry>, partition: number, waiting: Waiting<Entry>): Promise<void> {
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const handling = member.consumer.handle(waiting.entry, partition)
     if (handling !== undefined) await handling
     member.at = waiting.revision

@@ -3,6 +3,7 @@ import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { RowChange } from '../kernel/table.ts'
+import { breathe } from './breath.ts'
 import { defer } from './deferred.ts'
 import { RowsOverlay } from './projection-overlay.ts'
 import type { Projection } from './projection.ts'
@@ -146,6 +147,8 @@ export const applyBatch = async (
   const rows = new RowsOverlay(tables, suffix)
   for (const event of events) {
     if (!inputs.has(event.type)) continue
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const applying = projection.apply(event, rows)
     if (applying !== undefined) await applying
   }

@@ -9,8 +9,8 @@ export interface LiveEvent {
   trackerId: string
   partition: number
   place: Place
-  /** JSON text. */
-  text: string
+  /** JSON text, made when somebody wants it. */
+  text(): string
 }
 
 /** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. */

@@ -85,10 +85,12 @@ export class Fleet {
     let at = to - 1
     while (at >= from && (batch.flags[at] & AHEAD) !== 0) at--
     if (at < from) return
-    const trackerId = batch.trackers[batch.tracker[at]].trackerId
-    const unit = this.units[this.slotOf(trackerId)]
+    const { trackerId } = batch.trackers[batch.tracker[at]]
+    const slot = this.slotOf(trackerId)
+    const unit = this.units[slot]
     if (unit.point !== undefined && unit.point.recordedAt >= batch.recordedAt[at]) return
-    this.move(pointAt(batch, at, trackerId))
+    unit.point = pointAt(batch, at, trackerId)
+    this.touch(slot)
   }
 
   knowUnlessKnown(trackerId: string, facts: TrackerFacts): void {
@@ -163,11 +165,13 @@ const pointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint 
 })
 
 const positionText = (point: LatestPoint, name: string, status: Status): string => {
-  let text = `{"trackerId":"${point.trackerId}","name":${JSON.stringify(name)},"recordedAt":"${new Date(point.recordedAt).toISOString()}","lat":${point.lat / 1e7},"lng":${point.lng / 1e7}`
+  const recordedAt = new Date(point.recordedAt).toISOString()
+  const lastSeenAt = point.recordedAt <= point.loggedAt ? recordedAt : new Date(point.loggedAt).toISOString()
+  let text = `{"trackerId":"${point.trackerId}","name":${JSON.stringify(name)},"recordedAt":"${recordedAt}","lat":${point.lat / 1e7},"lng":${point.lng / 1e7}`
   if (point.flags & HAS_SPEED) text += `,"speed":${point.speed / 100}`
   if (point.flags & HAS_HEADING) text += `,"heading":${point.heading / 10}`
   if (point.flags & HAS_ALTITUDE) text += `,"altitude":${point.altitude / 100}`
   if (point.flags & HAS_ACCURACY) text += `,"accuracy":${point.accuracy / 100}`
   if (point.flags & HAS_BATTERY) text += `,"battery":${point.battery / 100}`
-  return `${text},"lastSeenAt":"${new Date(Math.min(point.recordedAt, point.loggedAt)).toISOString()}","status":"${status}"}`
+  return `${text},"lastSeenAt":"${lastSeenAt}","status":"${status}"}`
 }

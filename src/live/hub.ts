@@ -15,6 +15,8 @@ import type { Subscription, Viewer } from './subscription.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
 const TICK_MS = 5
+/** Time that one tick takes for clients at most. */
+const TURN_MS = 5
 /** Stands for every decision of an event; an event never has so many. */
 const ALL_SEEN = 65_535
 /** An organization that nobody looks at is forgotten after this long. */
@@ -26,8 +28,8 @@ export interface LiveSources {
   latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
   trackers(organizationId: string): AsyncIterable<{ trackerId: string; facts: TrackerFacts }>
   decode(event: RecordedEvent, partition: number): LocationEntry
-  /** The live message of a decision: its channel and what its GET answers. */
-  eventOf(decision: Decided['decisions'][number]): { channel: 'geofence' | 'trip'; data: object }
+  /** What the GET of a decision answers. */
+  eventOf(decision: Decided['decisions'][number]): object
 }
 
 export interface HubOptions {
@@ -181,8 +183,10 @@ export class LiveHub {
   }
 
   eventOf(decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent {
-    const { channel, data } = this.options.sources.eventOf(decision)
-    return { channel, trackerId: decision.trackerId, partition, place, text: JSON.stringify(data) }
+    const channel = decision.kind === 'transition' ? 'geofence' : 'trip'
+    let text: string | undefined
+    const textOf = (): string => (text ??= JSON.stringify(this.options.sources.eventOf(decision)))
+    return { channel, trackerId: decision.trackerId, partition, place, text: textOf }
   }
 
   private seen(partition: number, place: Place): void {
@@ -207,8 +211,15 @@ export class LiveHub {
   private tick(): void {
     this.ticking = false
     const now = this.options.clock.now()
+    const later: [Subscription, Viewer][] = []
     for (const organization of this.organizations.values()) if (organization.subscriptions.size > 0) this.spread(organization)
-    for (const [subscription, client] of this.owing) if (client.settle(subscription, now)) this.owing.delete(subscription)
+    const end = performance.now() + TURN_MS
+    for (const [subscription, client] of this.owing) {
+      this.owing.delete(subscription)
+      if (!client.settle(subscription, now)) later.push([subscription, client])
+      if (performance.now() > end) break // others come first at the next tick
+    }
+    for (const [subscription, client] of later) this.owing.set(subscription, client)
     if (this.owing.size > 0) this.tickSoon()
   }
 

@@ -180,7 +180,7 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private sendEvent(subscription: Subscription, event: LiveEvent, cursor: string): void {
-    this.send(`{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text}}`)
+    this.send(`{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`)
   }
 
   /** Rights changed: what is out of sight now goes, what came into sight comes. */

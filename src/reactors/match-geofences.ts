@@ -47,6 +47,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   private readonly options: MatcherOptions
   private readonly book: FenceBook
   private readonly running = new Map<number, Running>()
+  private lastSave: Promise<void> = Promise.resolve()
   private pointsInTurn = 0
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock'>, options: MatcherOptions = {}) {
@@ -174,10 +175,12 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       })
   }
 
+  /** Partitions store one after the other: together they would hold up everything else. */
   private saveNow(running: Running): Promise<void> {
-    running.saving = running.matcher.save().finally(() => {
+    running.saving = this.lastSave.then(() => running.matcher.save()).finally(() => {
       running.saving = undefined
     })
+    this.lastSave = running.saving.catch(() => undefined)
     return running.saving
   }
 }

@@ -33,7 +33,9 @@ export interface StoredOrganization {
 }
 
 interface ChunkRow extends Row {
-  geofences: { geofenceId: string; revision: number }[]
+  /** Ids of the fences, separated by commas, and their revisions: two values, because a row is made for each 512 fences of each partition. */
+  ids: string
+  revisions: number[]
 }
 
 const ROWS_PER_COMMIT = 400
@@ -73,7 +75,7 @@ export class MatcherStore {
     const geofences: RevisionsInForce['geofences'] = []
     for (let from = 0; from < organization.chunks.length; from += ROWS_PER_READ) {
       const rows = await this.tables.getMany<ChunkRow>(MATCHER_STATE.name, NO_ORGANIZATION, organization.chunks.slice(from, from + ROWS_PER_READ))
-      for (const row of rows) geofences.push(...(row?.geofences ?? []))
+      for (const row of rows) geofences.push(...fencesOf(row))
     }
     return { geofences, groups: organization.groups }
   }
@@ -115,8 +117,8 @@ export class MatcherStore {
       const kept = before?.fences.chunks[place] === chunk ? before.stored.chunks[place] : undefined
       if (kept !== undefined) return kept
       const id = `${this.partition}.fences.${organizationId}.${place}.${at}`
-      const geofences = chunk.flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }]))
-      changes.push(this.change(id, { geofences }))
+      const inForce = chunk.filter((fence) => fence !== undefined)
+      changes.push(this.change(id, { ids: inForce.map(({ geofenceId }) => geofenceId).join(), revisions: inForce.map(({ revision }) => revision) }))
       return id
     })
     if (before !== undefined) this.unneeded.push(...before.stored.chunks.filter((id) => !chunks.includes(id)))
@@ -134,6 +136,9 @@ export class MatcherStore {
     return { table: MATCHER_STATE.name, scope: NO_ORGANIZATION, id, row }
   }
 }
+
+const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
+  row === undefined || row.ids === '' ? [] : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
 /** What a partition begins with. */
 export const FIRST_SETTINGS: StoredSettings = { tripStopMs: 5 * 60_000, rollout: '*' }

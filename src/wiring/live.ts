@@ -45,7 +45,5 @@ async function* latestPoints(tables: Services['tables'], organizationId: string)
   for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, organizationId)) yield row
 }
 
-const eventOf = (decision: Decision, tokenOf: (trackerId: string, startedAt: number) => string): { channel: 'geofence' | 'trip'; data: object } =>
-  decision.kind === 'transition'
-    ? { channel: 'geofence', data: transitionShown(decision) }
-    : { channel: 'trip', data: tripShown(tripRow(decision), tokenOf(decision.trackerId, decision.startedAt)) }
+const eventOf = (decision: Decision, tokenOf: (trackerId: string, startedAt: number) => string): object =>
+  decision.kind === 'transition' ? transitionShown(decision) : tripShown(tripRow(decision), tokenOf(decision.trackerId, decision.startedAt))

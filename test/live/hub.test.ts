@@ -59,7 +59,7 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
         latestPoints: async () => ({ points: each(latest), keptUpTo: {} }),
         trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
         decode: () => { throw new Error('nothing to decode') },
-        eventOf: (decision) => ({ channel: decision.kind === 'transition' ? 'geofence' : 'trip', data: { ...decision } }),
+        eventOf: (decision) => ({ ...decision }),
       },
     })
   const hub = newHub()

@@ -33,7 +33,7 @@ export interface BatcherLimits extends LaneLimits {
 }
 
 export const BATCHER_LIMITS: BatcherLimits = {
-  batchPointsMax: 10_000,
+  batchPointsMax: 2_000,
   batchBytesMax: 256 * 1024,
   organizationPointsMax: 1_000_000,
   organizationBytesMax: 64 * 1024 * 1024,
