@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from './config.ts'
+import { ROLES, type Config } from './config.ts'
 import { openLmdbEventLog } from './engines/event-log.lmdb.ts'
 import { createHistoryTables } from './engines/history-sql.ts'
 import { openChdbHistoryStore } from './engines/history-store.chdb.ts'
@@ -52,10 +52,12 @@ const closeAll = async (opened: { close(): Promise<void> }[], logger: Logger): P
   for (const engine of opened.splice(0)) await engine.close().catch((error: unknown) => logger.error('an engine did not close', { error: String(error) }))
 }
 
-const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, filesUrl }: Config): void => {
+/** The embedded engines belong to one process, so it must do everything. */
+const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Config): void => {
   const wanted = { log: [logUrl, 'lmdb:'], tables: [tablesUrl, 'lmdb:'], history: [historyUrl, 'chdb:'] }
   for (const [flag, [url, embedded]] of Object.entries(wanted)) {
     if (url !== embedded) throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
   }
   if (!filesUrl.startsWith('file:')) throw new Error(`--files ${filesUrl} names a store that this version does not have; it has file:<folder>`)
+  if (roles.length < ROLES.length) throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
 }
