@@ -92,6 +92,19 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     showLags(metrics, lagsOf(feeds, clock))
     metrics.liveClients.set(hub.clientCount)
   })
+  const end = async (): Promise<void> => {
+    watching.abort()
+    await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
+    await reactors.close()
+    await feeds.locations.close()
+    await feeds.transitions.close()
+    await consumers.close()
+    await runner.close()
+    shapes.close()
+    health.close()
+    metrics.close()
+    await closeEngines()
+  }
   const ingress = await startIngress({
     host: config.host,
     port: config.port,
@@ -113,6 +126,9 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     trustedProxies: config.trustedProxies,
     corsOrigins: config.corsOrigins,
     metricsToken: config.metricsToken,
+  }).catch(async (error: unknown) => {
+    await end()
+    throw error
   })
 
   return {
@@ -126,17 +142,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
       ingress.stopAccepting()
       await ingest.batcher.close(CLOSE_BATCHER_MS)
       await ingress.close()
-      watching.abort()
-      await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
-      await reactors.close()
-      await feeds.locations.close()
-      await feeds.transitions.close()
-      await consumers.close()
-      await runner.close()
-      shapes.close()
-      health.close()
-      metrics.close()
-      await closeEngines()
+      await end()
     },
   }
 }
