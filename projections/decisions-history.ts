@@ -7,16 +7,7 @@ import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
 import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 
-export const DECISIONS_HISTORY = 'decisions-history'
-
-/** One event of a transition stream, decoded. */
-export interface DecisionsEntry {
-  revision: number
-  /** In the whole log. */
-  position: number
-  /** Absent for what decides nothing. */
-  decided?: Decided
-}
+const DECISIONS_HISTORY = 'decisions-history'
 
 export interface DecisionsHistoryOptions {
   history: HistoryStore

@@ -6,7 +6,7 @@ import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
 import { LatestRestore, checkpointName } from './latest-restore.ts'
 
-export const LATEST_POSITION = 'latest-position'
+const LATEST_POSITION = 'latest-position'
 
 export interface LatestPositionsOptions {
   tables: TableStore

@@ -1,4 +1,4 @@
-import { TRANSITIONS, TRIPS } from './history-sql.ts'
+import { TRANSITIONS } from './history-sql.ts'
 import type { Statement } from './history-sql-points.ts'
 import type { HistoryParameters } from './history-store.ts'
 
@@ -21,7 +21,7 @@ export interface TransitionPlace {
 }
 
 export const selectTransitions = (filter: TransitionFilter, walk: { order: 'asc' | 'desc'; after?: TransitionPlace; limit?: number }): Statement => {
-  const { conditions, parameters } = baseOf(filter, 'at')
+  const { conditions, parameters } = baseOf(filter)
   const among = (column: string, values: readonly string[] | undefined): void => {
     if (values === undefined) return
     conditions.push(`${column} IN {${column}:Array(String)}`)
@@ -44,49 +44,10 @@ export const selectTransitions = (filter: TransitionFilter, walk: { order: 'asc'
   return { sql, parameters }
 }
 
-export interface TripFilter {
-  organizationId: string
-  trackerIds: 'all' | readonly string[]
-  _id?: string
-  /** Trips that began between these, ms since the epoch. */
-  from?: number
-  to?: number
-  state?: 'running' | 'finished'
-}
-
-export const selectTrips = (filter: TripFilter, page: { order: 'asc' | 'desc'; limit: number; offset?: number; after?: { startedAt: number; _id: string } }): Statement => {
-  const { conditions, parameters } = tripsOf(filter)
-  const { after, order } = page
-  if (after !== undefined) {
-    conditions.push(`(startedAt, _id) ${order === 'desc' ? '<' : '>'} (${TIME('afterStart')}, {afterId:String})`)
-    Object.assign(parameters, { afterStart: after.startedAt, afterId: after._id })
-  }
-  Object.assign(parameters, { limit: page.limit, offset: page.offset ?? 0 })
-  const direction = order === 'desc' ? 'DESC' : ''
-  const sql = `SELECT _id, trackerId, explicit, toUnixTimestamp64Milli(startedAt) AS startedAtMs, finishedAtMs, distance FROM ${TRIPS} FINAL
-    WHERE ${conditions.join(' AND ')} ORDER BY startedAt ${direction}, _id ${direction} LIMIT {limit:UInt64} OFFSET {offset:UInt64} ${FINAL_SETTINGS}`
-  return { sql, parameters }
-}
-
-export const countTrips = (filter: TripFilter): Statement => {
-  const { conditions, parameters } = tripsOf(filter)
-  return { sql: `SELECT count() AS trips FROM ${TRIPS} FINAL WHERE ${conditions.join(' AND ')} ${FINAL_SETTINGS}`, parameters }
-}
-
 const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1'
 const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
 
-const tripsOf = (filter: TripFilter): { conditions: string[]; parameters: HistoryParameters } => {
-  const { conditions, parameters } = baseOf(filter, 'startedAt')
-  if (filter._id !== undefined) {
-    conditions.push('_id = {id:String}')
-    parameters.id = filter._id
-  }
-  if (filter.state !== undefined) conditions.push(filter.state === 'running' ? 'finishedAtMs = 0' : 'finishedAtMs > 0')
-  return { conditions, parameters }
-}
-
-const baseOf = (filter: TransitionFilter | TripFilter, time: string): { conditions: string[]; parameters: HistoryParameters } => {
+const baseOf = (filter: TransitionFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:String}']
   const parameters: HistoryParameters = { organization: filter.organizationId }
   if (filter.trackerIds !== 'all') {
@@ -94,11 +55,11 @@ const baseOf = (filter: TransitionFilter | TripFilter, time: string): { conditio
     parameters.trackers = filter.trackerIds
   }
   if (filter.from !== undefined) {
-    conditions.push(`${time} >= ${TIME('from')}`)
+    conditions.push(`at >= ${TIME('from')}`)
     parameters.from = filter.from
   }
   if (filter.to !== undefined) {
-    conditions.push(`${time} <= ${TIME('to')}`)
+    conditions.push(`at <= ${TIME('to')}`)
     parameters.to = filter.to
   }
   return { conditions, parameters }

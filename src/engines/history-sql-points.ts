@@ -103,13 +103,6 @@ export const selectNewest = (): Statement => ({
   parameters: {},
 })
 
-/** Deletes what an organization has, or one of its trackers; for erasure. */
-export const deletePoints = (organizationId: string, trackerId?: string): Statement => ({
-  sql: `ALTER TABLE ${POINTS} DELETE WHERE organizationId = {organization:UUID}${trackerId === undefined ? '' : ' AND trackerId = {tracker:UUID}'}
-    SETTINGS mutations_sync = 2`,
-  parameters: { organization: organizationId, ...(trackerId === undefined ? {} : { tracker: trackerId }) },
-})
-
 const ORDERS: { [order in PointOrder]: string } = {
   asc: 'recordedAt, trackerId',
   desc: 'recordedAt DESC, trackerId DESC',

@@ -2,7 +2,7 @@
  * Sets of row numbers, in chunks of 4096. A stored chunk is a sorted list of 2-byte offsets while that is shorter than
  * the 512 bytes of a bitmap (the idea of Roaring bitmaps, Chambi et al. 2016).
  */
-export const CHUNK_BITS = 12
+const CHUNK_BITS = 12
 const CHUNK_ROWS = 1 << CHUNK_BITS
 const BITMAP_BYTES = CHUNK_ROWS / 8
 const WORDS = CHUNK_ROWS / 32

@@ -47,7 +47,7 @@ export const takeNode = (pool: LeafPool): number => {
   return node
 }
 
-export const NODE_SLOTS = 16
+const NODE_SLOTS = 16
 export const ROOT_SHIFT = 30
 
 export const CENTRE_LNG = 4

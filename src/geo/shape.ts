@@ -33,9 +33,6 @@ export const keptShape = <T extends ShapeInput>(input: T): T => {
   return { ...input, coordinates: (input as MultiPolygon).coordinates.map(rings => rings.map(ring => ring.map(keptPosition))) }
 }
 
-/** All boxes of the shape, west, south, east, north of each in turn; none crosses the antimeridian. */
-export const shapeBoxes = (shape: Shape): number[] => shape.parts.flatMap(part => [...part.boxes])
-
 /** Positions to longitude and latitude in turn, E7. */
 export const ringOf = (positions: readonly Position[]): Ring => {
   const ring = new Array<number>(positions.length * 2)

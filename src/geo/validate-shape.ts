@@ -7,9 +7,9 @@ import { ringOf } from './shape.ts'
 
 export type ShapeError = { path: string; message: string }
 
-export const POSITIONS_MAX = 20_000
-export const RADIUS_METERS_MAX = 10_000_000
-export const WIDTH_METERS_MAX = 1_000_000
+const POSITIONS_MAX = 20_000
+const RADIUS_METERS_MAX = 10_000_000
+const WIDTH_METERS_MAX = 1_000_000
 
 /**
  * What keeps an input from being a fence, the first thing found, or undefined. `path` is a JSON pointer into the input.

@@ -58,7 +58,7 @@ export class Admission {
 }
 
 /** Names the credential that a caller came with. */
-export const credentialOf = (caller: Caller): string => {
+const credentialOf = (caller: Caller): string => {
   if (caller.kind === 'user') return `token:${caller.jti}`
   return caller.kind === 'tracker' ? `tracker:${caller.organizationId}:${caller.trackerId}` : `key:${caller.keyId}`
 }

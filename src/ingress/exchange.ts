@@ -68,7 +68,7 @@ export class Exchange {
   }
 }
 
-export const bearerOf = (authorization: string | undefined): string | undefined => {
+const bearerOf = (authorization: string | undefined): string | undefined => {
   if (authorization === undefined) return undefined
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { Failure, invalid } from '../kernel/errors.ts'
 
 /** Arrays and objects inside each other; deeper text is refused before it is parsed, so that no recursion can be driven by it. */
-export const JSON_DEPTH_MAX = 32
+const JSON_DEPTH_MAX = 32
 
 /** @throws Failure `invalid` for what is no JSON, too deep, or names a prototype. */
 export const parseJson = (bytes: Buffer): unknown => {

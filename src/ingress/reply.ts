@@ -13,7 +13,7 @@ export interface Answered {
   body: string | Uint8Array | undefined
 }
 
-export const JSON_TYPE = 'application/json; charset=utf-8'
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Part of a stream that is handed to the socket at once; more waits until the client has read. */
 const STREAM_SLICE_BYTES = 64 * 1024

@@ -135,7 +135,7 @@ export const rowReply = (data: Row, row: Row, wrote?: Reply['wrote'], status = 2
   wrote,
 })
 
-export const presenter =
+const presenter =
   (declaration: ResourceDeclaration, request: Pick<RouteRequest, 'caller' | 'now'>) =>
   (row: Row): Row =>
     declaration.present === undefined ? row : declaration.present(row, { caller: userOf(request), now: request.now })

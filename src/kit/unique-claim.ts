@@ -5,7 +5,7 @@ import type { Keyring } from './keyring.ts'
 import { handleCommand, type CommandContext } from './handle-command.ts'
 
 /** A claim that nobody confirmed for so long may be claimed anew. */
-export const CLAIM_MS = 60_000
+const CLAIM_MS = 60_000
 
 export interface ClaimState {
   owner: string | undefined

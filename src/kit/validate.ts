@@ -9,10 +9,10 @@ export type Check = (value: unknown) => FieldError[]
 const ERRORS_MAX = 20
 
 /** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to whoever keeps the value. */
-export const compileCheck = (schema: JsonSchema): Check => checkWith(bodies, schema)
-
-/** Compiles a schema for query and path parameters: texts become numbers and booleans where the schema asks for them. */
-export const compileParametersCheck = (schema: JsonSchema): Check => checkWith(parameters, schema)
+export const compileCheck = (schema: JsonSchema): Check => {
+  const validate = bodies.compile(schema)
+  return (value) => (validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map(fieldError))
+}
 
 /** @throws Failure invalid that names every fault. */
 export const assertValid = (check: Check, value: unknown): void => {
@@ -22,20 +22,14 @@ export const assertValid = (check: Check, value: unknown): void => {
 
 const sentence = (errors: FieldError[]): string => `${errors[0].path === '' ? 'The body' : errors[0].path} ${errors[0].message}`
 
-const createAjv = (coerceTypes: boolean): Ajv2020 => {
-  const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false, coerceTypes, useDefaults: false })
+const createAjv = (): Ajv2020 => {
+  const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
   addFormats(ajv)
   ajv.addKeyword('example')
   return ajv
 }
 
-const bodies = createAjv(false)
-const parameters = createAjv(true)
-
-const checkWith = (ajv: Ajv2020, schema: JsonSchema): Check => {
-  const validate = ajv.compile(schema)
-  return (value) => (validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map(fieldError))
-}
+const bodies = createAjv()
 
 const fieldError = (error: ErrorObject): FieldError => {
   const { keyword, params, instancePath, message } = error

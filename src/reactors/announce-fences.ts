@@ -127,7 +127,7 @@ export const waitAnnounced = async (
 }
 
 /** One change for each run of edits of one organization at one moment (those of an import are). */
-export const changesOf = (events: readonly RecordedEvent[]): FencesChanged[] => {
+const changesOf = (events: readonly RecordedEvent[]): FencesChanged[] => {
   const changes: FencesChanged[] = []
   for (const event of events) {
     const { organizationId, at: time } = decodeJson<{ organizationId: string; at: number | string }>(event.data)

@@ -27,7 +27,7 @@ export interface BacktestServices {
 }
 
 /** More points than this are not read for one answer. */
-export const BACKTEST_POINTS_MAX = 20_000_000
+const BACKTEST_POINTS_MAX = 20_000_000
 /** Transitions of one answer. */
 const TRANSITIONS_MAX = 100_000
 /** Rows that are decided before others get their turn: some milliseconds. */

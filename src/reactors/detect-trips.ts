@@ -20,12 +20,12 @@ import {
 } from './matcher-state.ts'
 
 /** A tracker rests, or stops, as long as it stays this near to where that began. */
-export const REST_METERS = 100
+const REST_METERS = 100
 
-export const TRIP_UNKNOWN = 0
-export const TRIP_RESTING = 1
-export const TRIP_DETECTED = 2
-export const TRIP_EXPLICIT = 3
+const TRIP_UNKNOWN = 0
+const TRIP_RESTING = 1
+const TRIP_DETECTED = 2
+const TRIP_EXPLICIT = 3
 
 export type TripDraft = Omit<TripChange, 'organizationId' | 'trackerId'>
 

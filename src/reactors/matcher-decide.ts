@@ -222,7 +222,7 @@ const decidePoint = (state: MatcherState, slot: number, batch: PointBatch, i: nu
 }
 
 /** Asks the index, and compares what it says with what was said before. */
-export const decideSlowly = (
+const decideSlowly = (
   state: MatcherState,
   lane: number,
   { index }: Lane,

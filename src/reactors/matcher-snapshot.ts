@@ -9,12 +9,12 @@ import type { MatcherRoot, MatcherStore } from './matcher-store.ts'
  * What the streams `matcher-state-<partition>` hold: the whole state of a partition's matcher, so that it can be rebuilt
  * where the location stream has been truncated. A snapshot is a begin, fences and pages, and an end that makes it count.
  */
-export const SNAPSHOT_BEGUN = 'snapshotBegun.v1'
-export const SNAPSHOT_FENCES = 'snapshotFences.v1'
-export const SNAPSHOT_PAGES = 'snapshotPages.v1'
-export const SNAPSHOT_ENDED = 'snapshotEnded.v1'
+const SNAPSHOT_BEGUN = 'snapshotBegun.v1'
+const SNAPSHOT_FENCES = 'snapshotFences.v1'
+const SNAPSHOT_PAGES = 'snapshotPages.v1'
+const SNAPSHOT_ENDED = 'snapshotEnded.v1'
 
-export const matcherStateStream = (partition: number): string => `matcher-state-${partition}`
+const matcherStateStream = (partition: number): string => `matcher-state-${partition}`
 
 /** A whole state, as it is taken: what is in force at one entry, and pages that say up to which they go. */
 export interface Captured {

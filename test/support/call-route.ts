@@ -3,11 +3,11 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import { Failure } from '../../src/kernel/errors.ts'
-import type { JsonSchema } from '../../src/kernel/json.ts'
 import type { Applied } from '../../src/kit/applied.ts'
 import { idSource } from '../../src/kit/ids.ts'
 import type { Method, Route } from '../../src/kit/route.ts'
-import { assertValid, compileCheck, compileParametersCheck } from '../../src/kit/validate.ts'
+import { assertValid } from '../../src/kit/validate.ts'
+import { compileBody, compileParams, compileQuery } from '../../src/ingress/schemas.ts'
 
 export interface CallOptions {
   caller?: Caller
@@ -42,10 +42,10 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
     try {
       const { route, params, query } = find(routes, method, url)
       authorize(route, options.caller)
-      assertValid(compileParametersCheck(route.query ?? { type: 'object', additionalProperties: false }), query)
-      if (route.params !== undefined) assertValid(compileParametersCheck(objectOf(route.params)), { ...params })
+      assertValid(compileQuery(route.query), query)
+      if (route.params !== undefined) assertValid(compileParams(route.params), { ...params })
       if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false))
-        assertValid(compileCheck(route.body), options.body)
+        assertValid(compileBody(route.body), options.body)
       const now = clock.now()
       const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
       const reply = await route.handler({
@@ -73,8 +73,6 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
   }
 }
 
-export type CallRoute = ReturnType<typeof routeCaller>
-
 const find = (routes: readonly Route[], method: Method, url: string) => {
   const { pathname, searchParams } = new URL(url, 'http://test')
   for (const route of routes) {
@@ -95,8 +93,6 @@ const authorize = ({ access }: Route, caller: Caller | undefined): void => {
   if (access === 'points') return
   if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission))) throw new Failure('forbidden')
 }
-
-const objectOf = (properties: { [name: string]: JsonSchema }): JsonSchema => ({ type: 'object', properties })
 
 const failed = (error: unknown): CallAnswer => {
   if (!(error instanceof Failure) || error.code === 'internal') throw error

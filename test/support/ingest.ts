@@ -6,7 +6,7 @@ import { locationStream, partitionOf, type LocationEntry, type PointBatch } from
 import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
 import { Ingest } from '../../src/features/locations/ingest.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/features/locations/tracker-resolver.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/kernel/tracker-resolver.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/errors.ts'

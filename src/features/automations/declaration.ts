@@ -7,7 +7,7 @@ import { EVENT_DATA_TYPES } from './events.ts'
 import { openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
-export const AUTOMATION_TYPES = ['createTask', 'createAndAssignTask', 'moveTask', 'assignTask', 'updateTask', 'webhook', 'createOrUpdateDataSource', 'notification'] as const
+const AUTOMATION_TYPES = ['createTask', 'createAndAssignTask', 'moveTask', 'assignTask', 'updateTask', 'webhook', 'createOrUpdateDataSource', 'notification'] as const
 
 const details: Field = {
   schema: {

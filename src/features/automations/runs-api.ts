@@ -1,5 +1,5 @@
 import type { Find } from '../../engines/table-store.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keyring.ts'
@@ -8,6 +8,7 @@ import { formatTime, userOf } from '../../kit/request-context.ts'
 import { envelope, originOf } from '../../kit/resource-routes.ts'
 import { route, type Reply, type Route } from '../../kit/route.ts'
 import type { Services } from '../../kit/services.ts'
+import { timeParameter } from '../../kit/time-parameter.ts'
 import type { CheckOptions } from './check-automation.ts'
 import { openAnswer } from './sealed.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
@@ -99,7 +100,7 @@ const logRoute = ({ tables, keyring }: RunsApiOptions): Route => {
     handler: async (request) => {
       const caller = userOf(request)
       const { from, to, ...query } = request.query
-      const range: Find['range'] = { field: 'createdAt', from: timeOf('/from', from), to: timeOf('/to', to) }
+      const range: Find['range'] = { field: 'createdAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
       const sorted = { ...query, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
       const reply = await answerList(SHAPE, {
         tables: { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
@@ -169,11 +170,4 @@ const showRun = (keyring: Keyring, row: RunRow): Row => {
 const withoutTotal = (reply: Reply): Reply => {
   const { total: _total, ...body } = reply.body ?? {}
   return { ...reply, body }
-}
-
-const timeOf = (path: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined
-  const ms = /^-?\d{1,16}$/.test(text) ? Number(text) : Date.parse(text)
-  if (Number.isNaN(ms)) throw invalid(path, 'must be a time, RFC 3339 or epoch milliseconds')
-  return ms
 }

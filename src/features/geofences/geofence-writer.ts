@@ -106,7 +106,7 @@ export class GeofenceWriter {
   }
 }
 
-export const rowOfState = (id: string, { organizationId, values, createdAt, updatedAt }: GeofenceState, version: number): Row => {
+const rowOfState = (id: string, { organizationId, values, createdAt, updatedAt }: GeofenceState, version: number): Row => {
   const { name, geofenceGroupId, isActive, ...rest } = values as GeofenceValues
   const times = { createdAt: formatTime(createdAt), updatedAt: formatTime(updatedAt) }
   return { _id: id, organizationId, version, ...times, name, geofenceGroupId, isActive, ...detailsOf(rest) }

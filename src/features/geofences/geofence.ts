@@ -32,7 +32,7 @@ export type GeofenceCommand =
   | { kind: 'change'; organizationId: string; values: GeofenceValues; at: number }
   | { kind: 'delete'; organizationId: string; at: number }
 
-export const ABSENT_GEOFENCE: GeofenceState = {
+const ABSENT_GEOFENCE: GeofenceState = {
   status: 'absent',
   organizationId: '',
   values: undefined,

@@ -7,7 +7,7 @@ import { GROUP_NOUN, type GroupRules } from './events.ts'
 import { GEOFENCE_GROUPS, GEOFENCES } from './views.ts'
 
 /** Different values of `maxAccuracy` that an organization may have: for each the matcher keeps a point of each tracker. */
-export const ACCURACIES_MAX = 16
+const ACCURACIES_MAX = 16
 
 const PAGE = 500
 

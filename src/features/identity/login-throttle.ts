@@ -8,8 +8,8 @@ import type { GuessGuard } from './passwords.ts'
 /** Identities and addresses that failed too often, until they may try again. Written at once, not by a projection. */
 const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1 }
 
-export const FAILURES_MAX = 5
-export const FAILURE_WINDOW_MS = 15 * 60_000
+const FAILURES_MAX = 5
+const FAILURE_WINDOW_MS = 15 * 60_000
 
 /** Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by address. */
 export class LoginThrottle {

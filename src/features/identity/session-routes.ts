@@ -11,7 +11,7 @@ import type { UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Sockets of a refreshed token have so long for their new `auth`. */
-export const REFRESH_GRACE_MS = 10_000
+const REFRESH_GRACE_MS = 10_000
 
 interface LoginBody {
   email: string

@@ -55,7 +55,7 @@ export const assertTeams = async (
   }
 }
 
-export const seesAll = ({ key }: Pick<RoleRow, 'key'>): boolean => key === 'owner' || key === 'admin'
+const seesAll = ({ key }: Pick<RoleRow, 'key'>): boolean => key === 'owner' || key === 'admin'
 
 /** An invited user becomes active by accepting, and nobody becomes invited again. @throws Failure conflict, invalid */
 export const assertStatus = (status: string, before: string): void => {

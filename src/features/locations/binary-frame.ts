@@ -1,12 +1,12 @@
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from './events.ts'
-import type { TrackerName } from './tracker-resolver.ts'
+import type { TrackerName } from '../../kernel/tracker-resolver.ts'
 import { readUuid } from './uuid-bytes.ts'
 
 /** "WP", version 1, as the first four bytes. The layout is in docs/binary-frame.md. */
 export const BINARY_MAGIC = 0x0001_5057
 export const BINARY_HEADER_BYTES = 24
 /** How a frame names a tracker. */
-export const NAMED_BY_ID = 0
+const NAMED_BY_ID = 0
 export const NAMED_BY_EXTERNAL_ID = 1
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 

@@ -5,9 +5,9 @@ import type { JsonSchema } from '../../kernel/json.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
+import { timeParameter } from '../../kit/time-parameter.ts'
 import { FORMATS, type PointFormat } from './history-formats.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './history-query.ts'
-import { parseTime } from './parse-time.ts'
 import { pointExample, pointSchema } from './point-schema.ts'
 
 export interface HistoryApiServices {
@@ -123,17 +123,10 @@ const askedTrackers = async (services: HistoryApiServices, organizationId: strin
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const { simplify, interval, format = 'json', order, limit, cursor } = query
-  const from = timeOf('/from', query.from)
-  const to = timeOf('/to', query.to)
+  const from = timeParameter('/from', query.from)
+  const to = timeParameter('/to', query.to)
   if (from !== undefined && to !== undefined && from > to) throw invalid('/to', 'must not be before from')
   return { from, to, bbox: boxOf(query.bbox), simplifyMeters: simplify, intervalSeconds: interval, format, order, limit, cursor }
-}
-
-const timeOf = (path: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined
-  const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
-  if (Number.isNaN(time)) throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
-  return time
 }
 
 const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {

@@ -8,7 +8,7 @@ import type { Ticket } from './ingest-queue.ts'
 import { packBinaryFrame } from './pack-binary.ts'
 import { packPoints, PackedFrame } from './pack-points.ts'
 import { PointScanner } from './point-scanner.ts'
-import type { TrackerResolver } from './tracker-resolver.ts'
+import type { TrackerResolver } from '../../kernel/tracker-resolver.ts'
 
 /** Points as they came: the parsed list of a JSON frame, or a binary frame. */
 export type FrameContent = readonly unknown[] | BinaryFrame

@@ -1,4 +1,4 @@
-import { parseTime } from './parse-time.ts'
+import { parseTime } from '../../kit/parse-time.ts'
 
 /** Powers of ten that a double holds exactly. */
 const TENS = Float64Array.from({ length: 23 }, (_, power) => 10 ** power)

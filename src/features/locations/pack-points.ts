@@ -10,10 +10,10 @@ import {
   TRIP_FINISH,
   TRIP_START,
 } from './events.ts'
-import { parseTime } from './parse-time.ts'
+import { parseTime } from '../../kit/parse-time.ts'
 import { PointColumns } from './point-columns.ts'
 import { arePoints, ATTRIBUTES_BYTES_MAX, faultOf, type PointInput } from './point-schema.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from './tracker-resolver.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../kernel/tracker-resolver.ts'
 
 export type RejectCode = TrackerRefusal | 'too_old' | 'too_far_ahead'
 

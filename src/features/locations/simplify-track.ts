@@ -3,9 +3,9 @@ import { TRIP_FINISH, TRIP_START } from './events.ts'
 import { pick, PointBuffer, sameTracker, type PointRows } from './point-rows.ts'
 
 /** A longer pause between two points of a tracker ends a piece of its track. */
-export const GAP_MS = 10 * 60_000
+const GAP_MS = 10 * 60_000
 /** Longest piece that is simplified at once. */
-export const PIECE_POINTS_MAX = 20_000
+const PIECE_POINTS_MAX = 20_000
 
 /**
  * Simplifies tracks: points come by tracker and, for each, in order of time. Each tracker's points are cut into pieces

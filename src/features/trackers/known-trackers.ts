@@ -1,29 +1,13 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../kernel/tracker-resolver.ts'
 import { idSource } from '../../kit/ids.ts'
 import { actorOf } from '../../kit/request-context.ts'
 import { EXTERNAL_ID_LENGTH_MAX } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
 import { phoneTrackerIdOf, trackerIdOf, type TrackerWriter } from './tracker-writer.ts'
 import { TRACKERS_TABLE, type TrackerRow } from './views.ts'
-
-/** A tracker that may receive points. `mark` and `index` are scratch of whoever builds a batch. */
-export interface KnownTracker {
-  trackerId: string
-  organizationId: string
-  externalId?: string
-  partition: number
-  mark: number
-  index: number
-}
-
-export type Refusal = 'unknown_tracker' | 'forbidden_tracker' | 'tracker_limit' | 'invalid'
-
-export interface TrackerName {
-  trackerId?: string
-  externalId?: string
-}
 
 export interface KnownTrackersOptions {
   tables: Pick<TableStore, 'getMany'>
@@ -45,20 +29,20 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
  * Which tracker a point is of. What was met once is answered from memory; the rest is looked up in the table, and made
  * where the credential allows it: thousands of unknown ids in one frame are a fleet's normal first minute.
  */
-export class KnownTrackers {
+export class KnownTrackers implements TrackerResolver {
   private readonly options: KnownTrackersOptions
   private readonly byId = new Map<string, KnownTracker>()
   private readonly byExternalId = new Map<string, Map<string, KnownTracker>>()
   private readonly phones = new Map<string, KnownTracker>()
   /** Deleted according to the log; the table may still have their rows. */
   private readonly deleted = new Set<string>()
-  private readonly making = new Map<string, Promise<KnownTracker | Refusal>>()
+  private readonly making = new Map<string, Promise<KnownTracker | TrackerRefusal>>()
 
   constructor(options: KnownTrackersOptions) {
     this.options = options
   }
 
-  known(caller: Caller, trackerId: string | undefined, externalId: string | undefined): KnownTracker | Refusal | undefined {
+  known(caller: Caller, trackerId: string | undefined, externalId: string | undefined): KnownTracker | TrackerRefusal | undefined {
     if (caller.kind !== 'ingestKey') {
       const own = caller.kind === 'tracker' ? this.byId.get(caller.trackerId) : this.phones.get(caller.userId)
       return own === undefined ? undefined : ownOrForbidden(own, trackerId, externalId)
@@ -68,13 +52,13 @@ export class KnownTrackers {
     return this.byExternalId.get(caller.organizationId)?.get(externalId)
   }
 
-  async resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | Refusal)[]> {
+  async resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
     if (caller.kind !== 'ingestKey') {
       const own = await this.resolveOwn(caller)
       return names.map(({ trackerId, externalId }) => (typeof own === 'string' ? own : ownOrForbidden(own, trackerId, externalId)))
     }
     const ids = names.map((name) => idOf(caller.organizationId, name))
-    const found = new Map<string, KnownTracker | Refusal>()
+    const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, ids, found)
     if (caller.autoCreate) await this.makeMissing(caller, names, ids, found)
     return names.map((name, i) => {
@@ -94,15 +78,15 @@ export class KnownTrackers {
     this.deleted.delete(trackerId)
   }
 
-  private knownById(organizationId: string, trackerId: string, externalId: string | undefined): KnownTracker | Refusal | undefined {
+  private knownById(organizationId: string, trackerId: string, externalId: string | undefined): KnownTracker | TrackerRefusal | undefined {
     const tracker = this.byId.get(trackerId) ?? this.byId.get(trackerId.toLowerCase())
     if (tracker === undefined) return undefined
     return tracker.organizationId === organizationId ? agreed(tracker, { externalId }) : 'unknown_tracker'
   }
 
-  private async resolveOwn(caller: Exclude<Caller, { kind: 'ingestKey' }>): Promise<KnownTracker | Refusal> {
+  private async resolveOwn(caller: Exclude<Caller, { kind: 'ingestKey' }>): Promise<KnownTracker | TrackerRefusal> {
     const id = caller.kind === 'tracker' ? caller.trackerId : phoneTrackerIdOf(caller.userId)
-    const found = new Map<string, KnownTracker | Refusal>()
+    const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, [id], found)
     const tracker = found.get(id) ?? (caller.kind === 'user' ? await this.make(caller, id, { name: 'Phone', kind: 'phone', userId: caller.userId }) : 'unknown_tracker')
     if (caller.kind === 'user' && typeof tracker !== 'string') this.phones.set(caller.userId, tracker)
@@ -110,7 +94,7 @@ export class KnownTrackers {
   }
 
   /** Adds what memory or the table knows of the ids. */
-  private async lookUp(organizationId: string, ids: readonly string[], found: Map<string, KnownTracker | Refusal>): Promise<void> {
+  private async lookUp(organizationId: string, ids: readonly string[], found: Map<string, KnownTracker | TrackerRefusal>): Promise<void> {
     const missing: string[] = []
     for (const id of new Set(ids)) {
       const known = this.byId.get(id)
@@ -128,7 +112,7 @@ export class KnownTrackers {
     }
   }
 
-  private async makeMissing(caller: Caller & { kind: 'ingestKey' }, names: readonly TrackerName[], ids: readonly string[], found: Map<string, KnownTracker | Refusal>): Promise<void> {
+  private async makeMissing(caller: Caller & { kind: 'ingestKey' }, names: readonly TrackerName[], ids: readonly string[], found: Map<string, KnownTracker | TrackerRefusal>): Promise<void> {
     const missing = new Map<string, string>()
     names.forEach(({ trackerId, externalId }, i) => {
       if (trackerId === undefined && externalId !== undefined && !found.has(ids[i])) missing.set(ids[i], externalId)
@@ -144,7 +128,7 @@ export class KnownTrackers {
   }
 
   /** Frames of several connections that name one new tracker make it once. */
-  private make(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | Refusal> {
+  private make(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | TrackerRefusal> {
     const running = this.making.get(id)
     if (running !== undefined) return running
     const making = this.create(caller, id, values).finally(() => this.making.delete(id))
@@ -152,7 +136,7 @@ export class KnownTrackers {
     return making
   }
 
-  private async create(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | Refusal> {
+  private async create(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | TrackerRefusal> {
     const { organizationId } = caller
     const now = this.options.clock.now()
     const made = await this.options.writer.ensure(organizationId, id, values, { now, ids: idSource(now), metadata: { organizationId, actor: actorOf(caller) } })
@@ -189,13 +173,13 @@ export class KnownTrackers {
 }
 
 /** A tracker's or user's credential speaks for its own tracker alone. */
-const ownOrForbidden = (own: KnownTracker, trackerId: string | undefined, externalId: string | undefined): KnownTracker | Refusal => {
+const ownOrForbidden = (own: KnownTracker, trackerId: string | undefined, externalId: string | undefined): KnownTracker | TrackerRefusal => {
   if (trackerId !== undefined && trackerId !== own.trackerId && trackerId.toLowerCase() !== own.trackerId) return 'forbidden_tracker'
   return externalId === undefined || externalId === own.externalId ? own : 'forbidden_tracker'
 }
 
 /** A point that carries both names must mean one tracker. */
-const agreed = (tracker: KnownTracker, { externalId }: TrackerName): KnownTracker | Refusal =>
+const agreed = (tracker: KnownTracker, { externalId }: TrackerName): KnownTracker | TrackerRefusal =>
   externalId === undefined || externalId === tracker.externalId ? tracker : 'invalid'
 
 const idOf = (organizationId: string, { trackerId, externalId }: TrackerName): string =>

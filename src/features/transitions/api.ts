@@ -2,8 +2,8 @@ import type { HistoryStore } from '../../engines/history-store.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
+import { timeParameter } from '../../kit/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { readTransitions, TRANSITION_FORMATS, type TransitionFormat } from './history-query.ts'
 
@@ -39,7 +39,7 @@ const QUERY: JsonSchema = {
     from: TIME,
     to: TIME,
     format: { type: 'string', enum: Object.keys(TRANSITION_FORMATS), default: 'json' },
-    order: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
+    order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson oldest first.' },
     limit: { type: 'integer', minimum: 1, description: 'Left out: 500 in json, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before.' },
   },
@@ -102,18 +102,11 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         trackerIds,
         geofenceIds: geofenceId === undefined ? undefined : [geofenceId],
         geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId],
-        from: timeOf('/from', from),
-        to: timeOf('/to', to),
+        from: timeParameter('/from', from),
+        to: timeParameter('/to', to),
       }
       const { contentType, body } = await readTransitions(services.history, question, request.signal)
       return { headers: { 'content-type': contentType }, stream: body }
     },
   }),
 ]
-
-const timeOf = (path: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined
-  const time = /^-?\d+$/.test(text) ? Number(text) : Date.parse(text)
-  if (Number.isNaN(time)) throw invalid(path, 'must be RFC 3339 or milliseconds since the epoch')
-  return time
-}

@@ -1,4 +1,4 @@
-import { countTrips, selectTransitions, selectTrips, type TransitionFilter, type TransitionPlace, type TripFilter } from '../../engines/history-sql-decisions.ts'
+import { selectTransitions, type TransitionFilter, type TransitionPlace } from '../../engines/history-sql-decisions.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
@@ -57,58 +57,6 @@ export const readTransitions = async (
   const first = await chunks.next()
   return { ...TRANSITION_FORMATS[question.format], body: write(first, chunks, question.format, limit) }
 }
-
-export interface TripRow {
-  _id: string
-  trackerId: string
-  explicit: boolean
-  /** RFC 3339 with milliseconds. */
-  startedAt: string
-  finishedAt: string | null
-  /** Metres so far. */
-  distance: number
-  state: 'running' | 'finished'
-}
-
-interface StoredTrip {
-  _id: string
-  trackerId: string
-  explicit: number
-  startedAtMs: number
-  finishedAtMs: number
-  distance: number
-}
-
-/** Trips of an organization, newest start first unless `order` says otherwise; `total` counts all that match. */
-export const listTrips = async (
-  history: HistoryStore, filter: TripFilter, page: { order?: 'asc' | 'desc'; limit: number; offset?: number; cursor?: string },
-): Promise<{ rows: TripRow[]; total: number; nextCursor: string | null }> => {
-  const order = page.order ?? 'desc'
-  const after = page.cursor === undefined ? undefined : decodeTrip(page.cursor)
-  const { sql, parameters } = selectTrips(filter, { order, limit: page.limit + 1, offset: page.offset, after })
-  const found = await history.rows<StoredTrip>(sql, parameters)
-  const count = countTrips(filter)
-  const [{ trips }] = await history.rows<{ trips: number }>(count.sql, count.parameters)
-  const rows = found.slice(0, page.limit)
-  const last = rows.at(-1)
-  const nextCursor = found.length > rows.length && last !== undefined ? encode([last.startedAtMs, last._id]) : null
-  return { rows: rows.map(tripRow), total: trips, nextCursor }
-}
-
-/** One trip, or undefined where these trackers have none of that id. */
-export const readTrip = async (history: HistoryStore, organizationId: string, trackerIds: 'all' | readonly string[], _id: string): Promise<TripRow | undefined> => {
-  const { sql, parameters } = selectTrips({ organizationId, trackerIds, _id }, { order: 'desc', limit: 1 })
-  const [row] = await history.rows<StoredTrip>(sql, parameters)
-  return row && tripRow(row)
-}
-
-const tripRow = ({ explicit, startedAtMs, finishedAtMs, ...row }: StoredTrip): TripRow => ({
-  ...row,
-  explicit: explicit === 1,
-  startedAt: new Date(startedAtMs).toISOString(),
-  finishedAt: finishedAtMs === 0 ? null : new Date(finishedAtMs).toISOString(),
-  state: finishedAtMs === 0 ? 'running' : 'finished',
-})
 
 async function* write(
   first: IteratorResult<Uint8Array>, chunks: AsyncIterator<Uint8Array>, format: TransitionFormat, limit = Number.POSITIVE_INFINITY,
@@ -179,10 +127,4 @@ const decodePlace = (cursor: string): TransitionPlace => {
   const [at, position, ordinal] = decode(cursor)
   if (![at, position, ordinal].every(Number.isSafeInteger)) throw invalid('/cursor', 'must be a nextCursor of the same question')
   return { at: at as number, position: position as number, ordinal: ordinal as number }
-}
-
-const decodeTrip = (cursor: string): { startedAt: number; _id: string } => {
-  const [startedAt, _id] = decode(cursor)
-  if (!Number.isSafeInteger(startedAt) || typeof _id !== 'string') throw invalid('/cursor', 'must be a nextCursor of the same question')
-  return { startedAt: startedAt as number, _id }
 }

@@ -3,8 +3,9 @@ import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListSh
 import { userOf } from '../../kit/request-context.ts'
 import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
+import { timeParameter } from '../../kit/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
@@ -73,6 +74,7 @@ export const tripRoutes = (services: TripServices): Route[] => [listRoute(servic
 
 const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
+  const properties = query.properties as { [name: string]: JsonSchema }
   const times = { from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' }, to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' } }
   return route<TripQuery>({
     method: 'GET',
@@ -81,7 +83,7 @@ const listRoute = (services: TripServices): Route => {
     summary: 'List trips, newest first unless sortOrder says otherwise',
     tag: TAG,
     access: { permission: 'view/location-history' },
-    query: { ...query, properties: { ...(query.properties as object), ...times } },
+    query: { ...query, properties: { ...properties, ...times, sortOrder: { ...properties.sortOrder, default: 'desc' } } },
     answers: {
       200: {
         description: 'A page of trips.',
@@ -95,9 +97,9 @@ const listRoute = (services: TripServices): Route => {
       const asked = request.query.trackerId?.toLowerCase()
       const ids = visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
       const { from, to } = request.query
-      const query: ListQuery = { sortBy: 'startedAt', sortOrder: 'desc', ...request.query }
+      const query: ListQuery = { sortBy: 'startedAt', ...request.query }
       const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
-      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', from: timeOf('/from', from), to: timeOf('/to', to) }
+      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
       return answerList(LIST, {
         tables: trackerIds?.length === 0 ? NO_ROWS : services.tables,
         scope: caller.organizationId,
@@ -175,10 +177,3 @@ const shown = (services: TripServices, row: TripRow): Row =>
   tripShown(row, services.tripToken(row.trackerId, row.startedAt), row.state === 'running' ? services.runningMeters(row.trackerId) : undefined)
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }
-
-const timeOf = (path: string, value: string | undefined): number | undefined => {
-  if (value === undefined) return undefined
-  const time = /^-?\d+$/.test(value) ? Number(value) : Date.parse(value)
-  if (Number.isNaN(time)) throw invalid(path, 'must be RFC 3339 or milliseconds since the epoch')
-  return time
-}

@@ -1,4 +1,6 @@
 import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
+import { pointShown } from '../../features/transitions/views.ts'
+import { tripRow, tripShown } from '../../features/trips/views.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Directory, TrackerShown } from './directory.ts'
 
@@ -31,31 +33,12 @@ export const eventData = async (directory: Directory, trigger: RunTrigger, track
       geofence: withoutGeometry((await directory.geofence(organizationId, geofence.geofenceId)) ?? { _id: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
       cause: geofence.cause,
     }),
-    ...(trip !== undefined && { trip: tripShown(trigger, directory.tripToken(trackerId, trip.startedAt)) }),
+    ...(trip !== undefined && { trip: tripShown(tripRow({ _id: sourceId, trackerId, ...trip }), directory.tripToken(trackerId, trip.startedAt)) }),
     at: iso(trigger.at),
-    point: pointShown(trigger),
+    point: pointShown(trackerId, trigger.point),
   }
 }
 
 const withoutGeometry = (geofence: EventData): EventData => Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))
-
-const tripShown = ({ sourceId, trackerId, trip, event }: RunTrigger, trackingToken: string): EventData => ({
-  _id: sourceId,
-  trackingToken,
-  trackerId,
-  startedAt: iso(trip?.startedAt ?? 0),
-  finishedAt: trip?.finishedAt === undefined ? null : iso(trip.finishedAt),
-  distance: trip?.distance,
-  explicit: trip?.explicit,
-  state: event === 'onFinishTrip' ? 'finished' : 'running',
-})
-
-/** A row of history: its `_id` follows from tracker and time. */
-const pointShown = ({ trackerId, point }: RunTrigger): EventData => ({
-  _id: `${trackerId}.${point.recordedAt.toString(36)}`,
-  trackerId,
-  ...point,
-  recordedAt: iso(point.recordedAt),
-})
 
 export const iso = (ms: number): string => new Date(ms).toISOString()

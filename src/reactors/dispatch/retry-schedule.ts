@@ -1,6 +1,6 @@
 /** Failed attempts of a run that the next one of its tracker waits for. */
 export const ATTEMPTS_IN_ORDER = 3
-export const RETRY_AFTER_MAX_MS = 24 * 3_600_000
+const RETRY_AFTER_MAX_MS = 24 * 3_600_000
 const JITTER = 0.2
 
 /**

@@ -3,7 +3,7 @@ import { AHEAD, HAS_ACCURACY, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEE
 import { writeBinaryFrame, type BinaryPoint } from '../../../src/features/locations/binary-frame-writer.ts'
 import { ingestKey, openIngest, pointsOf } from '../../support/ingest.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { parseTime } from '../../../src/features/locations/parse-time.ts'
+import { parseTime } from '../../../src/kit/parse-time.ts'
 import { idFrom } from '../../../src/kit/ids.ts'
 
 const ORG = idFrom('organization', 'a')

@@ -6,7 +6,7 @@ import type { Run } from '../run.ts'
 import { iso, type EventData } from '../event-data.ts'
 import { signWebhook } from '../sign-webhook.ts'
 
-export const DEADLINE_MS = 15_000
+const DEADLINE_MS = 15_000
 /** Bytes of the receiver's answer that the log of runs keeps. */
 const ANSWER_BYTES_MAX = 1024
 

@@ -1,4 +1,4 @@
-import type { Caller } from '../../kernel/caller.ts'
+import type { Caller } from './caller.ts'
 
 /** A tracker that may receive points. `mark` and `index` are scratch of whoever builds a batch. */
 export interface KnownTracker {
