@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
+export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
 export type Role = (typeof ROLES)[number]
 
 /** Everything that can be set, read once and frozen. Times in ms, sizes in bytes, unless the name says otherwise. */

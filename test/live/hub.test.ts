@@ -17,9 +17,12 @@ const callerOf = (changes: Partial<UserCaller> = {}): UserCaller => ({
   permissions: EVERYTHING, permissionDetails: [], hubIds: 'all', teamIds: [], ...changes,
 })
 
+// biome-ignore lint/suspicious/noExplicitAny: a message of any type
+type Message = any
+
 class FakeSocket implements ChannelSocket {
   address = '127.0.0.1'
-  messages: any[] = []
+  messages: Message[] = []
   closedWith: number | undefined
   buffered = 0
   /** While true nothing leaves the buffer. */
@@ -35,7 +38,7 @@ class FakeSocket implements ChannelSocket {
   close(code: number): void {
     this.closedWith = code
   }
-  take(): any[] {
+  take(): Message[] {
     return this.messages.splice(0)
   }
 }
@@ -157,7 +160,7 @@ test('hubs decide who sees what, and a change of hubs takes away', async (t) => 
   await settle()
   points(['a', 'b', 'c'].map((trackerId) => ({ trackerId, recordedAt: at + 1, lat: 1, lng: 1 })))
   await settle()
-  const seen = new Set(socket.take().flatMap((message) => message.positions.map((position: any) => position.trackerId)))
+  const seen = new Set(socket.take().flatMap((message) => message.positions.map((position: Message) => position.trackerId)))
   t.same([...seen].sort(), ['a', 'b'], 'what has no hub only owner and admin see')
   connection.reauthorized(callerOf({ hubIds: ['h1'] }))
   await settle()
@@ -196,7 +199,7 @@ test('events resume after a cursor, from memory and from the log, with a gap onl
     const { revision } = await log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson(decided), isJson: true, metadata: {} }], 'any')
     to?.events.handle({ revision, decided }, 1)
   }
-  const idsOf = (messages: any[]): string[] => messages.filter((message) => message.type === 'event').map((message) => message.event._id)
+  const idsOf = (messages: Message[]): string[] => messages.filter((message) => message.type === 'event').map((message) => message.event._id)
   for (const partition of [0, 1]) await hub.events.load(partition)
   const first = connect()
   first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
