@@ -5,9 +5,10 @@ import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { type ChdbHistoryStore, openChdbHistoryStore } from '../../src/engines/history-store.chdb.ts'
 import { historyStoreContract } from './history-store.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 test('chDB keeps the promises of a history store', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   await historyStoreContract(t, {
     open: (options) => openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch'), ...options }),
     crash: (store) => (store as ChdbHistoryStore).crash(),
@@ -15,7 +16,7 @@ test('chDB keeps the promises of a history store', async (t) => {
 })
 
 test('every acknowledged insert is there after SIGKILL', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const child = spawn(process.execPath, ['dist/test/contracts/history-store.chdb-child.js', folder], { stdio: ['ignore', 'pipe', 'inherit'] })
   const acknowledged: number[] = []
   for await (const line of createInterface({ input: child.stdout })) {

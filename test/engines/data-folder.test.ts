@@ -4,6 +4,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { lockDataFolder } from '../../src/engines/data-folder.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const MODULE = new URL('../../src/engines/data-folder.js', import.meta.url).href
 
@@ -16,7 +17,7 @@ const startOwner = async (folder: string) => {
 }
 
 test('a folder belongs to one owner at a time', async (t) => {
-  const path = join(t.testdir(), 'new', 'folder')
+  const path = join(folderOf(t), 'new', 'folder')
   const owner = lockDataFolder(path)
   t.throws(() => lockDataFolder(path), new RegExp(`${path} is in use by process ${process.pid};`))
   owner.release()
@@ -29,7 +30,7 @@ test('a folder belongs to one owner at a time', async (t) => {
 })
 
 test('another process is refused and named while it lives, and does not block when it was killed', async (t) => {
-  const path = t.testdir()
+  const path = folderOf(t)
   const child = await startOwner(path)
   t.throws(() => lockDataFolder(path), new RegExp(`in use by process ${child.pid};`))
   child.kill('SIGKILL')
@@ -38,7 +39,7 @@ test('another process is refused and named while it lives, and does not block wh
 })
 
 test('a process that was given the number of a dead owner is not taken for it', async (t) => {
-  const path = t.testdir()
+  const path = folderOf(t)
   writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: process.pid, startedAt: '1', bootId: 'another', token: 'x' }))
   lockDataFolder(path).release()
   writeFileSync(join(path, 'owner.lock'), '')
@@ -47,7 +48,7 @@ test('a process that was given the number of a dead owner is not taken for it', 
 })
 
 test('of processes that race for a folder one gets it', { timeout: 60_000 }, async (t) => {
-  const path = t.testdir()
+  const path = folderOf(t)
   writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: 1, startedAt: 'never', bootId: 'another', token: 'x' }))
   const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)});
     process.stdin.once('data', () => { try { lockDataFolder(${JSON.stringify(path)}); console.log('taken') } catch (error) { console.log(error.message) } process.stdin.resume() })

@@ -5,6 +5,7 @@ import type { RecordedEvent } from '../../src/kernel/event.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
 import { newEvent } from '../contracts/event-log.ts'
 import { runUntilKilled } from './killed-child.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const open = (path: string, mapBytesMax?: number): Promise<EventLog> =>
   openLmdbEventLog({ path, clock: realClock, ...(mapBytesMax && { mapBytesMax }) })
@@ -44,7 +45,7 @@ const checkConsistent = async (t: Test, log: EventLog, streams: Iterable<string>
 }
 
 test('SIGKILL at any moment loses no acknowledged event', { timeout: 120_000 }, async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const acknowledged = new Map<string, Map<number, string>>()
   const truncated = new Map<string, number>()
   for (const moreMs of [0, 20, 45, 90, 160]) {
@@ -77,7 +78,7 @@ test('SIGKILL at any moment loses no acknowledged event', { timeout: 120_000 }, 
 })
 
 test('a log is the same after it was opened again', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const first = await open(folder)
   const events = Array.from({ length: 50 }, () => newEvent('thing.v1', 3_000))
   const appended = await first.append('hub-1', events, 'none')
@@ -99,7 +100,7 @@ test('a log is the same after it was opened again', async (t) => {
 })
 
 test('a log that may hold no more bytes is down for appends, and works again when there is room', async (t) => {
-  const log = await open(t.testdir(), 2 * 1024 * 1024)
+  const log = await open(folderOf(t), 2 * 1024 * 1024)
   t.teardown(() => log.close())
   let stored = 0
   const failure = await (async () => {
@@ -123,7 +124,7 @@ test('a log that may hold no more bytes is down for appends, and works again whe
 })
 
 test('truncated events give their space back', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const log = await openLmdbEventLog({ path: folder, clock: new HeldClock(), mapBytesMax: 12 * 1024 * 1024 })
   t.teardown(() => log.close())
   for (let round = 0; round < 30; round += 1) {

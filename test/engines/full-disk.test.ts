@@ -2,6 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
+import { folderOf } from '../support/folder-of.ts'
 
 const HAS_PRLIMIT = spawnSync('prlimit', ['--version']).status === 0
 const skip = HAS_PRLIMIT ? false : 'needs prlimit (util-linux) to make writes fail as on a full disk'
@@ -29,7 +30,7 @@ const runOnFullDisk = async (
 }
 
 test('an event log on a full disk refuses appends, and works again when there is room', { skip, timeout: 60_000 }, async (t) => {
-  const [full, again] = await runOnFullDisk('log', t.testdir(), 4 * 1024 * 1024)
+  const [full, again] = await runOnFullDisk('log', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 20, `${count} events fit`)
   t.match(full, { code: 'engine_down', head: count - 1, waiting: ['rejected', 'rejected', 'rejected'] })
@@ -37,7 +38,7 @@ test('an event log on a full disk refuses appends, and works again when there is
 })
 
 test('tables on a full disk refuse commits whole, and work again when there is room', { skip, timeout: 60_000 }, async (t) => {
-  const [full, again] = await runOnFullDisk('tables', t.testdir(), 4 * 1024 * 1024)
+  const [full, again] = await runOnFullDisk('tables', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 5, `${count} commits fit`)
   t.match(full, { code: 'engine_down', at: count - 1, total: count * 20 })

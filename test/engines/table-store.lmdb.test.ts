@@ -6,6 +6,7 @@ import type { Row } from '../../src/kernel/table.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
 import { bruteForce, put, questions, randomThing, seededRandom, THINGS, thingId } from '../contracts/table-store-rows.ts'
 import { runUntilKilled } from './killed-child.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const open = (path: string): Promise<TableStore> => openLmdbTableStore({ path, clock: realClock })
 
@@ -18,7 +19,7 @@ const scanned = async (store: TableStore): Promise<Map<string, Row>> => {
 const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
 
 test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', { timeout: 120_000 }, async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   let acknowledged = 0
   for (const moreMs of [0, 15, 40, 90]) {
     for (const line of await runUntilKilled('commit-until-killed', folder, 20, moreMs)) {
@@ -42,7 +43,7 @@ test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', 
 })
 
 test('a commit of 20,000 rows leaves the event loop free', { timeout: 60_000 }, async (t) => {
-  const store = await open(t.testdir())
+  const store = await open(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
   const random = seededRandom(11)
@@ -58,7 +59,7 @@ test('a commit of 20,000 rows leaves the event loop free', { timeout: 60_000 }, 
 })
 
 test('tables, checkpoint and what is cleared survive closing', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const first = await open(folder)
   await first.declare(THINGS)
   const random = seededRandom(12)
@@ -80,7 +81,7 @@ test('tables, checkpoint and what is cleared survive closing', async (t) => {
 })
 
 test('what was asked for before closing is done', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const first = await open(folder)
   await first.declare(THINGS)
   const commits = [0, 1, 2].map((no) =>
@@ -94,7 +95,7 @@ test('what was asked for before closing is done', async (t) => {
 })
 
 test('other indexes under the same version are refused', async (t) => {
-  const store = await open(t.testdir())
+  const store = await open(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
   await t.rejects(store.declare({ ...THINGS, equality: ['status'] }), /raise the version/)
@@ -102,7 +103,7 @@ test('other indexes under the same version are refused', async (t) => {
 
 test('rows that ended are swept in steps, and their numbers and words with them', async (t) => {
   const clock = new HeldClock()
-  const store = await openLmdbTableStore({ path: t.testdir(), clock, mapBytesMax: 3_000_000 })
+  const store = await openLmdbTableStore({ path: folderOf(t), clock, mapBytesMax: 3_000_000 })
   t.teardown(() => store.close())
   await store.declare(THINGS)
   for (let round = 0; round < 12; round += 1) {
@@ -125,7 +126,7 @@ test('rows that ended are swept in steps, and their numbers and words with them'
 })
 
 test('tables that may hold no more bytes refuse rows whole', async (t) => {
-  const store = await openLmdbTableStore({ path: t.testdir(), clock: realClock, mapBytesMax: 200_000 })
+  const store = await openLmdbTableStore({ path: folderOf(t), clock: realClock, mapBytesMax: 200_000 })
   t.teardown(() => store.close())
   await store.declare(THINGS)
   const rows = (from: number) =>

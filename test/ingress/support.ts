@@ -11,6 +11,7 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import { openKeyring } from '../../src/kit/keyring-file.ts'
 import { createMetrics } from '../../src/kit/metrics.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../src/kit/route.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 export interface Door {
   ingress: Ingress
@@ -49,7 +50,7 @@ export const user = (change: Partial<UserCaller> = {}): UserCaller => ({
 
 /** Opens a real door on a free port, with real tables and keys; it closes with the test. */
 export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): Promise<Door> => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const tables = options.tables ?? (await openLmdbTableStore({ path: `${folder}/tables`, clock: systemClock }))
   const callers = new Map<string, Caller>([
     ['good', user()],

@@ -3,6 +3,7 @@ import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
 import { Idempotency, type KeptAnswer, type Run } from '../../src/kit/idempotency.ts'
 import { openKeyring } from '../../src/kit/keyring-file.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const request = { key: 'k', caller: 'user:org:one', operationId: 'createHub', fingerprint: 'body' }
 const answer: KeptAnswer = { status: 201, headers: { etag: '"1"' }, body: '{"status":true,"secret":"wonderful"}' }
@@ -13,7 +14,7 @@ const asRun = (begun: KeptAnswer | Run): Run => {
 }
 
 const setUp = async (t: Test) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const clock = new FakeClock()
   const tables = await openLmdbTableStore({ path: `${folder}/tables`, clock })
   t.teardown(() => tables.close())

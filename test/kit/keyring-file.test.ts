@@ -2,9 +2,10 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { openKeyring, rotateTokenKey } from '../../src/kit/keyring-file.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 test('a keyring is made once, readable by its owner alone, and is the same afterwards', async (t) => {
-  const path = join(t.testdir(), 'deep', 'keys.json')
+  const path = join(folderOf(t), 'deep', 'keys.json')
   const rings = await Promise.all(Array.from({ length: 8 }, () => openKeyring(path)))
   t.equal(new Set(rings.map(({ fingerprint }) => fingerprint)).size, 1, 'processes that start at once share one keyring')
   t.equal((await stat(path)).mode & 0o777, 0o600)
@@ -15,7 +16,7 @@ test('a keyring is made once, readable by its owner alone, and is the same after
 })
 
 test('what one ring encrypts it alone decrypts, for the same purpose', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const ring = await openKeyring(join(folder, 'a.json'))
   const other = await openKeyring(join(folder, 'b.json'))
   const sealed = ring.encrypt('webhook', 'whsec_ä')
@@ -29,7 +30,7 @@ test('what one ring encrypts it alone decrypts, for the same purpose', async (t)
 })
 
 test('rotation signs with a new key, keeps the keys before, and changes neither hashes nor fingerprint', async (t) => {
-  const path = join(t.testdir(), 'keys.json')
+  const path = join(folderOf(t), 'keys.json')
   const before = await openKeyring(path)
   const after = await rotateTokenKey(path)
   t.equal(after.tokenKeys.length, 2)
@@ -41,7 +42,7 @@ test('rotation signs with a new key, keeps the keys before, and changes neither 
 })
 
 test('a file that is no keyring is refused without quoting it', async (t) => {
-  const path = join(t.testdir(), 'keys.json')
+  const path = join(folderOf(t), 'keys.json')
   for (const content of ['{"secret-stuff', 'null', '{"format":"waymark-keyring.v1"}']) {
     await writeFile(path, content)
     const error = await openKeyring(path).then(

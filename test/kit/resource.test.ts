@@ -7,6 +7,7 @@ import { defineResource } from '../../src/kit/resource.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openServices, startProjections } from '../support/open-services.ts'
 import { routeCaller } from '../support/call-route.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const crate = defineResource({
   noun: 'crate',
@@ -51,7 +52,7 @@ const user = (organizationId: string, hubIds: UserCaller['hubIds'] = 'all'): Use
 })
 
 const start = async (t: Test) => {
-  const services = await openServices(t.testdir(), new FakeClock())
+  const services = await openServices(folderOf(t), new FakeClock())
   const { runner, applied } = await startProjections(services, [projection])
   t.teardown(async () => {
     await runner.close()

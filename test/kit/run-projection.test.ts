@@ -7,6 +7,7 @@ import type { Projection, Rows } from '../../src/kit/projection.ts'
 import { ProjectionRunner } from '../../src/kit/run-projection.ts'
 import { RowsOverlay } from '../../src/kit/projection-overlay.ts'
 import { openServices, type TestServices } from '../support/open-services.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 interface Counted {
   group: string
@@ -42,7 +43,7 @@ const rowsOf = async ({ tables }: TestServices, table = 'counters'): Promise<Rec
   return rows
 }
 
-const open = async (t: Test, folder = t.testdir()) => {
+const open = async (t: Test, folder = folderOf(t)) => {
   const services = await openServices(folder)
   t.teardown(() => services.close())
   return services
@@ -71,7 +72,7 @@ test('follows from the beginning, sees its own rows within a batch, and tells wh
 })
 
 test('goes on from its checkpoint after a restart', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const one = await openServices(folder)
   const first = new ProjectionRunner(one, [counters()])
   await first.start()
@@ -188,7 +189,7 @@ test('a writer that never stops does not keep a rebuild from ending', async (t) 
 })
 
 test('another version is built anew beside the live rows, then takes their place', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const one = await openServices(folder)
   const first = new ProjectionRunner(one, [counters()])
   await first.start()

@@ -9,6 +9,7 @@ import { LiveHub } from '../../src/live/hub.ts'
 import { liveChannel } from '../../src/live/live-channel.ts'
 import { batchOf, type SimplePoint } from '../support/batches.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const EVERYTHING = new Set(['view/location-history', 'view/geofence'])
 
@@ -47,7 +48,7 @@ const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
 
 const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2 } = {}) => {
   const clock = new FakeClock()
-  const log = await openLmdbEventLog({ path: t.testdir(), clock })
+  const log = await openLmdbEventLog({ path: folderOf(t), clock })
   t.teardown(() => log.close())
   const newHub = (): LiveHub =>
     new LiveHub({

@@ -13,12 +13,13 @@ import { readTransitions } from '../../src/features/transitions/history-query.ts
 import { Failure } from '../../src/kernel/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { entriesOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const ORGANIZATION = uuidOf('organization')
 const NOW = Date.parse('2026-06-01T00:00:00Z')
 
 const engines = async (t: Test): Promise<{ history: HistoryStore; tables: TableStore; clock: FakeClock }> => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const clock = new FakeClock(NOW)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })

@@ -5,12 +5,13 @@ import { appendFacts } from '../../src/kit/handle-command.ts'
 import { idFrom } from '../../src/kit/ids.ts'
 import { ANNOUNCE_DELETIONS, DeletionAnnouncer } from '../../src/reactors/announce-deletions.ts'
 import { openServices } from '../support/open-services.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const PARTITIONS = 4
 const ORG = idFrom('organization', 'a')
 
 test('a deletion whose announcement was interrupted is announced after the start, and none twice', async (t) => {
-  const services = await openServices(t.testdir())
+  const services = await openServices(folderOf(t))
   t.teardown(() => services.close())
   const { log, tables } = services
   const trackerId = idFrom('tracker', 1)

@@ -5,12 +5,13 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import { FenceAnnouncer, waitAnnounced } from '../../src/reactors/announce-fences.ts'
 import { MatcherWorld } from '../support/matcher-world.ts'
 import { uuidOf } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const SETTINGS = { tripStopMs: 300_000, rollout: '*' as const }
 const SHAPE = { center: { lat: 0, lng: 0 }, radius: 100 }
 
 const open = async (t: Test) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const services = { log: world.log, tables: world.tables, clock: systemClock, partitions: 3 }
   const announcer = () => new FenceAnnouncer(services, (error) => t.fail(String(error)))

@@ -6,6 +6,7 @@ import { backtest } from '../../src/reactors/backtest-geofence.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { randomOf } from '../support/random-fleet.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const SHAPE = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.01, 0], [0.01, 0.01], [0, 0.01], [0, 0]]] }
 
@@ -29,7 +30,7 @@ const rowsOf = (points: readonly PlainPoint[]): PointRows => {
 }
 
 test('a back-test makes the transitions that the matcher makes, and leaves out what was before', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const rules = { maxAccuracy: 30, debounce: { fixes: 2 } }
   const group = await world.putGroup('group', rules)

@@ -3,6 +3,7 @@ import { TRIP_FINISH, TRIP_START } from '../../src/features/locations/events.ts'
 import { tripId } from '../../src/reactors/detect-trips.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const TRACKER = uuidOf('tracker')
 /** Metres north as 1e-7 degree. */
@@ -11,7 +12,7 @@ const METER = 1e7 / 111_195.08
 const at = (second: number, meters: number, flags = 0): PlainPoint => ({ organizationId: ORG, trackerId: TRACKER, recordedAt: second * 1_000, latE7: Math.round(meters * METER), lngE7: 0, flags })
 
 const tripsOf = async (t: Test, points: readonly PlainPoint[]) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   for (const point of points) await world.points(0, batchOf([point]))
   const matcher = world.matcher()

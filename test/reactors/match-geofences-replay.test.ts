@@ -3,6 +3,7 @@ import type { GeofenceMatcher } from '../../src/reactors/match-geofences.ts'
 import { MatcherWorld } from '../support/matcher-world.ts'
 import { randomOf, randomSteps, type Step } from '../support/random-fleet.ts'
 import { slowTransitions } from '../support/slow-matcher.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 /** Writes what happens into some partitions, the same into each. */
 const writeSteps = async (world: MatcherWorld, steps: readonly Step[], partitions: readonly number[]): Promise<void> => {
@@ -25,7 +26,7 @@ const lineOf = ({ step, trackerId, geofenceId, type, at, cause }: { step: number
 
 for (const [seed, size] of [[1, { steps: 150 }], [2, { steps: 100, trackers: 50 }], [3, { steps: 100, trackers: 120 }]] as const) {
   test(`seed ${seed}: decides what the plainest way decides, and the same through crashes at any moment`, async (t) => {
-    const world = await MatcherWorld.open(t.testdir())
+    const world = await MatcherWorld.open(folderOf(t))
     t.teardown(() => world.close())
     const steps = randomSteps(seed, size)
     // Partition 1 is decided in one go, partition 0 with crashes.

@@ -4,6 +4,7 @@ import { AHEAD, HAS_ACCURACY, HAS_SPEED } from '../../src/features/locations/eve
 import type { Decided } from '../../src/features/transitions/events.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const FENCE = uuidOf('fence')
 const TRACKER = uuidOf('tracker')
@@ -19,7 +20,7 @@ const rough = (at: number, lng: number, meters: number): PlainPoint => fix(at, l
 
 /** A partition with one square fence in a group with these rules. */
 const open = async (t: Test, rules: GroupRules = {}, values: Partial<GeofenceValues> = {}) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const edit = async (change: Partial<GeofenceValues> | null, at: number): Promise<void> => {
     const fence = await world.putFence(FENCE, change === null ? null : { shape: SQUARE, ...change })

@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { keptShape } from '../../src/geo/shape.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { entriesOf, readTrace, traceIsThere, uuidOf } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const TRACE = 'fleet-austin-2016-11-24_27'
 const POLYGONS = '../shared/data/polygons/austin-neighborhoods.geojson'
@@ -14,7 +15,7 @@ const EXPECTED = '../shared/data/expected/transitions-austin.csv.gz'
 const isThere = traceIsThere(TRACE) && existsSync(EXPECTED) && existsSync(POLYGONS)
 
 test('four days of a bus fleet make the transitions that an independent library computed', { skip: isThere ? false : 'needs ../shared/data' }, async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const shapes = new Map<string, MultiPolygon>()
   const collection = JSON.parse(readFileSync(POLYGONS, 'utf8')) as FeatureCollection<MultiPolygon, { name: string }>

@@ -1,12 +1,13 @@
 import { test } from 'tap'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const square = (lng: number) => ({ type: 'Polygon' as const, coordinates: [[[lng, 0], [lng + 1, 0], [lng + 1, 1], [lng, 1], [lng, 0]]] })
 const fix = (at: number, lng: number) => ({ organizationId: ORG, trackerId: uuidOf('tracker'), recordedAt: at, latE7: 5_000_000, lngE7: lng * 1e7, flags: 0 })
 
 test('partitions that stand at the same edit share one version of the fences, however far apart they came there', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const partitions = [0, 1, 2]
   const group = await world.putGroup('group', {})
@@ -39,7 +40,7 @@ test('partitions that stand at the same edit share one version of the fences, ho
 })
 
 test('edits that are told in other portions lead to the same', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
   const other = await world.putFence(uuidOf('other'), { shape: square(5) })

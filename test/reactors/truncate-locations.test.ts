@@ -4,6 +4,7 @@ import { MATCHER_STATE, checkpointName } from '../../src/reactors/matcher-store.
 import { LocationSweeper } from '../../src/reactors/truncate-locations.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const DAY_MS = 86_400_000
 
@@ -18,7 +19,7 @@ const fixOf = (tracker: number, i: number) => ({
 })
 
 test('a matcher that is rebuilt from its snapshot and a truncated log makes the same transitions', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })
   const square = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.001, 0], [0.001, 0.01], [0, 0.01], [0, 0]]] }
@@ -62,7 +63,7 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
 })
 
 test('what is young stays, and a log that has nothing old is left alone', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   await world.points(0, batchOf([fixOf(0, 0)]))
   world.clock.advance(DAY_MS)

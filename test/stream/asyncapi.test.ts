@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { faultsOf } from '../support/open-api.ts'
 import { openSocket } from '../support/open-socket.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: parts of a document
 type Json = any
@@ -9,7 +10,7 @@ type Json = any
 const payloadOf = (document: Json, channel: string, type: string): Json => document.components.messages[`${channel}-${type}`]?.payload
 
 test('what the channels send is what the document says', { timeout: 120_000 }, async (t) => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//asyncapi.json')).json
   const { token } = await signUp(service)

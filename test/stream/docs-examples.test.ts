@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'tap'
 import { startService } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 interface Block {
   language: 'sh' | 'js'
@@ -41,7 +42,7 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
 test('the examples for integrators work, in their order', { skip: missing === undefined ? false : `needs ${missing}`, timeout: 120_000 }, async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const service = await startService(`${folder}/data`)
   t.teardown(() => service.kill())
   const blocks = blocksOf(readFileSync('docs/integrate.md', 'utf8'))

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { test, type Test } from 'tap'
 import { ask, call, signUp, startService, until, type Service } from '../support/service.ts'
 import { openWitness } from '../support/witness.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
@@ -17,7 +18,7 @@ const checkWitness = async (t: Test, witness: Awaited<ReturnType<typeof openWitn
 }
 
 test('bad points, bodies and shapes get their answers and disturb nobody', { timeout: 120_000 }, async (t) => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
   const stranger = await signUp(service)
@@ -167,7 +168,7 @@ const openTarget = async (t: Test, answer: (server: Server) => Parameters<typeof
 }
 
 test('webhook targets that hang, redirect, fail or lie within: logged, and nobody else waits', { timeout: 120_000 }, async (t) => {
-  const service = await startService(t.testdir(), ['--webhook-schedule', '100ms,100ms'])
+  const service = await startService(folderOf(t), ['--webhook-schedule', '100ms,100ms'])
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
   const witness = await openWitness(service)
@@ -211,7 +212,7 @@ test('webhook targets that hang, redirect, fail or lie within: logged, and nobod
 })
 
 test('without --webhook-allow nothing within is reached', { timeout: 120_000 }, async (t) => {
-  const service = await startService(t.testdir(), ['--webhook-allow', '', '--webhook-schedule', '50ms'])
+  const service = await startService(folderOf(t), ['--webhook-allow', '', '--webhook-schedule', '50ms'])
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
   const group = (await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })).data._id

@@ -6,6 +6,7 @@ import { realDay } from '../support/real-day.ts'
 import { ask, signUp, startService, until, type Service } from '../support/service.ts'
 import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const FIXES = 4_000
 const KILLS = 10
@@ -29,7 +30,7 @@ const sendFrom = async (service: Service, key: string, fixes: Fix[], at: number)
 
 test('killed ten times at random moments: nothing acknowledged is lost, nothing is there twice', { timeout: 240_000 }, async (t) => {
   const random = seeded(Date.now())
-  const data = t.testdir()
+  const data = folderOf(t)
   const flags = ['--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']
   let service = await startService(data, flags)
   t.teardown(() => service.kill())

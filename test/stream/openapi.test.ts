@@ -2,6 +2,7 @@ import { test, type Test } from 'tap'
 import { openApiWorld, type ApiWorld } from '../support/api-world.ts'
 import { faultsOf, operationsOf, type Operation } from '../support/open-api.ts'
 import { call, signUp, startService, type Answer, type Service } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
@@ -68,7 +69,7 @@ const deletesLast = (operations: Operation[]): Operation[] => [
 ]
 
 test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
-  const service = await startService(t.testdir(), ['--webhook-schedule', '20ms'])
+  const service = await startService(folderOf(t), ['--webhook-schedule', '20ms'])
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//openapi.json')).json
   const operations = operationsOf(document)

@@ -5,11 +5,12 @@ import { signUp, startService, until } from '../support/service.ts'
 import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
 import { watchPositions } from '../support/watch-positions.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const FIXES = 6_000
 
 test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', { timeout: 180_000 }, async (t) => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const day = await realDay(FIXES, Date.now())
   const receiver = await openReceiver(t)

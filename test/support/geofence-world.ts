@@ -10,6 +10,7 @@ import type { UserCaller } from '../../src/kernel/caller.ts'
 import { FenceAnnouncer } from '../../src/reactors/announce-fences.ts'
 import { routeCaller } from './call-route.ts'
 import { openServices, startProjections } from './open-services.ts'
+import { folderOf } from './folder-of.ts'
 
 export const ownerOf = (organizationId: string): UserCaller => ({
   kind: 'user',
@@ -29,7 +30,7 @@ export const ownerOf = (organizationId: string): UserCaller => ({
 
 /** The routes of geofences over the embedded engines, as a client meets them. */
 export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
-  const services = await openServices(t.testdir(), systemClock)
+  const services = await openServices(folderOf(t), systemClock)
   const groups = geofenceGroups([{ table: 'automations', field: 'geofenceGroupId' }])
   await services.tables.declare({ name: 'automations', version: 1, equality: ['geofenceGroupId'] })
   const shapes = new ShapeChecker(systemClock)

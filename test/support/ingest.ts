@@ -12,6 +12,7 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { idFrom } from '../../src/kit/ids.ts'
+import { folderOf } from './folder-of.ts'
 
 export const quietLogger = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -102,7 +103,7 @@ export interface TestIngestOptions {
 /** The door on a real log in a folder of the test. */
 export const openIngest = async (t: Test, options: TestIngestOptions = {}) => {
   const { partitions = 4, clock = systemClock, retentionMs = 365 * 86_400_000 } = options
-  const inner = await openLmdbEventLog({ path: t.testdir(), clock })
+  const inner = await openLmdbEventLog({ path: folderOf(t), clock })
   t.teardown(() => inner.close())
   const refusing = new RefusingLog(inner)
   const entries: LocationEntry[] = []

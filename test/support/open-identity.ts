@@ -12,6 +12,7 @@ import { directory } from '../../projections/directory.ts'
 import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
 import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
+import { folderOf } from './folder-of.ts'
 
 const USED_BY_HUBS = [
   { table: 'users', field: 'hubId' },
@@ -32,7 +33,7 @@ export const openIdentity = async (
   t: Test,
   config: Partial<IdentityConfig> = {},
   further: (services: TestServices) => Route[] = () => [],
-  folder = t.testdir(),
+  folder = folderOf(t),
 ) => {
   const clock = new FakeClock()
   const services = await openServices(folder, clock)

@@ -32,6 +32,7 @@ import type { Method } from '../../src/kit/route.ts'
 import { routeCaller } from './call-route.ts'
 import { connect } from './ingest.ts'
 import { openServices, startProjections } from './open-services.ts'
+import { folderOf } from './folder-of.ts'
 
 export const PARTITIONS = 4
 export const ORG = idFrom('organization', 'a')
@@ -46,7 +47,7 @@ export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
 
 /** Trackers and the whole way of points to their latest positions, over the embedded engines and a clock that stands still. */
 export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
-  const services = await openServices(t.testdir())
+  const services = await openServices(folderOf(t))
   const { log, tables, clock, keyring, logger } = services
   const rows = [...identityRows, hubResource([]).rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows]
   const { runner, applied } = await startProjections(services, [directory(rows)])

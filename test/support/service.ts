@@ -19,10 +19,18 @@ export interface Service {
 
 const START_LIMIT_MS = 60_000
 
+const started = new Set<ChildProcess>()
+// A test that fails before its teardown leaves no service behind.
+process.on('exit', () => {
+  for (const child of started) child.kill('SIGKILL')
+})
+
 /** Starts the compiled service on a data folder and waits until it is ready. Whoever starts it ends it. */
 export const startService = async (data: string, flags: readonly string[] = [], port = 0): Promise<Service> => {
   const args = ['dist/src/main.js', 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  started.add(child)
+  child.once('exit', () => started.delete(child))
   const lines: string[] = []
   const errors: string[] = []
   child.stderr.on('data', (text) => errors.push(String(text)))

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 test('signing up makes a person, an organization, a hub, four roles and a token', async (t) => {
   const { signup, call } = await openIdentity(t)
@@ -110,7 +111,7 @@ test('five failures block an identity and an address, for the right password too
 })
 
 test('refresh and logout revoke the token of the call, over a restart too', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const one = await openIdentity(t, {}, undefined, folder)
   const changes: object[] = []
   one.authenticator.onAccessChanged((change) => changes.push(change))

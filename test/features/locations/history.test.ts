@@ -9,6 +9,7 @@ import { readHistory, readPoint, readTrack, type HistoryQuestion, type HistorySc
 import { trackerIdAt } from '../../../src/features/locations/point-rows.ts'
 import { simplify } from '../../../src/geo/simplify.ts'
 import { batchOf, entriesOf, readTrace, traceIsThere, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 const ORGANIZATION = uuidOf('organization')
 const OTHER = uuidOf('another organization')
@@ -46,7 +47,7 @@ const generated = (): PlainPoint[] => {
 }
 
 const openWith = async (t: Test, points: readonly PlainPoint[]): Promise<ChdbHistoryStore> => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const store = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => store.close())
   await createHistoryTables(store, 36_500)

@@ -6,11 +6,12 @@ import { locationStream } from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { pointsOf } from '../../support/ingest.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 const ROUNDS = 3
 
 test('what was acknowledged is in the log after SIGKILL, at any moment', async (t) => {
-  const path = join(t.testdir(), 'log')
+  const path = join(folderOf(t), 'log')
   let acked = 0
   for (let round = 0; round < ROUNDS; round++) {
     // The child sends point n as time `start + n` and tells which n are acknowledged, until it is killed.

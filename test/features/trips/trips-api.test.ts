@@ -10,11 +10,12 @@ import { tripId } from '../../../src/reactors/detect-trips.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 const HOUR_MS = 3_600_000
 
 const open = async (t: Test) => {
-  const services = await openServices(t.testdir(), systemClock)
+  const services = await openServices(folderOf(t), systemClock)
   const { runner } = await startProjections(services, [trips(365 * 24 * HOUR_MS)])
   t.teardown(async () => {
     await runner.close()

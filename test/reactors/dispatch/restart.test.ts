@@ -3,11 +3,12 @@ import { runsStream } from '../../../src/features/automations/events.ts'
 import { takePartition } from '../../../src/reactors/dispatch/take-partition.ts'
 import { until } from '../../support/service.ts'
 import { advanceUntil, entry, openHook, openWorld, trackerId } from './world.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 const ownIdsOf = (hook: Awaited<ReturnType<typeof openHook>>) => hook.seen.map(({ id }) => id)
 
 test('a crash between an attempt and its record sends again under the same id, and owes nothing twice', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const hook = await openHook(t, () => undefined)
   const first = await openWorld(t, { folder })
   await first.webhook(hook)
@@ -28,7 +29,7 @@ test('a crash between an attempt and its record sends again under the same id, a
 })
 
 test('thousands owed survive a restart, each is delivered once and in order', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const hook = await openHook(t, () => 500)
   const first = await openWorld(t, { folder, partitions: 1 })
   await first.webhook(hook)
@@ -87,7 +88,7 @@ test('a second owner fences the first off', async (t) => {
 })
 
 test('old events of the stream are let go, and a restart still knows where it stood', async (t) => {
-  const folder = t.testdir()
+  const folder = folderOf(t)
   const hook = await openHook(t, () => 200)
   const first = await openWorld(t, { folder })
   await first.webhook(hook)

@@ -7,12 +7,13 @@ import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/ids.ts'
 import { TableDirectory } from '../../../src/reactors/dispatch/table-directory.ts'
 import { openServices } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 const ORG = 'org'
 const AT = '2026-01-01T00:00:00.000Z'
 
 test('what events refer to is read from tables, and what is gone from its stream', async (t) => {
-  const services = await openServices(t.testdir())
+  const services = await openServices(folderOf(t))
   t.teardown(() => services.close())
   const { log, tables, clock } = services
   for (const name of [TRACKERS_TABLE, USERS_TABLE]) await tables.declare({ name, version: 1 })

@@ -21,6 +21,7 @@ import { decodeTransition } from '../../../src/reactors/dispatch/transition-entr
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
 
 export const ORG = '0190f3a2-0000-7000-8000-00000000000a'
 export const GROUP = '0190f3a2-0000-7000-8000-0000000000a1'
@@ -121,7 +122,7 @@ const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_00
 
 /** The dispatcher on real engines, from transitions to receivers; what feeds it is appended by the test. */
 export const openWorld = async (t: Test, options: WorldOptions = {}) => {
-  const folder = options.folder ?? t.testdir()
+  const folder = options.folder ?? folderOf(t)
   const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock)
   const { log, tables, clock, keyring } = services
   const { runner, applied } = await startProjections(services, [automations, automationRuns(30)])
