@@ -141,5 +141,5 @@ async function showTrail({ trackerId, name }) {
   const trail = await get(`/location-histories?trackerId=${trackerId}&from=${from}&format=geojson&simplify=5`)
   const coordinates = trail.features.flatMap(({ geometry }) => (geometry.type === 'Point' ? [geometry.coordinates] : geometry.coordinates))
   map.getSource('trail').setData({ type: 'Feature', properties: {}, geometry: { type: 'LineString', coordinates } })
-  byId('trail').textContent = `${name}: ${coordinates.length} points in the last hour`
+  byId('trail').textContent = `${name}: ${coordinates.length} ${coordinates.length === 1 ? 'point' : 'points'} in the last hour`
 }
