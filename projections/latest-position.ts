@@ -19,7 +19,10 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up whoever else writes, and the event loop. */
 const ROWS_PER_COMMIT = 500
+/** Few rows are there soon, many about once a second: then most are committed once for several points. */
+const COMMIT_SOON_MS = 200
 const COMMIT_MS = 1_000
+const FEW_ROWS = 1_000
 /** Commits take at most about this part of the time. */
 const COMMIT_SHARE = 0.25
 
@@ -44,6 +47,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private cancelTimer: (() => void) | undefined
   private committing: Promise<void> | undefined
   private isClosed = false
+  /** Rows of the last commit. */
+  private lastRows = 0
 
   constructor(options: LatestPositionsOptions) {
     this.options = options
@@ -67,7 +72,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       state.changed.set(trackerId, organizationId)
     }
     state.at = entry.revision
-    this.commitLater(COMMIT_MS)
+    this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
   }
 
   /** The newest point that this process knows; undefined for a tracker never seen or of a partition that runs elsewhere. */
@@ -112,6 +117,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   /** The more a commit costs, the longer until the next one. */
   private async commitAll(): Promise<void> {
     const start = this.options.clock.now()
+    this.lastRows = [...this.partitions.values()].reduce((rows, { changed }) => rows + changed.size, 0)
     try {
       for (const [partition, state] of this.partitions) await this.commit(partition, state)
     } catch (error) {
