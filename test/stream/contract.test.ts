@@ -58,7 +58,7 @@ test('the life of a tracker: keys, points, fences, deletion, and the same one an
   await until('the leave', async () => (await get('/geofence-events')).data.length === 2)
   t.match((await get('/geofence-events')).data[0], { type: 'leave', cause: 'tracker' })
   await until('its live position to be forgotten', async () => (await get('/live-positions')).data.length === 0)
-  t.equal((await allRows(service, '/location-histories', token)).length, 3, 'its history is kept')
+  await until('its history, which is kept', async () => (await allRows(service, '/location-histories', token)).length === 3)
   t.equal((await call(service, 'POST', '/location-history/bulk', { token: deviceKey, body: { points: [point(0, 21)] } })).status, 401, 'its key is gone')
 
   const anew = (await post('/tracker', { name: 'Bus again', kind: 'vehicle', externalId: 'bus-1' })).data
