@@ -7,7 +7,7 @@ import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
 import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 
-const DECISIONS_HISTORY = 'decisions-history'
+export const DECISIONS_HISTORY = 'decisions-history'
 
 export interface DecisionsHistoryOptions {
   history: HistoryStore

@@ -4,9 +4,10 @@ import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locati
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import { defer } from '../src/kit/deferred.ts'
 import { LatestRestore, checkpointName } from './latest-restore.ts'
 
-const LATEST_POSITION = 'latest-position'
+export const LATEST_POSITION = 'latest-position'
 
 export interface LatestPositionsOptions {
   tables: TableStore
@@ -44,6 +45,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly options: LatestPositionsOptions
   private readonly restore: LatestRestore
   private readonly partitions = new Map<number, Partition>()
+  private held: Promise<void> | undefined
   private cancelTimer: (() => void) | undefined
   private committing: Promise<void> | undefined
   private isClosed = false
@@ -62,7 +64,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return at
   }
 
-  handle(entry: LocationEntry, partition: number): void {
+  handle(entry: LocationEntry, partition: number): void | Promise<void> {
+    if (this.held !== undefined) return this.held.then(() => this.handle(entry, partition))
     const state = this.partitions.get(partition)
     if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
     if (entry.kind === 'points') takePoints(state, entry.batch)
@@ -80,15 +83,28 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.points.get(trackerId)
   }
 
-  /** Takes rows that were worked out otherwise (a rebuild from history) unless a newer point is known. */
-  seed(rows: Iterable<LatestPositionRow & { organizationId: string }>): void {
-    for (const row of rows) {
-      const state = this.partitions.get(partitionOf(row.trackerId, this.options.partitions))
-      if (state === undefined) throw new Error('a row of a partition that is not loaded')
-      if ((state.points.get(row.trackerId)?.recordedAt ?? Number.NEGATIVE_INFINITY) >= row.recordedAt) continue
-      state.points.set(row.trackerId, row)
-      state.changed.set(row.trackerId, row.organizationId)
+  /** Revision of the last entry handled of a partition; undefined where it runs elsewhere. */
+  standsAt(partition: number): number | undefined {
+    return this.partitions.get(partition)?.at
+  }
+
+  /** Nothing is handled, so that all stands still, until the answer is called. */
+  hold(): () => void {
+    const { promise, resolve } = defer<void>()
+    this.held = promise
+    return () => {
+      this.held = undefined
+      resolve()
     }
+  }
+
+  /** Puts a row that was worked out otherwise (a rebuild from history) in the place of the one known; undefined for none. */
+  replace(organizationId: string, trackerId: string, row: LatestPositionRow | undefined): void {
+    const state = this.partitions.get(partitionOf(trackerId, this.options.partitions))
+    if (state === undefined) throw new Error('a row of a partition that is not loaded')
+    if (row === undefined) state.points.delete(trackerId)
+    else state.points.set(trackerId, { ...row, organizationId })
+    state.changed.set(trackerId, organizationId)
     this.commitLater(COMMIT_MS)
   }
 
@@ -149,8 +165,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 }
 
-/** The last point of each tracker of the batch that is not ahead of the clock, where it is newer than the one known. */
-const takePoints = ({ points, changed }: Partition, batch: PointBatch): void => {
+/** Takes the last point of each tracker of the batch that is not ahead of the clock, where it is newer than the one known. */
+export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'changed'>, batch: PointBatch): void => {
   const { tracker, flags, recordedAt } = batch
   for (let i = batch.count - 1; i >= 0; ) {
     const place = tracker[i]

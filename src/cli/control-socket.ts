@@ -43,7 +43,7 @@ export const askControl = (dataPath: string, request: ControlRequest): Promise<C
     const socket = createConnection(pathOf(dataPath))
     socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
     socket.once('connect', () => socket.write(`${JSON.stringify(request)}\n`))
-    createInterface({ input: socket }).once('line', (line) => {
+    firstLine(socket, (line) => {
       socket.destroy()
       done(JSON.parse(line) as ControlAnswer)
     })
@@ -57,9 +57,16 @@ const serveOne = (socket: Socket, answer: (request: ControlRequest) => Promise<u
     received += chunk.length
     if (received > LINE_BYTES_MAX) socket.destroy()
   })
-  createInterface({ input: socket }).once('line', async (line) => {
+  firstLine(socket, async (line) => {
     socket.end(`${JSON.stringify(await answerLine(line, answer))}\n`)
   })
+}
+
+/** A reader of lines tells again of its input's errors, which would end the process where nobody listens. */
+const firstLine = (socket: Socket, take: (line: string) => void): void => {
+  const lines = createInterface({ input: socket })
+  lines.once('line', take)
+  lines.on('error', () => socket.destroy())
 }
 
 const answerLine = async (line: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<ControlAnswer> => {

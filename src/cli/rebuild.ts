@@ -4,7 +4,9 @@ import { openApp } from '../app.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
 
 const USAGE = `waymark rebuild <projection> [flags of start]
-Builds a read model anew beside the live one, compares both, swaps, and prints what differed. Ends with 1 when rows differed.
+Works a read model out anew, compares it with the live one, puts it in its place, and prints what differed as JSON.
+Ends with 1 when something differed. Projections: directory, access, automations, automation-runs, trips, location-history,
+transitions, latest-position, matcher.
 `
 
 /** `waymark rebuild`: asks the server that runs on the data folder, or works alone where none runs. */
@@ -18,7 +20,7 @@ export const rebuildCommand = async (args: readonly string[]): Promise<number> =
   const answer = (await askControl(config.dataPath, { command: 'rebuild', name })) ?? (await rebuildAlone(config, name))
   if (!answer.ok) throw new ConfigError(answer.error ?? 'the rebuild failed')
   process.stdout.write(`${JSON.stringify(answer.report)}\n`)
-  return (answer.report as { differences?: number }).differences ? 1 : 0
+  return (answer.report as { differing?: number }).differing ? 1 : 0
 }
 
 const rebuildAlone = async (config: ReturnType<typeof readConfig>, name: string): Promise<ControlAnswer> => {

@@ -103,6 +103,13 @@ export const selectNewest = (): Statement => ({
   parameters: {},
 })
 
+/** One tracker's newest point among those that were logged after that place of the log, with the columns of `selectNewest`. */
+export const selectNewestSince = (tracker: { organizationId: string; trackerId: string; epoch: number; revision: number }): Statement => ({
+  sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE organizationId = {organization:UUID} AND trackerId = {tracker:UUID}
+    AND ${WAS_NOT_AHEAD} AND (epoch, revision) > ({epoch:UInt16}, {revision:UInt64}) ORDER BY recordedAt DESC LIMIT 1 ${FINAL_SETTINGS}`,
+  parameters: { organization: tracker.organizationId, tracker: tracker.trackerId, epoch: tracker.epoch, revision: tracker.revision },
+})
+
 const ORDERS: { [order in PointOrder]: string } = {
   asc: 'recordedAt, trackerId',
   desc: 'recordedAt DESC, trackerId DESC',

@@ -52,6 +52,10 @@ export class ProjectionRunner {
     await Promise.all([...this.loops.values()].map((loop) => loop.ready()))
   }
 
+  get names(): string[] {
+    return [...this.loops.keys()]
+  }
+
   runs(projection: string): boolean {
     return this.loops.has(projection)
   }
@@ -85,14 +89,15 @@ export class ProjectionRunner {
    * Builds the tables of a projection anew beside the live ones and swaps them. With `compare` the live loop stands
    * still while both are compared at the same place of the log, and the report names the rows that differ.
    */
-  async rebuild(name: string, { compare = false } = {}): Promise<RebuildReport> {
+  async rebuild(name: string, { compare = false, signal = this.abort.signal }: { compare?: boolean; signal?: AbortSignal } = {}): Promise<RebuildReport> {
     const loop = this.loops.get(name)
     if (loop === undefined) throw new Error(`no projection ${name} runs here`)
     const { projection } = loop
+    const ended = AbortSignal.any([this.abort.signal, signal])
     await loop.ready()
-    const from = await buildBeside(projection, this.services, this.abort.signal, loop.at)
+    const from = await buildBeside(projection, this.services, ended, loop.at)
     return loop.exclusively(async () => {
-      await continueBeside(projection, this.services, this.abort.signal, from, loop.at)
+      await continueBeside(projection, this.services, ended, from, loop.at)
       const report = compare
         ? await compareTables(projection, this.services.tables)
         : { projection: name, rows: await this.countBeside(projection) }

@@ -1,4 +1,6 @@
-import { locationStream, partitionOf, TRACKER_DELETED, type TrackerDeleted } from '../features/locations/events.ts'
+import {
+  deletedTrackersStream, DELETION_PLACED, locationStream, partitionOf, TRACKER_DELETED, type DeletionPlaced, type TrackerDeleted,
+} from '../features/locations/events.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../features/trackers/events.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/declared-event.ts'
@@ -14,16 +16,20 @@ const SLACK_MS = 60_000
 /**
  * Says in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that a
  * crash between both appends loses nothing. What may have been announced right before a crash is looked for first: a
- * second announcement would forget a tracker that was made anew meanwhile.
+ * second announcement would forget a tracker that was made anew meanwhile. Where the announcement stands is kept in a
+ * stream of its own, since the location stream is truncated and the history knows nothing of deletions.
  */
 export class DeletionAnnouncer {
   private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>
+  private readonly epoch: number
   private readonly onFailure: (error: unknown) => void
   private readonly abort = new AbortController()
   private running: Promise<void> | undefined
 
-  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, onFailure: (error: unknown) => void) {
+  /** `epoch` is that of the log. */
+  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, epoch: number, onFailure: (error: unknown) => void) {
     this.services = services
+    this.epoch = epoch
     this.onFailure = onFailure
   }
 
@@ -51,19 +57,24 @@ export class DeletionAnnouncer {
   }
 
   private async announce(event: RecordedEvent, mayBeThere: boolean): Promise<void> {
+    const { log, partitions } = this.services
     const announcement = announcementOf(event)
-    const stream = locationStream(partitionOf(idOfStream(event.stream), this.services.partitions))
-    if (mayBeThere && (await this.isThere(stream, announcement.id, event.loggedAt))) return
-    await this.services.log.append(stream, [announcement], 'any')
+    const partition = partitionOf(idOfStream(event.stream), partitions)
+    const stream = locationStream(partition)
+    const found = mayBeThere ? await this.find(stream, announcement.id, event.loggedAt) : undefined
+    const revision = found ?? (await log.append(stream, [announcement], 'any')).revision
+    await log.append(deletedTrackersStream(partition), [placeOf(announcement, this.epoch, revision)], 'any')
   }
 
-  private async isThere(stream: string, id: string, since: number): Promise<boolean> {
+  /** Revision of the event with that id. */
+  private async find(stream: string, id: string, since: number): Promise<number | undefined> {
     let from: number | 'end' = 'end'
     for (;;) {
       const events: RecordedEvent[] = await this.services.log.read(stream, from, PAGE_EVENTS, 'backwards')
-      if (events.some((event) => event.id === id)) return true
+      const found = events.find((event) => event.id === id)
+      if (found !== undefined) return found.revision
       const last = events.at(-1)
-      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0) return false
+      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0) return undefined
       from = last.revision - 1
     }
   }
@@ -91,4 +102,10 @@ const announcementOf = (event: RecordedEvent): NewEvent => {
     isJson: true,
     metadata: { organizationId, actor: `reactor:${ANNOUNCE_DELETIONS}`, $causationId: event.id },
   }
+}
+
+const placeOf = ({ id, data, metadata }: NewEvent, epoch: number, revision: number): NewEvent => {
+  const { organizationId, trackerId } = decodeJson<TrackerDeleted>(data)
+  const place: DeletionPlaced = { organizationId, trackerId, epoch, revision }
+  return { id: idFrom(DELETION_PLACED, id), type: DELETION_PLACED, data: encodeJson(place), isJson: true, metadata: { ...metadata, $causationId: id } }
 }

@@ -1,6 +1,6 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { TableStore } from '../engines/table-store.ts'
-import type { FencesChanged, LocationEntry } from '../features/locations/events.ts'
+import { locationStream, type FencesChanged, type LocationEntry } from '../features/locations/events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, Decisions, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
 import { decideEdit, decideStop, rebase } from './matcher-edits.ts'
@@ -59,7 +59,7 @@ export class MatcherPartition {
   /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
   async load(): Promise<number> {
     const root = await this.store.root()
-    if (root === undefined) return this.loadSnapshot()
+    if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
     await this.restore(root, (organization) => this.store.revisions(organization))
     await this.store.pages(root.pages, (page, row) => this.takePage(page, row))
     this.endRestore()
@@ -67,12 +67,29 @@ export class MatcherPartition {
     return this.at
   }
 
-  /** Where the tables have nothing: from the newest snapshot in the log. */
-  private async loadSnapshot(): Promise<number> {
-    if (!(await readSnapshot(this.services.log, this.partition, this))) return -1
+  /**
+   * Where the tables have nothing, or less than the log needs: from the newest snapshot in the log. Answers as `load`.
+   * @throws Error when the log has been truncated and there is no snapshot.
+   */
+  async loadSnapshot(): Promise<number> {
+    if (!(await readSnapshot(this.services.log, this.partition, this))) {
+      if (await this.isBehindLog(-1)) throw new Error(`the location log of partition ${this.partition} is truncated and the matcher has no snapshot`)
+      return -1
+    }
     this.endRestore()
     for (let page = 0; page < this.pageCount(); page++) this.state.dirtyPages.add(page)
     return this.at
+  }
+
+  /** Whether the entry after that revision has been truncated. */
+  private async isBehindLog(at: number): Promise<boolean> {
+    const [first] = await this.services.log.read(locationStream(this.partition), 0, 1)
+    return first !== undefined && first.revision > at + 1
+  }
+
+  /** Entries up to here are decided in what was restored: applied again, they decide nothing. */
+  get settledThrough(): number {
+    return this.decidedThrough
   }
 
   /** Restores the root of stored state; pages follow by `takePage`. */

@@ -8,8 +8,19 @@ export interface SweeperOptions {
   consumersAt(partition: number): Promise<readonly number[]>
   /** Writes a snapshot of the partition's matcher and answers the revision up to which it goes. */
   snapshot(partition: number): Promise<number>
+  /** Runs a sweep when nothing else needs the log to stay as it is. */
+  exclusively?<Result>(run: () => Promise<Result>): Promise<Result>
+  /** Called after each sweep. */
+  onSwept?(): Promise<void>
   onFailure(partition: number, error: unknown): void
   intervalMs?: number
+}
+
+/** What a sweep left of a partition. */
+export interface Swept {
+  partition: number
+  /** Revision of the first event that is left of a stream that was truncated. */
+  first: number
 }
 
 const HOUR_MS = 3_600_000
@@ -22,7 +33,7 @@ export class LocationSweeper {
   private readonly services: Pick<Services, 'log' | 'clock' | 'partitions'>
   private readonly options: SweeperOptions
   private cancelTimer: () => void = () => undefined
-  private sweeping: Promise<void> = Promise.resolve()
+  private sweeping: Promise<unknown> = Promise.resolve()
   private isClosed = false
 
   constructor(services: Pick<Services, 'log' | 'clock' | 'partitions'>, options: SweeperOptions) {
@@ -32,7 +43,7 @@ export class LocationSweeper {
 
   start(): void {
     this.cancelTimer = this.services.clock.after(this.options.intervalMs ?? HOUR_MS, () => {
-      this.sweeping = this.sweepAll().finally(() => !this.isClosed && this.start())
+      this.sweeping = this.sweepAll().catch((error) => this.options.onFailure(-1, error)).finally(() => !this.isClosed && this.start())
     })
   }
 
@@ -40,6 +51,14 @@ export class LocationSweeper {
     this.isClosed = true
     this.cancelTimer()
     await this.sweeping
+  }
+
+  /** Sweeps every partition; one that fails does not keep the others from it. Answers those that were truncated. */
+  async sweepAll(): Promise<Swept[]> {
+    const { exclusively = (run) => run(), onSwept } = this.options
+    const swept = await exclusively(() => this.sweepEach())
+    await onSwept?.()
+    return swept
   }
 
   /** Answers the first revision that is left, or undefined when there was nothing to truncate. */
@@ -58,14 +77,17 @@ export class LocationSweeper {
     return before
   }
 
-  private async sweepAll(): Promise<void> {
+  private async sweepEach(): Promise<Swept[]> {
+    const swept: Swept[] = []
     for (let partition = 0; partition < this.services.partitions && !this.isClosed; partition++) {
       try {
-        await this.sweep(partition)
+        const first = await this.sweep(partition)
+        if (first !== undefined) swept.push({ partition, first })
       } catch (error) {
         this.options.onFailure(partition, error)
       }
     }
+    return swept
   }
 
   /** The first revision that was logged at that time or later; by halves, since times rise with revisions. */

@@ -55,6 +55,8 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
   return {
     matcher,
     latest,
+    locationHistory,
+    decisionsHistory,
     close: async (): Promise<void> => {
       await matcher.close()
       await dispatcher.close()

@@ -1,21 +1,34 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { EngineHealth } from '../kit/engine-health.ts'
 import type { ProjectionRunner } from '../kit/run-projection.ts'
+import type { Rebuild } from './rebuilds.ts'
 import { lagsOf, type Feeds } from './streams.ts'
 
 /** What the command line asks of a running service. */
 export interface ControlRequest {
-  command: 'rebuild' | 'forget' | 'status'
+  command: 'rebuild' | 'sweep' | 'forget' | 'status'
   /** Of the projection or consumer. */
   name?: string
 }
 
 const ENGINES = ['log', 'tables', 'history']
 
+export interface Controlled {
+  rebuild: Rebuild
+  sweep(): Promise<unknown>
+  forget(name: string): Promise<unknown>
+  runner: ProjectionRunner
+  feeds: Feeds
+  clock: Clock
+  health: EngineHealth
+}
+
 export const controlOf =
-  ({ runner, feeds, clock, health }: { runner: ProjectionRunner; feeds: Feeds; clock: Clock; health: EngineHealth }) =>
+  ({ rebuild, sweep, forget, runner, feeds, clock, health }: Controlled) =>
   async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
-    if (command === 'rebuild') return runner.rebuild(name, { compare: true })
+    if (command === 'rebuild') return rebuild(name)
+    if (command === 'sweep') return sweep()
+    if (command === 'forget') return forget(name)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
     const lags = [...lagsOf(feeds, clock), ...(await runner.lags())]

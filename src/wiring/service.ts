@@ -24,14 +24,17 @@ import { pageRoutes } from '../web/page.ts'
 import { openAccess } from './access.ts'
 import { openConsumers } from './consumers.ts'
 import { controlOf, type ControlRequest } from './control.ts'
+import { InTurn } from './in-turn.ts'
 import { openIngest } from './ingest.ts'
 import { noteTrackers, openLive } from './live.ts'
 import { lastSeenIn, trackerLookups } from './lookups.ts'
 import { declareResources, listProjections } from './projections.ts'
 import { openReactors } from './reactors.ts'
+import { lacksPositions, openRebuilds } from './rebuilds.ts'
 import { inRollout } from './rollout.ts'
 import { listRoutes } from './routes.ts'
 import { lagsOf, openFeeds, showLags } from './streams.ts'
+import { openSweep } from './sweep.ts'
 
 export interface App {
   url: string
@@ -77,10 +80,15 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   await runner.ready()
 
   const directory = new TableDirectory({ log, tables, clock, keyring, lastSeen: lastSeenIn(tables), ages: config })
+  const mustRebuildLatest = await lacksPositions(services)
   const consumers = await openConsumers({ config, services, origin, caller, metrics, feeds, hub, directory })
+  const turns = new InTurn()
+  const rebuild = openRebuilds({ config, services, origin, runner, ...consumers, turns })
+  if (mustRebuildLatest) await rebuild('latest-position')
+  const sweep = await openSweep(config, services, metrics, consumers.matcher, turns)
   const watching = new AbortController()
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
-  const reactors = await openReactors(config, services)
+  const reactors = await openReactors(config, services, origin)
   const shapes = new ShapeChecker(clock)
   const geofences = { shapes, waitFencesInForce: reactors.fences.waitFencesInForce.bind(reactors.fences), runBacktest: backtestOf({ log, history, visibleTrackers: trackerLookups(tables).visibleTrackers }) }
 
@@ -95,6 +103,8 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const end = async (): Promise<void> => {
     watching.abort()
     await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
+    await turns.close()
+    await sweep.close()
     await reactors.close()
     await feeds.locations.close()
     await feeds.transitions.close()
@@ -136,7 +146,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     showDemoLogin: (login) => {
       demoLogin = login
     },
-    control: controlOf({ runner, feeds, clock, health }),
+    control: controlOf({ rebuild, sweep: sweep.sweep, forget: sweep.forget, runner, feeds, clock, health }),
     close: async () => {
       isReady = false
       ingress.stopAccepting()

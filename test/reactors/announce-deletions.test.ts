@@ -1,6 +1,7 @@
 import { test } from 'tap'
-import { locationStream, partitionOf } from '../../src/features/locations/events.ts'
+import { deletedTrackersStream, locationStream, partitionOf, type DeletionPlaced } from '../../src/features/locations/events.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
+import { decodeJson } from '../../src/kernel/event.ts'
 import { appendFacts } from '../../src/kit/handle-command.ts'
 import { idFrom } from '../../src/kit/ids.ts'
 import { ANNOUNCE_DELETIONS, DeletionAnnouncer } from '../../src/reactors/announce-deletions.ts'
@@ -23,7 +24,7 @@ test('a deletion whose announcement was interrupted is announced after the start
 
   const announced = async () => (await log.read(locationStream(partition), 0, 100)).map((event) => locationEntry(event, partition))
   const run = async (isDone: () => Promise<boolean>) => {
-    const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, (error) => t.fail(String(error)))
+    const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) => t.fail(String(error)))
     await announcer.start()
     for (let tries = 0; tries < 500 && !(await isDone()); tries++) await new Promise((done) => setTimeout(done, 10))
     await announcer.close()
@@ -40,5 +41,8 @@ test('a deletion whose announcement was interrupted is announced after the start
   await append('trackerCreated', 2)
   await append('trackerDeleted', 3)
   await run(async () => (await announced()).length === 2)
+  const places = (await log.read(deletedTrackersStream(partition), 0, 100)).map(({ data }) => decodeJson<DeletionPlaced>(data))
+  t.same([...new Set(places.map(({ revision }) => revision))], [0, 1], 'where each stands is kept apart')
+  t.match(places[0], { organizationId: ORG, trackerId, epoch: 0 })
   t.equal((await announced()).length, 2, 'made anew and deleted again is another deletion')
 })

@@ -64,7 +64,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const latest = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => failures.push(error) })
   const feed = new PartitionFeed<LocationEntry>({ log, streamOf: locationStream, decode: locationEntry, onFailure: (_consumer, _partition, error) => failures.push(error) })
   for (let p = 0; p < PARTITIONS; p++) await feed.add(latest, p)
-  const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, (error) => failures.push(error))
+  const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) => failures.push(error))
   await announcer.start()
   const batcher = new Batcher({
     log, clock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, startAppendTimer: () => () => {},

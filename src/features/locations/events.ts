@@ -76,12 +76,25 @@ export interface TrackerDeleted {
   at: number
 }
 
+/** What the streams `deleted-trackers-<partition>` hold: where a deletion stands. It outlives the truncation of the location stream. */
+export const DELETION_PLACED = 'deletionPlaced.v1'
+
+export interface DeletionPlaced {
+  organizationId: string
+  trackerId: string
+  /** Epoch of the log and revision of the deletion in the location stream: points that were logged before are of the deleted tracker. */
+  epoch: number
+  revision: number
+}
+
 /** One event of a location stream, decoded once per process. */
 export type LocationEntry = { partition: number; revision: number; position: number } & (
   | { kind: 'points'; batch: PointBatch }
   | { kind: 'fencesChanged'; change: FencesChanged }
   | { kind: 'trackerDeleted'; deletion: TrackerDeleted }
 )
+
+export const deletedTrackersStream = (partition: number): string => `deleted-trackers-${partition}`
 
 export const locationStream = (partition: number): string => `locations-${partition}`
 

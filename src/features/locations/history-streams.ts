@@ -1,4 +1,4 @@
-import { countPoints, selectForBacktest, selectNewest } from '../../engines/history-sql-points.ts'
+import { countPoints, selectForBacktest, selectNewest, selectNewestSince, type Statement } from '../../engines/history-sql-points.ts'
 import { readUuid } from '../../engines/native-block.ts'
 import { NativeReader } from '../../engines/native-reader.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
@@ -15,8 +15,14 @@ export interface NewestPoints {
 }
 
 /** Every tracker's newest point that was not ahead, of every organization, for building the latest positions anew. */
-export async function* newestPoints(history: HistoryStore, signal?: AbortSignal): AsyncGenerator<NewestPoints> {
-  const { sql, parameters } = selectNewest()
+export const newestPoints = (history: HistoryStore, signal?: AbortSignal): AsyncGenerator<NewestPoints> => readNewest(history, selectNewest(), signal)
+
+/** The same for one tracker, of the points that were logged after a place of the log: those of the tracker made anew after its deletion. */
+export const newestPointSince = (
+  history: HistoryStore, tracker: { organizationId: string; trackerId: string; epoch: number; revision: number }, signal?: AbortSignal,
+): AsyncGenerator<NewestPoints> => readNewest(history, selectNewestSince(tracker), signal)
+
+async function* readNewest(history: HistoryStore, { sql, parameters }: Statement, signal?: AbortSignal): AsyncGenerator<NewestPoints> {
   const reader = new NativeReader()
   for await (const chunk of history.query(sql, parameters, 'Native', signal)) {
     for (const block of reader.push(chunk)) {

@@ -1,0 +1,66 @@
+import {
+  besideOf, countDifferences, createBeside, dropBeside, emptyBeside, insertBeside, listDifferences, type RebuiltTable,
+} from '../src/engines/history-sql-rebuild.ts'
+import type { HistoryStore } from '../src/engines/history-store.ts'
+import type { Difference } from '../src/kit/rebuild-projection.ts'
+
+/** What comparing a table of the history with the log has found. */
+export interface HistoryDifferences {
+  /** Rows that the log says. */
+  rows: number
+  missing: number
+  different: number
+  /** The first hundred. */
+  differences: Difference[]
+}
+
+const DIFFERENCES_MAX = 100
+
+/**
+ * Compares a table of the history with rows made anew from the log, part by part, and inserts them again: what was
+ * missing is there afterwards, what was changed under its version is as the log says. Nothing is dropped.
+ */
+export class HistoryComparison {
+  readonly found: HistoryDifferences = { rows: 0, missing: 0, different: 0, differences: [] }
+  private readonly history: HistoryStore
+  private readonly table: RebuiltTable
+  /** Rows from before this time (ms since the epoch) have expired, or soon will: they are not compared. */
+  private readonly since: number
+
+  constructor(history: HistoryStore, table: RebuiltTable, since: number) {
+    this.history = history
+    this.table = table
+    this.since = since
+  }
+
+  async begin(): Promise<void> {
+    await this.history.command(dropBeside(this.table))
+    await this.history.command(createBeside(this.table))
+  }
+
+  /** Takes one block; `token` must differ from every one before. */
+  async take(block: Uint8Array, token: string): Promise<void> {
+    const { history, table, since, found } = this
+    await history.insert(besideOf(table), block, token)
+    const counted = countDifferences(table, since)
+    const [{ rows, missing, different }] = await history.rows<{ rows: number; missing: number; different: number }>(counted.sql, counted.parameters)
+    found.rows += rows
+    found.missing += missing
+    found.different += different
+    if (missing + different > 0) await this.list()
+    await history.command(insertBeside(table))
+    await history.command(emptyBeside(table))
+  }
+
+  async end(): Promise<void> {
+    await this.history.command(dropBeside(this.table))
+  }
+
+  private async list(): Promise<void> {
+    const { differences } = this.found
+    if (differences.length >= DIFFERENCES_MAX) return
+    const { sql, parameters } = listDifferences(this.table, this.since, DIFFERENCES_MAX - differences.length)
+    const rows = await this.history.rows<{ scope: string; id: string; isMissing: number }>(sql, parameters)
+    for (const { scope, id, isMissing } of rows) differences.push({ table: this.table, scope, id, live: isMissing ? 'missing' : 'different' })
+  }
+}

@@ -1,0 +1,178 @@
+import type { TableStore } from '../src/engines/table-store.ts'
+import { partitionOf, type LocationEntry } from '../src/features/locations/events.ts'
+import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
+import type { Clock } from '../src/kernel/clock.ts'
+import type { RebuildReport } from '../src/kit/rebuild-projection.ts'
+import { takePoints, type LatestPositions } from './latest-position.ts'
+
+/** Place of a batch or a deletion in the log. */
+export interface LogPlace {
+  epoch: number
+  revision: number
+}
+
+export type OwnedPosition = LatestPositionRow & { organizationId: string }
+
+/** A tracker's newest point as the history has it, which does not know when it was logged. */
+export interface NewestPosition {
+  row: OwnedPosition
+  place: LogPlace
+}
+
+export interface LatestRebuildParts {
+  latest: LatestPositions
+  tables: Pick<TableStore, 'scan'>
+  clock: Clock
+  /** Of the log, as is `epoch`. */
+  partitions: number
+  epoch: number
+  /** What was recorded before this time (ms since the epoch) may have expired from the history. */
+  since: number
+  signal: AbortSignal
+  /** Revision up to which the history has a partition. */
+  historyAt(partition: number): Promise<number>
+  newest(): AsyncIterable<NewestPosition>
+  /** The newest among the points of one tracker that were logged after a place. */
+  newestSince(tracker: OwnedPosition, place: LogPlace): Promise<NewestPosition | undefined>
+  /** Last deletion of each tracker. */
+  deletions(partition: number): Promise<ReadonlyMap<string, LogPlace>>
+  /** Entries from one revision through another, as far as the log has them. */
+  entries(partition: number, from: number, through: number): AsyncIterable<LocationEntry>
+}
+
+interface Rebuilt {
+  at: number
+  /** Newest revision that the history knew of. */
+  seen: number
+  points: Map<string, OwnedPosition>
+  changed: Map<string, string>
+}
+
+const DIFFERENCES_MAX = 100
+const POLL_MS = 20
+const WAIT_MS_MAX = 60_000
+const FIELDS = ['recordedAt', 'loggedAt', 'lat', 'lng', 'flags', 'accuracy', 'altitude', 'speed', 'heading', 'battery'] as const
+
+/**
+ * Works out the latest positions from the history's newest point of each tracker that was not ahead of the clock and was
+ * logged after the tracker's last deletion, then from what the log has beyond the history. Compares them with the live
+ * rows, which stand still for as long, and puts right those that differ. When a point was logged counts only where the log
+ * still knows it; a row whose point may have expired from the history is left as it is.
+ */
+export const rebuildLatestPositions = async (parts: LatestRebuildParts): Promise<RebuildReport> => {
+  const { latest, partitions } = parts
+  const rebuilding = new LatestRebuilding(parts)
+  await rebuilding.takeHistory()
+  for (let partition = 0; partition < partitions; partition++) await rebuilding.catchUp(partition)
+  const release = latest.hold()
+  try {
+    for (let partition = 0; partition < partitions; partition++) await rebuilding.catchUp(partition)
+    await latest.flush()
+    const report = await rebuilding.compare()
+    await latest.flush()
+    return report
+  } finally {
+    release()
+  }
+}
+
+class LatestRebuilding {
+  private readonly parts: LatestRebuildParts
+  private readonly rebuilt: Rebuilt[] = []
+  /** Rows of which nobody knows any more when they were logged. */
+  private readonly undated = new Set<OwnedPosition>()
+
+  constructor(parts: LatestRebuildParts) {
+    this.parts = parts
+  }
+
+  async takeHistory(): Promise<void> {
+    const { partitions, historyAt, newest, deletions, epoch } = this.parts
+    for (let partition = 0; partition < partitions; partition++) {
+      this.rebuilt.push({ at: await historyAt(partition), seen: -1, points: new Map(), changed: new Map() })
+    }
+    const found = Array.from({ length: partitions }, (): NewestPosition[] => [])
+    for await (const one of newest()) found[partitionOf(one.row.trackerId, partitions)].push(one)
+    for (let partition = 0; partition < partitions; partition++) {
+      const deleted = await deletions(partition)
+      const kept: NewestPosition[] = []
+      for (const one of found[partition]) {
+        const deletion = deleted.get(one.row.trackerId)
+        const since = deletion === undefined || isAfter(one.place, deletion) ? one : await this.parts.newestSince(one.row, deletion)
+        if (since !== undefined) kept.push(since)
+      }
+      for (const { row, place } of kept) {
+        this.rebuilt[partition].points.set(row.trackerId, row)
+        if (place.epoch === epoch) this.rebuilt[partition].seen = Math.max(this.rebuilt[partition].seen, place.revision)
+      }
+      await this.date(partition, kept)
+    }
+  }
+
+  /** Applies what the log has, up to where the live rows stand. */
+  async catchUp(partition: number): Promise<void> {
+    const { latest, clock, entries, signal } = this.parts
+    const state = this.rebuilt[partition]
+    for (let waited = 0; (latest.standsAt(partition) ?? -1) < state.seen; waited += POLL_MS) {
+      signal.throwIfAborted()
+      if (waited > WAIT_MS_MAX) throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
+      await new Promise<void>((resume) => void clock.after(POLL_MS, resume))
+    }
+    const through = latest.standsAt(partition) ?? -1
+    for await (const entry of entries(partition, state.at + 1, through)) {
+      if (entry.kind === 'points') takePoints(state, entry.batch)
+      if (entry.kind === 'trackerDeleted') state.points.delete(entry.deletion.trackerId)
+      state.changed.clear()
+    }
+    state.at = Math.max(state.at, through)
+  }
+
+  async compare(): Promise<RebuildReport> {
+    const { tables, partitions, since, latest } = this.parts
+    const report: Required<RebuildReport> = { projection: latest.name, rows: 0, differing: 0, differences: [] }
+    const differs = (scope: string, id: string, live: LatestPositionRow | undefined, rebuilt: OwnedPosition | undefined): void => {
+      if (++report.differing <= DIFFERENCES_MAX) report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
+      latest.replace(scope, id, rebuilt)
+    }
+    for await (const { scope, id, row: live } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
+      const { points } = this.rebuilt[partitionOf(id, partitions)]
+      const row = points.get(id)
+      points.delete(id)
+      if (row === undefined && live.recordedAt < since) continue
+      report.rows++
+      if (row === undefined || row.organizationId !== scope || !this.isSame(live, row)) differs(scope, id, live, row)
+    }
+    for (const { points } of this.rebuilt) {
+      for (const row of points.values()) {
+        report.rows++
+        differs(row.organizationId, row.trackerId, undefined, row)
+      }
+    }
+    return report
+  }
+
+  private isSame(live: LatestPositionRow, rebuilt: OwnedPosition): boolean {
+    return FIELDS.every((field) => live[field] === rebuilt[field] || (field === 'loggedAt' && this.undated.has(rebuilt)))
+  }
+
+  /** Asks the log when the points were logged; each of its batches is read once. */
+  private async date(partition: number, found: readonly NewestPosition[]): Promise<void> {
+    const byRevision = new Map<number, OwnedPosition[]>()
+    for (const { row, place } of found) {
+      this.undated.add(row)
+      if (place.epoch === this.parts.epoch) byRevision.set(place.revision, [...(byRevision.get(place.revision) ?? []), row])
+    }
+    for (const [revision, rows] of byRevision) {
+      for await (const entry of this.parts.entries(partition, revision, revision)) {
+        if (entry.kind !== 'points') continue
+        for (const row of rows) {
+          row.loggedAt = entry.batch.loggedAt
+          this.undated.delete(row)
+        }
+      }
+    }
+  }
+}
+
+const isAfter = (place: LogPlace, deletion: LogPlace): boolean =>
+  place.epoch > deletion.epoch || (place.epoch === deletion.epoch && place.revision > deletion.revision)
