@@ -103,7 +103,7 @@ test('transitions and trips are read as they were decided', async (t) => {
     await consumer.close()
   }
   const scope = { organizationId: ORGANIZATION, trackerIds: 'all' as const }
-  const read = async (question: object): Promise<{ data: { _id: string; at: string; point: object }[]; nextCursor: string | null }> => {
+  const read = async (question: object): Promise<{ data: { _id: string; at: string; point: object }[]; limit: number; nextCursor: string | null }> => {
     const chunks: Uint8Array[] = []
     for await (const chunk of (await readTransitions(history, { ...scope, format: 'json', ...question })).body) chunks.push(chunk)
     return JSON.parse(Buffer.concat(chunks).toString())
@@ -114,10 +114,12 @@ test('transitions and trips are read as they were decided', async (t) => {
   t.match(await trips(), [{ _id: uuidOf('trip'), explicit: 1, finishedAtMs: 0 }], 'a trip from its start on')
   await feed([2])
   await feed([0, 1, 2])
-  const { data } = await read({})
+  const { data, limit } = await read({})
+  t.equal(limit, 500, 'the limit in force')
   t.same(data.map(({ _id }) => _id), ['d', 'c', 'b', 'a'].map(uuidOf), 'newest first, equal times in the order logged')
   t.match(data[3], { at: '2026-06-01T00:00:00.000Z', point: { recordedAt: '2026-06-01T00:00:00.000Z', lat: 52.1, speed: 3.5 } })
   const page = await read({ limit: 3 })
+  t.match(page, { page: null, limit: 3 })
   t.same((await read({ limit: 3, cursor: page.nextCursor })).data.map(({ _id }) => _id), [uuidOf('a')])
   t.same((await read({ geofenceIds: [uuidOf('other')] })).data.map(({ _id }) => _id), [uuidOf('c')])
   t.same((await read({ type: 'leave', to: NOW + 1 })).data.length, 2)

@@ -57,7 +57,7 @@ export class AnswerMaker {
     for (const left of this.simplifier?.end() ?? []) this.take(left)
     if (this.held !== undefined) this.write(this.held.sorted())
     const cursor = this.more && this.last !== undefined && this.spec.order !== 'tracker' ? this.cursorAt(this.last, this.spec.order) : null
-    this.out.add(this.formatter.end(cursor))
+    this.out.add(this.formatter.end(cursor, this.spec.limit ?? null))
     return this.out.take()
   }
 

@@ -72,8 +72,13 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     answers: {
       200: {
         description: 'The points, newest first in `json`; `format` chooses another content type.',
-        schema: envelope({ data: { type: 'array', items: ROW }, nextCursor: { type: ['string', 'null'] } }),
-        example: { status: true, data: [ROW_EXAMPLE], nextCursor: null },
+        schema: envelope({
+          data: { type: 'array', items: ROW },
+          page: { type: 'null', description: 'These are walked by cursor.' },
+          limit: { type: 'integer', description: 'The limit in force.' },
+          nextCursor: { type: ['string', 'null'] },
+        }),
+        example: { status: true, data: [ROW_EXAMPLE], page: null, limit: 500, nextCursor: null },
       },
     },
     handler: async (request) => {

@@ -19,8 +19,8 @@ export const FORMATS: { [format in PointFormat]: { contentType: string; fileExte
 export interface PointFormatter {
   start(): string
   rows(rows: PointRows, from: number, to: number): string
-  /** `nextCursor` is null where nothing follows. */
-  end(nextCursor: string | null): string
+  /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
+  end(nextCursor: string | null, limit: number | null): string
 }
 
 /** `array` is the rows alone, as a JSON array to put into another body. */
@@ -85,7 +85,7 @@ const json = (): PointFormatter => {
   return {
     start: () => '{"status":true,"data":[',
     rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => comma() + rowJson(rows, row, trackerId)),
-    end: (nextCursor) => `],"nextCursor":${JSON.stringify(nextCursor)}}`,
+    end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
   }
 }
 

@@ -85,8 +85,13 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     answers: {
       200: {
         description: 'The transitions, as a stream.',
-        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, nextCursor: { type: ['string', 'null'] } }),
-        example: { status: true, data: [EXAMPLE], nextCursor: null },
+        schema: envelope({
+          data: { type: 'array', items: TRANSITION_SCHEMA },
+          page: { type: 'null', description: 'These are walked by cursor.' },
+          limit: { type: 'integer', description: 'The limit in force.' },
+          nextCursor: { type: ['string', 'null'] },
+        }),
+        example: { status: true, data: [EXAMPLE], page: null, limit: 500, nextCursor: null },
       },
     },
     handler: async (request) => {

@@ -80,7 +80,7 @@ async function* write(
       if (text !== '') yield encoder.encode(text)
     }
     const cursor = more && last !== undefined ? encode([last.atMs, last.position, last.ordinal]) : null
-    if (format === 'json') yield encoder.encode(`],"nextCursor":${JSON.stringify(cursor)}}`)
+    if (format === 'json') yield encoder.encode(`],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(cursor)}}`)
     if (format === 'geojson') yield encoder.encode(']}')
   } finally {
     await chunks.return?.()

@@ -182,7 +182,10 @@ test('reads of generated points equal a plain computation', async (t) => {
         t.same(walked, expected, `${order} ${simplifyMeters}`)
       }
     }
-    t.equal((JSON.parse(await read(store, { format: 'json' })) as { data: Row[] }).data.length, 500)
+    const byDefault = JSON.parse(await read(store, { format: 'json' })) as { data: Row[]; page: null; limit: number }
+    t.equal(byDefault.data.length, 500)
+    t.match(byDefault, { page: null, limit: 500 }, 'the limit in force')
+    t.match(JSON.parse(await read(store, { format: 'json', limit: 7, simplifyMeters: 30 })), { page: null, limit: 7 })
     t.same((await ndjson(store, { limit: 3 })), byTime(all, 'desc').slice(0, 3).map(rowOf))
     await t.rejects(read(store, { format: 'json', cursor: 'bm8gY3Vyc29y' }), { code: 'invalid' })
   })
