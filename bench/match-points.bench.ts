@@ -2,8 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { openLmdbEventLog } from '../src/engines/event-log.lmdb.ts'
 import { openLmdbTableStore } from '../src/engines/table-store.lmdb.ts'
 import { GEOFENCE_CREATED, geofenceStream } from '../src/features/geofences/events.ts'
@@ -16,10 +14,12 @@ import { encodeJson } from '../src/kernel/event.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom } from '../src/kit/ids.ts'
 import { GeofenceMatcher } from '../src/reactors/match-geofences.ts'
-import { decideBatch, Decisions } from '../src/reactors/matcher-decide.ts'
+import { decideBatch } from '../src/reactors/matcher-decide.ts'
+import { Decisions } from '../src/reactors/matcher-decisions.ts'
 import { EVERY_FIX, type FenceInForce, FenceNumbers, Fences, Lane } from '../src/reactors/matcher-fences.ts'
 import { MatcherState } from '../src/reactors/matcher-state.ts'
 import { blob, seeded } from './support/geo-data.ts'
+import { cpuMs, heldBytes } from './support/measure.ts'
 
 /*
  * The whole matcher: late rule, trips, accuracy lanes and transitions, first over batches in memory, then from the log,
@@ -158,12 +158,6 @@ const bytesPerTracker = (fleet: Fleet): number => {
   return held / TRACKERS
 }
 
-/** CPU time since then: what else the machine does counts less. */
-const cpuMs = (begun: NodeJS.CpuUsage): number => {
-  const { user, system } = process.cpuUsage(begun)
-  return (user + system) / 1000
-}
-
 const decideFromLog = async ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): Promise<Row[]> => {
   const folder = mkdtempSync(join(tmpdir(), 'waymark-match-'))
   const log = await openLmdbEventLog({ path: join(folder, 'log'), clock: systemClock })
@@ -209,15 +203,6 @@ const decideFromLog = async ({ shapes }: ReturnType<typeof makeTown>, fleet: Fle
     await tables.close()
     rmSync(folder, { recursive: true })
   }
-}
-
-/** Bytes held on the heap and in buffers after a collection. */
-const heldBytes = (): number => {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  for (let i = 0; i < 3; i++) collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

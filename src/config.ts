@@ -165,8 +165,6 @@ const readFlags = (args: readonly string[]): { [flag: string]: string | boolean 
   }
 }
 
-type Reader = ReturnType<typeof reader>
-
 const reader = (flags: { [flag: string]: string | boolean | undefined }, environment: NodeJS.ProcessEnv) => {
   const given = (name: string): string | undefined => {
     const flag = flags[name]
@@ -209,7 +207,7 @@ const booleanOf = (name: string, text: string): boolean => {
   throw new ConfigError(`--${name} must be on or off, not "${text}"`)
 }
 
-const tlsOf = (read: Reader): Config['tls'] => {
+const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
   const certPath = read.given('tls-cert')
   const keyPath = read.given('tls-key')
   if (certPath === undefined && keyPath === undefined) return undefined

@@ -2,27 +2,11 @@
 import 'chdb'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '../kernel/errors.ts'
+import { type ChdbOptions, workerOptions } from './history-store.chdb-options.ts'
 import { bindParameters } from './history-store.chdb-parameters.ts'
-import type { Reply, Request, WorkerOptions } from './history-store.chdb-protocol.ts'
+import type { Reply, Request } from './history-store.chdb-protocol.ts'
 import { ChunkStream, failureOf, WriteWait, type Operation } from './history-store.chdb-operations.ts'
 import type { HistoryFormat, HistoryParameters, HistoryStore } from './history-store.ts'
-
-export interface ChdbOptions {
-  /** Folder of the data; one process at a time. */
-  path: string
-  /** Folder for blocks and files on their way; on the same disk as the data, emptied at the start. */
-  scratchPath: string
-  /** Threads that queries use together, beside the writer's one (default 2). */
-  readers?: number
-  /** Threads of one query (default 1: the machine is shared). */
-  threads?: number
-  /** Sizes the engine (default 1 GiB): a query takes at most half of it, sorts go to disk from an eighth on. */
-  memoryBytesMax?: number
-  /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
-  queueMax?: number
-  /** Longest wait for a next chunk of an answer (default 5 minutes). */
-  deadlineMs?: number
-}
 
 const ROWS_MAX = 10_000
 const ROWS_DEADLINE_MS = 60_000
@@ -196,26 +180,5 @@ export class ChdbHistoryStore implements HistoryStore {
 
   private failAll(failure: Failure): void {
     for (const operation of [...this.operations.values()]) operation.fail(failure)
-  }
-}
-
-const workerOptions = (options: ChdbOptions): WorkerOptions => {
-  const memoryBytesMax = options.memoryBytesMax ?? 1 << 30
-  const settings = {
-    max_threads: options.threads ?? 1,
-    max_insert_threads: 1,
-    max_memory_usage: Math.floor(memoryBytesMax / 2),
-    max_bytes_before_external_sort: Math.floor(memoryBytesMax / 8),
-    max_bytes_before_external_group_by: Math.floor(memoryBytesMax / 8),
-    mark_cache_size: Math.floor(memoryBytesMax / 16),
-    max_query_size: 64 << 20,
-    output_format_json_quote_64bit_integers: 0,
-    schema_inference_use_cache_for_file: 0,
-  }
-  return {
-    path: options.path,
-    scratchPath: options.scratchPath,
-    readers: options.readers ?? 2,
-    engineArguments: Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
   }
 }

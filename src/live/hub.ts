@@ -7,6 +7,7 @@ import { transitionStream, type Decided } from '../features/transitions/events.t
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
+import { applyEntry, forEachRun } from './apply-entry.ts'
 import { encodeCursor, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LatestPoint, StatusAges, TrackerFacts } from './fleet.ts'
@@ -227,23 +228,4 @@ export class LiveHub {
     const now = this.options.clock.now()
     for (const [id, { idleSince }] of this.organizations) if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
   }
-}
-
-/** Calls `visit` for each tracker's points of a batch. */
-const forEachRun = (batch: PointBatch, visit: (organizationId: string, from: number, to: number) => void): void => {
-  for (let from = 0; from < batch.count; ) {
-    const tracker = batch.tracker[from]
-    let to = from + 1
-    while (to < batch.count && batch.tracker[to] === tracker) to++
-    visit(batch.trackers[tracker].organizationId, from, to)
-    from = to
-  }
-}
-
-const applyEntry = (organizationId: string, organization: LiveOrganization, entry: LocationEntry): void => {
-  if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId) organization.fleet.forget(entry.deletion.trackerId)
-  if (entry.kind !== 'points') return
-  forEachRun(entry.batch, (id, from, to) => {
-    if (id === organizationId) organization.fleet.take(entry.batch, from, to)
-  })
 }

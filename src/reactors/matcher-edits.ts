@@ -1,6 +1,7 @@
 import { HAS_ACCURACY } from '../features/locations/events.ts'
 import type { PointValue } from '../features/transitions/events.ts'
-import { committedFences, type Decisions, draftOf, fencesAt, inOrder, setPending, type TransitionDraft } from './matcher-decide.ts'
+import { committedFences, fencesAt, setPending } from './matcher-decide.ts'
+import { type Decisions, draftOf, inOrder, type TransitionDraft } from './matcher-decisions.ts'
 import type { Fences, FencesStep, Lane } from './matcher-fences.ts'
 import { storedPoint } from './matcher-points.ts'
 import {

@@ -1,14 +1,11 @@
 import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
-import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { createAuthenticator } from '../features/identity/authenticate.ts'
 import { Tokens } from '../features/identity/tokens.ts'
 import { ingestChannel } from '../features/locations/ingest-channel.ts'
 import { partitionOf } from '../features/locations/events.ts'
-import { INGEST_DOCUMENT } from '../features/locations/ingest-document.ts'
 import { LATEST_POSITIONS } from '../features/locations/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
-import { startIngress } from '../ingress/server.ts'
 import { Applied } from '../kit/applied.ts'
 import { EngineHealth } from '../kit/engine-health.ts'
 import type { LogOrigin } from '../kit/log-origin.ts'
@@ -17,17 +14,17 @@ import { operationsRoutes } from '../kit/operations-routes.ts'
 import { ProjectionRunner } from '../kit/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { liveChannel } from '../live/live-channel.ts'
-import { LIVE_DOCUMENT } from '../live/live-document.ts'
-import { backtestOf } from '../reactors/backtest-geofence.ts'
 import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
 import { pageRoutes } from '../web/page.ts'
 import { openAccess } from './access.ts'
 import { openConsumers } from './consumers.ts'
 import { controlOf, type ControlRequest } from './control.ts'
+import { openGeofences } from './geofences.ts'
 import { InTurn } from './in-turn.ts'
 import { openIngest } from './ingest.ts'
+import { openIngress } from './ingress.ts'
 import { noteTrackers, openLive } from './live.ts'
-import { lastSeenIn, trackerLookups } from './lookups.ts'
+import { lastSeenIn } from './lookups.ts'
 import { declareResources, listProjections } from './projections.ts'
 import { openReactors } from './reactors.ts'
 import { lacksPositions, openRebuilds } from './rebuilds.ts'
@@ -54,7 +51,6 @@ export interface ServiceParts {
   closeEngines(): Promise<void>
 }
 
-const VERSION = '3.0.0'
 const CLOSE_BATCHER_MS = 10_000
 
 /** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
@@ -89,8 +85,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const watching = new AbortController()
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services, origin)
-  const shapes = new ShapeChecker(clock)
-  const geofences = { shapes, waitFencesInForce: reactors.fences.waitFencesInForce.bind(reactors.fences), runBacktest: backtestOf({ log, history, visibleTrackers: trackerLookups(tables).visibleTrackers }) }
+  const geofences = openGeofences(services, reactors)
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
@@ -103,39 +98,18 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const end = async (): Promise<void> => {
     watching.abort()
     await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
-    await turns.close()
-    await sweep.close()
-    await reactors.close()
-    await feeds.locations.close()
-    await feeds.transitions.close()
-    await consumers.close()
-    await runner.close()
-    shapes.close()
-    health.close()
-    metrics.close()
+    const parts = [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences.shapes, health, metrics]
+    for (const part of parts) await part.close()
     await closeEngines()
   }
-  const ingress = await startIngress({
-    host: config.host,
-    port: config.port,
-    tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
+  const ingress = await openIngress(config, services, {
     routes: [...routes, ...operationsRoutes({ metrics, health, isReady: () => isReady }), ...pageRoutes(() => demoLogin)],
     channels: [ingestChannel(ingest.ingest), liveChannel(hub, rollout)],
-    channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
-    info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
     authenticate: access.authenticate,
     accessChanged: access.accessChanged,
     waitApplied: (wrote, timeoutMs) => applied.waitApplied(wrote, timeoutMs),
     rollout,
-    tables,
-    keyring,
-    logger,
-    clock,
     metrics,
-    rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
-    trustedProxies: config.trustedProxies,
-    corsOrigins: config.corsOrigins,
-    metricsToken: config.metricsToken,
   }).catch(async (error: unknown) => {
     await end()
     throw error

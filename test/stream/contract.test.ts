@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { WebSocket } from 'undici'
-import { allRows, ask, call, signUp, startService, until, type Service } from '../support/service.ts'
+import { allRows, ask, call, type Json, type Service, signUp, startService, until } from '../support/service.ts'
 
 const MINUTE = 60_000
 const square = (lng: number, lat: number, half = 0.01) => ({
@@ -8,7 +8,7 @@ const square = (lng: number, lat: number, half = 0.01) => ({
   coordinates: [[[lng - half, lat - half], [lng + half, lat - half], [lng + half, lat + half], [lng - half, lat + half], [lng - half, lat - half]]],
 })
 
-const open = async (t: Test): Promise<{ service: Service; token: string; post: (path: string, body?: unknown, token?: string) => Promise<any>; get: (path: string) => Promise<any> }> => {
+const open = async (t: Test): Promise<{ service: Service; token: string; post: (path: string, body?: unknown, token?: string) => Promise<Json>; get: (path: string) => Promise<Json> }> => {
   const service = await startService(t.testdir())
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
@@ -20,9 +20,9 @@ const open = async (t: Test): Promise<{ service: Service; token: string; post: (
   }
 }
 
-const socketOf = async (service: Service, path: string, bearer: string): Promise<{ socket: WebSocket; messages: any[]; closed: Promise<number> }> => {
+const socketOf = async (service: Service, path: string, bearer: string): Promise<{ socket: WebSocket; messages: Json[]; closed: Promise<number> }> => {
   const socket = new WebSocket(`${service.url.replace('http', 'ws')}/api/v3${path}`)
-  const messages: any[] = []
+  const messages: Json[] = []
   socket.onmessage = ({ data }) => messages.push(JSON.parse(String(data)))
   const closed = new Promise<number>((done) => (socket.onclose = ({ code }) => done(code)))
   await new Promise((done) => (socket.onopen = done))
