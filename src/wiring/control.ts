@@ -17,6 +17,8 @@ export interface Controlled {
   rebuild: Rebuild
   sweep(): Promise<unknown>
   forget(name: string): Promise<unknown>
+  /** Lags of consumers that are registered and do not run. */
+  absent(): Promise<readonly { consumer: string; events: number; seconds: number }[]>
   runner: ProjectionRunner
   feeds: Feeds
   clock: Clock
@@ -24,14 +26,14 @@ export interface Controlled {
 }
 
 export const controlOf =
-  ({ rebuild, sweep, forget, runner, feeds, clock, health }: Controlled) =>
+  ({ rebuild, sweep, forget, absent, runner, feeds, clock, health }: Controlled) =>
   async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
     if (command === 'rebuild') return rebuild(name)
     if (command === 'sweep') return sweep()
     if (command === 'forget') return forget(name)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
-    const lags = [...lagsOf(feeds, clock), ...(await runner.lags())]
+    const lags = [...lagsOf(feeds, clock), ...(await runner.lags()), ...(await absent())]
     return { engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])), consumers: worstByConsumer(lags) }
   }
 

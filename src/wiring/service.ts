@@ -120,7 +120,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     showDemoLogin: (login) => {
       demoLogin = login
     },
-    control: controlOf({ rebuild, sweep: sweep.sweep, forget: sweep.forget, runner, feeds, clock, health }),
+    control: controlOf({ ...sweep, rebuild, runner, feeds, clock, health }),
     close: async () => {
       isReady = false
       ingress.stopAccepting()

@@ -27,6 +27,8 @@ export const openSweep = async (config: Pick<Config, 'locationLogDays'>, service
   return {
     /** Now, without waiting for the hour. */
     sweep: () => sweeper.sweepAll(),
+    /** Consumers that hold the log back and do not run here. */
+    absent: () => consumers.absent(),
     forget: async (name: string): Promise<{ forgotten: string }> => {
       await consumers.forget(name)
       for (let partition = 0; partition < services.partitions; partition++) calm(metrics, name, partition)

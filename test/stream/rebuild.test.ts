@@ -186,6 +186,7 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
   t.same((await askControl(data, { command: 'sweep' }))?.report, [], 'nothing is truncated')
   await until('it to be named', () => service.lines.some((line) => line.includes('holds the location log back') && line.includes('heat-map')))
   t.match((await call(service, 'GET', '//metrics')).text, /waymark_consumer_lag_events\{consumer="heat-map",partition="0"\}/)
+  t.match((await waymark('doctor', '--data', data)).out, /heat-map is [1-9]\d* events and .* behind/)
   t.match(await waymark('doctor', '--data', data, '--forget', 'location-history'), { code: 2, error: /runs here/ })
   t.match(await waymark('doctor', '--data', data, '--forget', 'nobody'), { code: 2, error: /heat-map/ })
   t.match(await waymark('doctor', '--data', data, '--forget', 'heat-map'), { code: 0, out: /no longer holds/ })
