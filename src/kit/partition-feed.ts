@@ -27,15 +27,20 @@ interface Waiting<Entry> {
   revision: number
   loggedAt: number
   entry: Entry
+  weight: number
 }
 
 interface Member<Entry> {
   consumer: PartitionConsumer<Entry>
   /** Revision of the last entry handled. */
   at: number
+  /** Revision of the last entry that was taken from the inbox or read from the log to be handled. */
+  underWay: number
   /** Logged time that it is behind since; undefined while it has handled all that is known. */
   behindSince: number | undefined
   inbox: Waiting<Entry>[]
+  /** Sum of the weights in the inbox. */
+  inboxWeight: number
   wake: (() => void) | undefined
 }
 
@@ -44,8 +49,9 @@ interface Head {
   loggedAt: number
 }
 
-/** Entries that may wait for one consumer in memory; a consumer that is further behind reads the log instead. */
-const INBOX_MAX = 64
+/** What may wait for one consumer in memory: entries, and their weight; one that is further behind reads the log instead. */
+const INBOX_MAX = 2_048
+const INBOX_WEIGHT_MAX = 65_536
 /** Events of one read while catching up. */
 const PAGE_EVENTS = 64
 const RETRY_MS = [100, 500, 2_000, 5_000]
@@ -69,7 +75,8 @@ export class PartitionFeed<Entry> {
 
   /** Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. */
   async add(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
-    const member: Member<Entry> = { consumer, at: await consumer.load(partition), behindSince: undefined, inbox: [], wake: undefined }
+    const at = await consumer.load(partition)
+    const member: Member<Entry> = { consumer, at, underWay: at, behindSince: undefined, inbox: [], inboxWeight: 0, wake: undefined }
     if (!this.members.has(partition)) {
       this.members.set(partition, [])
       await this.learnHead(partition)
@@ -79,11 +86,11 @@ export class PartitionFeed<Entry> {
     this.running.push(this.run(member, partition))
   }
 
-  /** Offers an entry that this process has just appended. */
-  offer(partition: number, revision: number, loggedAt: number, entry: Entry): void {
+  /** Offers an entry that this process has just appended. `weight` is what it costs to keep, in points or the like. */
+  offer(partition: number, revision: number, loggedAt: number, entry: Entry, weight = 1): void {
     if (!this.members.has(partition)) return
     this.noteHead(partition, revision, loggedAt)
-    for (const member of this.members.get(partition) ?? []) this.push(member, { revision, loggedAt, entry })
+    for (const member of this.members.get(partition) ?? []) this.push(member, { revision, loggedAt, entry, weight })
   }
 
   /** How far each consumer is behind what is known to be in the log. */
@@ -121,9 +128,9 @@ export class PartitionFeed<Entry> {
   }
 
   private push(member: Member<Entry>, waiting: Waiting<Entry>): void {
-    const last = member.inbox.length > 0 ? member.inbox[member.inbox.length - 1].revision : member.at
-    if (last + 1 !== waiting.revision || member.inbox.length >= INBOX_MAX) return
+    if (!takes(member, waiting.revision)) return
     member.inbox.push(waiting)
+    member.inboxWeight += waiting.weight
     member.wake?.()
   }
 
@@ -132,13 +139,14 @@ export class PartitionFeed<Entry> {
     const { log, streamOf, decode, onFailure } = this.options
     const from = this.heads.get(partition)?.revision
     for await (const batch of log.follow({ stream: streamOf(partition) }, from, this.abort.signal, PAGE_EVENTS)) {
+      await new Promise((resume) => setImmediate(resume)) // what this process appended is offered in this turn, and need not be decoded
       for (const event of batch.events) {
-        const wanting = (this.members.get(partition) ?? []).filter((member) => wants(member, event.revision))
+        const wanting = (this.members.get(partition) ?? []).filter((member) => takes(member, event.revision))
         this.noteHead(partition, event.revision, event.loggedAt)
         if (wanting.length === 0) continue
         try {
           const entry = decode(event, partition)
-          for (const member of wanting) this.push(member, { revision: event.revision, loggedAt: event.loggedAt, entry })
+          for (const member of wanting) this.push(member, { revision: event.revision, loggedAt: event.loggedAt, entry, weight: 1 })
         } catch (error) {
           onFailure('decode', partition, error)
         }
@@ -162,10 +170,11 @@ export class PartitionFeed<Entry> {
 
   /** Handles what is next, from the inbox or from the log; waits when there is nothing. */
   private async step(member: Member<Entry>, partition: number): Promise<void> {
-    while (member.inbox.length > 0 && member.inbox[0].revision <= member.at) member.inbox.shift()
+    while (member.inbox.length > 0 && member.inbox[0].revision <= member.at) take(member)
     const next = member.inbox[0]
     if (next !== undefined && next.revision === member.at + 1) {
-      member.inbox.shift()
+      take(member)
+      member.underWay = next.revision
       await this.handle(member, partition, next)
     } else if (member.at < (this.heads.get(partition)?.revision ?? -1)) {
       await this.catchUp(member, partition)
@@ -180,9 +189,10 @@ export class PartitionFeed<Entry> {
   private async catchUp(member: Member<Entry>, partition: number): Promise<void> {
     const events = await this.options.log.read(this.options.streamOf(partition), member.at + 1, PAGE_EVENTS)
     if (events.length === 0) member.at = this.heads.get(partition)?.revision ?? member.at // all that was there is truncated
+    member.underWay = events.at(-1)?.revision ?? member.at
     for (const event of events) {
       if (this.abort.signal.aborted) return
-      await this.handle(member, partition, { revision: event.revision, loggedAt: event.loggedAt, entry: this.options.decode(event, partition) })
+      await this.handle(member, partition, { revision: event.revision, loggedAt: event.loggedAt, entry: this.options.decode(event, partition), weight: 1 })
     }
   }
 
@@ -201,7 +211,9 @@ export class PartitionFeed<Entry> {
     } catch (error) {
       this.options.onFailure(member.consumer.name, partition, error)
     }
+    member.underWay = member.at
     member.inbox.length = 0
+    member.inboxWeight = 0
   }
 }
 
@@ -213,8 +225,13 @@ export interface PartitionFeedOptions<Entry> {
   onFailure: (consumer: string, partition: number, error: unknown) => void
 }
 
-const wants = (member: Member<unknown>, revision: number): boolean =>
-  (member.inbox.length > 0 ? member.inbox[member.inbox.length - 1].revision : member.at) < revision
+/** Whether an entry is the very next one for the consumer, and there is room for it. */
+const takes = <Entry>({ inbox, inboxWeight, underWay }: Member<Entry>, revision: number): boolean =>
+  (inbox.length > 0 ? inbox[inbox.length - 1].revision : underWay) + 1 === revision && inbox.length < INBOX_MAX && inboxWeight < INBOX_WEIGHT_MAX
+
+const take = <Entry>(member: Member<Entry>): void => {
+  member.inboxWeight -= member.inbox.shift()?.weight ?? 0
+}
 
 const pause = (delayMs: number, signal: AbortSignal): Promise<void> =>
   new Promise((resume) => {

@@ -24,7 +24,10 @@ export const openIngest = (config: Config, services: Services, metrics: Metrics,
     logger,
     partitions,
     limits: { ...BATCHER_LIMITS, organizationPointsPerSecond: config.orgPointsPerSecond },
-    onAppended: (entry) => feed.offer(entry.partition, entry.revision, entry.kind === 'points' ? entry.batch.loggedAt : clock.now(), entry),
+    onAppended: (entry) => {
+      const { loggedAt, count } = entry.kind === 'points' ? entry.batch : { loggedAt: clock.now(), count: 1 }
+      feed.offer(entry.partition, entry.revision, loggedAt, entry, count)
+    },
     startAppendTimer: () => metrics.appendSeconds.startTimer(),
   })
   const ingest = new Ingest({
