@@ -9,7 +9,7 @@ import type { LoadPlan, LoadResult } from './generator.ts'
 
 /**
  * Drives the whole service from a process of its own and prints what it acknowledges, beside the ceiling of this machine
- * measured in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--json]
+ * measured in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--warmup 30]
  */
 const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22, north: 52.9 }
 const COVER = 1.15
@@ -22,7 +22,8 @@ const option = (name: string, fallback: number): number => {
 }
 const measureMs = option('seconds', 10) * 1000
 const fences = option('fences', 10_000)
-const warmupMs = option('warmup', 4) * 1000
+/** So long that every tracker has gone round once: the index of fences is made where trackers come for the first time. */
+const warmupMs = option('warmup', 30) * 1000
 
 const generate = async (plan: LoadPlan): Promise<LoadResult> => {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -39,10 +40,23 @@ const startCeiling = async (): Promise<{ port: number; child: ChildProcess }> =>
   return { port, child }
 }
 
-const plans = (port: number, gateway: string[], devices: string[]): { frames100: LoadPlan; frames1: LoadPlan } => ({
+const SHORT_WARMUP_MS = 4_000
+
+const plans = (port: number, gateway: string[], devices: string[], warmupMs: number): { frames100: LoadPlan; frames1: LoadPlan } => ({
   frames100: { port, bearers: gateway, connections: 20, window: WINDOW, framePoints: 100, fleet: FLEET, named: true, warmupMs, measureMs },
-  frames1: { port, bearers: devices, connections: 200, window: WINDOW, framePoints: 1, fleet: FLEET, named: false, warmupMs, measureMs },
+  frames1: { port, bearers: devices, connections: 200, window: WINDOW, framePoints: 1, fleet: FLEET, named: false, warmupMs: SHORT_WARMUP_MS, measureMs },
 })
+
+/** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
+const makeFleet = async (service: Service, key: string): Promise<number> => {
+  const begun = performance.now()
+  const recordedAt = Date.now() - 60_000
+  for (let first = 0; first < FLEET.trackers; first += 5_000) {
+    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({ externalId: `load-${first + i}`, recordedAt, lat: FLEET.south, lng: FLEET.west }))
+    await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
+  }
+  return (performance.now() - begun) / 1000
+}
 
 const rssMb = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
@@ -87,7 +101,7 @@ const round = (value: number): number => Math.round(value * 10) / 10
 const main = async (): Promise<void> => {
   const rows: { [name: string]: unknown } = { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences, trackers: FLEET.trackers }
   const ceiling = await startCeiling()
-  const bare = plans(ceiling.port, ['x'], ['x'])
+  const bare = plans(ceiling.port, ['x'], ['x'], SHORT_WARMUP_MS)
   const ceiling100 = await generate(bare.frames100)
   const ceiling1 = await generate(bare.frames1)
   ceiling.child.kill('SIGKILL')
@@ -97,11 +111,14 @@ const main = async (): Promise<void> => {
   try {
     const { token } = await signUp(service, 'Load')
     const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
+    const importBegun = performance.now()
     const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) })
     if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
+    rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
     const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data.key
     const devices = await makeDevices(service, token, 200)
-    const full = plans(service.port, [key], devices)
+    const full = plans(service.port, [key], devices, warmupMs)
+    rows['20,000 unknown trackers made, s'] = round(await makeFleet(service, key))
 
     const report = async (name: string, plan: LoadPlan, top: LoadResult | undefined): Promise<void> => {
       const result = await generate(plan)
@@ -124,7 +141,7 @@ const main = async (): Promise<void> => {
     await report('frames of 100', full.frames100, ceiling100)
     await report('frames of 1', full.frames1, ceiling1)
     const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
-    await report('20,000 points/s with 200 viewports', { ...full.frames100, framePoints: 10, pointsPerSecond: 20_000, viewers }, undefined)
+    await report('20,000 points/s with 200 viewports', { ...full.frames100, framePoints: 10, pointsPerSecond: 20_000, viewers, warmupMs: SHORT_WARMUP_MS * 2 }, undefined)
     const delays: number[] = []
     for (let i = 0; i < 10; i++) delays.push(await historyDelay(service, token, key))
     rows['acknowledged to history query, ms (median of 10)'] = round(delays.sort((a, b) => a - b)[5])
