@@ -118,7 +118,7 @@ export interface WorldOptions {
   known?: KnownThings
 }
 
-const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000]
+export const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000]
 
 /** The dispatcher on real engines, from transitions to receivers; what feeds it is appended by the test. */
 export const openWorld = async (t: Test, options: WorldOptions = {}) => {
