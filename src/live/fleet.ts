@@ -1,19 +1,6 @@
-import { AHEAD, HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from '../features/locations/events.ts'
-
-/** What of a point a position shows; columns as in `PointBatch`. */
-export interface LatestPoint {
-  trackerId: string
-  recordedAt: number
-  loggedAt: number
-  lat: number
-  lng: number
-  flags: number
-  accuracy: number
-  altitude: number
-  speed: number
-  heading: number
-  battery: number
-}
+import { AHEAD, type PointBatch } from '../features/locations/events.ts'
+import { lastSeenAt, type LatestPoint, positionText } from '../features/locations/views.ts'
+import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/views.ts'
 
 /** What the live view needs to know of a tracker beside its points. */
 export interface TrackerFacts {
@@ -29,18 +16,10 @@ interface Unit {
   point: LatestPoint | undefined
   /** JSON of the position, made on first use after a change. */
   text: string | undefined
-  textStatus: Status | undefined
+  textStatus: TrackerStatus | undefined
   /** 1e-7 degree: where it stood when subscriptions were last told; NaN when it was nowhere. */
   toldLat: number
   toldLng: number
-}
-
-export type Status = 'online' | 'stale' | 'offline'
-
-/** Ages of the last point after which a tracker is stale, and offline, ms. */
-export interface StatusAges {
-  staleAfterMs: number
-  offlineAfterMs: number
 }
 
 /** The last positions of one organization's trackers, each at a slot: a small number that never changes its tracker. */
@@ -129,7 +108,7 @@ export class Fleet {
   text(slot: number, now: number): string {
     const unit = this.units[slot]
     const point = unit.point as LatestPoint
-    const status = statusOf(Math.min(point.recordedAt, point.loggedAt), now, this.ages)
+    const status = statusAt(lastSeenAt(point), now, this.ages)
     if (unit.text === undefined || unit.textStatus !== status) {
       unit.text = positionText(point, unit.facts?.name ?? '', status)
       unit.textStatus = status
@@ -145,11 +124,6 @@ export class Fleet {
   }
 }
 
-export const statusOf = (lastSeenAt: number, now: number, { staleAfterMs, offlineAfterMs }: StatusAges): Status => {
-  const age = now - lastSeenAt
-  return age > offlineAfterMs ? 'offline' : age > staleAfterMs ? 'stale' : 'online'
-}
-
 const pointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
   trackerId,
   recordedAt: batch.recordedAt[at],
@@ -163,15 +137,3 @@ const pointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint 
   heading: batch.heading[at],
   battery: batch.battery[at],
 })
-
-const positionText = (point: LatestPoint, name: string, status: Status): string => {
-  const recordedAt = new Date(point.recordedAt).toISOString()
-  const lastSeenAt = point.recordedAt <= point.loggedAt ? recordedAt : new Date(point.loggedAt).toISOString()
-  let text = `{"trackerId":"${point.trackerId}","name":${JSON.stringify(name)},"recordedAt":"${recordedAt}","lat":${point.lat / 1e7},"lng":${point.lng / 1e7}`
-  if (point.flags & HAS_SPEED) text += `,"speed":${point.speed / 100}`
-  if (point.flags & HAS_HEADING) text += `,"heading":${point.heading / 10}`
-  if (point.flags & HAS_ALTITUDE) text += `,"altitude":${point.altitude / 100}`
-  if (point.flags & HAS_ACCURACY) text += `,"accuracy":${point.accuracy / 100}`
-  if (point.flags & HAS_BATTERY) text += `,"battery":${point.battery / 100}`
-  return `${text},"lastSeenAt":"${lastSeenAt}","status":"${status}"}`
-}

@@ -1,6 +1,7 @@
 import type { EventVector } from './cursor.ts'
 import { EventRing, type LiveEvent } from './event-ring.ts'
-import { Fleet, type StatusAges } from './fleet.ts'
+import type { StatusAges } from '../features/trackers/views.ts'
+import { Fleet } from './fleet.ts'
 import type { Subscription } from './subscription.ts'
 import { ViewportIndex } from './viewport-index.ts'
 

@@ -7,7 +7,7 @@ import { formatTime } from '../../kit/request-context.ts'
 import { listShape } from '../../kit/resource-routes.ts'
 import type { Reply } from '../../kit/route.ts'
 import { trackerDeclaration } from './declaration.ts'
-import { statusAt, type StatusAges, type TrackerStatus } from './status.ts'
+import { statusAt, type StatusAges, type TrackerStatus } from './views.ts'
 
 /** When the last position of each tracker was taken, undefined for never seen; in the order of the ids. */
 export type LastSeen = (organizationId: string, trackerIds: readonly string[]) => Promise<(number | undefined)[]>
