@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import { pause } from '../kit/pause.ts'
 import { IngestClient } from './ingest-client.ts'
 import { readTrace, type Fix } from './trace-file.ts'
 
@@ -59,15 +60,3 @@ const lastTime = async (path: string): Promise<number> => {
   for await (const fix of readTrace(path)) last = Math.max(last, fix.recordedAt)
   return last
 }
-
-const pause = (clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resume) => {
-    const cancel = clock.after(delayMs, done)
-    function done(): void {
-      cancel()
-      signal.removeEventListener('abort', done)
-      resume()
-    }
-    if (signal.aborted) done()
-    else signal.addEventListener('abort', done)
-  })

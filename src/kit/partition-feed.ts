@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import type { EventLog } from '../engines/event-log.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
+import { systemClock } from '../kernel/system-clock.ts'
 import { breathe } from './breath.ts'
+import { pause } from './pause.ts'
 
 /**
  * Something that follows the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure.
@@ -162,7 +164,7 @@ export class PartitionFeed<Entry> {
         failures = 0
       } catch (error) {
         this.options.onFailure(member.consumer.name, partition, error)
-        await pause(RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)], this.abort.signal)
+        await pause(systemClock, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)], this.abort.signal)
         await this.reload(member, partition)
       }
     }
@@ -232,14 +234,3 @@ const takes = <Entry>({ inbox, inboxWeight, underWay }: Member<Entry>, revision:
 const take = <Entry>(member: Member<Entry>): void => {
   member.inboxWeight -= member.inbox.shift()?.weight ?? 0
 }
-
-const pause = (delayMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resume) => {
-    const timer = setTimeout(done, delayMs)
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resume()
-    }
-    signal.addEventListener('abort', done)
-  })

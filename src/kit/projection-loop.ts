@@ -6,6 +6,7 @@ import type { RowChange } from '../kernel/table.ts'
 import { breathe } from './breath.ts'
 import { defer } from './deferred.ts'
 import { RowsOverlay } from './projection-overlay.ts'
+import { pause } from './pause.ts'
 import type { Projection } from './projection.ts'
 
 export interface ProjectionServices {
@@ -84,7 +85,7 @@ export class ProjectionLoop {
           failures = 0
         }
         // Only its signal ends a follower, or a log that was closed under it.
-        await this.pause(RETRY_MS[0])
+        await pause(this.services.clock, RETRY_MS[0], this.abort.signal)
       } catch (error) {
         logger.error('projection failed', {
           projection: this.projection.name,
@@ -92,7 +93,7 @@ export class ProjectionLoop {
           error: String(error),
           failures: failures + 1,
         })
-        await this.pause(RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)])
+        await pause(this.services.clock, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)], this.abort.signal)
       }
     }
   }
@@ -119,20 +120,6 @@ export class ProjectionLoop {
   private async commit(changes: readonly RowChange[], position: number): Promise<void> {
     await this.services.tables.commit(changes, { consumer: this.projection.name, at: { all: position, version: this.projection.version } })
     this.checkpointAt = this.services.clock.now()
-  }
-
-  private pause(delayMs: number): Promise<void> {
-    const { signal } = this.abort
-    return new Promise((resume) => {
-      const cancel = this.services.clock.after(delayMs, done)
-      function done(): void {
-        cancel()
-        signal.removeEventListener('abort', done)
-        resume()
-      }
-      if (signal.aborted) done()
-      signal.addEventListener('abort', done)
-    })
   }
 }
 
