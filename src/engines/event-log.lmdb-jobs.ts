@@ -21,6 +21,7 @@ interface WaitingTruncation extends Waiting<void> {
 
 interface WaitingProbe extends Waiting<void> {
   kind: 'probe'
+  bytes: number
 }
 
 /** What waits for the next commit. */

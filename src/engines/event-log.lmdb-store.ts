@@ -30,6 +30,7 @@ type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED_MAX = 100_000
 const STATE_KEY = Buffer.from('state')
+const FILLER_KEY = Buffer.from('filler')
 
 /**
  * The environment of the log and how it is laid out. Keys are binary and big-endian, so that their order is the order
@@ -40,7 +41,7 @@ const STATE_KEY = Buffer.from('state')
  * - `names`: stream number (4) → name
  * - `categories`: name → number (2)
  * - `sweeps`: names of streams with truncated events that still take space
- * - `state`: one record; its version fences off every other writer
+ * - `state`: one record; its version fences off every other writer; beside it, for moments, a filler that tries the disk
  */
 export class LogStore {
   readonly root: RootDatabase
@@ -138,6 +139,13 @@ export class LogStore {
     this.version = version
     this.current = next
     return true
+  }
+
+  /** Writes so many bytes and removes them: what did not fit rejects. A crash between leaves them to the next try. */
+  async tryBytes(bytes: number): Promise<boolean> {
+    const filler = Buffer.alloc(bytes)
+    const written = await this.commit(this.current, () => void this.state.put(FILLER_KEY, filler, 1))
+    return written && (await this.commit(this.current, () => void this.state.remove(FILLER_KEY)))
   }
 
   putStream(info: StreamInfo): void {

@@ -2,6 +2,7 @@ import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { NewEvent } from '../kernel/event.ts'
+import { DiskRoom } from './disk-room.ts'
 import { APPEND_BYTES_MAX, type Appended, type ExpectedRevision, WrongRevision } from './event-log.ts'
 import { LogBatch } from './event-log.lmdb-batch.ts'
 import { idOfFrame, type PreparedEvent, positionOfFrame, prepareEvent } from './event-log.lmdb-frame.ts'
@@ -9,6 +10,7 @@ import type { Job, WaitingAppend } from './event-log.lmdb-jobs.ts'
 import type { LogStore, StreamInfo } from './event-log.lmdb-store.ts'
 
 export interface WriterOptions {
+  path: string
   store: LogStore
   clock: Clock
   bytesMax: number
@@ -36,12 +38,13 @@ export class LogWriter {
   private running: Promise<void> | undefined
   private closed = false
   private cancelRetry: (() => void) | undefined
-  /** The last commit failed: `probe` tries again. */
-  failed: unknown
+  private readonly room: DiskRoom
 
   constructor(options: WriterOptions) {
     this.options = options
     this.store = options.store
+    const { path, clock } = options
+    this.room = new DiskRoom({ message: 'The event log cannot write.', path, clock, tryBytes: (bytes) => this.probe(bytes) })
     for (const key of this.store.sweeps.getKeys({})) this.sweeps.add(Buffer.from(key).toString('utf8'))
     if (this.sweeps.size > 0) this.start()
   }
@@ -67,18 +70,23 @@ export class LogWriter {
     })
   }
 
-  /** Commits nothing, so that a disk that was full is seen to have room again. */
-  probe(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.add({ kind: 'probe', stream: '', resolve, reject }, 0)
-    })
+  /** @throws Failure engine_down from a commit that failed on until the disk has room again. */
+  checkRoom(): Promise<void> {
+    return this.room.check()
   }
 
   /** Resolves when everything that was asked for is answered. */
   async close(): Promise<void> {
     this.closed = true
     this.cancelRetry?.()
+    this.room.close()
     await this.running
+  }
+
+  private probe(bytes: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.add({ kind: 'probe', stream: '', bytes, resolve, reject }, 0)
+    })
   }
 
   private add(job: Job, bytes: number): void {
@@ -111,7 +119,15 @@ export class LogWriter {
     this.cancelRetry = this.options.clock.after(SWEEP_RETRY_MS, () => this.start())
   }
 
-  private async commitNext(): Promise<boolean> {
+  private commitNext(): Promise<boolean> {
+    const first = this.jobs.peek()
+    if (first?.kind !== 'probe') return this.commitJobs()
+    this.jobs.shift()
+    const written = this.store.tryBytes(first.bytes).then(fenceOff)
+    return written.then(first.resolve, first.reject).then(() => !this.room.isShort)
+  }
+
+  private async commitJobs(): Promise<boolean> {
     const batch = new LogBatch(this.store)
     const answers: (() => void)[] = []
     const jobs: Job[] = []
@@ -127,21 +143,25 @@ export class LogWriter {
       jobs.push(job)
     }
     try {
-      this.stageSweep(batch)
-      if (jobs.length > 0 || !batch.isEmpty) await this.commit(batch, loggedAt)
+      if (!this.room.isShort) this.stageSweep(batch)
+      if (batch.isEmpty) return this.answer(answers)
+      if (!this.room.takes(batch.frameBytes)) throw this.room.failure()
+      await this.commit(batch, loggedAt)
     } catch (error) {
-      this.failed = error
-      const failure = new Failure('engine_down', { message: 'The event log cannot write.', cause: error })
-      for (const job of jobs) job.reject(failure)
+      if (!this.room.isShort) this.room.refused(error, batch.frameBytes)
+      for (const job of jobs) job.reject(this.room.failure())
       return false
     }
-    this.failed = undefined
+    return this.answer(answers)
+  }
+
+  private answer(answers: readonly (() => void)[]): boolean {
     for (const answer of answers) answer()
-    return true
+    return !this.room.isShort
   }
 
   private async commit(batch: LogBatch, loggedAt: number): Promise<void> {
-    if (!(await batch.commit(loggedAt))) throw new Error('Another process writes to the folder of the event log.')
+    fenceOff(await batch.commit(loggedAt))
     for (const info of batch.streams.values()) {
       this.store.remember(info)
       if (info.swept < info.first) this.sweeps.add(info.name)
@@ -151,7 +171,7 @@ export class LogWriter {
   }
 
   private stage(job: Job, batch: LogBatch): (() => void) | 'answered' | 'after this commit' {
-    if (job.kind === 'probe') return job.resolve
+    if (job.kind === 'probe') return 'after this commit'
     try {
       if (job.kind === 'truncate') {
         batch.truncate(job.stream, job.before)
@@ -180,6 +200,10 @@ export class LogWriter {
       job.reject(new Failure('engine_down', { message: `The event log holds all of the ${this.options.bytesMax} bytes that it may.` }))
       return 'answered'
     }
+    if (this.room.isShort) {
+      job.reject(this.room.failure())
+      return 'answered'
+    }
     const appended = batch.append(job.stream, job.events)
     return () => job.resolve(appended)
   }
@@ -202,4 +226,8 @@ export class LogWriter {
       else if (batch.sweep(stream, SWEEP_EVENTS_MAX)) return
     }
   }
+}
+
+const fenceOff = (written: boolean): void => {
+  if (!written) throw new Error('Another process writes to the folder of the event log.')
 }

@@ -44,6 +44,7 @@ class LmdbEventLog implements EventLog {
     this.folder = folder
     this.store = new LogStore(path)
     this.writer = new LogWriter({
+      path,
       store: this.store,
       clock,
       bytesMax: mapBytesMax ?? Number.POSITIVE_INFINITY,
@@ -108,7 +109,7 @@ class LmdbEventLog implements EventLog {
 
   async ping(): Promise<void> {
     this.checkOpen()
-    if (this.writer.failed !== undefined) await this.writer.probe()
+    await this.writer.checkRoom()
   }
 
   async close(): Promise<void> {

@@ -13,6 +13,7 @@ export type Job =
   | { kind: 'increment'; scope: string; id: string; windowMs: number }
   | { kind: 'promote'; tables: readonly string[]; consumer: string }
   | { kind: 'reset'; tables: readonly string[]; consumer: string }
+  | { kind: 'ping' }
   | { kind: 'clear' }
   | { kind: 'close' }
 

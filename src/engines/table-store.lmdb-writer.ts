@@ -7,6 +7,7 @@ import { NOTHING } from './table-store.lmdb-terms.ts'
 import type { Checkpoint } from './table-store.ts'
 
 const NEXT_KEY = Buffer.from('next')
+const FILLER_KEY = Buffer.from('filler')
 const SCOPES_CACHED_MAX = 100_000
 
 interface Next {
@@ -65,6 +66,17 @@ export class TableWriter {
       this.load()
       throw error
     }
+  }
+
+  /** Writes so many bytes and removes them: throws when they do not fit. A crash between leaves them to the next try. */
+  tryBytes(bytes: number): void {
+    this.env.root.transactionSync(() => this.env.meta.putSync(FILLER_KEY, Buffer.alloc(bytes)))
+    this.env.root.transactionSync(() => this.env.meta.removeSync(FILLER_KEY))
+  }
+
+  /** The tables that are declared, by name. */
+  declared(): [string, TableRecord][] {
+    return [...this.records]
   }
 
   hasSweep(now: number, mayClear: boolean): boolean {

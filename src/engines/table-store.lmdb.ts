@@ -33,7 +33,7 @@ export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promis
   try {
     const env = openTableEnvironment(options.path)
     const settings = { path: options.path, bytesMax: options.mapBytesMax ?? Number.POSITIVE_INFINITY }
-    const thread = await WriterThread.open(settings, () => env.root.resetReadTxn())
+    const thread = await WriterThread.open(settings, options.clock, () => env.root.resetReadTxn())
     return new LmdbTableStore(folder, env, thread, options.clock)
   } catch (error) {
     folder.release()
@@ -60,6 +60,10 @@ class LmdbTableStore implements TableStore {
     this.thread = thread
     this.clock = clock
     this.reader = new RowReader(env, clock)
+    // What the thread that died had still done was not answered.
+    thread.restarted = (records) => {
+      for (const [name, record] of records) if (this.records.has(name)) this.records.set(name, record)
+    }
   }
 
   async declare(table: TableDeclaration): Promise<void> {
@@ -145,7 +149,7 @@ class LmdbTableStore implements TableStore {
 
   async ping(): Promise<void> {
     this.checkOpen()
-    await this.thread.run({ kind: 'commit', parts: [] }, this.clock.now())
+    await this.thread.run({ kind: 'ping' }, this.clock.now())
   }
 
   async close(): Promise<void> {

@@ -33,7 +33,7 @@ test('an event log on a full disk refuses appends, and works again when there is
   const [full, again] = await runOnFullDisk('log', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 20, `${count} events fit`)
-  t.match(full, { code: 'engine_down', head: count - 1, waiting: ['rejected', 'rejected', 'rejected'] })
+  t.match(full, { code: 'engine_down', head: count - 1, waiting: ['rejected', 'rejected', 'rejected'], ping: 'engine_down', small: 'engine_down' })
   t.same(again, { revision: count, read: count + 1, isWhole: true, other: -1 })
 })
 
@@ -41,6 +41,6 @@ test('tables on a full disk refuse commits whole, and work again when there is r
   const [full, again] = await runOnFullDisk('tables', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 5, `${count} commits fit`)
-  t.match(full, { code: 'engine_down', at: count - 1, total: count * 20 })
-  t.same(again, { at: count, total: (count + 1) * 20 })
+  t.match(full, { code: 'engine_down', at: count - 1, total: count * 20, ping: 'engine_down', small: 'engine_down' })
+  t.same(again, { at: count, total: (count + 1) * 20, small: 'stored' })
 })

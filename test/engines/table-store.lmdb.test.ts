@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import type { StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
@@ -139,4 +140,42 @@ test('tables that may hold no more bytes refuse rows whole', async (t) => {
   await store.commit(rows(0).map(({ id }) => ({ table: 'things', scope: 's', id, row: null })))
   await store.commit(rows(20), { consumer: 'c', at: { all: 2 } })
   t.same(await store.checkpoint('c'), { all: 2 })
+})
+
+const openWatched = async (path: string): Promise<{ store: TableStore; threads: Worker[] }> => {
+  const threads: Worker[] = []
+  const started = (thread: Worker): unknown => threads.push(thread)
+  process.on('worker', started)
+  return { store: await open(path), threads }
+}
+
+test('a writer thread that dies is replaced: what it had is rejected, the next commits work', { timeout: 60_000 }, async (t) => {
+  const { store, threads } = await openWatched(folderOf(t))
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  await store.commit([put('s', thingId(0), { status: 'open' })], { consumer: 'c', at: { all: 0 } })
+  const deaths: ((thread: Worker) => unknown)[] = [
+    (thread) => thread.postMessage({ no: 'a message that it cannot read' }),
+    (thread) => thread.terminate(),
+  ]
+  for (const [index, kill] of [...deaths, ...deaths].entries()) {
+    const thread = threads.at(-1) as Worker
+    const exited = new Promise((resolve) => thread.once('exit', resolve))
+    kill(thread)
+    const at = (no: number): { consumer: string; at: { all: number } } => ({ consumer: 'c', at: { all: no } })
+    const queued = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, no) => store.commit(Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` })), at(no))),
+    )
+    for (const result of queued) if (result.status === 'rejected') t.match(result.reason, { name: 'Failure', code: 'engine_down' })
+    t.ok(queued.some(({ status }) => status === 'rejected'), 'what it had not answered is rejected')
+    await exited
+    await store.commit([put('s', thingId(0), { status: `after ${index}` })], at(1_000 + index))
+    t.same(await store.checkpoint('c'), { all: 1_000 + index })
+    t.match(await store.get('things', 's', thingId(0)), { status: `after ${index}` })
+    t.equal(threads.length, index + 2)
+    await store.ping()
+  }
+  t.equal((await store.increment('s', 'x', 60_000)).count, 1)
+  await store.reset(['things'], 'c')
+  t.equal((await scanned(store)).size, 0)
 })

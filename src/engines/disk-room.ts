@@ -1,0 +1,100 @@
+import { statfsSync } from 'node:fs'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
+
+export interface DiskRoomOptions {
+  /** A folder on the disk. */
+  path: string
+  /** What a refused caller is told. */
+  message: string
+  clock: Clock
+  /** Writes so many bytes to the disk and gives their space back; rejects when they do not fit. */
+  tryBytes(bytes: number): Promise<void>
+}
+
+/** So much stays free. A commit of less may fit into pages that the engine reuses: it proves nothing about the disk. */
+const FREE_BYTES_MIN = 1024 * 1024
+const TRY_EVERY_MS = 1_000
+const LOOK_EVERY_MS = 50
+
+/**
+ * Whether an engine may write. It may not once the disk is full or a commit has failed, until a filler at least as large
+ * has gone to the disk: what is small would go through now and then, and half of the work be refused. The disk is looked
+ * at before commits, because LMDB's driver writes beyond a buffer of its own when it reports a write that failed.
+ */
+export class DiskRoom {
+  private readonly options: DiskRoomOptions
+  private refusal: { cause: unknown; bytes: number } | undefined
+  private triedAt = Number.NEGATIVE_INFINITY
+  private lookedAt = Number.NEGATIVE_INFINITY
+  private cancelTry: (() => void) | undefined
+  private isClosed = false
+
+  constructor(options: DiskRoomOptions) {
+    this.options = options
+  }
+
+  get isShort(): boolean {
+    return this.refusal !== undefined
+  }
+
+  /** Whether a commit of so many bytes may be tried. */
+  takes(bytes: number): boolean {
+    const now = this.options.clock.now()
+    if (this.refusal !== undefined || (now >= this.lookedAt && now - this.lookedAt < LOOK_EVERY_MS)) return !this.isShort
+    this.lookedAt = now
+    this.look(bytes)
+    return !this.isShort
+  }
+
+  /** A commit of so many bytes failed. */
+  refused(cause: unknown, bytes: number): void {
+    this.refusal = { cause, bytes: Math.max(FREE_BYTES_MIN, bytes, this.refusal?.bytes ?? 0) }
+    this.tryLater()
+  }
+
+  /** Tries whether there is room again, at most once in a second. @throws Failure engine_down while there is none. */
+  async check(): Promise<void> {
+    if (this.refusal === undefined) this.takes(0)
+    else if (this.mayTry() && this.look(this.refusal.bytes)) {
+      await this.options.tryBytes(this.refusal.bytes).then(
+        () => {
+          this.refusal = undefined
+        },
+        (error: unknown) => this.refused(error, 0),
+      )
+    }
+    if (this.isShort) throw this.failure()
+  }
+
+  failure(): Failure {
+    return new Failure('engine_down', { message: this.options.message, retryAfterSeconds: 1, cause: this.refusal?.cause })
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.cancelTry?.()
+  }
+
+  private look(bytes: number): boolean {
+    const { bavail, bsize } = statfsSync(this.options.path)
+    const isEnough = bavail * bsize >= bytes + FREE_BYTES_MIN
+    if (!isEnough) this.refused(new Error(`The disk has ${bavail * bsize} bytes left.`), bytes)
+    return isEnough
+  }
+
+  private mayTry(): boolean {
+    const now = this.options.clock.now()
+    if (now >= this.triedAt && now - this.triedAt < TRY_EVERY_MS) return false
+    this.triedAt = now
+    return true
+  }
+
+  private tryLater(): void {
+    if (this.isClosed) return
+    this.cancelTry ??= this.options.clock.after(TRY_EVERY_MS, () => {
+      this.cancelTry = undefined
+      void this.check().catch(() => this.tryLater())
+    })
+  }
+}
