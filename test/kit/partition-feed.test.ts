@@ -5,11 +5,12 @@ import { encodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
 import { PartitionFeed, type PartitionConsumer } from '../../src/kit/partition-feed.ts'
 import { until } from '../support/service.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const STREAM = 'locations-0'
 
 const open = async (t: Test) => {
-  const log = await openLmdbEventLog({ path: t.testdir(), clock: new FakeClock() })
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
   let decoded = 0
   const failures: string[] = []
   const feed = new PartitionFeed<number>({

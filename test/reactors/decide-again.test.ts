@@ -5,6 +5,7 @@ import type { EventLog } from '../../src/engines/event-log.ts'
 import { decideAgain } from '../../src/reactors/decide-again.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../support/trace-batches.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const fixOf = (tracker: number, i: number) => ({
   organizationId: ORG,
@@ -28,7 +29,7 @@ const retold = (log: EventLog, tell: (decided: Decided) => Decided): EventLog =>
   })
 
 test('what is decided again equals what was decided, from the beginning and from a snapshot; what differs is named', async (t) => {
-  const world = await MatcherWorld.open(t.testdir())
+  const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const { log, tables, clock } = world
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })

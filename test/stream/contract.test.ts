@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap'
 import { WebSocket } from 'undici'
 import { allRows, ask, call, type Json, type Service, signUp, startService, until } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const MINUTE = 60_000
 const square = (lng: number, lat: number, half = 0.01) => ({
@@ -9,7 +10,7 @@ const square = (lng: number, lat: number, half = 0.01) => ({
 })
 
 const open = async (t: Test): Promise<{ service: Service; token: string; post: (path: string, body?: unknown, token?: string) => Promise<Json>; get: (path: string) => Promise<Json> }> => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
   return {

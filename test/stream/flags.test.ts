@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { test } from 'tap'
 import { call, signUp, startService, until, type Service } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 interface Ended {
   code: number | null
@@ -30,7 +31,7 @@ const METRICS = [
 ]
 
 test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }, async (t) => {
-  const data = `${t.testdir()}/data`
+  const data = `${folderOf(t)}/data`
   const service = await startService(data)
   t.teardown(() => service.kill())
   const taken = createServer()
@@ -67,7 +68,7 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }
 })
 
 test('tokens and the login of the demo stay good; the metrics are there; a second SIGTERM ends at once', { timeout: 120_000 }, async (t) => {
-  const data = t.testdir()
+  const data = folderOf(t)
   const demoOf = async (service: Service): Promise<{ email: string; password: string }> => {
     await until('the demo login', () => service.lines.some((line) => line.includes('"msg":"demo"')))
     const { email, password, url } = JSON.parse(service.lines.find((line) => line.includes('"msg":"demo"')) as string)

@@ -4,6 +4,7 @@ import { test, type Test } from 'tap'
 import { openSocket } from '../support/open-socket.ts'
 import { ask, call, signUp, startService, until, type Service } from '../support/service.ts'
 import { openWitness } from '../support/witness.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const ACK_LIMIT_MS = 10_000
 const CONNECTIONS = 2_000
@@ -73,7 +74,7 @@ const checkFrames = async (t: Test, service: Service, key: string): Promise<void
 }
 
 test('frames of every bad kind, connections that do nothing, and readers that do not read', { timeout: 120_000 }, async (t) => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
   const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data.key
@@ -128,7 +129,7 @@ test('frames of every bad kind, connections that do nothing, and readers that do
 })
 
 test('a token that expires in mid-stream closes with 4401, unless it is renewed', { timeout: 60_000 }, async (t) => {
-  const service = await startService(t.testdir(), ['--token-ttl', '3s'])
+  const service = await startService(folderOf(t), ['--token-ttl', '3s'])
   t.teardown(() => service.kill())
   const { token, email, password } = await signUp(service)
   const stranger = await signUp(service)

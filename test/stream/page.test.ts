@@ -3,6 +3,7 @@ import { chromium } from 'playwright-core'
 import { test } from 'tap'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { ask, signUp, startService, until } from '../support/service.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 const FLAGS = [
@@ -13,7 +14,7 @@ const TRACKERS = 5
 const LIMIT_MS = 60_000
 
 test('the page shows the fleet live', { skip: existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`, timeout: 180_000 }, async (t) => {
-  const service = await startService(t.testdir())
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token, email, password } = await signUp(service)
   const group = (await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })).data._id

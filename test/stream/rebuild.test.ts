@@ -16,6 +16,7 @@ import { realDay } from '../support/real-day.ts'
 import { allPages, allRows, ask, call, signUp, startService, until, type Service } from '../support/service.ts'
 import { checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
+import { folderOf } from '../support/folder-of.ts'
 
 const FIXES = 3_000
 /** Of these the first part is sent before the log is truncated. */
@@ -96,7 +97,7 @@ const withTables = async <Result>(data: string, run: (tables: Awaited<ReturnType
 }
 
 test('what is rebuilt equals what was there, also from a truncated log; what was broken is reported and put right', { timeout: 240_000 }, async (t) => {
-  const data = t.testdir()
+  const data = folderOf(t)
   let service = await startService(data, FLAGS)
   t.teardown(() => service.kill())
   const day = await realDay(FIXES, Date.now())

@@ -25,6 +25,7 @@ test('a crash between an attempt and its record sends again under the same id, a
   await third.decide([entry(third.clock.now(), 2)])
   await until('only the new one', () => third.counted.succeeded === 1)
   t.equal(hook.seen.length, 3)
+  await until('their log', async () => (await third.runs()).length >= 2)
   t.equal((await third.runs()).length, 2)
 })
 
