@@ -17,7 +17,7 @@ import { LiveOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
-const TICK_MS = 5
+const TICK_MS = 10
 /** Time that one tick takes for clients at most. */
 const TURN_MS = 5
 /** Stands for every decision of an event; an event never has so many. */

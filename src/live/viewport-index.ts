@@ -10,11 +10,18 @@ interface Entry {
 }
 
 const WORLD = 1_800_000_000
+/** Side of a cell, 1e-7 degree: some 2 km. */
+const CELL = 200_000
+const CELLS_ACROSS = 65_536
+const CELLS_MAX = 100_000
+const NOBODY: readonly Subscription[] = []
 
 /** Finds the subscriptions whose viewport may hold a place, so that a moving tracker costs nothing to those who look elsewhere. */
 export class ViewportIndex {
   private readonly tree = new RBush<Entry>()
   private readonly entries = new Map<Subscription, Entry[]>()
+  /** Who looks at a cell, found on first use after a viewport came or went: trackers stay in a cell for many points. */
+  private readonly cells = new Map<number, readonly Subscription[]>()
   /** With a list of trackers and no viewport. */
   private readonly byTracker = new Map<string, Set<Subscription>>()
   /** With neither: everything concerns them. */
@@ -30,13 +37,14 @@ export class ViewportIndex {
     const entries = boxesOf(viewport).map((box) => ({ ...box, subscription }))
     for (const entry of entries) this.tree.insert(entry)
     this.entries.set(subscription, entries)
+    this.cells.clear()
   }
 
   remove(subscription: Subscription): void {
     this.everywhere.delete(subscription)
     if (subscription.wanted.viewport === undefined) for (const trackerId of subscription.wanted.trackerIds ?? []) this.unwatch(trackerId, subscription)
     for (const entry of this.entries.get(subscription) ?? []) this.tree.remove(entry)
-    this.entries.delete(subscription)
+    if (this.entries.delete(subscription)) this.cells.clear()
   }
 
   /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: nowhere) may concern; at most once each. */
@@ -44,10 +52,10 @@ export class ViewportIndex {
     for (const subscription of this.everywhere) visit(subscription)
     for (const subscription of this.byTracker.get(trackerId) ?? []) visit(subscription)
     if (this.entries.size === 0) return
-    const found = new Set<Subscription>()
-    if (!Number.isNaN(fromLat)) this.at(fromLat, fromLng, found)
-    if (!Number.isNaN(toLat)) this.at(toLat, toLng, found)
-    for (const subscription of found) visit(subscription)
+    const before = this.lookingAt(fromLat, fromLng)
+    const now = this.lookingAt(toLat, toLng)
+    for (const subscription of now) visit(subscription)
+    if (before !== now) for (const subscription of before) if (!now.includes(subscription)) visit(subscription)
   }
 
   private watch(trackerId: string, subscription: Subscription): void {
@@ -62,8 +70,19 @@ export class ViewportIndex {
     if (watching?.size === 0) this.byTracker.delete(trackerId)
   }
 
-  private at(lat: number, lng: number, found: Set<Subscription>): void {
-    for (const entry of this.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) found.add(entry.subscription)
+  /** Whoever may see the place: viewports that touch its cell. */
+  private lookingAt(lat: number, lng: number): readonly Subscription[] {
+    if (Number.isNaN(lat)) return NOBODY
+    const row = Math.floor(lat / CELL)
+    const column = Math.floor(lng / CELL)
+    const key = row * CELLS_ACROSS + column
+    const known = this.cells.get(key)
+    if (known !== undefined) return known
+    const found = this.tree.search({ minX: column * CELL, minY: row * CELL, maxX: (column + 1) * CELL, maxY: (row + 1) * CELL })
+    const subscriptions = found.length === 0 ? NOBODY : [...new Set(found.map(({ subscription }) => subscription))]
+    if (this.cells.size >= CELLS_MAX) this.cells.clear()
+    this.cells.set(key, subscriptions)
+    return subscriptions
   }
 }
 
