@@ -25,6 +25,8 @@ export interface LoadResult {
   ackMs: Percentiles
   liveMs?: Percentiles
   livePositions?: number
+  /** Of one core: near 1 the generator, not the service, is what is measured. */
+  generatorCpuShare: number
   closed: number[]
 }
 
@@ -86,8 +88,10 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   await new Promise((resume) => setTimeout(resume, plan.warmupMs))
   measuring = true
   const begun = performance.now()
+  const cpuBefore = process.cpuUsage()
   await new Promise((resume) => setTimeout(resume, plan.measureMs))
   measuring = false
+  const cpu = process.cpuUsage(cpuBefore)
   const seconds = (performance.now() - begun) / 1000
   stop()
   for (const { socket } of lines) socket.close()
@@ -96,6 +100,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     acknowledgedPointsPerSecond: acknowledged / seconds,
     ackMs: percentiles(ackMs),
     ...(plan.viewers && { liveMs: percentiles(liveMs), livePositions }),
+    generatorCpuShare: (cpu.user + cpu.system) / 1e6 / seconds,
     closed: closed.splice(0),
   }
 }

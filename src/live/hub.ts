@@ -217,13 +217,19 @@ export class LiveHub {
     const later: [Subscription, Viewer][] = []
     for (const organization of this.organizations.values()) if (organization.subscriptions.size > 0) this.spread(organization)
     const end = performance.now() + TURN_MS
+    let isOver = false
     for (const [subscription, client] of this.owing) {
+      if (isOver) break
       this.owing.delete(subscription)
       if (!client.settle(subscription, now)) later.push([subscription, client])
-      if (performance.now() > end) break // others come first at the next tick
+      isOver = performance.now() > end
     }
     for (const [subscription, client] of later) this.owing.set(subscription, client)
-    if (this.owing.size > 0) this.tickSoon()
+    if (this.owing.size === 0) return
+    if (!isOver) return this.tickSoon()
+    // Clients that are due wait for a turn of the event loop, not for a whole tick.
+    this.ticking = true
+    setImmediate(() => this.tick())
   }
 
   private forgetIdle(): void {

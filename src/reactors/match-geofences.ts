@@ -28,7 +28,7 @@ interface Running {
   cancelTimer: (() => void) | undefined
 }
 
-const SAVE_INTERVAL_MS = 1_000
+const SAVE_INTERVAL_MS = 2_500
 /** Storing takes at most so much of the time. */
 const SAVE_SHARE = 0.1
 /** Points that are decided before others get their turn, while catching up: some milliseconds. */

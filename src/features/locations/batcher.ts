@@ -40,6 +40,9 @@ export const BATCHER_LIMITS: BatcherLimits = {
   bytesMax: 512 * 1024 * 1024,
 }
 
+/** Least time between two appends of few points to a partition: each append costs its consumers much more than a point does. */
+const BEAT_MS = 5
+const SMALL_BATCH = 200
 const RETRY_MS = [50, 200, 1_000, 2_000, 5_000]
 /** Organizations whose columns are kept although nothing of theirs waits. */
 const IDLE_KEPT = 1_000
@@ -54,6 +57,7 @@ export class Batcher {
   private readonly lanes: PartitionLane[]
   private readonly loads = new Map<string, OrganizationLoad>()
   private readonly due = new Set<PartitionLane>()
+  private isResting = false
   private readonly ids
   private readonly running = new Set<Promise<void>>()
   private readonly pauses = new Set<() => void>()
@@ -119,16 +123,22 @@ export class Batcher {
     }
   }
 
-  /** Everything that arrives in the same turn of the event loop goes with the first append. */
+  /** What arrives in the same turn of the event loop goes with the first append; while points come, partitions begin together, a beat apart. */
   private wake(lane: PartitionLane): void {
     if (lane.isRunning || this.due.has(lane)) return
-    if (this.due.size === 0) setImmediate(() => this.startDue())
+    if (this.due.size === 0 && !this.isResting) setImmediate(() => this.startDue())
     this.due.add(lane)
   }
 
   private startDue(): void {
+    if (this.due.size === 0) return
     const lanes = [...this.due]
     this.due.clear()
+    this.isResting = true
+    setTimeout(() => {
+      this.isResting = false
+      this.startDue()
+    }, BEAT_MS)
     for (const lane of lanes) {
       if (lane.isRunning) continue
       const running = this.run(lane).finally(() => this.running.delete(running))
@@ -143,6 +153,9 @@ export class Batcher {
       const work = lane.next(now, (load) => this.pauseFor(load, now))
       if (work === undefined) break
       await this.append(lane, work)
+      if (work.batch.count >= SMALL_BATCH) continue
+      lane.isRunning = false
+      return this.wake(lane) // what came meanwhile is few points: more of them go together a moment later
     }
     lane.isRunning = false
   }
