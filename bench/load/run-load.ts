@@ -99,6 +99,7 @@ const makeDevices = async (service: Service, token: string, count: number): Prom
 }
 
 const round = (value: number): number => Math.round(value * 10) / 10
+const hundredths = (value: number): number => Math.round(value * 100) / 100
 
 const main = async (): Promise<void> => {
   const rows: { [name: string]: unknown } = { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences, trackers: FLEET.trackers }
@@ -128,7 +129,7 @@ const main = async (): Promise<void> => {
       const loopDelay = await metric(service, 'waymark_event_loop_delay_seconds{quantile="0.99"}')
       rows[name] = {
         acknowledgedPointsPerSecond: Math.round(result.acknowledgedPointsPerSecond),
-        ...(top && { ceiling: Math.round(top.acknowledgedPointsPerSecond), shareOfCeiling: round(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond * 10) / 10 }),
+        ...(top && { ceiling: Math.round(top.acknowledgedPointsPerSecond), shareOfCeiling: hundredths(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond) }),
         ackMsP50: round(result.ackMs.p50),
         ackMsP99: round(result.ackMs.p99),
         ...(result.liveMs && { liveMsP50: round(result.liveMs.p50), liveMsP99: round(result.liveMs.p99), livePositions: result.livePositions }),
@@ -136,7 +137,7 @@ const main = async (): Promise<void> => {
         drainedAfterS: round(await drain(service)),
         loopDelayMsP99: round(loopDelay * 1000),
         rssMb: Math.round(rssMb(service.process.pid as number)),
-        generatorCpuShare: round(result.generatorCpuShare * 10) / 10,
+        generatorCpuShare: hundredths(result.generatorCpuShare),
         closed: result.closed.length,
       }
       process.stdout.write(`${name} ${JSON.stringify(rows[name])}\n`)
