@@ -3,7 +3,6 @@ import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { RowChange } from '../kernel/table.ts'
-import { breathe } from './breath.ts'
 import { defer } from './deferred.ts'
 import { RowsOverlay } from './projection-overlay.ts'
 import { pause } from './pause.ts'
@@ -134,8 +133,6 @@ export const applyBatch = async (
   const rows = new RowsOverlay(tables, suffix)
   for (const event of events) {
     if (!inputs.has(event.type)) continue
-    const pause = breathe()
-    if (pause !== undefined) await pause
     const applying = projection.apply(event, rows)
     if (applying !== undefined) await applying
   }
