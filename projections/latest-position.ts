@@ -1,6 +1,6 @@
 import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
 import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
-import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
+import { latestPointAt, LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
@@ -183,20 +183,7 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
   }
 }
 
-const rowOf = (batch: PointBatch, i: number, trackerId: string, organizationId: string): LatestPositionRow & { organizationId: string } => ({
-  trackerId,
-  organizationId,
-  recordedAt: batch.recordedAt[i],
-  loggedAt: batch.loggedAt,
-  lat: batch.lat[i],
-  lng: batch.lng[i],
-  flags: batch.flags[i],
-  accuracy: batch.accuracy[i],
-  altitude: batch.altitude[i],
-  speed: batch.speed[i],
-  heading: batch.heading[i],
-  battery: batch.battery[i],
-})
+const rowOf = (batch: PointBatch, i: number, trackerId: string, organizationId: string): LatestPositionRow & { organizationId: string } => ({ ...latestPointAt(batch, i, trackerId), organizationId })
 
 /** Rows are made anew for each point, so one that is on its way to the table is never changed under it. */
 const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => ({

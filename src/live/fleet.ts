@@ -1,5 +1,5 @@
 import { AHEAD, type PointBatch } from '../features/locations/events.ts'
-import { lastSeenAt, type LatestPoint, positionText } from '../features/locations/views.ts'
+import { latestPointAt, lastSeenAt, type LatestPoint, positionText } from '../features/locations/views.ts'
 import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/views.ts'
 
 /** What the live view needs to know of a tracker beside its points. */
@@ -68,7 +68,7 @@ export class Fleet {
     const slot = this.slotOf(trackerId)
     const unit = this.units[slot]
     if (unit.point !== undefined && unit.point.recordedAt >= batch.recordedAt[at]) return
-    unit.point = pointAt(batch, at, trackerId)
+    unit.point = latestPointAt(batch, at, trackerId)
     this.touch(slot)
   }
 
@@ -123,17 +123,3 @@ export class Fleet {
     this.changed.push(slot)
   }
 }
-
-const pointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
-  trackerId,
-  recordedAt: batch.recordedAt[at],
-  loggedAt: batch.loggedAt,
-  lat: batch.lat[at],
-  lng: batch.lng[at],
-  flags: batch.flags[at],
-  accuracy: batch.accuracy[at],
-  altitude: batch.altitude[at],
-  speed: batch.speed[at],
-  heading: batch.heading[at],
-  battery: batch.battery[at],
-})

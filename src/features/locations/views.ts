@@ -1,5 +1,5 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from './events.ts'
+import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
 import { timeText } from './point-text.ts'
 
 /** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
@@ -19,6 +19,21 @@ export interface LatestPoint {
   heading: number
   battery: number
 }
+
+/** What a position shows of one point of a batch. */
+export const latestPointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
+  trackerId,
+  recordedAt: batch.recordedAt[at],
+  loggedAt: batch.loggedAt,
+  lat: batch.lat[at],
+  lng: batch.lng[at],
+  flags: batch.flags[at],
+  accuracy: batch.accuracy[at],
+  altitude: batch.altitude[at],
+  speed: batch.speed[at],
+  heading: batch.heading[at],
+  battery: batch.battery[at],
+})
 
 export type LatestPositionRow = Row & LatestPoint
 
