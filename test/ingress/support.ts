@@ -1,3 +1,4 @@
+import { mkdtempSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
@@ -50,7 +51,7 @@ export const user = (change: Partial<UserCaller> = {}): UserCaller => ({
 
 /** Opens a real door on a free port, with real tables and keys; it closes with the test. */
 export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): Promise<Door> => {
-  const folder = folderOf(t)
+  const folder = mkdtempSync(`${folderOf(t)}/door-`)
   const tables = options.tables ?? (await openLmdbTableStore({ path: `${folder}/tables`, clock: systemClock }))
   const callers = new Map<string, Caller>([
     ['good', user()],
