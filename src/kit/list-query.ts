@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { Find, Found, TableStore } from '../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import { invalid } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import type { Row, TableDeclaration } from '../kernel/table.ts'
+import { nextLink } from './next-link.ts'
+import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
 import type { Reply } from './route.ts'
 
 export const LIMIT_DEFAULT = 20
@@ -81,20 +82,26 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   if (where === NOTHING) return listReply(request, { rows: [], total: 0, next: null }, page, limit, choose, '')
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
   if (query.sortBy !== undefined) question.sort = { field: query.sortBy, order: query.sortOrder ?? 'asc' }
-  const fingerprint = fingerprintOf(question)
+  const fingerprint = fingerprintOf([question.where, question.range, question.text, question.sort])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)
   return listReply(request, await request.tables.find(shape.table.name, request.scope, question), page, limit, choose, fingerprint)
 }
 
-/** Picks what `fields` names; @throws Failure invalid for a name that no row has. */
-export const chooseFields = (members: readonly string[], fields: string | undefined): ((row: Row) => Row) => {
-  if (fields === undefined) return (row) => row
+/** Picks what `fields` names, and the id; @throws Failure invalid for a name that no row has. */
+export const chooseFields = (members: readonly string[], fields: string | undefined, id = '_id'): ((row: Row) => Row) => {
+  const chosen = chosenFields(members, fields, id)
+  if (chosen === undefined) return (row) => row
+  return (row) => Object.fromEntries(chosen.filter((name) => row[name] !== undefined).map((name) => [name, row[name]]))
+}
+
+/** The names in `fields` and the id, undefined where all are meant; @throws Failure invalid for a name that no row has. */
+export const chosenFields = (members: readonly string[], fields: string | undefined, id = '_id'): string[] | undefined => {
+  if (fields === undefined) return undefined
   const names = fields.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !members.includes(name))
   if (unknown !== undefined) throw invalid('/fields', `names an unknown field ${JSON.stringify(unknown)}`)
-  const chosen = [...new Set(['_id', ...names])]
-  return (row) => Object.fromEntries(chosen.filter((name) => row[name] !== undefined).map((name) => [name, row[name]]))
+  return [...new Set([id, ...names])]
 }
 
 /** Whether the caller may see a row of this shape. */
@@ -128,18 +135,6 @@ const offsetOf = (page: number, limit: number): number => {
   return offset
 }
 
-const fingerprintOf = ({ where, range, text, sort }: Find): string =>
-  createHash('sha256')
-    .update(JSON.stringify([where, range, text, sort]))
-    .digest('base64url')
-    .slice(0, 8)
-
-const openCursor = (cursor: string, fingerprint: string): string => {
-  const text = Buffer.from(cursor, 'base64url').toString()
-  if (text.slice(0, 8) !== fingerprint || text.length <= 8) throw invalid('/cursor', 'is not a cursor of this list and these filters')
-  return text.slice(8)
-}
-
 const listReply = (
   request: ListRequest,
   found: Found,
@@ -148,16 +143,8 @@ const listReply = (
   choose: (row: Row) => Row,
   fingerprint: string,
 ): Reply => {
-  const nextCursor = found.next === null ? null : Buffer.from(fingerprint + found.next).toString('base64url')
+  const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
   const data = found.rows.map(({ row }) => choose(request.present === undefined ? row : request.present(row)))
   const body = { data, total: found.total, page, limit, nextCursor }
-  return nextCursor === null ? { body } : { body, headers: { link: `<${nextUrl(request, nextCursor)}>; rel="next"` } }
-}
-
-const nextUrl = ({ path, query }: ListRequest, cursor: string): string => {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query))
-    if (name !== 'page' && name !== 'cursor' && value !== undefined) parameters.set(name, String(value))
-  parameters.set('cursor', cursor)
-  return `${path}?${parameters}`
+  return nextCursor === null ? { body } : { body, headers: { link: nextLink(request.path, request.query, nextCursor) } }
 }

@@ -100,7 +100,8 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     const parameters: { [name: string]: unknown } = Object.fromEntries(url.searchParams)
     for (const name of ['limit', 'radius']) if (parameters[name] !== undefined) parameters[name] = Number(parameters[name])
     const reply = await livePositions.handler({ caller: userCaller(caller), query: parameters, now: clock.now() } as never)
-    let text = ''
+    let text = JSON.stringify(reply.body ?? '')
+    if (reply.stream !== undefined) text = ''
     for await (const part of reply.stream ?? []) text += part
     return JSON.parse(text).data as { trackerId: string; name: string; recordedAt: string; lat: number; lng: number; lastSeenAt: string; status: string }[]
   }

@@ -1,20 +1,16 @@
-import type { TableStore } from '../../engines/table-store.ts'
-import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { boxContains, boxOfDegrees, type Box } from '../../geo/box.ts'
-import { toE7 } from '../../geo/coordinates.ts'
-import { distanceMeters } from '../../geo/distance.ts'
+import { boxOfDegrees, type Box } from '../../geo/box.ts'
+import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/list-query.ts'
+import { nextLink } from '../../kit/next-link.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { userOf } from '../../kit/request-context.ts'
-import { envelope } from '../../kit/resource-routes.ts'
-import { route, type Route } from '../../kit/route.ts'
-import { lastSeenAt, LATEST_POSITIONS, positionOf, TRACKERS_TABLE, type LatestPositionRow, type Position, type PositionTracker } from './views.ts'
-
-export interface LivePositionsServices {
-  tables: Pick<TableStore, 'scan' | 'getMany'>
-  /** By the age of `lastSeenAt`. */
-  statusAt: (lastSeenAt: number, now: number) => Position['status']
-}
+import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
+import { route, type Reply, type Route } from '../../kit/route.ts'
+import {
+  countPositions, positionsAfter, type FoundPosition, type LivePositionsServices, type Near, type PositionFilter, type PositionPlace, type PositionQuestion,
+} from './live-positions.ts'
+import type { Position } from './views.ts'
 
 interface Query {
   bbox?: string
@@ -24,101 +20,103 @@ interface Query {
   near?: string
   radius?: number
   limit?: number
+  page?: number
+  cursor?: string
+  fields?: string
 }
 
-/** Rows whose trackers are looked up together. */
-const PAGE_ROWS = 500
+const PATH = '/live-positions'
 const LIMIT_MAX = 1_000_000
 
 /** `GET /live-positions`: the last position of each tracker that the caller sees. */
 export const livePositionsRoute = (services: LivePositionsServices): Route =>
   route<Query>({
     method: 'GET',
-    path: '/live-positions',
+    path: PATH,
     operationId: 'listLivePositions',
     summary: 'The last position of each tracker; all of them unless limit is given',
     tag: 'Location history',
     access: { permission: 'view/location-history' },
     query: querySchema,
-    answers: { 200: { description: 'Positions, by tracker, or with near the nearest first.', schema: envelope({ data: { type: 'array', items: positionSchema } }), example } },
+    answers: {
+      200: {
+        description: 'Positions, by tracker, or with near the nearest first.',
+        schema: envelope({ data: { type: 'array', items: positionSchema }, total: { type: 'integer' }, ...PAGE_MEMBERS, limit: { type: ['integer', 'null'], description: 'Null: all of them.' } }),
+        example,
+      },
+    },
     handler: async (request) => {
-      const filter = filterOf(request.query)
-      const positions = select(services, userOf(request), filter, request.now)
-      const shown = filter.near === undefined ? positions : nearestFirst(positions, filter.near)
-      return { headers: { 'content-type': 'application/json' }, stream: asJson(shown, filter.limit) }
+      const { query } = request
+      if (query.page !== undefined && query.cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
+      const question = { caller: userOf(request), filter: filterOf(query), now: request.now }
+      const choose = chooseFields(MEMBERS, query.fields, 'trackerId') as (position: object) => object
+      const limit = query.limit ?? (query.page === undefined ? undefined : LIMIT_DEFAULT)
+      return limit === undefined ? streamed(services, question, query.cursor, choose) : onePage(services, question, { ...query, limit }, choose)
     },
   })
 
-interface Near {
-  lat: number
-  lng: number
+/** All that are left, as they are read. */
+const streamed = (services: LivePositionsServices, question: PositionQuestion, cursor: string | undefined, choose: (position: object) => object): Reply => {
+  const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
+  const positions = positionsAfter(services, question, start?.place)
+  return { headers: { 'content-type': 'application/json' }, stream: asJson(positions, choose, start) }
 }
 
-interface Filter extends Pick<Query, 'hubId' | 'teamId' | 'status' | 'radius'> {
-  box?: Box
-  near?: Near
-  limit: number
-}
-
-interface Found {
-  row: LatestPositionRow
-  position: Position
-}
-
-/** Walks the organization's rows in pages, so that a large fleet is never held whole. */
-async function* select({ tables, statusAt }: LivePositionsServices, caller: UserCaller, filter: Filter, now: number): AsyncGenerator<Found> {
-  let page: LatestPositionRow[] = []
-  for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId)) {
-    const isHere = (filter.box === undefined || boxContains(filter.box, row.lng, row.lat)) && isNear(row, filter)
-    if (!isHere || (filter.status !== undefined && statusAt(lastSeenAt(row), now) !== filter.status)) continue
-    page.push(row)
-    if (page.length < PAGE_ROWS) continue
-    yield* named(page)
-    page = []
-  }
-  yield* named(page)
-
-  async function* named(rows: LatestPositionRow[]): AsyncGenerator<Found> {
-    const trackers = await tables.getMany<PositionTracker>(TRACKERS_TABLE, caller.organizationId, rows.map(({ trackerId }) => trackerId))
-    for (const [i, row] of rows.entries()) {
-      const tracker = trackers[i]
-      if (tracker === undefined || !seesHubs(caller, tracker.hubIds)) continue
-      if (filter.hubId !== undefined && !tracker.hubIds.includes(filter.hubId)) continue
-      if (filter.teamId !== undefined && tracker.teamId !== filter.teamId) continue
-      yield { row, position: positionOf(row, tracker.name, statusAt(lastSeenAt(row), now)) }
+const onePage = async (
+  services: LivePositionsServices, question: PositionQuestion, query: Query & { limit: number }, choose: (position: object) => object,
+): Promise<Reply> => {
+  const { limit, cursor } = query
+  const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
+  const page = cursor === undefined ? (query.page ?? 1) : null
+  const total = start?.total ?? (await countPositions(services, question))
+  const data: object[] = []
+  let skips = page === null ? 0 : (page - 1) * limit
+  let last: PositionPlace | undefined
+  let nextCursor: string | null = null
+  for await (const { position, place } of positionsAfter(services, question, start?.place)) {
+    if (skips-- > 0) continue
+    if (data.length === limit && last !== undefined) {
+      nextCursor = encodeCursor(last, total, question)
+      break
     }
+    data.push(choose(position))
+    last = place
   }
+  const body = { data, total, page, limit, nextCursor }
+  return nextCursor === null ? { body } : { body, headers: { link: nextLink(`/api/v3${PATH}`, { ...query }, nextCursor) } }
 }
 
-const isNear = (row: LatestPositionRow, { near, radius }: Filter): boolean => near === undefined || radius === undefined || distanceTo(near, row) <= radius
-
-const distanceTo = ({ lat, lng }: Near, row: Pick<LatestPositionRow, 'lat' | 'lng'>): number => distanceMeters(toE7(lng), toE7(lat), row.lng, row.lat)
-
-/** An organization has at most `--trackers-max` of them. */
-async function* nearestFirst(positions: AsyncIterable<Found>, near: Near): AsyncGenerator<Found> {
-  const all: { found: Found; meters: number }[] = []
-  for await (const found of positions) all.push({ found, meters: distanceTo(near, found.row) })
-  all.sort((a, b) => a.meters - b.meters)
-  for (const { found } of all) yield found
-}
-
-async function* asJson(positions: AsyncIterable<Found>, limit: number): AsyncGenerator<string> {
+async function* asJson(positions: AsyncIterable<FoundPosition>, choose: (position: object) => object, start?: { total: number }): AsyncGenerator<string> {
   let text = '{"status":true,"data":['
   let count = 0
   for await (const { position } of positions) {
-    text += `${count === 0 ? '' : ','}${JSON.stringify(position)}`
+    text += `${count === 0 ? '' : ','}${JSON.stringify(choose(position))}`
     count++
-    if (count >= limit) break
     if (text.length < 64 * 1024) continue
     yield text
     text = ''
   }
-  yield `${text}]}`
+  yield `${text}],"total":${start?.total ?? count},"page":${start === undefined ? 1 : null},"limit":null,"nextCursor":null}`
 }
 
-const filterOf = ({ bbox, near, limit = LIMIT_MAX, ...rest }: Query): Filter => {
-  if (rest.radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
-  return { ...rest, limit, ...(bbox !== undefined && { box: boxOf(bbox) }), ...(near !== undefined && { near: placeOf(near) }) }
+/** The total is that of the walk's first page: to count again at each page would be to read everything each time. */
+const encodeCursor = (place: PositionPlace, total: number, question: PositionQuestion): string => sealCursor(JSON.stringify([place, total]), fingerprintOf(question.filter))
+
+const decodeCursor = (cursor: string, { filter }: PositionQuestion): { place: PositionPlace; total: number } => {
+  const text = openCursor(cursor, fingerprintOf(filter))
+  try {
+    const [place, total] = JSON.parse(text) as [PositionPlace, number]
+    const isPlace = 'page' in place ? place.page === null || typeof place.page === 'string' : Number.isFinite(place.meters)
+    if (isPlace && typeof place.trackerId === 'string' && Number.isSafeInteger(total)) return { place, total }
+  } catch (error) {
+    if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) throw error
+  }
+  throw invalid('/cursor', 'is not a cursor of this list and these filters')
+}
+
+const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): PositionFilter => {
+  if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
+  return { radius, hubId, teamId, status, ...(bbox !== undefined && { box: boxOf(bbox) }), ...(near !== undefined && { near: placeOf(near) }) }
 }
 
 const boxOf = (text: string): Box => {
@@ -150,7 +148,10 @@ const querySchema: JsonSchema = {
     status: { type: 'string', enum: ['online', 'stale', 'offline'] },
     near: { type: 'string', description: 'lat,lng in degrees.' },
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },
-    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX },
+    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: all of them, with `page` 20.' },
+    page: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'From 1; not together with `cursor`.' },
+    cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before. By tracker a walk meets each one once, however they move.' },
+    fields: { ...FIELDS_PARAMETER, description: 'Names of the members to answer, separated by commas; `trackerId` always is.' },
   },
 }
 
@@ -173,7 +174,13 @@ const positionSchema: JsonSchema = {
   },
 }
 
+const MEMBERS = Object.keys(positionSchema.properties as object)
+
 const example = {
   status: true,
   data: [{ trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', name: 'Bus 12', recordedAt: '2026-05-04T09:30:00.000Z', lat: 52.2296756, lng: 21.0122287, speed: 11.2, lastSeenAt: '2026-05-04T09:30:00.000Z', status: 'online' }],
+  total: 1,
+  page: 1,
+  limit: 20,
+  nextCursor: null,
 }

@@ -3,6 +3,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList, chooseFields, LIMIT_DEFAULT, LIMIT_MAX, type ListQuery, type ListShape } from '../../kit/list-query.ts'
+import { nextLink } from '../../kit/next-link.ts'
 import { formatTime } from '../../kit/request-context.ts'
 import { listShape } from '../../kit/resource-routes.ts'
 import type { Reply } from '../../kit/route.ts'
@@ -88,7 +89,7 @@ const listByStatus = async (services: TrackerListServices, call: ListCall, statu
     cursor = (page.body?.nextCursor as string | null) ?? undefined
   } while (cursor !== undefined)
   const nextCursor = total > skip + data.length ? Buffer.from(`status:${skip + data.length}`).toString('base64url') : null
-  const link = nextCursor === null ? undefined : `</api/v3/trackers?${new URLSearchParams({ ...texts({ ...query, page: undefined }), cursor: nextCursor })}>; rel="next"`
+  const link = nextCursor === null ? undefined : nextLink('/api/v3/trackers', query, nextCursor)
   return { body: { data, total, page: query.cursor === undefined ? (query.page ?? 1) : null, limit, nextCursor }, ...(link !== undefined && { headers: { link } }) }
 }
 
@@ -97,6 +98,3 @@ const offsetOf = (cursor: string): number => {
   if (found === null) throw invalid('/cursor', 'is not a cursor of this list and these filters')
   return Number(found[1])
 }
-
-const texts = (query: ListQuery): { [name: string]: string } =>
-  Object.fromEntries(Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])))

@@ -1,0 +1,133 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import { boxContains, type Box } from '../../geo/box.ts'
+import { toE7 } from '../../geo/coordinates.ts'
+import { distanceMeters } from '../../geo/distance.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { lastSeenAt, LATEST_POSITIONS, positionOf, TRACKERS_TABLE, type LatestPositionRow, type Position, type PositionTracker } from './views.ts'
+
+export interface LivePositionsServices {
+  tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>
+  /** By the age of `lastSeenAt`. */
+  statusAt: (lastSeenAt: number, now: number) => Position['status']
+}
+
+export interface Near {
+  lat: number
+  lng: number
+}
+
+/** Which positions are meant. */
+export interface PositionFilter {
+  box?: Box
+  near?: Near
+  /** Metres around `near`. */
+  radius?: number
+  hubId?: string
+  teamId?: string
+  status?: Position['status']
+}
+
+/**
+ * Where a walk over positions stands. By tracker: the place of the table's page that it is in (null: the first) and the
+ * last tracker that was answered. By distance: metres and tracker of the last one. A tracker that moves keeps its place
+ * in the first, and changes it in the second only.
+ */
+export type PositionPlace = { page: string | null; trackerId: string } | { meters: number; trackerId: string }
+
+export interface FoundPosition {
+  position: Position
+  place: PositionPlace
+}
+
+export interface PositionQuestion {
+  caller: UserCaller
+  filter: PositionFilter
+  now: number
+}
+
+/** Rows whose trackers are looked up together. */
+const PAGE_ROWS = 500
+
+/** The positions after a place: by tracker, with `near` the nearest first. Of a large fleet only a page is held, but with `near` all that are meant. */
+export const positionsAfter = (services: LivePositionsServices, question: PositionQuestion, after?: PositionPlace): AsyncGenerator<FoundPosition> =>
+  question.filter.near === undefined
+    ? byTracker(services, question, after !== undefined && 'page' in after ? after : undefined)
+    : byDistance(services, question, question.filter.near, after !== undefined && 'meters' in after ? after : undefined)
+
+/** How many positions are meant. */
+export const countPositions = async (services: LivePositionsServices, question: PositionQuestion): Promise<number> => {
+  const { caller, filter } = question
+  const isAll = caller.hubIds === 'all' && Object.values(filter).every((value) => value === undefined)
+  // The table knows its size; rows that deletions have yet to reach count too.
+  if (isAll) return (await services.tables.find(LATEST_POSITIONS.name, caller.organizationId, { limit: 1, total: true })).total ?? 0
+  let total = 0
+  for await (const rows of tablePages(services, question)) total += (await seen(services, question, rows)).length
+  return total
+}
+
+async function* byTracker(services: LivePositionsServices, question: PositionQuestion, after?: { page: string | null; trackerId: string }): AsyncGenerator<FoundPosition> {
+  const { caller } = question
+  for (let page = after?.page ?? null; ; ) {
+    const { rows, next } = await services.tables.find<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId, { limit: PAGE_ROWS, after: page ?? undefined })
+    const left = rows.map(({ row }) => row).filter(({ trackerId }) => after === undefined || trackerId > after.trackerId)
+    for (const { row, tracker } of await seen(services, question, left)) {
+      yield { position: shown(services, question, row, tracker), place: { page, trackerId: row.trackerId } }
+    }
+    if (next === null) return
+    page = next
+  }
+}
+
+/** An organization has at most `--trackers-max` of them. */
+async function* byDistance(
+  services: LivePositionsServices, question: PositionQuestion, near: Near, after?: { meters: number; trackerId: string },
+): AsyncGenerator<FoundPosition> {
+  const all: (Seen & { meters: number })[] = []
+  for await (const rows of tablePages(services, question)) {
+    for (const one of await seen(services, question, rows)) all.push({ ...one, meters: distanceTo(near, one.row) })
+  }
+  all.sort((a, b) => a.meters - b.meters || (a.row.trackerId < b.row.trackerId ? -1 : 1))
+  for (const { row, tracker, meters } of all) {
+    const { trackerId } = row
+    if (after !== undefined && (meters < after.meters || (meters === after.meters && trackerId <= after.trackerId))) continue
+    yield { position: shown(services, question, row, tracker), place: { meters, trackerId } }
+  }
+}
+
+/** Every row of the organization, page by page. */
+async function* tablePages({ tables }: LivePositionsServices, { caller }: PositionQuestion): AsyncGenerator<LatestPositionRow[]> {
+  let page: LatestPositionRow[] = []
+  for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId)) {
+    page.push(row)
+    if (page.length < PAGE_ROWS) continue
+    yield page
+    page = []
+  }
+  yield page
+}
+
+interface Seen {
+  row: LatestPositionRow
+  tracker: PositionTracker
+}
+
+/** The rows that are meant and whose tracker the caller sees. */
+const seen = async ({ tables, statusAt }: LivePositionsServices, { caller, filter, now }: PositionQuestion, rows: readonly LatestPositionRow[]): Promise<Seen[]> => {
+  const { box, near, radius, hubId, teamId, status } = filter
+  const here = rows.filter((row) =>
+    (box === undefined || boxContains(box, row.lng, row.lat)) &&
+    (near === undefined || radius === undefined || distanceTo(near, row) <= radius) &&
+    (status === undefined || statusAt(lastSeenAt(row), now) === status))
+  const trackers = await tables.getMany<PositionTracker>(TRACKERS_TABLE, caller.organizationId, here.map(({ trackerId }) => trackerId))
+  return here.flatMap((row, i) => {
+    const tracker = trackers[i]
+    if (tracker === undefined || !seesHubs(caller, tracker.hubIds)) return []
+    const isAsked = (hubId === undefined || tracker.hubIds.includes(hubId)) && (teamId === undefined || tracker.teamId === teamId)
+    return isAsked ? [{ row, tracker }] : []
+  })
+}
+
+const shown = ({ statusAt }: LivePositionsServices, { now }: PositionQuestion, row: LatestPositionRow, tracker: PositionTracker): Position =>
+  positionOf(row, tracker.name, statusAt(lastSeenAt(row), now))
+
+const distanceTo = ({ lat, lng }: Near, row: Pick<LatestPositionRow, 'lat' | 'lng'>): number => distanceMeters(toE7(lng), toE7(lat), row.lng, row.lat)
