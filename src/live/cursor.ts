@@ -4,6 +4,9 @@ export interface Place {
   seen: number
 }
 
+/** Stands for every decision of an event; an event never has so many. */
+export const ALL_SEEN = 65_535
+
 /** A place in every partition: what a client has seen of its organization's events. */
 export type EventVector = readonly Place[]
 

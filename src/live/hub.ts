@@ -10,7 +10,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
 import { applyEntry, forEachRun } from './apply-entry.ts'
-import { encodeCursor, type Place } from './cursor.ts'
+import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { TrackerFacts } from './fleet.ts'
 import { LiveOrganization } from './organization.ts'
@@ -20,8 +20,6 @@ import type { Subscription, Viewer } from './subscription.ts'
 const TICK_MS = 10
 /** Time that one tick takes for clients at most. */
 const TURN_MS = 5
-/** Stands for every decision of an event; an event never has so many. */
-const ALL_SEEN = 65_535
 /** An organization that nobody looks at is forgotten after this long. */
 const IDLE_MS = 5 * 60_000
 

@@ -1,30 +1,23 @@
+import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
-import { decodeCursor, encodeCursor, type Place } from './cursor.ts'
-import type { ChannelName, LiveEvent } from './event-ring.ts'
+import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, wantedOf, type SubscribeMessage } from './messages.ts'
 import type { LiveOrganization } from './organization.ts'
+import { missedEvents } from './missed-events.ts'
 import { Outbox } from './outbox.ts'
-import { replayEvents } from './replay-events.ts'
-import { Subscription, type Viewer } from './subscription.ts'
+import { refusalOf } from './permissions.ts'
+import { type HeldEvent, Subscription, type Viewer } from './subscription.ts'
 
 const SUBSCRIPTIONS_MAX = 16
 /** Positions of one message of a snapshot. */
 const SNAPSHOT_PART = 1_000
 /** Slots that one turn of a snapshot looks at, so that none takes long. */
 const SNAPSHOT_SLOTS = 5_000
-/** Events that may wait while older ones are read from the log. */
+/** Events that may wait while older ones are sent. */
 const HELD_MAX = 10_000
-
-const PERMISSIONS: { [channel in ChannelName]?: string } = {
-  positions: 'view/location-history',
-  geofence: 'view/geofence',
-  trip: 'view/location-history',
-  task: 'view/task',
-  automation: 'view/automation',
-}
 
 /** One dashboard: its subscriptions, and what goes to it. */
 export class LiveClient implements ChannelConnection, Viewer {
@@ -64,7 +57,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.caller = caller
     for (const subscription of this.subscriptions.values()) {
       subscription.caller = caller
-      if (this.refusal([...subscription.wanted.channels]) !== undefined) {
+      if (refusalOf(subscription.wanted.channels, caller) !== undefined) {
         this.drop(subscription.wanted.id)
         this.error(subscription.wanted.id, 'forbidden', 'Your role no longer allows this subscription.')
       } else this.reconsider(subscription)
@@ -74,6 +67,7 @@ export class LiveClient implements ChannelConnection, Viewer {
   closed(): void {
     this.open = false
     this.hub.clientCount--
+    this.outbox.close()
     for (const id of [...this.subscriptions.keys()]) this.drop(id)
   }
 
@@ -82,8 +76,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     if (!this.wants(subscription, event)) return
     const cursor = this.hub.cursor
     if (subscription.held === undefined) this.sendEvent(subscription, event, cursor)
-    else if (subscription.held.length >= HELD_MAX) this.tooSlow()
-    else subscription.held.push(() => this.sendEvent(subscription, event, cursor))
+    else if (!subscription.held.push({ event, cursor })) this.tooSlow()
   }
 
   /** Sends what is due of the subscription; answers whether nothing is owed any more. */
@@ -106,7 +99,7 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private subscribe(message: SubscribeMessage): void {
-    const refusal = this.refusal(message.channels)
+    const refusal = refusalOf(message.channels, this.caller)
     const full = !this.subscriptions.has(message.id) && this.subscriptions.size >= SUBSCRIPTIONS_MAX
     if (refusal !== undefined) this.error(message.id, 'forbidden', refusal)
     else if (full) this.error(message.id, 'rate_limited', `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`)
@@ -117,7 +110,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.drop(message.id)
     const subscription = new Subscription(wantedOf(message), this.caller)
     this.subscriptions.set(message.id, subscription)
-    subscription.held = []
+    subscription.held = new BoundedQueue<HeldEvent>(HELD_MAX)
     this.hub.subscribe(this, this.organization, subscription)
     this.begin(subscription, message.since).catch((error: unknown) => {
       this.hub.options.logger.error('live subscription failed', { error: String(error) })
@@ -130,31 +123,38 @@ export class LiveClient implements ChannelConnection, Viewer {
   private async begin(subscription: Subscription, since: string | undefined): Promise<void> {
     await this.organization.loaded
     if (since !== undefined) await this.resume(subscription, since)
-    if (this.subscriptions.get(subscription.wanted.id) !== subscription) return
-    const held = subscription.held ?? []
+    if (!this.has(subscription)) return
     subscription.held = undefined
-    if (since !== undefined) for (const release of held) release()
     this.hub.spread(this.organization)
     subscription.takeDirty() // the snapshot has it all
     subscription.snapshotAt = subscription.wanted.channels.has('positions') ? 0 : this.organization.fleet.size
     this.hub.owe(subscription)
   }
 
+  /** What was missed and what comes meanwhile, no faster than the client reads. */
   private async resume(subscription: Subscription, since: string): Promise<void> {
-    const { log, logMark, partitions } = this.hub.options
-    const seen = decodeCursor(since, logMark, partitions)
-    const now = [...this.hub.vector]
-    subscription.held = [] // what is held so far lies before `now`, so it is read again
-    const events = seen && (this.organization.ring.after(seen) ?? (await replayEvents(log, this.caller.organizationId, seen, now, (...event) => this.hub.eventOf(...event))))
-    if (seen === undefined || events === undefined) {
-      this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
-      return
+    const { log, logMark } = this.hub.options
+    const { organizationId } = this.caller
+    const held = new BoundedQueue<HeldEvent>(HELD_MAX)
+    subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
+    const eventOf = this.hub.eventOf.bind(this.hub)
+    const missed = missedEvents({ log, logMark, organizationId, ring: this.organization.ring, eventOf }, since, [...this.hub.vector])
+    for await (const one of missed) {
+      if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
+      else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)
+      if (!this.has(subscription)) return
     }
-    const vector: Place[] = [...seen]
-    for (const event of events) {
-      vector[event.partition] = event.place
-      if (this.wants(subscription, event)) this.sendEvent(subscription, event, encodeCursor(logMark, vector))
-    }
+    for (let one = held.shift(); one !== undefined && this.has(subscription); one = held.shift()) await this.sendInTurn(subscription, one)
+    subscription.held = undefined
+  }
+
+  private async sendInTurn(subscription: Subscription, { event, cursor }: HeldEvent): Promise<void> {
+    if (this.outbox.congested) await this.outbox.room()
+    if (this.has(subscription)) this.sendEvent(subscription, event, cursor)
+  }
+
+  private has(subscription: Subscription): boolean {
+    return this.subscriptions.get(subscription.wanted.id) === subscription
   }
 
   private sendSnapshotPart(subscription: Subscription, now: number): void {
@@ -190,11 +190,6 @@ export class LiveClient implements ChannelConnection, Viewer {
       if (subscription.shown.has(slot) !== this.organization.inSight(subscription, slot)) subscription.mark(slot)
     }
     this.hub.owe(subscription)
-  }
-
-  private refusal(channels: readonly ChannelName[]): string | undefined {
-    const lacking = channels.map((channel) => PERMISSIONS[channel]).find((permission) => permission !== undefined && !this.caller.permissions.has(permission))
-    return lacking && `You lack the permission ${lacking}.`
   }
 
   private drop(id: string): void {

@@ -1,6 +1,7 @@
 import { Ajv } from 'ajv'
 import { CHANNELS, type ChannelName } from './event-ring.ts'
-import type { Viewport, Wanted } from './subscription.ts'
+import { boxOfDegrees } from '../geo/box.ts'
+import type { Wanted } from './subscription.ts'
 
 export interface SubscribeMessage {
   type: 'subscribe'
@@ -74,7 +75,7 @@ export const readMessage = (data: ArrayBuffer, isBinary: boolean): ClientMessage
 export const wantedOf = (message: SubscribeMessage): Wanted => ({
   id: message.id,
   channels: new Set(message.channels),
-  viewport: message.bbox && viewportOf(message.bbox),
+  viewport: message.bbox && boxOfDegrees(...message.bbox),
   trackerIds: message.trackerIds && new Set(message.trackerIds),
   hubId: message.hubId,
   teamId: message.teamId,
@@ -82,13 +83,6 @@ export const wantedOf = (message: SubscribeMessage): Wanted => ({
 })
 
 const isBox = ([, south, , north]: number[]): boolean => south >= -90 && north <= 90 && south <= north
-
-const viewportOf = ([west, south, east, north]: [number, number, number, number]): Viewport => ({
-  west: Math.round(west * 1e7),
-  south: Math.round(south * 1e7),
-  east: Math.round(east * 1e7),
-  north: Math.round(north * 1e7),
-})
 
 const invalid = (id: unknown, errors: { instancePath: string; message?: string }[] | null | undefined): ClientMessage => {
   const [error] = errors ?? []

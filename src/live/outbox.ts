@@ -13,8 +13,9 @@ const WAITING_BYTES_MAX = 4 * 1024 * 1024
  */
 export class Outbox {
   private readonly socket: ChannelSocket
-  private readonly waiting = new BoundedQueue<string>(WAITING_MAX, WAITING_BYTES_MAX)
+  private waiting = new BoundedQueue<string>(WAITING_MAX, WAITING_BYTES_MAX)
   private buffered = 0
+  private awaiting: (() => void)[] = []
 
   constructor(socket: ChannelSocket) {
     this.socket = socket
@@ -31,9 +32,28 @@ export class Outbox {
     return true
   }
 
+  /** Resolves once the socket has taken everything, or is gone. */
+  async room(): Promise<void> {
+    while (this.congested) await new Promise<void>((resume) => this.awaiting.push(resume))
+  }
+
+  /** The socket is gone, and what waits with it. */
+  close(): void {
+    this.waiting = new BoundedQueue<string>(0)
+    this.buffered = 0
+    this.resume()
+  }
+
   /** The socket has room again. */
   drain(): void {
     this.buffered = this.socket.bufferedBytes()
     while (this.waiting.length > 0 && this.buffered <= SOCKET_BYTES_MAX) this.buffered = this.socket.send(this.waiting.shift() as string)
+    if (!this.congested) this.resume()
+  }
+
+  private resume(): void {
+    const awaiting = this.awaiting
+    this.awaiting = []
+    for (const resume of awaiting) resume()
   }
 }

@@ -1,24 +1,24 @@
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
+import { boxContains, type Box } from '../geo/box.ts'
+import type { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { BitSet } from './bit-set.ts'
 import type { ChannelName, LiveEvent } from './event-ring.ts'
 import type { TrackerFacts } from './fleet.ts'
 
-/** Bounds in 1e-7 degree; west may exceed east over the antimeridian. */
-export interface Viewport {
-  west: number
-  south: number
-  east: number
-  north: number
-}
-
 export interface Wanted {
   id: string
   channels: ReadonlySet<ChannelName>
-  viewport: Viewport | undefined
+  viewport: Box | undefined
   trackerIds: ReadonlySet<string> | undefined
   hubId: string | undefined
   teamId: string | undefined
   intervalMs: number
+}
+
+/** An event that waits, with the cursor that has seen it. */
+export interface HeldEvent {
+  event: LiveEvent
+  cursor: string
 }
 
 /** Whoever a subscription belongs to, as the hub sees it. */
@@ -40,8 +40,8 @@ export class Subscription {
   sentAt = 0
   /** Next slot of the snapshot to send; undefined when it is through. */
   snapshotAt: number | undefined = undefined
-  /** While events are read from the log: those that come in meanwhile wait here. */
-  held: (() => void)[] | undefined = undefined
+  /** Until what was missed is sent: events that come in meanwhile wait here. */
+  held: BoundedQueue<HeldEvent> | undefined = undefined
 
   constructor(wanted: Wanted, caller: UserCaller) {
     this.wanted = wanted
@@ -77,9 +77,6 @@ export class Subscription {
   }
 
   covers(lat: number, lng: number): boolean {
-    return this.wanted.viewport === undefined || holds(this.wanted.viewport, lat, lng)
+    return this.wanted.viewport === undefined || boxContains(this.wanted.viewport, lng, lat)
   }
 }
-
-const holds = ({ west, south, east, north }: Viewport, lat: number, lng: number): boolean =>
-  lat >= south && lat <= north && (west <= east ? lng >= west && lng <= east : lng >= west || lng <= east)

@@ -1,5 +1,7 @@
 import RBush from 'rbush'
-import type { Subscription, Viewport } from './subscription.ts'
+import { LNG_MAX_E7 } from '../geo/coordinates.ts'
+import { type Box, plainBoxes } from '../geo/box.ts'
+import type { Subscription } from './subscription.ts'
 
 interface Entry {
   minX: number
@@ -9,7 +11,6 @@ interface Entry {
   subscription: Subscription
 }
 
-const WORLD = 1_800_000_000
 /** Side of a cell, 1e-7 degree: some 2 km. */
 const CELL = 200_000
 const CELLS_ACROSS = 65_536
@@ -86,10 +87,14 @@ export class ViewportIndex {
   }
 }
 
-const boxesOf = ({ west, south, east, north }: Viewport): { minX: number; minY: number; maxX: number; maxY: number }[] =>
-  west <= east
-    ? [{ minX: west, minY: south, maxX: east, maxY: north }]
-    : [
-        { minX: west, minY: south, maxX: WORLD, maxY: north },
-        { minX: -WORLD, minY: south, maxX: east, maxY: north },
-      ]
+/** -180 and 180 are the same meridian: a box that ends on one has the other too. */
+const boxesOf = (viewport: Box): Omit<Entry, 'subscription'>[] => {
+  const boxes: Omit<Entry, 'subscription'>[] = []
+  const { south, north } = viewport
+  const add = (minX: number, minY: number, maxX: number, maxY: number): void => void boxes.push({ minX, minY, maxX, maxY })
+  const plain = plainBoxes(viewport)
+  for (let i = 0; i < plain.length; i += 4) add(plain[i], plain[i + 1], plain[i + 2], plain[i + 3])
+  if (viewport.west === -LNG_MAX_E7) add(LNG_MAX_E7, south, LNG_MAX_E7, north)
+  if (viewport.east === LNG_MAX_E7) add(-LNG_MAX_E7, south, -LNG_MAX_E7, north)
+  return boxes
+}

@@ -254,3 +254,78 @@ test('a large fleet comes in parts', async (t) => {
   await settle(2000)
   t.equal(socket.messages.length, 3, 'nothing is sent twice')
 })
+
+test('a resume goes as fast as the client reads, and what comes meanwhile follows', async (t) => {
+  const { log, hub, connect, settle } = await open(t, { facts: { a: named('A') } })
+  for (const partition of [0, 1]) await hub.events.load(partition)
+  const first = connect()
+  first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
+  await settle()
+  const [{ cursor: since }] = first.socket.take()
+  let n = 0
+  const decide = async (count: number): Promise<void> => {
+    const decided: Decided = { sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: Array.from({ length: count }, () => transition(n++)) }
+    const { revision } = await log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson(decided), isJson: true, metadata: {} }], 'any')
+    hub.events.handle({ revision, decided }, 1)
+  }
+  for (let i = 0; i < 9; i++) await decide(1000)
+
+  const { socket, say, connection } = connect()
+  socket.stuck = true
+  for (const id of ['s', 't']) say({ type: 'subscribe', id, channels: ['geofence'], since })
+  await settle()
+  const begun = socket.messages.length
+  t.ok(begun > 0 && begun < 5000, `${begun} messages went before the socket was full`)
+  await decide(500)
+  for (let i = 0; i < 500 && socket.messages.filter((message) => message.type === 'snapshot').length < 2; i++) {
+    t.ok(socket.buffered < 300 * 1024, 'no more is handed to a full socket')
+    socket.buffered = 0
+    connection.drain()
+    await settle(20)
+  }
+  t.equal(socket.closedWith, undefined, 'it is not too slow')
+  for (const wanted of ['s', 't']) {
+    const heard = socket.messages.filter(({ type, id }) => type === 'event' && id === wanted).map(({ event }) => Number(event._id))
+    t.same(heard, Array.from({ length: 9500 }, (_, i) => i), 'each event once, in order')
+  }
+  const end = connect()
+  end.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: socket.messages.at(-1).cursor })
+  await settle()
+  t.match(end.socket.take(), [{ type: 'snapshot' }], 'nothing is missed after that')
+})
+
+test('a cursor whose whole rest was truncated is a gap', async (t) => {
+  const { log, newHub, connect, settle } = await open(t)
+  const append = (n: number) => log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n)] }), isJson: true, metadata: {} }], 'any')
+  const heardBy = async (since?: string): Promise<Message[]> => {
+    const hub = newHub()
+    for (const partition of [0, 1]) await hub.events.load(partition)
+    const { socket, say } = connect(callerOf(), hub)
+    say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+    for (let i = 0; i < 50 && !socket.messages.some((message) => message.type === 'snapshot'); i++) await settle(50)
+    return socket.messages
+  }
+  await append(0)
+  const [{ cursor }] = await heardBy()
+  await append(1)
+  await append(2)
+  await log.truncateBefore(transitionStream(1), 1)
+  t.same((await heardBy(cursor)).map(({ type }) => type), ['event', 'event', 'snapshot'], 'all after the cursor is there')
+  await log.truncateBefore(transitionStream(1), 3)
+  t.same((await heardBy(cursor)).map(({ type }) => type), ['gap', 'snapshot'])
+})
+
+test('a box that ends at 180 degrees has both sides of that meridian', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: Object.fromEntries(['east', 'west', 'plus', 'minus', 'middle'].map((id) => [id, named(id)])) })
+  const boxes: { [id: string]: number[] } = { east: [170, -20, 180, 20], west: [-180, -20, -170, 20], across: [170, -20, -170, 20] }
+  const { socket, say } = connect()
+  for (const [id, bbox] of Object.entries(boxes)) say({ type: 'subscribe', id, bbox, channels: ['positions'] })
+  await settle()
+  const places = { east: 175, west: -175, plus: 180, minus: -180, middle: 0 }
+  points(Object.entries(places).map(([trackerId, lng]) => ({ trackerId, recordedAt: clock.now(), lat: 0, lng })))
+  await settle()
+  const moved = (id: string): string[] => socket.messages.filter((message) => message.type === 'positions' && message.id === id).flatMap(({ positions }) => positions.map(({ name }: Message) => name)).sort()
+  t.same(moved('east'), ['east', 'minus', 'plus'])
+  t.same(moved('west'), ['minus', 'plus', 'west'])
+  t.same(moved('across'), ['east', 'minus', 'plus', 'west'])
+})

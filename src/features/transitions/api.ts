@@ -56,7 +56,7 @@ const TRANSITION_SCHEMA: JsonSchema = {
     type: { type: 'string', enum: ['entry', 'leave'] },
     at: { type: 'string', format: 'date-time' },
     cause: { type: 'string', enum: ['point', 'geofence', 'tracker'], description: 'A fix, an edit of the geofence, or the deletion of the tracker.' },
-    point: { type: 'object' },
+    point: { type: 'object', description: 'The fix that decided, as a row of the history shows it.' },
   },
 }
 
@@ -68,7 +68,13 @@ const EXAMPLE = {
   type: 'entry',
   at: '2026-01-01T08:00:00.000Z',
   cause: 'point',
-  point: { recordedAt: '2026-01-01T08:00:00.000Z', lat: 52.52, lng: 13.4 },
+  point: {
+    _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mjv5n280',
+    trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+    recordedAt: '2026-01-01T08:00:00.000Z',
+    lat: 52.52,
+    lng: 13.4,
+  },
 }
 
 /** `GET /geofence-events`: the transitions that were made. */

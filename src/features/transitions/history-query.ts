@@ -2,6 +2,7 @@ import { selectTransitions, type TransitionFilter, type TransitionPlace } from '
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
+import { pointShown, type PointShown } from './views.ts'
 
 export interface TransitionRow {
   _id: string
@@ -12,7 +13,7 @@ export interface TransitionRow {
   /** RFC 3339 with milliseconds. */
   at: string
   cause: 'point' | 'geofence' | 'tracker'
-  point: Omit<PointValue, 'recordedAt'> & { recordedAt: string }
+  point: PointShown
 }
 
 export type TransitionFormat = 'json' | 'ndjson' | 'csv' | 'geojson'
@@ -88,8 +89,7 @@ async function* write(
 }
 
 const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => {
-  const at = JSON.parse(point) as PointValue
-  return { ...row, at: new Date(atMs).toISOString(), point: { ...at, recordedAt: new Date(at.recordedAt).toISOString() } }
+  return { ...row, at: new Date(atMs).toISOString(), point: pointShown(row.trackerId, JSON.parse(point) as PointValue) }
 }
 
 const STARTS: { [format in TransitionFormat]: string } = {

@@ -1,7 +1,10 @@
 import type { PointValue, Transition } from './events.ts'
 
-/** A point of a tracker as every answer shows it: a row of history. */
-export const pointShown = (trackerId: string, point: PointValue): { [member: string]: unknown } => ({
+/** A row of history. */
+export type PointShown = Omit<PointValue, 'recordedAt'> & { _id: string; trackerId: string; recordedAt: string }
+
+/** A point of a tracker as every answer shows it. */
+export const pointShown = (trackerId: string, point: PointValue): PointShown => ({
   _id: `${trackerId}.${point.recordedAt.toString(36)}`,
   trackerId,
   ...point,

@@ -1,0 +1,62 @@
+import { test } from 'tap'
+import { folderOf } from '../support/folder-of.ts'
+import { openSocket, type OpenSocket } from '../support/open-socket.ts'
+import { allRows, ask, type Json, signUp, startService, until } from '../support/service.ts'
+
+const SECOND = 1_000
+const square = (lng: number, lat: number, half = 0.01) => ({
+  type: 'Polygon',
+  coordinates: [[[lng - half, lat - half], [lng + half, lat - half], [lng + half, lat + half], [lng - half, lat + half], [lng - half, lat - half]]],
+})
+
+const eventsOf = ({ messages }: OpenSocket, id: string): Json[] => messages.filter((message) => message.type === 'event' && message.id === id).map(({ event }) => event)
+
+test('events are as their GET answers them, and thousands of them resume, also after a SIGKILL', { timeout: 120_000 }, async (t) => {
+  const data = folderOf(t)
+  let service = await startService(data)
+  t.teardown(() => service.kill())
+  const { token } = await signUp(service)
+  const post = (path: string, body: object, as = token): Promise<Json> => ask(service, 'POST', path, { token: as, body })
+  const group = (await post('/geofence-group', { name: 'g' })).data
+  const fence = (await post('/geofence', { name: 'home', geofenceGroupId: group._id, geometry: square(10, 10) })).data
+  const key = (await post('/ingest-key', { name: 'k', autoCreate: true })).data.key
+  const live = await openSocket(service, 'live', token)
+  live.send({ type: 'subscribe', id: 's', channels: ['geofence', 'trip'] })
+  const { cursor } = await live.heard(({ type }) => type === 'snapshot')
+
+  const start = Date.now() - 12 * 3600 * SECOND
+  const full = { accuracy: 3.456, altitude: -12.3456, speed: 3.456, heading: 12.34, battery: 0.5, attributes: { door: 'open', count: 2 } }
+  const points = [
+    { externalId: 'van', recordedAt: start, lat: 10, lng: 10, ...full, trip: 'start' },
+    { externalId: 'van', recordedAt: start + SECOND, lat: 11, lng: 10, ...full, trip: 'finish' },
+  ]
+  await post('/location-history/bulk', { points }, key)
+  await ask(service, 'PATCH', `/geofence/${fence._id}`, { token, body: { geometry: square(10, 11) } })
+  await until('all events', () => eventsOf(live, 's').length === 5)
+  let rows: Json[] = []
+  await until('the transitions', async () => (rows = await allRows(service, '/geofence-events', token)).length === 3)
+  for (const row of rows) t.same(eventsOf(live, 's').find(({ _id }) => _id === row._id), row, `${row.type} by ${row.cause}`)
+  const finished = eventsOf(live, 's').find(({ state }) => state === 'finished')
+  t.same(finished, (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data, 'the trip')
+
+  const jumps = Array.from({ length: 9_000 }, (_, i) => ({ externalId: 'jumper', recordedAt: start + (i + 2) * SECOND, lat: i % 2 === 0 ? 11 : 11.005, lng: i % 2 === 0 ? 10 : 12 }))
+  await post('/location-history/bulk', { points: jumps }, key)
+  await until('9,000 transitions', () => eventsOf(live, 's').filter(({ geofenceId }) => geofenceId).length === 9_003)
+  live.close()
+  const resumed = async (): Promise<void> => {
+    const socket = await openSocket(service, 'live', token)
+    for (const id of ['s', 't']) socket.send({ type: 'subscribe', id, channels: ['geofence'], since: cursor })
+    for (const id of ['s', 't']) {
+      await socket.heard((message) => message.type === 'snapshot' && message.id === id)
+      const events = eventsOf(socket, id)
+      t.equal(new Set(events.map(({ _id }) => _id)).size, 9_003, 'each event')
+      t.equal(events.length, 9_003, 'once')
+    }
+    t.notOk(socket.messages.some(({ type }) => type === 'gap'))
+    socket.close()
+  }
+  await resumed()
+  await service.kill()
+  service = await startService(data)
+  await resumed()
+})
