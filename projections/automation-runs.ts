@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000
 /** Every run with its attempts, kept so many days. */
 export const automationRuns = (days: number): Projection => ({
   name: 'automation-runs',
-  version: 1,
+  version: 2,
   tables: [AUTOMATION_RUNS],
   prefixes: ['automation-runs-'],
   inputs: [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED],
@@ -53,6 +53,7 @@ const owed = ({ firstSequence, owed }: RunsOwed, event: RecordedEvent, table: Ru
         _id: runIdOf(trigger, automationId),
         organizationId: trigger.organizationId,
         automationId,
+        trackerId: trigger.trackerId,
         partition,
         sequence: sequence++,
         trigger,

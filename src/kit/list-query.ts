@@ -82,7 +82,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   if (where === NOTHING) return listReply(request, { rows: [], total: 0, next: null }, page, limit, choose, '')
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
   if (query.sortBy !== undefined) question.sort = { field: query.sortBy, order: query.sortOrder ?? 'asc' }
-  const fingerprint = fingerprintOf([question.where, question.range, question.text, question.sort])
+  const fingerprint = fingerprintOf([askedOf(query), request.range])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)
   return listReply(request, await request.tables.find(shape.table.name, request.scope, question), page, limit, choose, fingerprint)
@@ -113,6 +113,10 @@ export const hubsOf = (row: Row, hubField: string): string[] => {
   if (Array.isArray(value)) return value as string[]
   return typeof value === 'string' ? [value] : []
 }
+
+/** What was asked for, not what the caller may see: that can change while a list is walked. */
+const askedOf = ({ limit: _limit, page: _page, cursor: _cursor, fields: _fields, ...asked }: ListQuery): [string, unknown][] =>
+  Object.entries(asked).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1))
 
 const NOTHING = Symbol('no row can match')
 

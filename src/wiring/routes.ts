@@ -80,5 +80,5 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
 
 const automationParts = ({ services, caller, inRollout, directory }: RouteParts): Route[] => {
   const options = { ...services, groupsTable: 'geofenceGroups', inRollout, urlRefusal: (url: string) => caller.refusal(url) }
-  return [...automationRoutes({ ...options, dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now) }), ...automationRunRoutes(options)]
+  return [...automationRoutes({ ...options, dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now) }), ...automationRunRoutes({ ...options, visibleTrackers: trackerLookups(services.tables).visibleTrackers })]
 }

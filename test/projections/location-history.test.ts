@@ -8,8 +8,9 @@ import { openChdbHistoryStore } from '../../src/engines/history-store.chdb.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
-import type { Decision } from '../../src/features/transitions/events.ts'
+import type { Decision, Transition } from '../../src/features/transitions/events.ts'
 import { readTransitions } from '../../src/features/transitions/history-query.ts'
+import { transitionShown } from '../../src/features/transitions/views.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { entriesOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
@@ -118,6 +119,8 @@ test('transitions and trips are read as they were decided', async (t) => {
   t.equal(limit, 500, 'the limit in force')
   t.same(data.map(({ _id }) => _id), ['d', 'c', 'b', 'a'].map(uuidOf), 'newest first, equal times in the order logged')
   t.match(data[3], { at: '2026-06-01T00:00:00.000Z', point: { recordedAt: '2026-06-01T00:00:00.000Z', lat: 52.1, speed: 3.5 } })
+  const [shown] = decided[0] as Transition[]
+  t.same(data[3], JSON.parse(JSON.stringify(transitionShown(shown))), 'as the live channel and the back-test show it')
   const page = await read({ limit: 3 })
   t.match(page, { page: null, limit: 3 })
   t.same((await read({ limit: 3, cursor: page.nextCursor })).data.map(({ _id }) => _id), [uuidOf('a')])

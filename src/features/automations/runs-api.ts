@@ -1,4 +1,5 @@
-import type { Find } from '../../engines/table-store.ts'
+import type { Find, TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
@@ -14,7 +15,10 @@ import { openAnswer } from './sealed.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
 import { AutomationWriter } from './write-automation.ts'
 
-export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'>, Omit<CheckOptions, 'tables'> {}
+export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'>, Omit<CheckOptions, 'tables'> {
+  /** The trackers that a caller may see: runs of others do not exist for it. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+}
 
 const TAG = 'Automations'
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
@@ -22,7 +26,7 @@ const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339
 const SHAPE: ListShape = {
   table: AUTOMATION_RUNS,
   members: ['_id', 'organizationId', 'automationId', 'event', 'at', 'trackerId', 'geofenceId', 'geofenceGroupId', 'transitionId', 'tripId', 'point', 'sequence', 'status', 'reason', 'attempts', 'nextAttemptAt', 'createdAt'],
-  filters: { automationId: { type: 'string', maxLength: 100 }, status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] } },
+  filters: { automationId: { type: 'string', maxLength: 100 }, trackerId: { type: 'string', maxLength: 100 }, status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] } },
   sortable: [],
   searchable: false,
 }
@@ -40,7 +44,7 @@ const RUN: JsonSchema = {
     geofenceGroupId: { type: 'string', format: 'uuid' },
     transitionId: { type: 'string', format: 'uuid' },
     tripId: { type: 'string', format: 'uuid' },
-    point: { type: 'object', description: 'The point that made the event, as it was sent.' },
+    point: { type: 'object', description: 'The point that made the event, as a row of the location history.' },
     sequence: { type: 'integer' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
     reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated'] },
@@ -79,7 +83,7 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [logRou
 
 type LogQuery = ListQuery & { from?: string; to?: string }
 
-const logRoute = ({ tables, keyring }: RunsApiOptions): Route => {
+const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route => {
   const schema = listQuerySchema(SHAPE)
   const { sortOrder: _sortOrder, page: _page, ...properties } = schema.properties as { [name: string]: JsonSchema }
   return route<LogQuery>({
@@ -102,8 +106,12 @@ const logRoute = ({ tables, keyring }: RunsApiOptions): Route => {
       const { from, to, ...query } = request.query
       const range: Find['range'] = { field: 'createdAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
       const sorted = { ...query, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
+      const visible = await visibleTrackers(caller)
+      const asked = query.trackerId as string | undefined
+      const trackerIds = visible === 'all' || asked === undefined ? visible : visible.filter((id) => id === asked)
       const reply = await answerList(SHAPE, {
-        tables: { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
+        tables: trackerIds.length === 0 ? NO_ROWS : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
+        ...(trackerIds !== 'all' && { where: { trackerId: trackerIds } }),
         scope: caller.organizationId,
         caller,
         query: sorted,
@@ -130,12 +138,17 @@ const retryRoute = (options: RunsApiOptions): Route => {
     handler: async (request) => {
       const origin = { ...originOf(request), caller: userOf(request) }
       const row = await options.tables.get<RunRow>(AUTOMATION_RUNS.name, origin.organizationId, request.params.runId)
-      if (row === undefined) throw new Failure('not_found')
+      if (row === undefined || !(await sees(options, origin.caller, row))) throw new Failure('not_found')
       if (row.status === 'pending') throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
       const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
       return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },
   })
+}
+
+const sees = async ({ visibleTrackers }: RunsApiOptions, caller: UserCaller, { trackerId }: RunRow): Promise<boolean> => {
+  const visible = await visibleTrackers(caller)
+  return visible === 'all' || visible.includes(trackerId)
 }
 
 /** A run as it is answered. */
@@ -151,7 +164,7 @@ const showRun = (keyring: Keyring, row: RunRow): Row => {
     trackerId,
     ...(geofence !== undefined && { transitionId: sourceId, geofenceId: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
     ...(trip !== undefined && { tripId: sourceId }),
-    point: { ...point, recordedAt: formatTime(point.recordedAt) },
+    point: { _id: `${trackerId}.${point.recordedAt.toString(36)}`, trackerId, ...point, recordedAt: formatTime(point.recordedAt) },
     sequence,
     status,
     ...(reason !== undefined && { reason }),
@@ -166,6 +179,8 @@ const showRun = (keyring: Keyring, row: RunRow): Row => {
     createdAt: formatTime(createdAt),
   }
 }
+
+const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], next: null }) }
 
 const withoutTotal = (reply: Reply): Reply => {
   const { total: _total, ...body } = reply.body ?? {}

@@ -105,6 +105,8 @@ export interface RunRow extends Row {
   _id: string
   organizationId: string
   automationId: string
+  /** Whose event it is: who may not see the tracker does not see the run. */
+  trackerId: string
   partition: number
   sequence: number
   trigger: RunTrigger
@@ -119,7 +121,7 @@ export interface RunRow extends Row {
 
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
-  version: 1,
-  equality: ['automationId', 'status'],
+  version: 2,
+  equality: ['automationId', 'status', 'trackerId'],
   range: ['createdAt'],
 }

@@ -1,7 +1,8 @@
 import { Webhook } from 'standardwebhooks'
 import { test } from 'tap'
 import { automationStream } from '../../../src/features/automations/events.ts'
-import { GROUP, openHook, openWorld, ORG, owner, webhookBody } from '../../reactors/dispatch/world.ts'
+import { entry, GROUP, openHook, openWorld, ORG, owner, trackerId, webhookBody } from '../../reactors/dispatch/world.ts'
+import { until } from '../../support/service.ts'
 
 const URL_OK = 'https://example.com/hook'
 
@@ -160,4 +161,33 @@ test('the log lists runs by automation, status and time', async (t) => {
   t.match((await call('GET', '/automation-log?from=2026-01-01T00:00:00Z&to=1900000000000&status=dead', { caller: owner })).body, { data: [], nextCursor: null })
   t.equal((await call('GET', '/automation-log?from=soon', { caller: owner })).status, 400)
   t.equal((await call('GET', '/automation-log?state=dead', { caller: owner })).status, 400)
+})
+
+test('the log has runs of trackers that the caller sees, and walks on when it sees more', async (t) => {
+  const hook = await openHook(t)
+  const world = await openWorld(t)
+  const { known, clock, call } = world
+  for (const [n, hub] of [[1, 'north'], [2, 'south'], [3, 'north']] as const) known.hubIds.set(trackerId(n), [hub])
+  await world.webhook(hook)
+  await world.decide([1, 2, 3].map((n) => entry(clock.now() + n, n)))
+  await until('all runs', async () => (await world.runs()).filter(({ status }) => status === 'succeeded').length === 3)
+  const north = { ...owner, hubIds: ['north'], roleKey: undefined }
+  const seenBy = async (caller: typeof owner, query = '') => (await call('GET', `/automation-log${query}`, { caller })).body.data.map((run: { trackerId: string }) => run.trackerId)
+  t.same((await seenBy(owner)).sort(), [1, 2, 3].map(trackerId))
+  t.same((await seenBy(north)).sort(), [1, 3].map(trackerId))
+  t.same(await seenBy({ ...north, hubIds: [] }), [])
+  t.same(await seenBy(owner, `?trackerId=${trackerId(2)}`), [trackerId(2)])
+  t.same(await seenBy(north, `?trackerId=${trackerId(2)}`), [])
+  const point = { _id: `${trackerId(2)}.${(clock.now() + 2).toString(36)}`, trackerId: trackerId(2) }
+  t.match((await call('GET', `/automation-log?trackerId=${trackerId(2)}`, { caller: owner })).body.data, [{ point }], 'the point is a row of history')
+
+  const hidden = (await world.runs()).find((run) => run.trackerId === trackerId(2))
+  t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: north })).status, 404)
+  t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: owner })).status, 200)
+
+  const first = (await call('GET', '/automation-log?limit=1', { caller: north })).body
+  known.hubIds.set(trackerId(4), ['north'])
+  const second = await call('GET', `/automation-log?limit=1&cursor=${first.nextCursor}`, { caller: north })
+  t.match(second, { status: 200, body: { nextCursor: null } }, 'a tracker that came into sight does not end the walk')
+  t.not(second.body.data[0]._id, first.data[0]._id)
 })

@@ -46,6 +46,9 @@ export class KnownThings implements Directory {
     return { shown: { _id, organizationId, name: this.trackerName, kind: 'device' }, hubIds: this.hubIds.get(_id) ?? ['h1'], userId: 'u1' }
   }
 
+  readonly visibleTrackers = async ({ hubIds }: UserCaller) =>
+    hubIds === 'all' ? 'all' : [...this.hubIds].filter(([, hubs]) => hubs.some((hub) => hubIds.includes(hub))).map(([id]) => id)
+
   async user(_: string, _id: string) {
     return { _id, name: 'Driver' }
   }
@@ -145,7 +148,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => failures.push(failure) })
   const rollout = { isOpen: true }
   const api = { ...services, groupsTable: GROUPS, inRollout: () => rollout.isOpen, urlRefusal: caller.refusal }
-  const routes = [...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }), ...automationRunRoutes(api)]
+  const routes = [...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }), ...automationRunRoutes({ ...api, visibleTrackers: known.visibleTrackers })]
   const call = routeCaller({ routes, clock, applied })
   const partitions = options.partitions ?? 1
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
