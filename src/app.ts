@@ -12,15 +12,18 @@ import { idSource } from './kit/ids.ts'
 import { openKeyring } from './kit/keyring-file.ts'
 import { openLogOrigin } from './kit/log-origin.ts'
 import type { Services } from './kit/services.ts'
-import { openService, type App } from './wiring/service.ts'
+import { openService, type App, type ServiceParts } from './wiring/service.ts'
 
 export type { App } from './wiring/service.ts'
+
+/** Bounds that no flag sets, lower in tests. */
+export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
 
 /**
  * Opens the engines that the configuration names and the service on top of them.
  * @throws Error with one sentence for an engine that cannot be opened or a port that is taken.
  */
-export const openApp = async (config: Config, logger: Logger): Promise<App> => {
+export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
   assertEmbedded(config)
   mkdirSync(config.dataPath, { recursive: true })
   const opened: { close(): Promise<void> }[] = []
@@ -40,7 +43,7 @@ export const openApp = async (config: Config, logger: Logger): Promise<App> => {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
-    return await openService({ config, services, origin, caller, closeEngines: () => closeAll(opened, logger) })
+    return await openService({ ...bounds, config, services, origin, caller, closeEngines: () => closeAll(opened, logger) })
   } catch (error) {
     await closeAll(opened, logger)
     throw error

@@ -88,7 +88,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'trip-stop', default: '5m', meaning: 'a stop longer than this ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days that points, transitions and trips are kept' },
   { name: 'location-log-days', default: '7', meaning: 'days that the location log keeps what every consumer has applied' },
-  { name: 'automation-log-days', default: '30', meaning: 'days that runs of automations are kept' },
+  { name: 'automation-log-days', default: '30', meaning: 'days that runs of automations and large back-tests are kept' },
   { name: 'automation-max-age', default: '24h', meaning: 'events older than this when logged owe no run' },
   { name: 'org-points-per-second', default: '', meaning: 'points a second of one organization' },
   { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before each retry' },

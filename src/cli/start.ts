@@ -1,4 +1,4 @@
-import { openApp, type App } from '../app.ts'
+import { openApp, type App, type Bounds } from '../app.ts'
 import { ConfigError, type Config } from '../config.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
@@ -7,10 +7,10 @@ import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
-export const startCommand = async (config: Config): Promise<number> => {
+export const startCommand = async (config: Config, bounds?: Bounds): Promise<number> => {
   const logger = createLogger()
   const stopped = stopSignal()
-  const app = await opened(config, logger)
+  const app = await opened(config, logger, bounds)
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version })
   const demoEnd = new AbortController()
@@ -25,9 +25,9 @@ export const startCommand = async (config: Config): Promise<number> => {
   return 0
 }
 
-const opened = async (config: Config, logger: Logger): Promise<App> => {
+const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<App> => {
   try {
-    return await openApp(config, logger)
+    return await openApp(config, logger, bounds)
   } catch (error) {
     if (error instanceof ConfigError) throw error
     // What is wrong at the start is the operator's to mend: one sentence, not a stack.

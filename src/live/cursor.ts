@@ -1,4 +1,4 @@
-/** How far into one partition's transitions: the event, and how many of its decisions are seen. */
+/** How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs the event's position in the log. */
 export interface Place {
   revision: number
   seen: number
@@ -7,12 +7,12 @@ export interface Place {
 /** Stands for every decision of an event; an event never has so many. */
 export const ALL_SEEN = 65_535
 
-/** A place in every partition: what a client has seen of its organization's events. */
+/** A place in every partition, and behind them in the jobs: what a client has seen of its organization's events. */
 export type EventVector = readonly Place[]
 
-const FORMAT = 1
+const FORMAT = 2
 
-/** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each partition. */
+/** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each place. */
 export const encodeCursor = (logMark: number, vector: EventVector): string => {
   const bytes: number[] = [FORMAT, logMark >>> 24, (logMark >>> 16) & 255, (logMark >>> 8) & 255, logMark & 255]
   for (const { revision, seen } of vector) {
@@ -22,14 +22,14 @@ export const encodeCursor = (logMark: number, vector: EventVector): string => {
   return Buffer.from(bytes).toString('base64url')
 }
 
-/** Undefined when it is none of ours: another format, log, or number of partitions. */
-export const decodeCursor = (cursor: string, logMark: number, partitions: number): Place[] | undefined => {
-  if (cursor.length > 64 + partitions * 24) return undefined
+/** Undefined when it is none of ours: another format, log, or number of places. */
+export const decodeCursor = (cursor: string, logMark: number, places: number): Place[] | undefined => {
+  if (cursor.length > 64 + places * 24) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
   if (bytes.length < 5 || bytes[0] !== FORMAT || bytes.readUInt32BE(1) !== logMark >>> 0) return undefined
   const reader = { bytes, at: 5 }
   const vector: Place[] = []
-  for (let partition = 0; partition < partitions; partition++) {
+  for (let place = 0; place < places; place++) {
     const revision = readVarint(reader)
     const seen = readVarint(reader)
     if (revision === undefined || seen === undefined) return undefined

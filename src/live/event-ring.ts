@@ -6,7 +6,11 @@ export type ChannelName = (typeof CHANNELS)[number]
 /** One thing that happened in an organization, as its GET answers it. */
 export interface LiveEvent {
   channel: ChannelName
-  trackerId: string
+  /** Whose transition or trip it is; absent for a job. */
+  trackerId?: string
+  /** Whoever asked for the job. */
+  userId?: string
+  /** Which place of a cursor it moves. */
   partition: number
   place: Place
   /** JSON text, made when somebody wants it. */

@@ -1,18 +1,12 @@
-import type { EventLog } from '../engines/event-log.ts'
-import type { Checkpoint } from '../engines/table-store.ts'
-import type { RecordedEvent } from '../kernel/event.ts'
 import type { LocationEntry, PointBatch, TrackerDeleted } from '../features/locations/events.ts'
 import { locationStream } from '../features/locations/events.ts'
-import type { LatestPoint } from '../features/locations/views.ts'
-import type { StatusAges } from '../features/trackers/views.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { Logger } from '../kernel/logger.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
 import { applyEntry, forEachRun } from './apply-entry.ts'
 import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { TrackerFacts } from './fleet.ts'
+import type { HubOptions } from './hub-options.ts'
 import { LiveOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
 
@@ -23,33 +17,10 @@ const TURN_MS = 5
 /** An organization that nobody looks at is forgotten after this long. */
 const IDLE_MS = 5 * 60_000
 
-/** Where the live view takes what it cannot hear: what was there before, and what trackers are called. */
-export interface LiveSources {
-  /** The rows of the latest positions, and up to where of each partition they had been kept before they were read. */
-  latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
-  trackers(organizationId: string): AsyncIterable<{ trackerId: string; facts: TrackerFacts }>
-  decode(event: RecordedEvent, partition: number): LocationEntry
-  /** What the GET of a decision answers. */
-  eventOf(decision: Decided['decisions'][number]): object
-}
-
-export interface HubOptions {
-  log: EventLog
-  partitions: number
-  /** Tells cursors of this log from those of another. */
-  logMark: number
-  sources: LiveSources
-  ages: StatusAges
-  clock: Clock
-  logger: Logger
-  /** Told how many positions a newer one replaced before they were sent. */
-  onConflated: (count: number) => void
-}
-
 /** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
 export class LiveHub {
   readonly options: HubOptions
-  /** How far this process has seen each partition's transitions. */
+  /** How far this process has seen each partition's transitions, and behind them the jobs. */
   readonly vector: Place[]
   clientCount = 0
   /** Revision of the last entry of each location stream that was handled. */
@@ -62,7 +33,7 @@ export class LiveHub {
 
   constructor(options: HubOptions) {
     this.options = options
-    this.vector = Array.from({ length: options.partitions }, () => ({ revision: -1, seen: 0 }))
+    this.vector = Array.from({ length: options.partitions + 1 }, () => ({ revision: -1, seen: 0 }))
     this.handled = Array.from({ length: options.partitions }, () => -1)
   }
 
@@ -173,12 +144,9 @@ export class LiveHub {
 
   private onDecided(partition: number, revision: number, decided: Decided | undefined): void {
     decided?.decisions.forEach((decision, index) => {
-      const organization = this.organizations.get(decision.organizationId)
-      this.seen(partition, { revision, seen: index + 1 })
-      if (organization === undefined) return
-      const event = this.eventOf(decision, partition, { revision, seen: index + 1 })
-      organization.ring.push(event)
-      for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
+      const place = { revision, seen: index + 1 }
+      this.seen(partition, place)
+      if (this.isWatched(decision.organizationId)) this.tell(decision.organizationId, this.eventOf(decision, partition, place))
     })
     this.seen(partition, { revision, seen: ALL_SEEN })
   }
@@ -190,7 +158,19 @@ export class LiveHub {
     return { channel, trackerId: decision.trackerId, partition, place, text: textOf }
   }
 
-  private seen(partition: number, place: Place): void {
+  isWatched(organizationId: string): boolean {
+    return this.organizations.has(organizationId)
+  }
+
+  /** Offers an event to whoever looks at the organization. */
+  tell(organizationId: string, event: LiveEvent): void {
+    const organization = this.organizations.get(organizationId)
+    if (organization === undefined) return
+    organization.ring.push(event)
+    for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
+  }
+
+  seen(partition: number, place: Place): void {
     this.vector[partition] = place
     this.cursorText = undefined
   }

@@ -175,7 +175,9 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
-    if (event.channel === 'geofence' && !this.inRollout(this.caller)) return false
+    // The only jobs are back-tests: whoever may not read them may ask for the channel and hears nothing.
+    const isOfGeofences = event.channel === 'geofence' || event.channel === 'job'
+    if (isOfGeofences && !(this.inRollout(this.caller) && this.caller.permissions.has('view/geofence'))) return false
     return this.organization.sees(subscription, event)
   }
 

@@ -1,5 +1,6 @@
 import type { EventVector } from './cursor.ts'
 import { EventRing, type LiveEvent } from './event-ring.ts'
+import { seesBacktest } from '../features/backtests/views.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
 import { Fleet } from './fleet.ts'
 import type { Subscription } from './subscription.ts'
@@ -73,9 +74,10 @@ export class LiveOrganization {
     return point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts)
   }
 
-  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. */
+  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. A job has none, so only the channel chooses it. */
   sees(subscription: Subscription, event: LiveEvent): boolean {
     if (!subscription.wanted.channels.has(event.channel)) return false
+    if (event.trackerId === undefined) return seesBacktest(subscription.caller, event.userId ?? '')
     const facts = this.fleet.unit(this.fleet.slotOf(event.trackerId)).facts ?? { name: '', hubIds: [] }
     return subscription.concerns(event.trackerId, facts)
   }

@@ -3,15 +3,16 @@ import { decodeJson } from '../kernel/event.ts'
 import { DECIDED, transitionStream, type Decided } from '../features/transitions/events.ts'
 import { ALL_SEEN, isBehind, type EventVector, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
+import { replayJobs } from './job-feed.ts'
 
 /** Decisions of all organizations that one resume may read before it gives up. */
 const DECISIONS_MAX = 1_000_000
 const PAGE_EVENTS = 64
 
 /**
- * The organization's events between two vectors, read from the log, partition by partition, no faster than they are
- * taken. Undefined, as the last one, where the log no longer reaches back that far, or where so much happened that a
- * snapshot is the better answer.
+ * The organization's events between two vectors, read from the log, partition by partition, then those of jobs, no faster
+ * than they are taken. Undefined, as the last one, where the log no longer reaches back that far, or where so much
+ * happened that a snapshot is the better answer.
  */
 export async function* replayEvents(
   log: EventLog,
@@ -21,7 +22,8 @@ export async function* replayEvents(
   eventOf: (decision: Decided['decisions'][number], partition: number, place: Place) => LiveEvent,
 ): AsyncGenerator<LiveEvent | undefined> {
   let read = 0
-  for (let partition = 0; partition < from.length; partition++) {
+  const partitions = from.length - 1
+  for (let partition = 0; partition < partitions; partition++) {
     if (isBehind(to[partition], from[partition])) continue
     const { revision: last, seen } = from[partition]
     for (let revision = seen === ALL_SEEN ? last + 1 : Math.max(0, last); revision <= to[partition].revision; ) {
@@ -40,4 +42,5 @@ export async function* replayEvents(
       if (read > DECISIONS_MAX) return yield undefined
     }
   }
+  yield* replayJobs(log, organizationId, from[partitions], to[partitions], partitions)
 }

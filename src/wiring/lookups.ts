@@ -10,7 +10,7 @@ const PAGE_ROWS = 500
 
 /** What readers of points need to know of trackers, whose rows belong to another feature. */
 export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan'>) => ({
-  visibleTrackers: async ({ organizationId, hubIds }: UserCaller): Promise<'all' | string[]> =>
+  visibleTrackers: async ({ organizationId, hubIds }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
     hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
 
   trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> => idsWhere(tables, organizationId, { [field]: id }),

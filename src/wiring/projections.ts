@@ -9,6 +9,7 @@ import { vehicle } from '../features/vehicles/vehicle.ts'
 import { access } from '../../projections/access.ts'
 import { automationRuns } from '../../projections/automation-runs.ts'
 import { automations } from '../../projections/automations.ts'
+import { backtests } from '../../projections/backtests.ts'
 import { directory } from '../../projections/directory.ts'
 import { geofenceRows } from '../../projections/geofences.ts'
 import { trips } from '../../projections/trips.ts'
@@ -41,5 +42,6 @@ export const listProjections = ({ hub, team, vehicle, geofenceGroup }: Resources
   access,
   automations,
   automationRuns(days.runs),
+  backtests,
   trips(days.history * DAY_MS),
 ]

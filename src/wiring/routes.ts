@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
+import { backtestRoutes, type BacktestServices } from '../features/backtests/api.ts'
 import { geofenceRoutes, type GeofenceServices } from '../features/geofences/api.ts'
 import { identityContext } from '../features/identity/context.ts'
 import { identityRoutes } from '../features/identity/routes.ts'
@@ -34,7 +35,7 @@ export interface RouteParts {
   caller: HttpCaller
   directory: Directory
   inRollout: (caller: UserCaller) => boolean
-  geofences: Pick<GeofenceServices, 'shapes' | 'waitFencesInForce' | 'runBacktest'>
+  geofences: Pick<GeofenceServices, 'shapes' | 'waitFencesInForce'> & { backtests: BacktestServices }
   runningMeters: (trackerId: string) => number | undefined
 }
 
@@ -52,6 +53,7 @@ const fleetRoutes = ({ config, services, ingest, resources, geofences }: RoutePa
     ...trackerRoutes({ tables, lastSeen: lastSeenIn(tables), ages: config, writer: ingest.writer }),
     ...ingestKeyRoutes(services),
     ...geofenceRoutes({ ...services, ...geofences, groups: resources.geofenceGroup }),
+    ...backtestRoutes(geofences.backtests),
   ]
 }
 

@@ -49,12 +49,14 @@ export interface ServiceParts {
   origin: LogOrigin
   caller: HttpCaller
   closeEngines(): Promise<void>
+  /** Points that a back-test reads for one answer; more make it a job. */
+  backtestPointsMax?: number
 }
 
 const CLOSE_BATCHER_MS = 10_000
 
 /** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
-export const openService = async ({ config, services, origin, caller, closeEngines }: ServiceParts): Promise<App> => {
+export const openService = async ({ config, services, origin, caller, closeEngines, backtestPointsMax }: ServiceParts): Promise<App> => {
   const { log, tables, history, clock, logger, keyring } = services
   const metrics = createMetrics()
   const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
@@ -85,7 +87,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const watching = new AbortController()
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services, origin)
-  const geofences = openGeofences(services, reactors)
+  const geofences = await openGeofences({ config, services, hub, backtestPointsMax }, reactors)
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
@@ -98,7 +100,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const end = async (): Promise<void> => {
     watching.abort()
     await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
-    const parts = [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences.shapes, health, metrics]
+    const parts = [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics]
     for (const part of parts) await part.close()
     await closeEngines()
   }

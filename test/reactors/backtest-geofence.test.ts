@@ -2,7 +2,8 @@ import { test } from 'tap'
 import { HAS_ACCURACY } from '../../src/features/locations/events.ts'
 import { writeUuid } from '../../src/engines/native-block.ts'
 import type { PointRows } from '../../src/features/locations/point-rows.ts'
-import { backtest } from '../../src/reactors/backtest-geofence.ts'
+import type { Transition } from '../../src/features/transitions/events.ts'
+import { type Backtest, backtest } from '../../src/reactors/backtest-geofence.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { randomOf } from '../support/random-fleet.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
@@ -51,10 +52,15 @@ test('a back-test makes the transitions that the matcher makes, and leaves out w
   }
   const lineOf = ({ trackerId, type, at }: { trackerId: string; type: string; at: number }): string => `${trackerId} ${at} ${type}`
   const live = (await world.transitions(0)).map(lineOf).sort()
-  const all = await backtest(question, history())
+  const found = async (asked: Backtest): Promise<Transition[]> => {
+    const made: Transition[] = []
+    for await (const { transitions } of backtest(asked, history())) made.push(...transitions)
+    return made
+  }
+  const all = await found(question)
   t.ok(live.length > 50, `${live.length} transitions`)
   t.strictSame(all.map(lineOf).sort(), live)
   t.equal(new Set(all.map(({ _id }) => _id)).size, all.length, 'each has an id of its own')
-  const later = await backtest({ ...question, from }, history())
+  const later = await found({ ...question, from })
   t.strictSame(later.map(lineOf).sort(), live.filter((line) => Number(line.split(' ')[1]) >= from))
 })

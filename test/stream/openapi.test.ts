@@ -69,7 +69,7 @@ const deletesLast = (operations: Operation[]): Operation[] => [
 ]
 
 test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
-  const service = await startService(folderOf(t), ['--webhook-schedule', '20ms'])
+  const service = await startService(folderOf(t), ['--webhook-schedule', '20ms'], 0, 'dist/test/support/few-points-child.js')
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//openapi.json')).json
   const operations = operationsOf(document)

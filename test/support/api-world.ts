@@ -16,7 +16,7 @@ export interface ApiWorld {
 
 const TIMES = 8
 
-/** An organization that holds one of everything, so that each route has something real to answer. */
+/** An organization that holds one of everything, so that each route has something real to answer. Back-tests of the service over a few points must be jobs. */
 export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const { token, email, password, organizationId } = await signUp(service, 'World')
   const make = async (path: string, body: Json): Promise<Json> => (await ask(service, 'POST', path, { token, body })).data
@@ -37,6 +37,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
   const tripRow = await firstOf(service, token, '/trips')
+  const backtestId = await backtest(service, token, geofence._id)
   return {
     token,
     email,
@@ -46,6 +47,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     ids: {
       hubId: hub._id, roleId: role._id, userId: user._id, email: userEmail, teamId: team._id, vehicleId: vehicle._id, trackerId: tracker._id, ingestKeyId: key._id,
       geofenceGroupId: group._id, geofenceId: geofence._id, automationId: automation._id, runId: run._id, tripId: tripRow._id, token: trip, pointId: first._id,
+      backtestId,
     },
   }
 }
@@ -67,6 +69,14 @@ const drive = async (service: Service, token: string, deviceKey: string): Promis
   const tripToken = answer.data.trackingTokens[0].token as string
   await until('the trip to be decided', async () => (await call(service, 'GET', `/location-history/tracking/${tripToken}`, { token })).json.data.points.length === TIMES)
   return tripToken
+}
+
+/** A back-test over all points, which is a job; answers its id when it is completed. */
+const backtest = async (service: Service, token: string, geofenceId: string): Promise<string> => {
+  const path = `/geofence/${geofenceId}/backtest`
+  const { _id } = (await ask(service, 'POST', path, { token, body: { from: 0, to: Date.now() } })).data
+  await until('the back-test', async () => (await ask(service, 'GET', `${path}/${_id}`, { token })).data.status === 'completed')
+  return _id
 }
 
 const firstOf = async (service: Service, token: string, path: string): Promise<Json> => {

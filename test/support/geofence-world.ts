@@ -42,7 +42,6 @@ export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
     shapes,
     groups,
     waitFencesInForce: (position, timeoutMs) => announcer.waitFencesInForce(position, timeoutMs),
-    runBacktest: async () => [],
   })
   t.teardown(async () => {
     await announcer.close()

@@ -26,8 +26,8 @@ process.on('exit', () => {
 })
 
 /** Starts the compiled service on a data folder and waits until it is ready. Whoever starts it ends it. */
-export const startService = async (data: string, flags: readonly string[] = [], port = 0): Promise<Service> => {
-  const args = ['dist/src/main.js', 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
+export const startService = async (data: string, flags: readonly string[] = [], port = 0, entry = 'dist/src/main.js'): Promise<Service> => {
+  const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   started.add(child)
   child.once('exit', () => started.delete(child))

@@ -8,7 +8,6 @@ import type { Services } from '../../kit/services.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { type BacktestBody, backtestRoute, type RunBacktest } from './backtest-api.ts'
 import { AMEND_SCHEMA, CREATE_SCHEMA, GEOFENCE_EXAMPLE, REPLACE_SCHEMA, ROW_SCHEMA } from './geofence-body.ts'
 import { GeofenceWriter, type WrittenGeofence } from './geofence-writer.ts'
 import { importGeofences } from './import-geofences.ts'
@@ -20,7 +19,6 @@ export interface GeofenceServices extends Pick<Services, 'log' | 'tables' | 'key
   groups: Resource
   /** Whether everything up to a position of the log counts in every partition; false after `timeoutMs`. */
   waitFencesInForce(position: number, timeoutMs: number): Promise<boolean>
-  runBacktest: RunBacktest
 }
 
 const VIEW = { permission: 'view/geofence' }
@@ -84,7 +82,6 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
       },
     }),
     importRoute(services),
-    backtestRoute(services.runBacktest, (request: RouteRequest<never, BacktestBody>, id) => findGeofence(services, request, id)),
   ]
   const groups = services.groups.routes(services).map((declared) => ({ ...declared, handler: async (request: never) => inForce(services, await declared.handler(request)) }))
   return [...groups, ...routes].map((declared) => ({ ...declared, rollout: 'geofences' }))

@@ -1,0 +1,189 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import { handleCommand, loadState } from '../../kit/handle-command.ts'
+import { metadataOf, userOf } from '../../kit/request-context.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import { type Reply, type Route, route, type RouteRequest } from '../../kit/route.ts'
+import { backtestDecider, type BacktestQuestion, type RunBacktest } from './backtest.ts'
+import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
+import { readResult } from './read-result.ts'
+import { BACKTEST_BODY, BODY_EXAMPLE, JOB_EXAMPLE, JOB_SCHEMA, TRANSITION_EXAMPLE, TRANSITION_SCHEMA } from './schemas.ts'
+import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
+
+export interface BacktestServices {
+  log: EventLog
+  /** A geofence of the caller's organization. @throws Failure not_found */
+  findGeofence(caller: UserCaller, geofenceId: string): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
+  runBacktest: RunBacktest
+  /** Keeps a place for a job. @throws Failure rate_limited, overloaded. */
+  reserve(organizationId: string, backtestId: string): void
+  release(backtestId: string): void
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** A transition as `GET /geofence-events` shows it. */
+  show(transition: FoundTransition): object
+}
+
+interface BacktestBody extends BacktestRules {
+  from: string | number
+  to: string | number
+  trackerIds?: string[]
+}
+
+const LIMIT_DEFAULT = 500
+const GEOFENCE_ID = { type: 'string', minLength: 1, maxLength: 100 }
+const JOB_PATH = '/geofence/{geofenceId}/backtest/{backtestId}'
+const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: GEOFENCE_ID }
+const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
+
+/** Back-tests: answered at once, or a job whose result is read by its id. */
+export const backtestRoutes = (services: BacktestServices): Route[] => [askRoute(services), readRoute(services), resultRoute(services), deleteRoute(services)]
+
+const askRoute = (services: BacktestServices): Route =>
+  route<never, BacktestBody>({
+    ...DECLARED,
+    method: 'POST',
+    path: '/geofence/{geofenceId}/backtest',
+    operationId: 'backtestGeofence',
+    summary: 'Ask which transitions a geofence would have made over history',
+    params: { geofenceId: GEOFENCE_ID },
+    body: BACKTEST_BODY,
+    bodyExample: BODY_EXAMPLE,
+    answers: {
+      200: {
+        description: 'The transitions that it would have made, oldest first; none are made.',
+        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA } }),
+        example: { status: true, data: [TRANSITION_EXAMPLE] },
+      },
+      202: {
+        description: 'Over 20 million points to read, or over 100,000 transitions: a job. The live channel `job` tells how it goes; `Location` names where it is read. Ten of an organization may wait, one runs at a time; more are 429.',
+        schema: envelope({ data: JOB_SCHEMA }),
+        example: { status: true, data: { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 } },
+      },
+    },
+    handler: async (request) => {
+      const { from, to, trackerIds, maxAccuracy, debounce } = request.body
+      const asked = { from: timeOf(from), to: timeOf(to), trackerIds, rules: { maxAccuracy, debounce } }
+      if (asked.from > asked.to) throw invalid('/to', 'must not be before from')
+      const caller = userOf(request)
+      const question = { ...asked, ...(await services.findGeofence(caller, request.params.geofenceId)), caller, signal: request.signal }
+      const answer = await services.runBacktest(question)
+      return 'transitions' in answer ? { body: { data: answer.transitions } } : requestJob(services, request, question, answer)
+    },
+  })
+
+const requestJob = async (
+  { log, reserve, release }: BacktestServices,
+  request: RouteRequest<never, BacktestBody>,
+  { caller, geofenceId, geofenceGroupId, geofenceVersion, from, to, trackerIds }: BacktestQuestion,
+  { total, rules }: { total: number; rules: BacktestRules },
+): Promise<Reply> => {
+  const backtestId = request.ids.next()
+  const { organizationId, userId, hubIds } = caller
+  const requested = {
+    organizationId, geofenceId, geofenceGroupId, geofenceVersion, userId, hubIds, from, to, rules, total, at: request.now,
+    ...(trackerIds !== undefined && { trackerIds: packIds(trackerIds) }),
+  }
+  reserve(organizationId, backtestId)
+  try {
+    const context = { ids: request.ids, metadata: metadataOf(request) }
+    const { state, wrote } = await handleCommand(log, backtestStream(backtestId), backtestDecider(backtestId), { kind: 'request', requested }, context)
+    const location = `/api/v3/geofence/${geofenceId}/backtest/${backtestId}`
+    return { status: 202, body: { data: backtestShown(state.row as BacktestRow) }, headers: { location }, wrote }
+  } catch (error) {
+    release(backtestId)
+    throw error
+  }
+}
+
+const readRoute = (services: BacktestServices): Route =>
+  route({
+    ...DECLARED,
+    method: 'GET',
+    path: JOB_PATH,
+    operationId: 'readBacktest',
+    summary: 'Read how a back-test that is a job goes',
+    params: JOB_PARAMS,
+    answers: {
+      200: {
+        description: 'The job: for whoever asked for it, and for users who see every hub. Kept as long as runs of automations.',
+        schema: envelope({ data: JOB_SCHEMA }),
+        example: { status: true, data: JOB_EXAMPLE },
+      },
+    },
+    handler: async (request) => ({ body: { data: backtestShown(await findJob(services, request)) } }),
+  })
+
+const resultRoute = (services: BacktestServices): Route =>
+  route<{ limit?: number; cursor?: string }>({
+    ...DECLARED,
+    method: 'GET',
+    path: `${JOB_PATH}/transitions`,
+    operationId: 'listBacktestTransitions',
+    summary: 'Read the transitions that a completed back-test found, oldest first',
+    params: JOB_PARAMS,
+    query: {
+      type: 'object',
+      properties: {
+        limit: { type: 'integer', minimum: 1, default: LIMIT_DEFAULT },
+        cursor: { type: 'string', maxLength: 400, description: '`nextCursor` of the page before.' },
+      },
+      additionalProperties: false,
+    },
+    answers: {
+      200: {
+        description: 'The transitions of trackers that the caller sees now, as a stream; oldest first, as the direct answer has them.',
+        schema: envelope({
+          data: { type: 'array', items: TRANSITION_SCHEMA },
+          page: { type: 'null', description: 'These are walked by cursor.' },
+          limit: { type: 'integer', description: 'The limit in force.' },
+          nextCursor: { type: ['string', 'null'] },
+        }),
+        example: { status: true, data: [TRANSITION_EXAMPLE], page: null, limit: LIMIT_DEFAULT, nextCursor: null },
+      },
+      409: { description: 'It is not completed: it waits, runs, or has failed.', schema: NOT_COMPLETED, example: { status: false, message: 'The back-test is processing; its result is there when it is completed.', code: 'conflict' } },
+    },
+    handler: async (request) => {
+      const { _id, status, result, error } = await findJob(services, request)
+      if (status === 'failed') throw new Failure('conflict', { message: `The back-test has failed: ${error?.message}` })
+      if (result === undefined) throw new Failure('conflict', { message: `The back-test is ${status}; its result is there when it is completed.`, retryAfterSeconds: 1 })
+      const { limit = LIMIT_DEFAULT, cursor } = request.query
+      const trackerIds = await services.visibleTrackers(userOf(request))
+      const stream = await readResult(services.log, { backtestId: _id, result, limit, cursor, trackerIds, show: services.show })
+      return { headers: { 'content-type': 'application/json' }, stream }
+    },
+  })
+
+const NOT_COMPLETED = {
+  type: 'object',
+  properties: { status: { const: false }, message: { type: 'string' }, code: { type: 'string' } },
+  required: ['status', 'message', 'code'],
+}
+
+const deleteRoute = (services: BacktestServices): Route =>
+  route({
+    ...DECLARED,
+    method: 'DELETE',
+    path: JOB_PATH,
+    operationId: 'deleteBacktest',
+    summary: 'Cancel a back-test that is a job, or delete it with its result',
+    params: JOB_PARAMS,
+    answers: { 200: { description: 'It has ended, and is not there any more.' } },
+    handler: async (request) => {
+      const { _id, organizationId } = await findJob(services, request)
+      const command = { kind: 'delete', organizationId, at: request.now } as const
+      const { wrote } = await handleCommand(services.log, backtestStream(_id), backtestDecider(_id), command, { ids: request.ids, metadata: metadataOf(request) })
+      return { wrote }
+    },
+  })
+
+/** A job of the geofence that the caller may read, as the log has it now. @throws Failure not_found */
+const findJob = async ({ log }: BacktestServices, request: Pick<RouteRequest, 'caller' | 'params'>): Promise<BacktestRow> => {
+  const caller = userOf(request)
+  const { geofenceId, backtestId } = request.params
+  const { state: { row } } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
+  if (row === undefined || row.organizationId !== caller.organizationId || row.geofenceId !== geofenceId || !seesBacktest(caller, row.userId)) throw new Failure('not_found')
+  return row
+}
+
+const timeOf = (value: string | number): number => (typeof value === 'number' ? value : Date.parse(value))

@@ -1,0 +1,80 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import { resultStream, type BacktestPage, type BacktestResult, type FoundTransition } from './events.ts'
+
+/** Where the next page of an answer begins: a page of the stream, and a place in it. */
+interface Place {
+  revision: number
+  at: number
+}
+
+export interface ResultQuestion {
+  backtestId: string
+  result: BacktestResult
+  limit: number
+  cursor?: string
+  /** Whose transitions the caller may see now. */
+  trackerIds: 'all' | readonly string[]
+  show(transition: FoundTransition): object
+}
+
+/** A JSON answer with up to `limit` transitions of a result, oldest first, read page by page. @throws Failure invalid for a cursor of another result. */
+export const readResult = async (log: Pick<EventLog, 'read'>, question: ResultQuestion): Promise<AsyncIterable<string>> => {
+  const { backtestId, result, limit, cursor, show } = question
+  const place = cursor === undefined ? { revision: result.first, at: 0 } : placeOf(cursor, backtestId, result)
+  const seen = question.trackerIds === 'all' ? undefined : new Set(question.trackerIds)
+  const answer = write(log, { backtestId, result, limit, place, show, isSeen: ({ trackerId }) => seen === undefined || seen.has(trackerId) })
+  const first = await answer.next()
+  return (async function* () {
+    yield first.value as string
+    yield* answer
+  })()
+}
+
+async function* write(
+  log: Pick<EventLog, 'read'>,
+  question: Pick<ResultQuestion, 'backtestId' | 'result' | 'limit' | 'show'> & { place: Place; isSeen(transition: FoundTransition): boolean },
+): AsyncGenerator<string> {
+  const { backtestId, result, limit, show, isSeen } = question
+  let { revision, at } = question.place
+  let written = 0
+  let text = '{"status":true,"data":['
+  for (; revision <= result.last && written < limit; revision++, at = 0) {
+    const transitions = await readPage(log, backtestId, revision)
+    for (; at < transitions.length && written < limit; at++) {
+      if (!isSeen(transitions[at])) continue
+      text += `${written++ > 0 ? ',\n' : '\n'}${JSON.stringify(show(transitions[at]))}`
+    }
+    yield text
+    text = ''
+    if (at < transitions.length) break
+  }
+  const nextCursor = revision > result.last ? null : encode(backtestId, { revision, at })
+  yield `${text}],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`
+}
+
+const readPage = async (log: Pick<EventLog, 'read'>, backtestId: string, revision: number): Promise<FoundTransition[]> => {
+  const [page] = await log.read(resultStream(backtestId), revision, 1)
+  if (page?.revision !== revision) throw new Failure('not_found', { message: 'The back-test was deleted meanwhile.' })
+  return decodeJson<BacktestPage>(page.data).transitions
+}
+
+const encode = (backtestId: string, { revision, at }: Place): string => Buffer.from(JSON.stringify([backtestId.slice(0, 8), revision, at])).toString('base64url')
+
+const placeOf = (cursor: string, backtestId: string, { first, last }: BacktestResult): Place => {
+  const [mark, revision, at] = decoded(cursor)
+  const isPlace = mark === backtestId.slice(0, 8) && Number.isSafeInteger(revision) && Number.isSafeInteger(at)
+  if (!isPlace || (revision as number) < first || (revision as number) > last || (at as number) < 0) throw invalid('/cursor', 'must be a nextCursor of the same back-test')
+  return { revision: revision as number, at: at as number }
+}
+
+const decoded = (cursor: string): unknown[] => {
+  try {
+    const values: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    if (Array.isArray(values)) return values
+  } catch {
+    throw invalid('/cursor', 'must be a nextCursor of the same back-test')
+  }
+  return []
+}

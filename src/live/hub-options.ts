@@ -1,0 +1,33 @@
+import type { EventLog } from '../engines/event-log.ts'
+import type { Checkpoint } from '../engines/table-store.ts'
+import type { LocationEntry } from '../features/locations/events.ts'
+import type { LatestPoint } from '../features/locations/views.ts'
+import type { StatusAges } from '../features/trackers/views.ts'
+import type { Decided } from '../features/transitions/events.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { RecordedEvent } from '../kernel/event.ts'
+import type { Logger } from '../kernel/logger.ts'
+import type { TrackerFacts } from './fleet.ts'
+
+/** Where the live view takes what it cannot hear: what was there before, and what trackers are called. */
+export interface LiveSources {
+  /** The rows of the latest positions, and up to where of each partition they had been kept before they were read. */
+  latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
+  trackers(organizationId: string): AsyncIterable<{ trackerId: string; facts: TrackerFacts }>
+  decode(event: RecordedEvent, partition: number): LocationEntry
+  /** What the GET of a decision answers. */
+  eventOf(decision: Decided['decisions'][number]): object
+}
+
+export interface HubOptions {
+  log: EventLog
+  partitions: number
+  /** Tells cursors of this log from those of another. */
+  logMark: number
+  sources: LiveSources
+  ages: StatusAges
+  clock: Clock
+  logger: Logger
+  /** Told how many positions a newer one replaced before they were sent. */
+  onConflated: (count: number) => void
+}
