@@ -30,7 +30,7 @@ export type PointOrder = 'asc' | 'desc' | 'tracker'
 
 export interface PointSelection {
   order: PointOrder
-  /** Only what comes after this place in the order (`asc` and `desc` alone). */
+  /** Only what comes after this place in the order; with `tracker`, in ascending time. */
   after?: Place
   limit?: number
 }
@@ -46,7 +46,7 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection, col
   const { conditions, parameters } = conditionsOf(filter)
   const outer: string[] = []
   const { after, order } = selection
-  if (after !== undefined && order !== 'tracker') {
+  if (after !== undefined) {
     const sign = order === 'desc' ? '<' : '>'
     Object.assign(parameters, { afterTime: after.recordedAt, afterTracker: after.trackerId })
     outer.push(`recordedAt ${sign}= fromUnixTimestamp64Milli({afterTime:Int64}, 'UTC')`)
@@ -72,10 +72,6 @@ export const selectNewestTime = (filter: PointFilter): Statement => {
   const sql = `SELECT count() AS points, toUnixTimestamp64Milli(max(recordedAt)) AS newest FROM ${POINTS} WHERE ${conditions.join(' AND ')}`
   return { sql, parameters }
 }
-
-/** Columns of a Parquet file: as a row of history, times and numbers typed. */
-export const PARQUET_COLUMNS = `concat(toString(trackerId), '.', lower(${base36('toUnixTimestamp64Milli(recordedAt)')})) AS _id,
-  toString(trackerId) AS trackerId, recordedAt, lat, lng, accuracy, altitude, speed, heading, battery, trip, attributes`
 
 /** At most so many points have to be read for this filter: an estimate that reads no values beyond what the filter names. */
 export const countPoints = (filter: PointFilter): Statement => {
@@ -110,6 +106,8 @@ export const selectNewestSince = (tracker: { organizationId: string; trackerId: 
   parameters: { organization: tracker.organizationId, tracker: tracker.trackerId, epoch: tracker.epoch, revision: tracker.revision },
 })
 
+const HALF_TURN_E7 = 1_800_000_000
+
 const ORDERS: { [order in PointOrder]: string } = {
   asc: 'recordedAt, trackerId',
   desc: 'recordedAt DESC, trackerId DESC',
@@ -132,13 +130,10 @@ const conditionsOf = (filter: PointFilter): { conditions: string[]; parameters: 
   if (to !== undefined) add(`recordedAt <= ${TIME('to')}`, { to })
   if (bboxE7 !== undefined) {
     const [west, south, east, north] = bboxE7
-    const lngs = west <= east ? 'lngE7 BETWEEN {west:Int32} AND {east:Int32}' : '(lngE7 >= {west:Int32} OR lngE7 <= {east:Int32})'
+    const within = west <= east ? 'lngE7 BETWEEN {west:Int32} AND {east:Int32}' : '(lngE7 >= {west:Int32} OR lngE7 <= {east:Int32})'
+    // -180 and 180 are the same meridian.
+    const lngs = west === -HALF_TURN_E7 || east === HALF_TURN_E7 ? `(${within} OR lngE7 IN (-${HALF_TURN_E7}, ${HALF_TURN_E7}))` : within
     add(`latE7 BETWEEN {south:Int32} AND {north:Int32} AND ${lngs}`, { west, south, east, north })
   }
   return { conditions, parameters }
-}
-
-/** Digits of a positive integer to the base 36, as SQL that runs in the engine. */
-function base36(expression: string): string {
-  return `arrayStringConcat(arrayMap(i -> substring('0123456789abcdefghijklmnopqrstuvwxyz', toUInt8(intDiv(${expression}, toInt64(pow(36, i))) % 36) + 1, 1), arrayFilter(i -> i = 0 OR ${expression} >= toInt64(pow(36, i)), reverse(range(0, 11)))))`
 }

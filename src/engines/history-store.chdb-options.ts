@@ -3,7 +3,7 @@ import type { WorkerOptions } from './history-store.chdb-protocol.ts'
 export interface ChdbOptions {
   /** Folder of the data; one process at a time. */
   path: string
-  /** Folder for blocks and files on their way; on the same disk as the data, emptied at the start. */
+  /** Folder for blocks on their way in; on the same disk as the data, emptied at the start. */
   scratchPath: string
   /** Threads that queries use together, beside the writer's one (default 2). */
   readers?: number

@@ -24,7 +24,7 @@ export type Reply =
 
 export interface WorkerOptions {
   path: string
-  /** Holds blocks on their way in and files on their way out; emptied at the start. */
+  /** Holds blocks on their way in; emptied at the start. */
   scratchPath: string
   /** Native calls for queries that run at the same time. */
   readers: number

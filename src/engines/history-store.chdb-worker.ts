@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
-import { open, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Session } from 'chdb'
@@ -14,7 +14,6 @@ import { headerLength } from './history-store.chdb-chunks.ts'
  */
 const { path, scratchPath, readers, engineArguments } = workerData as WorkerOptions
 const port = parentPort!
-const READ_BYTES = 1 << 20
 const KILL_PAUSE_MS = 50
 const KILL_AGE_MS = 400
 
@@ -38,7 +37,7 @@ let writes: Promise<void> = Promise.resolve()
 let kills: Promise<unknown> = Promise.resolve()
 
 mkdirSync(scratchPath, { recursive: true })
-for (const name of readdirSync(scratchPath)) if (/^(insert|answer)-/.test(name)) rmSync(join(scratchPath, name), { force: true })
+for (const name of readdirSync(scratchPath)) if (/^insert-/.test(name)) rmSync(join(scratchPath, name), { force: true })
 const openSession = (): Session => new Session(path, { connectionArgs: engineArguments })
 const writer = openSession()
 const control = openSession()
@@ -93,7 +92,7 @@ async function query(request: Extract<Request, { kind: 'query' }>): Promise<void
   let session: Session | undefined
   try {
     session = idle.pop() ?? openSession()
-    const chunks = request.format === 'Parquet' ? fileChunks(session, request, state) : streamChunks(session, request, state)
+    const chunks = streamChunks(session, request, state)
     for (;;) {
       while (state.credit === 0 && !state.cancelled) await new Promise<void>((resume) => (state.resume = resume))
       if (state.cancelled) break
@@ -134,27 +133,6 @@ async function* streamChunks(session: Session, request: Extract<Request, { kind:
     }
   } finally {
     await chunks.return?.()
-  }
-}
-
-/** Parquet has an end that only a whole file can have, so it is written beside the data and read from there. */
-async function* fileChunks(session: Session, request: Extract<Request, { kind: 'query' }>, state: Running): AsyncGenerator<Uint8Array, void, undefined> {
-  const name = join(scratchPath, `answer-${request.id}`)
-  try {
-    const sql = `/* ${state.tag} */ INSERT INTO FUNCTION file(${quoteString(name)}, ${quoteString(request.format)}) ${request.sql}`
-    await inNative(state, () => session.queryAsync(sql))
-    const file = await open(name)
-    try {
-      for (;;) {
-        const { bytesRead, buffer } = await file.read(new Uint8Array(READ_BYTES), 0, READ_BYTES)
-        if (bytesRead === 0) return
-        yield buffer.subarray(0, bytesRead)
-      }
-    } finally {
-      await file.close()
-    }
-  } finally {
-    await rm(name, { force: true })
   }
 }
 

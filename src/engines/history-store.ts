@@ -1,5 +1,5 @@
 /** Formats in which a query may be answered, as ClickHouse names them. */
-export type HistoryFormat = 'JSONEachRow' | 'JSONCompactEachRow' | 'CSVWithNames' | 'Parquet' | 'Native' | 'RowBinary' | 'RowBinaryWithNamesAndTypes'
+export type HistoryFormat = 'JSONEachRow' | 'JSONCompactEachRow' | 'CSVWithNames' | 'Native' | 'RowBinary' | 'RowBinaryWithNamesAndTypes'
 
 /** Values for `{name:Type}` placeholders. Values never become part of the SQL text. */
 export type HistoryParameters = { [name: string]: string | number | boolean | readonly string[] | readonly number[] }

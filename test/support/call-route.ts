@@ -24,6 +24,8 @@ export interface CallAnswer {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
   body: any
   headers: { [name: string]: string }
+  /** Of an answer that comes as a stream. */
+  stream?: AsyncIterable<Uint8Array | string>
   /** False when the read models did not follow in time. */
   applied: boolean
 }
@@ -65,6 +67,7 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
         status: reply.status ?? 200,
         body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) },
         headers: reply.headers ?? {},
+        stream: reply.stream,
         applied: isApplied,
       }
     } catch (error) {

@@ -8,10 +8,15 @@ export type AnswerRequest =
   | { kind: 'end'; id: number }
   | { kind: 'drop'; id: number }
 
-export type AnswerReply = { id: number; bytes?: Uint8Array; failure?: { code: ErrorCode; message: string } }
+export type AnswerReply = { id: number; bytes?: Uint8Array; nextCursor?: string | null; failure?: { code: ErrorCode; message: string } }
+
+interface Made {
+  bytes: Uint8Array
+  nextCursor: string | null
+}
 
 interface Wait {
-  resolve(bytes: Uint8Array): void
+  resolve(made: Made): void
   reject(error: unknown): void
 }
 
@@ -21,24 +26,27 @@ let nextId = 1
 
 /**
  * Runs an `AnswerMaker` in a worker that all answers share (started at the first use; it never keeps the process alive).
- * One chunk of each answer is there at a time, so a slow client holds two chunks and no more.
+ * One chunk of each answer is there at a time, so a slow client holds two chunks and no more. Returns the cursor of the
+ * next page, null where there is none.
  */
-export async function* makeAnswer(chunks: AsyncIterable<Uint8Array>, spec: AnswerSpec): AsyncGenerator<Uint8Array> {
+export async function* makeAnswer(chunks: AsyncIterable<Uint8Array>, spec: AnswerSpec): AsyncGenerator<Uint8Array, string | null> {
   const id = nextId++
   const to = started()
   to.postMessage({ kind: 'open', id, spec } satisfies AnswerRequest)
   try {
     for await (const chunk of chunks) {
-      const bytes = await ask(to, { kind: 'push', id, chunk }, wholeBuffer(chunk))
+      const { bytes } = await ask(to, { kind: 'push', id, chunk }, wholeBuffer(chunk))
       if (bytes.byteLength > 0) yield bytes
     }
-    yield await ask(to, { kind: 'end', id })
+    const { bytes, nextCursor } = await ask(to, { kind: 'end', id })
+    yield bytes
+    return nextCursor
   } finally {
     to.postMessage({ kind: 'drop', id } satisfies AnswerRequest)
   }
 }
 
-const ask = (to: Worker, request: AnswerRequest, transfer: ArrayBuffer[] = []): Promise<Uint8Array> =>
+const ask = (to: Worker, request: AnswerRequest, transfer: ArrayBuffer[] = []): Promise<Made> =>
   new Promise((resolve, reject) => {
     if (to !== worker) reject(down())
     else {
@@ -50,10 +58,10 @@ const ask = (to: Worker, request: AnswerRequest, transfer: ArrayBuffer[] = []): 
 const started = (): Worker => {
   if (worker !== undefined) return worker
   const made = new Worker(new URL('./history-answer-worker.js', import.meta.url))
-  made.on('message', ({ id, bytes, failure }: AnswerReply) => {
+  made.on('message', ({ id, bytes, nextCursor = null, failure }: AnswerReply) => {
     const wait = waits.get(id)
     waits.delete(id)
-    if (bytes !== undefined) wait?.resolve(bytes)
+    if (bytes !== undefined) wait?.resolve({ bytes, nextCursor })
     else wait?.reject(new Failure(failure?.code ?? 'internal', { message: failure?.message }))
   })
   const end = (): void => {

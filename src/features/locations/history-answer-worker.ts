@@ -17,8 +17,8 @@ function reply(request: Extract<AnswerRequest, { kind: 'push' | 'end' }>, maker:
   const { id, kind } = request
   try {
     if (maker === undefined) throw new Error(`no answer ${id}`)
-    const bytes = kind === 'push' ? maker.push(request.chunk) : maker.end()
-    const answer: AnswerReply = { id, bytes }
+    const { bytes, nextCursor } = kind === 'push' ? { bytes: maker.push(request.chunk), nextCursor: null } : maker.end()
+    const answer: AnswerReply = { id, bytes, nextCursor }
     parentPort!.postMessage(answer, bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [])
   } catch (error) {
     const answer: AnswerReply =

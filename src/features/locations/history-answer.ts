@@ -2,24 +2,30 @@ import type { Place, PointOrder } from '../../engines/history-sql-points.ts'
 import { writeUuid } from '../../engines/native-block.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeCursor } from './history-cursor.ts'
-import { formatterOf, type PointFormatter, type TextFormat } from './history-formats.ts'
+import { type AnswerFormat, formatterOf } from './history-formats.ts'
+import type { PointFormatter } from './point-formatter.ts'
+import { type PointMember, takeOff } from './point-json.ts'
 import { compareTrackers, pick, PointBuffer, PointRowsReader, trackerIdAt, type PointRows } from './point-rows.ts'
 import { TrackSimplifier } from './simplify-track.ts'
 
 /** What becomes of the engine's answer on its way to the client. Plain values: it goes to a worker. */
 export interface AnswerSpec {
-  format: TextFormat
+  format: AnswerFormat
+  /** Members of a row that are answered; left out: all. */
+  members?: ReadonlySet<PointMember>
   /** Order of the walk, for the cursor of the next page. */
   order: PointOrder
+  /** The page is chosen in the order of the walk, and written by tracker and time. */
+  byTracker?: boolean
   /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
   limit?: number
   /** Simplify by so many metres: the engine's answer then comes by tracker and time, whole. */
   simplifyMeters?: number
-  /** Simplified points are brought into the order of the walk; only those after this place count. */
+  /** Held points are brought into the order of the walk; only those after this place count. */
   after?: Place
 }
 
-/** Simplified points that are held to bring them into the order of time, where no limit bounds them. */
+/** Points that are held to bring them into another order, where no small limit bounds them. */
 const HELD_MAX = 4_000_000
 
 /** Turns chunks of the engine's answer into chunks of the client's. */
@@ -29,18 +35,17 @@ export class AnswerMaker {
   private readonly formatter: PointFormatter
   private readonly simplifier: TrackSimplifier | undefined
   private readonly held: HeldPoints | undefined
-  private readonly out = new Utf8()
+  private readonly out = new Output()
   private started = false
   private written = 0
-  private last: { rows: PointRows; row: number } | undefined
+  private last: Place | undefined
   private more = false
 
   constructor(spec: AnswerSpec) {
     this.spec = spec
-    this.formatter = formatterOf(spec.format)
-    if (spec.simplifyMeters === undefined) return
-    this.simplifier = new TrackSimplifier(spec.simplifyMeters)
-    if (spec.order !== 'tracker' || spec.limit !== undefined) this.held = new HeldPoints(spec)
+    this.formatter = formatterOf(spec.format, spec.members)
+    if (spec.simplifyMeters !== undefined) this.simplifier = new TrackSimplifier(spec.simplifyMeters)
+    if (spec.byTracker === true || (spec.simplifyMeters !== undefined && spec.order !== 'tracker')) this.held = new HeldPoints(spec)
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -51,14 +56,16 @@ export class AnswerMaker {
     return this.out.take()
   }
 
-  end(): Uint8Array {
+  /** The last bytes, and the cursor of the page after this one; null where nothing follows. */
+  end(): { bytes: Uint8Array; nextCursor: string | null } {
     this.reader.end()
     this.begin()
     for (const left of this.simplifier?.end() ?? []) this.take(left)
-    if (this.held !== undefined) this.write(this.held.sorted())
-    const cursor = this.more && this.last !== undefined && this.spec.order !== 'tracker' ? this.cursorAt(this.last, this.spec.order) : null
-    this.out.add(this.formatter.end(cursor, this.spec.limit ?? null))
-    return this.out.take()
+    if (this.held !== undefined) this.writeHeld(this.held)
+    const { order, limit } = this.spec
+    const nextCursor = this.more && this.last !== undefined && order !== 'tracker' ? encodeCursor(this.last, order) : null
+    this.out.add(this.formatter.end(nextCursor, limit ?? null))
+    return { bytes: this.out.take(), nextCursor }
   }
 
   private begin(): void {
@@ -76,14 +83,25 @@ export class AnswerMaker {
     if (to < rows.count) this.more = true
     if (to <= 0) return
     this.written += to
-    this.last = { rows, row: to - 1 }
+    if (this.spec.members !== undefined) takeOff(rows, this.spec.members)
+    this.last = { trackerId: trackerIdAt(rows, to - 1), recordedAt: rows.recordedAt[to - 1] }
     for (let from = 0; from < to; from += TEXT_ROWS) this.out.add(this.formatter.rows(rows, from, Math.min(to, from + TEXT_ROWS)))
   }
 
-  private cursorAt({ rows, row }: { rows: PointRows; row: number }, order: 'asc' | 'desc'): string {
-    return encodeCursor({ trackerId: trackerIdAt(rows, row), recordedAt: rows.recordedAt[row] }, order)
+  private writeHeld(held: HeldPoints): void {
+    const page = held.sorted()
+    if (this.spec.byTracker !== true) return this.write(page)
+    const count = Math.min(page.count, this.spec.limit ?? page.count)
+    if (count === 0) return
+    const last = { trackerId: trackerIdAt(page, count - 1), recordedAt: page.recordedAt[count - 1] }
+    this.write(byTracker(page, count))
+    this.last = last
+    this.more = count < page.count
   }
 }
+
+const byTracker = (rows: PointRows, count: number): PointRows =>
+  pick(rows, places(count).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]))
 
 /** The first points of the walk among all that are added, one more than the limit. */
 class HeldPoints {
@@ -108,19 +126,16 @@ class HeldPoints {
     }
     const { count } = this.buffer.rows
     const { limit } = this.spec
-    if (limit === undefined && count > HELD_MAX) {
-      throw new Failure('too_large', { message: 'Too many points are left to bring them into order; leave `order` out, or narrow the question.' })
+    if (count > HELD_MAX && (limit === undefined || limit > HELD_MAX / 4)) {
+      throw new Failure('too_large', { message: 'Too many points are left to bring them into order; leave `order` and `limit` out, or narrow the question.' })
     }
     if (limit !== undefined && count > Math.max(4 * (limit + 1), 65_536)) this.keepFirst()
   }
 
+  /** In the order of the walk; one more than the limit where there are so many. */
   sorted(): PointRows {
     this.keepFirst()
-    if (this.spec.order !== 'tracker') return this.buffer.rows
-    // The oldest points were chosen; they are written by tracker.
-    const { rows } = this.buffer
-    const limit = Math.min(rows.count, this.spec.limit ?? rows.count)
-    return pick(rows, places(limit).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]))
+    return this.buffer.rows
   }
 
   private isWanted(rows: PointRows, row: number): boolean {
@@ -146,19 +161,23 @@ const encoder = new TextEncoder()
 /** Rows of one piece of text: a long one is a tree of strings that is dear to flatten. */
 const TEXT_ROWS = 64
 
-/** Text that is added piece by piece, as UTF-8. */
-class Utf8 {
+/** Text and bytes that are added piece by piece; text as UTF-8. */
+class Output {
   private bytes = new Uint8Array(4_096)
   private used = 0
 
-  add(text: string): void {
-    const needed = this.used + text.length * 3
+  add(part: string | Uint8Array): void {
+    const needed = this.used + (typeof part === 'string' ? part.length * 3 : part.length)
     if (needed > this.bytes.length) {
       const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2))
       larger.set(this.bytes.subarray(0, this.used))
       this.bytes = larger
     }
-    this.used += encoder.encodeInto(text, this.bytes.subarray(this.used)).written
+    if (typeof part === 'string') this.used += encoder.encodeInto(part, this.bytes.subarray(this.used)).written
+    else {
+      this.bytes.set(part, this.used)
+      this.used += part.length
+    }
   }
 
   take(): Uint8Array {

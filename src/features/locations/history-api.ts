@@ -2,12 +2,16 @@ import type { HistoryStore } from '../../engines/history-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
+import { nextLink } from '../../kit/next-link.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
-import { timeParameter } from '../../kit/time-parameter.ts'
+import { timeBounds } from '../../kit/time-parameter.ts'
+import { trackerIdsOf } from '../../kit/tracker-ids.ts'
 import { FORMATS, type PointFormat } from './history-formats.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './history-query.ts'
+import { POINT_MEMBERS, type PointMember } from './point-json.ts'
 import { pointExample, pointSchema } from './point-schema.ts'
 
 export interface HistoryApiServices {
@@ -31,6 +35,7 @@ interface HistoryQuery {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
+  fields?: string
 }
 
 const VIEW = { permission: 'view/location-history' }
@@ -52,7 +57,8 @@ const QUERY: JsonSchema = {
     format: { type: 'string', enum: Object.keys(FORMATS) },
     order: { type: 'string', enum: ['asc', 'desc'] },
     limit: { type: 'integer', minimum: 1 },
-    cursor: { type: 'string', maxLength: 500 },
+    cursor: { type: 'string', maxLength: 500, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
+    fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
 }
 
@@ -87,6 +93,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
       const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
       const answer = await readHistory(services.history, scope, { ...question, trackerIds }, request.now, request.signal)
       const headers: { [name: string]: string } = { 'content-type': answer.contentType }
+      if (answer.nextCursor !== null) headers.link = nextLink('/api/v3/location-histories', { ...request.query }, answer.nextCursor)
       if (question.format !== 'json') headers['content-disposition'] = `attachment; filename="location-history.${answer.fileExtension}"`
       return { headers, stream: answer.body }
     },
@@ -99,13 +106,13 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     tag: 'Location history',
     access: VIEW,
     params: { pointId: { type: 'string', minLength: 1, maxLength: 100 } },
-    query: { type: 'object', additionalProperties: false, properties: { fields: { type: 'string', maxLength: 2000 } } },
+    query: { type: 'object', additionalProperties: false, properties: { fields: FIELDS_PARAMETER } },
     answers: { 200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } } },
     handler: async (request) => {
+      const choose = chooseFields(POINT_MEMBERS, request.query.fields as string | undefined)
       const row = await readPoint(services.history, await scopeOf(services, userOf(request)), request.params.pointId)
       if (row === undefined) throw new Failure('not_found')
-      const fields = (request.query.fields as string | undefined)?.split(',')
-      return { body: { data: fields === undefined ? row : Object.fromEntries(Object.entries(row).filter(([name]) => name === '_id' || fields.includes(name))) } }
+      return { body: { data: choose(row) } }
     },
   }),
 ]
@@ -119,7 +126,7 @@ const scopeOf = async (services: Pick<HistoryApiServices, 'visibleTrackers'>, ca
 /** The trackers that all of the named conditions mean; undefined when none is named. */
 const askedTrackers = async (services: HistoryApiServices, organizationId: string, { trackerId, userId, vehicleId }: HistoryQuery): Promise<string[] | undefined> => {
   const lists: (readonly string[])[] = []
-  if (trackerId !== undefined) lists.push(trackerId.split(',').map((id) => id.trim().toLowerCase()))
+  if (trackerId !== undefined) lists.push(trackerIdsOf(trackerId))
   if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId))
   if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId))
   const [first, ...others] = lists
@@ -128,10 +135,9 @@ const askedTrackers = async (services: HistoryApiServices, organizationId: strin
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const { simplify, interval, format = 'json', order, limit, cursor } = query
-  const from = timeParameter('/from', query.from)
-  const to = timeParameter('/to', query.to)
-  if (from !== undefined && to !== undefined && from > to) throw invalid('/to', 'must not be before from')
-  return { from, to, bbox: boxOf(query.bbox), simplifyMeters: simplify, intervalSeconds: interval, format, order, limit, cursor }
+  const fields = chosenFields(POINT_MEMBERS, query.fields) as PointMember[] | undefined
+  const members = fields && new Set(fields)
+  return { ...timeBounds(query), members, bbox: boxOf(query.bbox), simplifyMeters: simplify, intervalSeconds: interval, format, order, limit, cursor }
 }
 
 const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {

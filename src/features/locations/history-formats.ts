@@ -1,5 +1,8 @@
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from './events.ts'
-import { base36, degreesText, timeText } from './point-text.ts'
+import { parquet } from './point-cells.ts'
+import type { PointFormatter } from './point-formatter.ts'
+import { optionalJson, partialRowJson, POINT_MEMBERS, pointId, type PointMember, rowJson } from './point-json.ts'
+import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues } from './simplify-track.ts'
 
@@ -15,49 +18,11 @@ export const FORMATS: { [format in PointFormat]: { contentType: string; fileExte
   parquet: { contentType: 'application/vnd.apache.parquet', fileExtension: 'parquet' },
 }
 
-/** Makes text of points that come piece by piece. */
-export interface PointFormatter {
-  start(): string
-  rows(rows: PointRows, from: number, to: number): string
-  /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
-  end(nextCursor: string | null, limit: number | null): string
-}
-
 /** `array` is the rows alone, as a JSON array to put into another body. */
-export type TextFormat = Exclude<PointFormat, 'parquet'> | 'array'
+export type AnswerFormat = PointFormat | 'array'
 
-export const formatterOf = (format: TextFormat): PointFormatter => MAKERS[format]()
-
-/** The id of a point: its tracker and its time to the base 36. */
-export const pointId = (trackerId: string, recordedAt: number): string => `${trackerId}.${base36(recordedAt)}`
-
-/** The tracker and time that a point's id names, or undefined for what is no such id. */
-export const parsePointId = (id: string): { trackerId: string; recordedAt: number } | undefined => {
-  const [, trackerId, time] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/.exec(id) ?? []
-  return trackerId === undefined ? undefined : { trackerId, recordedAt: Number.parseInt(time, 36) }
-}
-
-/** A row of history as JSON text. */
-export const rowJson = (rows: PointRows, row: number, trackerId = trackerIdAt(rows, row)): string => {
-  const at = rows.recordedAt[row]
-  return `{"_id":"${pointId(trackerId, at)}","trackerId":"${trackerId}","recordedAt":"${timeText(at)}",` +
-    `"lat":${degreesText(rows.lat[row])},"lng":${degreesText(rows.lng[row])}${optionalJson(rows, row)}}`
-}
-
-/** What the point was sent with beyond its place, as members of a JSON object, each after a comma. */
-const optionalJson = (rows: PointRows, row: number): string => {
-  const flags = rows.flags[row]
-  let text = ''
-  if ((flags & HAS_ACCURACY) !== 0) text += `,"accuracy":${rows.accuracy[row] / 100}`
-  if ((flags & HAS_ALTITUDE) !== 0) text += `,"altitude":${rows.altitude[row] / 100}`
-  if ((flags & HAS_SPEED) !== 0) text += `,"speed":${rows.speed[row] / 100}`
-  if ((flags & HAS_HEADING) !== 0) text += `,"heading":${rows.heading[row] / 10}`
-  if ((flags & HAS_BATTERY) !== 0) text += `,"battery":${rows.battery[row] / 100}`
-  if ((flags & TRIP_START) !== 0) text += ',"trip":"start"'
-  if ((flags & TRIP_FINISH) !== 0) text += ',"trip":"finish"'
-  if (rows.attributes[row] !== '') text += `,"attributes":${rows.attributes[row]}`
-  return text
-}
+/** Of rows from which `takeOff` took what is not among the members; left out: all of them. */
+export const formatterOf = (format: AnswerFormat, members?: ReadonlySet<PointMember>): PointFormatter => MAKERS[format](members)
 
 /** Each row's text, with ids of trackers made once for the rows that follow each other. */
 const eachRow = (rows: PointRows, from: number, to: number, text: (row: number, trackerId: string) => string): string => {
@@ -80,29 +45,36 @@ const separator = (): (() => string) => {
   }
 }
 
-const json = (): PointFormatter => {
+type Members = ReadonlySet<PointMember> | undefined
+
+const json = (members: Members): PointFormatter => {
   const comma = separator()
+  const text = members === undefined ? rowJson : partialRowJson(members)
   return {
     start: () => '{"status":true,"data":[',
-    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => comma() + rowJson(rows, row, trackerId)),
+    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => comma() + text(rows, row, trackerId)),
     end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
   }
 }
 
-const ndjson = (): PointFormatter => ({
-  start: () => '',
-  rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => `${rowJson(rows, row, trackerId)}\n`),
-  end: () => '',
-})
+const ndjson = (members: Members): PointFormatter => {
+  const text = members === undefined ? rowJson : partialRowJson(members)
+  return {
+    start: () => '',
+    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => `${text(rows, row, trackerId)}\n`),
+    end: () => '',
+  }
+}
 
-const geojson = (): PointFormatter => {
+const geojson = (members: Members): PointFormatter => {
   const comma = separator()
+  const [hasTracker, hasTime] = [members?.has('trackerId') ?? true, members?.has('recordedAt') ?? true]
   const feature = (rows: PointRows, row: number, trackerId: string): string => {
     const at = rows.recordedAt[row]
     const altitude = (rows.flags[row] & HAS_ALTITUDE) === 0 ? '' : `,${rows.altitude[row] / 100}`
     return `{"type":"Feature","id":"${pointId(trackerId, at)}",` +
       `"geometry":{"type":"Point","coordinates":[${degreesText(rows.lng[row])},${degreesText(rows.lat[row])}${altitude}]},` +
-      `"properties":{"trackerId":"${trackerId}","recordedAt":"${timeText(at)}"${optionalJson(rows, row)}}}`
+      `"properties":{${`${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}${optionalJson(rows, row)}`.slice(1)}}}`
   }
   return {
     start: () => '{"type":"FeatureCollection","features":[',
@@ -111,23 +83,26 @@ const geojson = (): PointFormatter => {
   }
 }
 
-const CSV_HEADER = '_id,trackerId,recordedAt,lat,lng,accuracy,altitude,speed,heading,battery,trip,attributes\n'
-
-const csv = (): PointFormatter => {
-  const line = (rows: PointRows, row: number, trackerId: string): string => {
+const csv = (members: Members): PointFormatter => {
+  const chosen = POINT_MEMBERS.filter((member) => member === '_id' || (members?.has(member) ?? true))
+  const hasAll = chosen.length === POINT_MEMBERS.length
+  const all = (rows: PointRows, row: number, trackerId: string): string[] => {
     const at = rows.recordedAt[row]
     const flags = rows.flags[row]
     const cell = (flag: number, value: number): string => ((flags & flag) === 0 ? '' : String(value))
     const trip = (flags & TRIP_START) !== 0 ? 'start' : (flags & TRIP_FINISH) !== 0 ? 'finish' : ''
     const attributes = rows.attributes[row] === '' ? '' : `"${rows.attributes[row].replaceAll('"', '""')}"`
-    return `${pointId(trackerId, at)},${trackerId},${timeText(at)},${degreesText(rows.lat[row])},${degreesText(rows.lng[row])},` +
-      `${cell(HAS_ACCURACY, rows.accuracy[row] / 100)},${cell(HAS_ALTITUDE, rows.altitude[row] / 100)},` +
-      `${cell(HAS_SPEED, rows.speed[row] / 100)},${cell(HAS_HEADING, rows.heading[row] / 10)},` +
-      `${cell(HAS_BATTERY, rows.battery[row] / 100)},${trip},${attributes}\n`
+    return [
+      pointId(trackerId, at), trackerId, timeText(at), degreesText(rows.lat[row]), degreesText(rows.lng[row]),
+      cell(HAS_ACCURACY, rows.accuracy[row] / 100), cell(HAS_ALTITUDE, rows.altitude[row] / 100), cell(HAS_SPEED, rows.speed[row] / 100),
+      cell(HAS_HEADING, rows.heading[row] / 10), cell(HAS_BATTERY, rows.battery[row] / 100), trip, attributes,
+    ]
   }
+  const places = chosen.map((member) => POINT_MEMBERS.indexOf(member))
+  const line = (cells: string[]): string => `${(hasAll ? cells : places.map((place) => cells[place])).join(',')}\n`
   return {
-    start: () => CSV_HEADER,
-    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => line(rows, row, trackerId)),
+    start: () => `${chosen.join(',')}\n`,
+    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => line(all(rows, row, trackerId))),
     end: () => '',
   }
 }
@@ -162,6 +137,6 @@ const gpx = (): PointFormatter => {
 
 const openTrack = (trackerId: string): string => `<trk><name>${trackerId}</name><trkseg>\n`
 
-const array = (): PointFormatter => ({ ...json(), start: () => '[', end: () => ']' })
+const array = (members: Members): PointFormatter => ({ ...json(members), start: () => '[', end: () => ']' })
 
-const MAKERS: { [format in TextFormat]: () => PointFormatter } = { json, array, ndjson, geojson, csv, gpx }
+const MAKERS: { [format in AnswerFormat]: (members: Members) => PointFormatter } = { json, array, ndjson, geojson, csv, gpx, parquet }

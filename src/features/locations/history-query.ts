@@ -1,10 +1,11 @@
-import { PARQUET_COLUMNS, selectPoints, type Place, type PointFilter, type PointOrder, type PointSelection } from '../../engines/history-sql-points.ts'
+import { selectPoints, type Place, type PointFilter, type PointOrder, type PointSelection } from '../../engines/history-sql-points.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
-import { invalid } from '../../kernel/errors.ts'
+import { type HeldPage, holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
 import { makeAnswer } from './history-answer-client.ts'
 import { decodeCursor } from './history-cursor.ts'
-import { FORMATS, parsePointId, rowJson, type PointFormat } from './history-formats.ts'
+import { FORMATS, type PointFormat } from './history-formats.ts'
 import { newestFirst } from './history-newest.ts'
+import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
 
 /** Whose points a caller may see: `all` of the organization's, or those of these trackers. */
@@ -28,39 +29,36 @@ export interface HistoryQuestion {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
+  /** Members of a row that are answered beside `_id`; left out: all. `gpx` has its own. */
+  members?: ReadonlySet<PointMember>
 }
 
-export interface HistoryAnswer {
+export interface HistoryAnswer extends HeldPage {
   contentType: string
   /** Without the dot. */
   fileExtension: string
-  /** To be read to its end, or ended by `return`: that ends the query too. */
-  body: AsyncIterable<Uint8Array>
 }
 
 /** Rows of `json` where no limit is given; the other formats have no default limit. */
 export const JSON_LIMIT = 500
 
 /**
- * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole, there is no
- * largest limit. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first, `gpx` by tracker and
- * oldest first; `csv`, `ndjson` and `parquet` by tracker and oldest first where neither order, limit nor cursor is
- * given (the order of the disk), else newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves
- * when the first bytes are there, so what fails before fails here.
- * @throws Failure invalid (cursor; simplify with parquet), overloaded, engine_down; too_large where over four million simplified points would have to be sorted.
+ * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole but a small
+ * page, there is no largest limit. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first,
+ * `gpx` by tracker and oldest first (a page of it: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
+ * `parquet` by tracker and oldest first where neither order, limit nor cursor is given (the order of the disk), else
+ * newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves when the first bytes are there, so
+ * what fails before fails here.
+ * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million points would have to be held.
  */
 export const readHistory = async (
   history: HistoryStore, scope: HistoryScope, question: HistoryQuestion, now: number, signal?: AbortSignal,
 ): Promise<HistoryAnswer> => {
-  if (question.format === 'parquet' && question.simplifyMeters !== undefined) throw invalid('/simplify', 'cannot be combined with format=parquet')
-  const order = orderOf(question)
   const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
-  const after = question.cursor === undefined || order === 'tracker' ? undefined : decodeCursor(question.cursor, order)
-  const filter = filterOf(scope, question)
-  const body = question.format === 'parquet'
-    ? parquet(history, filter, { order, after, limit }, signal)
-    : text(history, filter, { order, after, limit }, { ...question, format: question.format }, now, signal)
-  return { ...FORMATS[question.format], body: await begun(body, signal) }
+  const { order, byTracker } = orderOf(question)
+  const after = question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
+  const chunks = answerOf(history, filterOf(scope, question), { order, byTracker, after, limit }, question, now, signal)
+  return { ...FORMATS[question.format], ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
 /** The row of one point, or undefined where the scope has none. */
@@ -83,14 +81,14 @@ export const readTrack = async (
   history: HistoryStore, scope: HistoryScope, trackerId: string, from: number, to: number, signal?: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> => {
   const filter = filterOf(scope, { trackerIds: [trackerId], from, to })
-  return begun(makeAnswer(chunksOf(history, filter, { order: 'asc' }, signal), { format: 'array', order: 'asc' }), signal)
+  return (await holdPage(makeAnswer(chunksOf(history, filter, { order: 'asc' }, signal), { format: 'array', order: 'asc' }), 0, signal)).body
 }
 
-const orderOf = ({ format, order, limit, cursor }: HistoryQuestion): PointOrder => {
-  if (format === 'gpx') return 'tracker'
-  if (format === 'geojson') return order ?? 'asc'
-  if (format === 'json') return order ?? 'desc'
-  return order ?? (limit === undefined && cursor === undefined ? 'tracker' : 'desc')
+const orderOf = ({ format, order, limit, cursor }: HistoryQuestion): { order: PointOrder; byTracker?: boolean } => {
+  if (format === 'gpx') return limit === undefined && (cursor === undefined || order !== 'desc') ? { order: 'tracker' } : { order: order ?? 'asc', byTracker: true }
+  if (format === 'geojson') return { order: order ?? 'asc' }
+  if (format === 'json') return { order: order ?? 'desc' }
+  return { order: order ?? (limit === undefined && cursor === undefined ? 'tracker' : 'desc') }
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -116,47 +114,29 @@ const whole = (time: number | undefined, round: (time: number) => number): numbe
 
 interface Walk {
   order: PointOrder
+  byTracker?: boolean
   after?: Place
   limit?: number
 }
 
-const text = (
-  history: HistoryStore, filter: PointFilter, walk: Walk, question: HistoryQuestion & { format: Exclude<PointFormat, 'parquet'> },
-  now: number, signal?: AbortSignal,
-): AsyncGenerator<Uint8Array> => {
-  const { format, simplifyMeters } = question
+const answerOf = (
+  history: HistoryStore, filter: PointFilter, walk: Walk, { format, simplifyMeters, members }: HistoryQuestion, now: number, signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, string | null> => {
+  const spec = { format, ...walk, members: format === 'gpx' ? undefined : members }
+  // What is left of a track depends on all of it: it is simplified whole, and paged then.
   if (simplifyMeters !== undefined) {
-    return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { format, simplifyMeters, ...walk })
+    const held = walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec
+    return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { ...held, simplifyMeters })
   }
   const oneMore = walk.limit === undefined ? undefined : walk.limit + 1
   const chunks = walk.order === 'desc' && oneMore !== undefined
     ? newestFirst(history, filter, { after: walk.after, limit: oneMore }, now, signal)
     : chunksOf(history, filter, { ...walk, limit: oneMore }, signal)
-  return makeAnswer(chunks, { format, order: walk.order, limit: walk.limit })
-}
-
-async function* parquet(history: HistoryStore, filter: PointFilter, walk: Walk, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
-  const { sql, parameters } = selectPoints(filter, walk, PARQUET_COLUMNS)
-  yield* history.query(sql, parameters, 'Parquet', signal)
+  return makeAnswer(chunks, { ...spec, after: undefined })
 }
 
 async function* chunksOf(history: HistoryStore, filter: PointFilter, selection: PointSelection, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   if (filter.trackerIds.length === 0) return
   const { sql, parameters } = selectPoints(filter, selection)
   yield* history.query(sql, parameters, 'Native', signal)
-}
-
-/** The same chunks, with the first one already there. The signal ends them also where nobody reads on. */
-const begun = async (chunks: AsyncGenerator<Uint8Array>, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> => {
-  const first = await chunks.next()
-  signal?.addEventListener('abort', () => void chunks.return(undefined), { once: true })
-  return (async function* () {
-    try {
-      if (first.done) return
-      yield first.value
-      yield* chunks
-    } finally {
-      await chunks.return(undefined)
-    }
-  })()
 }

@@ -1,11 +1,16 @@
 import type { HistoryStore } from '../../engines/history-store.ts'
+import { chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
+import { nextLink } from '../../kit/next-link.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
-import { timeParameter } from '../../kit/time-parameter.ts'
+import { timeBounds } from '../../kit/time-parameter.ts'
+import { trackerIdsOf } from '../../kit/tracker-ids.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { readTransitions, TRANSITION_FORMATS, type TransitionFormat } from './history-query.ts'
+import { TRANSITION_FORMATS, type TransitionFormat } from './history-formats.ts'
+import { readTransitions } from './history-query.ts'
+import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
 export interface TransitionServices {
   history: HistoryStore
@@ -24,6 +29,7 @@ interface TransitionQuery {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
+  fields?: string
 }
 
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339, or milliseconds since the epoch.' }
@@ -39,9 +45,10 @@ const QUERY: JsonSchema = {
     from: TIME,
     to: TIME,
     format: { type: 'string', enum: Object.keys(TRANSITION_FORMATS), default: 'json' },
-    order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson oldest first.' },
+    order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson and gpx oldest first.' },
     limit: { type: 'integer', minimum: 1, description: 'Left out: 500 in json, everything in the other formats.' },
-    cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before.' },
+    cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
+    fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
   additionalProperties: false,
 }
@@ -102,22 +109,29 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const { trackerId, geofenceId, geofenceGroupId, from, to, format = 'json', ...rest } = request.query
-      const asked = trackerId?.split(',').map((id) => id.trim().toLowerCase())
+      const { trackerId, geofenceId, geofenceGroupId, type, from, to, format = 'json', order, limit, cursor, fields } = request.query
+      const asked = trackerId === undefined ? undefined : trackerIdsOf(trackerId)
+      const chosen = chosenFields(TRANSITION_MEMBERS, fields) as TransitionMember[] | undefined
+      const bounds = timeBounds({ from, to })
       const visible = await services.visibleTrackers(caller)
-      const trackerIds = asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id))
       const question = {
-        ...rest,
+        ...bounds,
+        type,
         format,
+        order,
+        limit,
+        cursor,
+        members: chosen && new Set(chosen),
         organizationId: caller.organizationId,
-        trackerIds,
-        geofenceIds: geofenceId === undefined ? undefined : [geofenceId],
-        geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId],
-        from: timeParameter('/from', from),
-        to: timeParameter('/to', to),
+        trackerIds: asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
+        geofenceIds: geofenceId === undefined ? undefined : [geofenceId.toLowerCase()],
+        geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId.toLowerCase()],
       }
-      const { contentType, body } = await readTransitions(services.history, question, request.signal)
-      return { headers: { 'content-type': contentType }, stream: body }
+      const { contentType, fileExtension, nextCursor, body } = await readTransitions(services.history, question, request.signal)
+      const headers: { [name: string]: string } = { 'content-type': contentType }
+      if (nextCursor !== null) headers.link = nextLink('/api/v3/geofence-events', { ...request.query }, nextCursor)
+      if (format !== 'json') headers['content-disposition'] = `attachment; filename="geofence-events.${fileExtension}"`
+      return { headers, stream: body }
     },
   }),
 ]

@@ -1,29 +1,22 @@
+import { StringDecoder } from 'node:string_decoder'
 import { selectTransitions, type TransitionFilter, type TransitionPlace } from '../../engines/history-sql-decisions.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
+import { breathe } from '../../kit/breath.ts'
+import { type HeldPage, holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
-import { pointShown, type PointShown } from './views.ts'
-
-export interface TransitionRow {
-  _id: string
-  trackerId: string
-  geofenceId: string
-  geofenceGroupId: string
-  type: 'entry' | 'leave'
-  /** RFC 3339 with milliseconds. */
-  at: string
-  cause: 'point' | 'geofence' | 'tracker'
-  point: PointShown
-}
-
-export type TransitionFormat = 'json' | 'ndjson' | 'csv' | 'geojson'
+import { formatterOf, TRANSITION_FORMATS, type TransitionFormat, type TransitionFormatter } from './history-formats.ts'
+import type { TransitionMember, TransitionRow } from './views.ts'
 
 export interface TransitionQuestion extends TransitionFilter {
   format: TransitionFormat
-  /** Default newest first; `geojson` oldest first. */
+  /** Default newest first; `geojson` and `gpx` oldest first. */
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
+  /** Members of a transition that are answered beside `_id`; left out: all. */
+  members?: ReadonlySet<TransitionMember>
 }
 
 interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
@@ -33,98 +26,74 @@ interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
   ordinal: number
 }
 
-export const TRANSITION_FORMATS: { [format in TransitionFormat]: { contentType: string; fileExtension: string } } = {
-  json: { contentType: 'application/json', fileExtension: 'json' },
-  ndjson: { contentType: 'application/x-ndjson', fileExtension: 'ndjson' },
-  csv: { contentType: 'text/csv; charset=utf-8', fileExtension: 'csv' },
-  geojson: { contentType: 'application/geo+json', fileExtension: 'geojson' },
+export interface TransitionAnswer extends HeldPage {
+  contentType: string
+  /** Without the dot. */
+  fileExtension: string
 }
 
 const JSON_LIMIT = 500
+/** Transitions that are written before others get their turn. */
+const ROWS_AT_ONCE = 128
 
 /**
- * Answers a question to the transitions of an organization as a stream, newest first by `at`, equal times in the order
- * logged. `json` has 500 rows and a cursor unless `limit` says otherwise, the other formats have everything.
- * @throws Failure invalid for a cursor that is none of this question.
+ * Answers a question to the transitions of an organization as a stream, by `at` and equal times in the order logged:
+ * newest first, `geojson` and `gpx` oldest first, unless `order` says otherwise. `json` has 500 rows and a cursor unless
+ * `limit` says otherwise, the other formats have everything. Resolves when the first bytes are there.
+ * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
  */
-export const readTransitions = async (
-  history: HistoryStore, question: TransitionQuestion, signal?: AbortSignal,
-): Promise<{ contentType: string; fileExtension: string; body: AsyncIterable<Uint8Array> }> => {
-  const order = question.order ?? (question.format === 'geojson' ? 'asc' : 'desc')
-  const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
-  const after = question.cursor === undefined ? undefined : decodePlace(question.cursor)
+export const readTransitions = async (history: HistoryStore, question: TransitionQuestion, signal?: AbortSignal): Promise<TransitionAnswer> => {
+  const { format } = question
+  const order = question.order ?? (format === 'geojson' || format === 'gpx' ? 'asc' : 'desc')
+  const limit = question.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
+  const fingerprint = fingerprintOf([order, question.geofenceIds, question.geofenceGroupIds, question.type, question.from, question.to])
+  const after = question.cursor === undefined ? undefined : placeOf(openCursor(question.cursor, fingerprint))
   const { sql, parameters } = selectTransitions(question, { order, after, limit: limit === undefined ? undefined : limit + 1 })
-  const chunks = history.query(sql, parameters, 'JSONEachRow', signal)[Symbol.asyncIterator]()
-  const first = await chunks.next()
-  return { ...TRANSITION_FORMATS[question.format], body: write(first, chunks, question.format, limit) }
+  const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
+  const seal = (last: Stored): string => sealCursor(JSON.stringify([last.atMs, last.position, last.ordinal]), fingerprint)
+  const written = write(chunks, formatterOf(format, question.members), { limit, seal })
+  return { ...TRANSITION_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
+/** Returns the cursor of the next page, null where there is none. */
 async function* write(
-  first: IteratorResult<Uint8Array>, chunks: AsyncIterator<Uint8Array>, format: TransitionFormat, limit = Number.POSITIVE_INFINITY,
-): AsyncGenerator<Uint8Array> {
-  let written = 0
+  chunks: AsyncIterable<Uint8Array>, formatter: TransitionFormatter, page: { limit?: number; seal: (last: Stored) => string },
+): AsyncGenerator<Uint8Array, string | null> {
+  const { limit = Number.POSITIVE_INFINITY, seal } = page
+  let count = 0
   let last: Stored | undefined
-  let more = false
-  try {
-    yield encoder.encode(STARTS[format])
-    for (let next = first; !next.done; next = await chunks.next()) {
-      let text = ''
-      for (const line of decoder.decode(next.value).split('\n')) {
-        if (line === '') continue
-        if (written === limit) {
-          more = true
-          break
-        }
-        last = JSON.parse(line) as Stored
-        text += TEXTS[format](rowOf(last), written++ > 0 ? ',\n' : '\n')
-      }
-      if (text !== '') yield encoder.encode(text)
-    }
-    const cursor = more && last !== undefined ? encode([last.atMs, last.position, last.ordinal]) : null
-    if (format === 'json') yield encoder.encode(`],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(cursor)}}`)
-    if (format === 'geojson') yield encoder.encode(']}')
-  } finally {
-    await chunks.return?.()
+  let nextCursor: string | null = null
+  yield bytesOf(formatter.start())
+  for await (const lines of linesOf(chunks)) {
+    await breathe()
+    const rows = lines.slice(0, limit - count).map((line) => (last = JSON.parse(line) as Stored))
+    if (rows.length < lines.length && last !== undefined) nextCursor = seal(last)
+    count += rows.length
+    const bytes = bytesOf(formatter.rows(rows.map(rowOf)))
+    if (bytes.byteLength > 0) yield bytes
   }
+  yield bytesOf(formatter.end(nextCursor, page.limit ?? null))
+  return nextCursor
 }
 
-const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => {
-  return { ...row, at: new Date(atMs).toISOString(), point: pointShown(row.trackerId, JSON.parse(point) as PointValue) }
-}
-
-const STARTS: { [format in TransitionFormat]: string } = {
-  json: '{"status":true,"data":[',
-  ndjson: '',
-  csv: '_id,trackerId,geofenceId,geofenceGroupId,type,at,cause,recordedAt,lat,lng\n',
-  geojson: '{"type":"FeatureCollection","features":[',
-}
-
-const TEXTS: { [format in TransitionFormat]: (row: TransitionRow, separator: string) => string } = {
-  json: (row, separator) => separator + JSON.stringify(row),
-  ndjson: (row) => `${JSON.stringify(row)}\n`,
-  csv: (row) =>
-    `${row._id},${row.trackerId},${row.geofenceId},${row.geofenceGroupId},${row.type},${row.at},${row.cause},${row.point.recordedAt},${row.point.lat},${row.point.lng}\n`,
-  geojson: ({ _id, point, ...properties }, separator) =>
-    separator + JSON.stringify({ type: 'Feature', id: _id, geometry: { type: 'Point', coordinates: [point.lng, point.lat] }, properties: { ...properties, point } }),
-}
-
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-
-const encode = (values: (string | number)[]): string => Buffer.from(JSON.stringify(values)).toString('base64url')
-
-const decode = (cursor: string): unknown[] => {
-  try {
-    const values: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-    if (Array.isArray(values)) return values
-  } catch {
-    throw invalid('/cursor', 'must be a nextCursor of the same question')
+/** Whole lines, some at a time; chunks may be cut anywhere. */
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
+  const decoder = new StringDecoder()
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.write(Buffer.from(chunk))).split('\n')
+    rest = lines.pop() ?? ''
+    for (let from = 0; from < lines.length; from += ROWS_AT_ONCE) yield lines.slice(from, from + ROWS_AT_ONCE)
   }
-  throw invalid('/cursor', 'must be a nextCursor of the same question')
+  if (rest !== '') yield [rest]
 }
 
-const decodePlace = (cursor: string): TransitionPlace => {
-  const [at, position, ordinal] = decode(cursor)
-  if (![at, position, ordinal].every(Number.isSafeInteger)) throw invalid('/cursor', 'must be a nextCursor of the same question')
-  return { at: at as number, position: position as number, ordinal: ordinal as number }
+const bytesOf = (part: string | Uint8Array): Uint8Array => (typeof part === 'string' ? Buffer.from(part) : part)
+
+const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => ({ ...row, at: atMs, point: JSON.parse(point) as PointValue })
+
+const placeOf = (text: string): TransitionPlace => {
+  const found = /^\[(\d{1,15}),(\d{1,15}),(\d{1,10})\]$/.exec(text)
+  if (found === null) throw invalid('/cursor', 'is not a cursor of this list and these filters')
+  return { at: Number(found[1]), position: Number(found[2]), ordinal: Number(found[3]) }
 }

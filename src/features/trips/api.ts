@@ -3,7 +3,7 @@ import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListSh
 import { userOf } from '../../kit/request-context.ts'
 import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
-import { timeParameter } from '../../kit/time-parameter.ts'
+import { timeBounds } from '../../kit/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
@@ -99,7 +99,7 @@ const listRoute = (services: TripServices): Route => {
       const { from, to } = request.query
       const query: ListQuery = { sortBy: 'startedAt', ...request.query }
       const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
-      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
+      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
       return answerList(LIST, {
         tables: trackerIds?.length === 0 ? NO_ROWS : services.tables,
         scope: caller.organizationId,

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../projections/location-history-block.ts'
@@ -202,10 +203,57 @@ test('reads of generated points equal a plain computation', async (t) => {
     t.equal(gpx.split('<trkpt ').length - 1, all.length)
     t.equal(gpx.split('<trk>').length - 1, 7)
     t.equal(gpx.split('<trkseg>').length, gpx.split('</trkseg>').length)
-    const parquet = await read(store, { format: 'parquet', trackerIds })
-    t.equal(parquet.slice(0, 4), 'PAR1')
+    for (const question of [{}, { simplifyMeters: 20 }, { trackerIds, limit: 50, order: 'asc' as const, intervalSeconds: 60 }]) {
+      t.same(await parquetRows(t, store, question), (await ndjson(store, question)).map(flat), `parquet says what ndjson says: ${JSON.stringify(question)}`)
+    }
     const array = JSON.parse(await textOf(await readTrack(store, EVERYTHING, all[0].trackerId, track[10].recordedAt, track[20].recordedAt))) as Row[]
     t.same(array, track.slice(10, 21).map(rowOf))
+  })
+
+  await t.test('chosen members, in every format', async (t) => {
+    const question = { trackerIds: [all[0].trackerId], limit: 300, order: 'asc' as const, members: new Set(['_id', 'lng', 'speed', 'trip'] as const) }
+    const expected = byTime(all.filter(({ trackerId }) => trackerId === all[0].trackerId), 'asc').slice(0, 300).map(rowOf)
+      .map(({ _id, lng, speed, trip }) => ({ _id, lng, ...(speed !== undefined && { speed }), ...(trip !== undefined && { trip }) }))
+    t.strictSame(await ndjson(store, question), expected)
+    t.strictSame(JSON.parse(await read(store, { ...question, format: 'json' })).data, expected)
+    t.strictSame((await read(store, { ...question, format: 'csv' })).trim().split('\n'), ['_id,lng,speed,trip', ...expected.map(({ _id, lng, speed = '', trip = '' }) => [_id, lng, speed, trip].join(','))])
+    const { features } = JSON.parse(await read(store, { ...question, format: 'geojson' })) as { features: { properties: object }[] }
+    t.strictSame(features.map(({ properties }) => properties), expected.map(({ _id, lng, ...properties }) => properties))
+    t.same(await parquetRows(t, store, question), expected.map(({ _id, lng, speed = null, trip = null }) => ({ _id, lng, speed, trip })))
+    t.match(await read(store, { ...question, format: 'gpx' }), /<time>.*<gpxtpx:course>/, 'gpx has its own')
+  })
+
+  await t.test('pages of gpx are the oldest points, written by tracker', async (t) => {
+    for (const simplifyMeters of [undefined, 30]) {
+      const walk = byTime(simplifyMeters === undefined ? all : simplified(all, simplifyMeters), 'asc')
+      let cursor: string | undefined
+      for (let from = 0; from < walk.length; from += 900) {
+        const answer = await readHistory(store, EVERYTHING, { format: 'gpx', limit: 900, cursor, simplifyMeters }, NOW)
+        const times = [...(await textOf(answer.body)).matchAll(/<time>([^<]*)/g)].map(([, time]) => time)
+        t.same(times, plain(walk.slice(from, from + 900)).map((point) => rowOf(point).recordedAt), `from ${from}`)
+        cursor = answer.nextCursor ?? undefined
+        t.equal(cursor === undefined, from + 900 >= walk.length)
+        if (from !== 900 || cursor === undefined) continue
+        const rest = [...(await read(store, { format: 'gpx', cursor, simplifyMeters })).matchAll(/<time>([^<]*)/g)].map(([, time]) => time)
+        t.same(rest, plain(walk.slice(1_800)).map((point) => rowOf(point).recordedAt), 'the rest')
+      }
+    }
+  })
+
+  await t.test('a small page names the next one beside its body', async (t) => {
+    const small = await readHistory(store, EVERYTHING, { format: 'csv', limit: 10 }, NOW)
+    const rest = await readHistory(store, EVERYTHING, { format: 'csv', limit: 10, cursor: small.nextCursor ?? '' }, NOW)
+    const ids = [...(await textOf(small.body)).trim().split('\n').slice(1), ...(await textOf(rest.body)).trim().split('\n').slice(1)].map((line) => line.split(',')[0])
+    t.same(ids, byTime(all, 'desc').slice(0, 20).map((point) => rowOf(point)._id))
+    t.equal((await readHistory(store, EVERYTHING, { format: 'csv', limit: all.length }, NOW)).nextCursor, null, 'nothing follows')
+  })
+
+  await t.test('answers that nobody reads leave nothing behind', async (t) => {
+    for (let i = 0; i < 100; i++) {
+      const answer = await readHistory(store, EVERYTHING, { format: 'ndjson' }, NOW)
+      await answer.body[Symbol.asyncIterator]().return?.()
+    }
+    t.equal((await ndjson(store, { limit: 1 })).length, 1, 'no query of them is open')
   })
 
   await t.test('for back-tests: what is between, and the last one before', async (t) => {
@@ -222,6 +270,18 @@ test('reads of generated points equal a plain computation', async (t) => {
     }
     t.same(ids, expected.map((point) => rowOf(point)._id))
   })
+})
+
+test('-180 and 180 are the same meridian', async (t) => {
+  const lngs = [-1_800_000_000, 1_800_000_000, -1_799_999_999, 1_799_999_999, 0]
+  const store = await openWith(t, lngs.map((lngE7, i) => ({ organizationId: ORGANIZATION, trackerId: uuidOf('edge'), recordedAt: NOW + i, latE7: 0, lngE7, flags: 0 })))
+  const inside = async (bbox: [number, number, number, number]): Promise<number[]> => (await ndjson(store, { bbox })).map(({ lng }) => Math.round(lng * 1e7))
+  t.same(await inside([170, -1, 180, 1]), [lngs[0], lngs[1], lngs[3]])
+  t.same(await inside([-180, -1, -170, 1]), lngs.slice(0, 3))
+  t.same(await inside([170, -1, -170, 1]), lngs.slice(0, 4))
+  t.same(await inside([180, -1, -180, 1]), lngs.slice(0, 2))
+  t.same(await inside([-180, -1, 180, 1]), lngs)
+  t.same(await inside([-179, -1, 179, 1]), [0])
 })
 
 test('the first logged point wins, in whatever order blocks come; one that was ahead loses', async (t) => {
@@ -264,4 +324,20 @@ const textOf = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => {
   const all: Uint8Array[] = []
   for await (const chunk of chunks) all.push(chunk)
   return Buffer.concat(all).toString()
+}
+
+/** A row as a Parquet file has it. */
+const flat = (row: Row): object => ({
+  ...Object.fromEntries(['accuracy', 'altitude', 'speed', 'heading', 'battery', 'trip'].map((name) => [name, null])), ...row, recordedAt: Date.parse(row.recordedAt),
+  attributes: row.attributes === undefined ? null : JSON.stringify(row.attributes),
+})
+
+const parquetRows = async (t: Test, store: ChdbHistoryStore, question: Omit<HistoryQuestion, 'format'>): Promise<object[]> => {
+  const file = join(folderOf(t), 'points.parquet')
+  const { body } = await readHistory(store, EVERYTHING, { ...question, format: 'parquet' }, NOW)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  writeFileSync(file, Buffer.concat(chunks))
+  const time = question.members?.has('recordedAt') ?? true ? 'REPLACE (toUnixTimestamp64Milli(recordedAt) AS recordedAt)' : ''
+  return store.rows(`SELECT * ${time} FROM file({file:String}, 'Parquet') SETTINGS input_format_parquet_preserve_order = 1`, { file })
 }

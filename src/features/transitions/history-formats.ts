@@ -1,0 +1,133 @@
+import { ParquetWriter, type ParquetColumn, type ParquetValue } from '../../kit/parquet-writer.ts'
+import type { PointValue } from './events.ts'
+import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
+
+export type TransitionFormat = 'json' | 'geojson' | 'gpx' | 'csv' | 'ndjson' | 'parquet'
+
+/** How each format is served. */
+export const TRANSITION_FORMATS: { [format in TransitionFormat]: { contentType: string; fileExtension: string } } = {
+  json: { contentType: 'application/json', fileExtension: 'json' },
+  geojson: { contentType: 'application/geo+json', fileExtension: 'geojson' },
+  gpx: { contentType: 'application/gpx+xml', fileExtension: 'gpx' },
+  csv: { contentType: 'text/csv; charset=utf-8', fileExtension: 'csv' },
+  ndjson: { contentType: 'application/x-ndjson', fileExtension: 'ndjson' },
+  parquet: { contentType: 'application/vnd.apache.parquet', fileExtension: 'parquet' },
+}
+
+/** Writes transitions that come piece by piece, as text or bytes. */
+export interface TransitionFormatter {
+  start(): string | Uint8Array
+  rows(rows: readonly TransitionRow[]): string | Uint8Array
+  /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
+  end(nextCursor: string | null, limit: number | null): string | Uint8Array
+}
+
+type Members = ReadonlySet<TransitionMember>
+
+/** With these members and the id alone; `gpx` has its own. */
+export const formatterOf = (format: TransitionFormat, members: Members = new Set(TRANSITION_MEMBERS)): TransitionFormatter => MAKERS[format](members)
+
+/** Puts a comma before every item but the first. */
+const listOf = (texts: (row: TransitionRow) => string): ((rows: readonly TransitionRow[]) => string) => {
+  let first = true
+  return (rows) =>
+    rows.map((row) => {
+      const comma = first ? '\n' : ',\n'
+      first = false
+      return comma + texts(row)
+    }).join('')
+}
+
+const chosen = (row: { [member: string]: unknown }, members: Members): { [member: string]: unknown } =>
+  Object.fromEntries(Object.entries(row).filter(([name]) => name === '_id' || members.has(name as TransitionMember)))
+
+const json = (members: Members): TransitionFormatter => ({
+  start: () => '{"status":true,"data":[',
+  rows: listOf((row) => JSON.stringify(chosen(transitionShown(row), members))),
+  end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
+})
+
+const ndjson = (members: Members): TransitionFormatter => ({
+  start: () => '',
+  rows: (rows) => rows.map((row) => `${JSON.stringify(chosen(transitionShown(row), members))}\n`).join(''),
+  end: () => '',
+})
+
+const geojson = (members: Members): TransitionFormatter => ({
+  start: () => '{"type":"FeatureCollection","features":[',
+  rows: listOf((row) => {
+    const { lng, lat, altitude } = row.point
+    const { _id, ...properties } = chosen(transitionShown(row), members)
+    const coordinates = altitude === undefined ? [lng, lat] : [lng, lat, altitude]
+    return JSON.stringify({ type: 'Feature', id: _id, geometry: { type: 'Point', coordinates }, properties })
+  }),
+  end: () => ']}',
+})
+
+interface Column extends ParquetColumn {
+  member: TransitionMember
+  of(row: TransitionRow): ParquetValue
+}
+
+const own = (name: Exclude<TransitionMember, 'point' | 'at'>): Column => ({ name, member: name, type: 'text', of: (row) => row[name] })
+const measured = (name: 'accuracy' | 'altitude' | 'speed' | 'heading' | 'battery'): Column =>
+  ({ name, member: 'point', type: 'number', isOptional: true, of: ({ point }) => point[name] })
+const attributesOf = ({ attributes }: PointValue): string | undefined => attributes && JSON.stringify(attributes)
+
+/** Columns of `csv` and `parquet`: the point's stand behind the transition's own. */
+const COLUMNS: Column[] = [
+  own('_id'), own('trackerId'), own('geofenceId'), own('geofenceGroupId'), own('type'),
+  { name: 'at', member: 'at', type: 'time', of: ({ at }) => at },
+  own('cause'),
+  { name: 'recordedAt', member: 'point', type: 'time', of: ({ point }) => point.recordedAt },
+  { name: 'lat', member: 'point', type: 'number', of: ({ point }) => point.lat },
+  { name: 'lng', member: 'point', type: 'number', of: ({ point }) => point.lng },
+  measured('accuracy'), measured('altitude'), measured('speed'), measured('heading'), measured('battery'),
+  { name: 'attributes', member: 'point', type: 'text', isOptional: true, of: ({ point }) => attributesOf(point) },
+]
+
+const columnsOf = (members: Members): Column[] => COLUMNS.filter(({ member }) => member === '_id' || members.has(member))
+
+const csv = (members: Members): TransitionFormatter => {
+  const columns = columnsOf(members)
+  const cell = ({ name, type, of }: Column, row: TransitionRow): string => {
+    const value = of(row)
+    if (value === undefined) return ''
+    if (type === 'time') return new Date(value as number).toISOString()
+    return name === 'attributes' ? `"${String(value).replaceAll('"', '""')}"` : String(value)
+  }
+  return {
+    start: () => `${columns.map(({ name }) => name).join(',')}\n`,
+    rows: (rows) => rows.map((row) => `${columns.map((column) => cell(column, row)).join(',')}\n`).join(''),
+    end: () => '',
+  }
+}
+
+const parquet = (members: Members): TransitionFormatter => {
+  const columns = columnsOf(members)
+  const writer = new ParquetWriter(columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })))
+  return {
+    start: () => writer.take(),
+    rows: (rows) => {
+      for (const row of rows) writer.add(columns.map(({ of }) => of(row)))
+      return writer.take()
+    },
+    end: () => writer.end(),
+  }
+}
+
+/** GPX 1.1: a waypoint for each transition, whose members are in its extensions. */
+const gpx = (): TransitionFormatter => ({
+  start: () => '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" xmlns:waymark="urn:waymark:transition">\n',
+  rows: (rows) => rows.map(waypoint).join(''),
+  end: () => '</gpx>\n',
+})
+
+const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause, point }: TransitionRow): string => {
+  const altitude = point.altitude === undefined ? '' : `<ele>${point.altitude}</ele>`
+  const members = Object.entries({ _id, trackerId, geofenceId, geofenceGroupId, cause }).map(([name, value]) => `<waymark:${name}>${value}</waymark:${name}>`).join('')
+  return `<wpt lat="${point.lat}" lon="${point.lng}">${altitude}<time>${new Date(at).toISOString()}</time><name>${type} ${geofenceId}</name>` +
+    `<type>${type}</type><extensions>${members}</extensions></wpt>\n`
+}
+
+const MAKERS: { [format in TransitionFormat]: (members: Members) => TransitionFormatter } = { json, ndjson, geojson, csv, gpx, parquet }
