@@ -4,8 +4,8 @@ import { Failure, invalid } from '../kernel/errors.ts'
 /** Arrays and objects inside each other; deeper text is refused before it is parsed, so that no recursion can be driven by it. */
 const JSON_DEPTH_MAX = 32
 
-/** @throws Failure `invalid` for what is no JSON, too deep, or names a prototype. */
-export const parseJson = (bytes: Buffer): unknown => {
+/** @throws Failure `invalid` for what is no JSON, too deep, or names a prototype, unless `takesAnyNames`. */
+export const parseJson = (bytes: Buffer, takesAnyNames = false): unknown => {
   if (!isUtf8(bytes)) throw new Failure('invalid', { message: 'The body is not UTF-8.' })
   if (isTooDeep(bytes)) throw new Failure('invalid', { message: `The body nests deeper than ${JSON_DEPTH_MAX} levels.` })
   const text = bytes.toString('utf8')
@@ -15,7 +15,7 @@ export const parseJson = (bytes: Buffer): unknown => {
   } catch (error) {
     throw new Failure('invalid', { message: `The body is not JSON: ${(error as Error).message}.`.slice(0, 200), cause: error })
   }
-  if (mayNamePrototype(text)) refusePrototypes(value)
+  if (!takesAnyNames && mayNamePrototype(text)) refusePrototypes(value)
   return value
 }
 

@@ -12,8 +12,8 @@ let dayStart = 0
 export const parseTime = (text: string): number => {
   if (text.length < 20) return Number.NaN
   const midnight = startOfDay(text)
-  const separator = text.charCodeAt(10) | 32 // T, t or a space
-  if (Number.isNaN(midnight) || (separator !== 116 && separator !== 32)) return Number.NaN
+  const separator = text.charCodeAt(10)
+  if (Number.isNaN(midnight) || ((separator | 32) !== 116 && separator !== 32)) return Number.NaN // T, t or a space
   const hour = two(text, 11)
   const minute = two(text, 14)
   const second = two(text, 17)

@@ -8,6 +8,9 @@ export interface Reference {
   field: string
 }
 
+/** What is said of an id that the organization, or the caller in it, has nothing for. */
+export const NAMES_NOTHING = 'names nothing in this organization'
+
 /** The record that an id of a body names. @throws Failure invalid with the path when the organization has none. */
 export const assertExists = async <R extends Row>(
   tables: Pick<TableStore, 'get'>,
@@ -17,7 +20,7 @@ export const assertExists = async <R extends Row>(
   path: string,
 ): Promise<R> => {
   const row = await tables.get<R>(table, organizationId, id)
-  if (row === undefined) throw invalid(path, 'names nothing in this organization')
+  if (row === undefined) throw invalid(path, NAMES_NOTHING)
   return row
 }
 

@@ -86,6 +86,8 @@ export interface Route {
   bodyExample?: unknown
   /** Default true for a body that has a schema. */
   bodyRequired?: boolean
+  /** The handler looks at each member by itself and merges nothing, so that members named like a prototype need not fail the whole body. */
+  takesAnyNames?: boolean
   /** Takes the bytes as they are, of these content types. */
   rawBody?: { contentTypes: readonly string[] }
   /** Default 1 MiB. */

@@ -5,6 +5,7 @@ import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../features/trackers
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/declared-event.ts'
 import { idFrom } from '../kit/ids.ts'
+import { ReachedPosition } from '../kit/reached-position.ts'
 import type { Services } from '../kit/services.ts'
 
 export const ANNOUNCE_DELETIONS = 'announce-deletions'
@@ -25,17 +26,24 @@ export class DeletionAnnouncer {
   private readonly onFailure: (error: unknown) => void
   private readonly abort = new AbortController()
   private running: Promise<void> | undefined
+  private readonly through: ReachedPosition
 
   /** `epoch` is that of the log. */
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, epoch: number, onFailure: (error: unknown) => void) {
     this.services = services
     this.epoch = epoch
     this.onFailure = onFailure
+    this.through = new ReachedPosition(services.clock)
   }
 
   async start(): Promise<void> {
     const checkpoint = await this.services.tables.checkpoint(ANNOUNCE_DELETIONS)
     this.running = this.follow(checkpoint?.all)
+  }
+
+  /** Whether every deletion up to that position of the log is said in its partition; false when it is not after `timeoutMs`. */
+  waitAnnounced(position: number, timeoutMs: number): Promise<boolean> {
+    return this.through.wait(position, timeoutMs)
   }
 
   async close(): Promise<void> {
@@ -51,6 +59,7 @@ export class DeletionAnnouncer {
       const deletions = batch.events.filter(({ type }) => type === TRACKER.deleted)
       for (const event of deletions) await this.untilDone(() => this.announce(event, isFirst))
       if (this.abort.signal.aborted) return
+      this.through.moveTo(batch.checkpoint)
       if (deletions.length > 0) await this.untilDone(() => tables.commit([], { consumer: ANNOUNCE_DELETIONS, at: { all: batch.checkpoint } }))
       if (deletions.length > 0 || batch.caughtUp) isFirst = false
     }

@@ -9,6 +9,7 @@ import {
 import { FENCES_CHANGED, type FencesChanged, locationStream } from '../features/locations/events.ts'
 import { idFrom } from '../kit/ids.ts'
 import { idOfStream } from '../kit/declared-event.ts'
+import { ReachedPosition } from '../kit/reached-position.ts'
 import type { Services } from '../kit/services.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import { NO_ORGANIZATION } from '../kernel/table.ts'
@@ -32,12 +33,12 @@ export class FenceAnnouncer {
   private readonly onFailure: (error: unknown) => void
   private readonly abort = new AbortController()
   private running: Promise<void> | undefined
-  private through = -1
-  private waiting: { position: number; resolve(): void }[] = []
+  private readonly through: ReachedPosition
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, onFailure: (error: unknown) => void) {
     this.services = services
     this.onFailure = onFailure
+    this.through = new ReachedPosition(services.clock)
   }
 
   /** Announces settings that differ from what was announced last, then follows edits until `close`. */
@@ -45,24 +46,14 @@ export class FenceAnnouncer {
     const { tables } = this.services
     await tables.declare(MATCHER_STATE)
     await this.announceSettings(settings)
-    this.through = (await tables.checkpoint(CONSUMER))?.all ?? -1
+    this.through.moveTo((await tables.checkpoint(CONSUMER))?.all ?? -1)
     this.running = this.follow()
   }
 
   /** Whether everything up to that position of the log counts in every partition; false when it does not after `timeoutMs`. */
   waitFencesInForce(position: number, timeoutMs: number): Promise<boolean> {
     if (this.running === undefined) return waitAnnounced(this.services, position, timeoutMs)
-    if (this.through >= position) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const waiting = { position, resolve: () => finish(true) }
-      const cancel = this.services.clock.after(timeoutMs, () => finish(false))
-      const finish = (isInForce: boolean): void => {
-        cancel()
-        this.waiting = this.waiting.filter((other) => other !== waiting)
-        resolve(isInForce)
-      }
-      this.waiting.push(waiting)
-    })
+    return this.through.wait(position, timeoutMs)
   }
 
   async close(): Promise<void> {
@@ -73,13 +64,12 @@ export class FenceAnnouncer {
 
   private async follow(): Promise<void> {
     const { log, tables } = this.services
-    const from = this.through < 0 ? undefined : this.through
+    const from = this.through.at < 0 ? undefined : this.through.at
     for await (const batch of log.follow({ prefixes: [GEOFENCE_PREFIX, GROUP_PREFIX] }, from, this.abort.signal, BATCH_EVENTS)) {
       const changes = changesOf(batch.events)
       if (changes.length > 0) await this.untilDone(() => this.append(changes))
       if (this.abort.signal.aborted) return
-      this.through = batch.checkpoint
-      for (const { position, resolve } of [...this.waiting]) if (position <= this.through) resolve()
+      this.through.moveTo(batch.checkpoint)
       if (changes.length > 0) await this.untilDone(() => tables.commit([], { consumer: CONSUMER, at: { all: batch.checkpoint } }))
     }
   }

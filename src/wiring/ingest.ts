@@ -9,6 +9,7 @@ import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
 import type { Metrics } from '../kit/metrics.ts'
 import type { PartitionFeed } from '../kit/partition-feed.ts'
 import type { Services } from '../kit/services.ts'
+import { Forgetting } from './forgetting.ts'
 
 const DAY_MS = 86_400_000
 
@@ -16,7 +17,8 @@ const DAY_MS = 86_400_000
 export const openIngest = (config: Config, services: Services, metrics: Metrics, feed: PartitionFeed<LocationEntry>) => {
   const { log, tables, clock, logger, keyring, partitions } = services
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
-  const writer = new TrackerWriter({ log, tables, keyring }, quota)
+  const forgetting = new Forgetting(clock)
+  const writer = new TrackerWriter({ log, tables, keyring }, quota, forgetting.wait)
   const known = new KnownTrackers({ tables, writer, clock, partitionOf: (trackerId) => partitionOf(trackerId, partitions) })
   const batcher = new Batcher({
     log,
@@ -38,7 +40,7 @@ export const openIngest = (config: Config, services: Services, metrics: Metrics,
     logger,
     count: (result, points) => metrics.points.inc({ result }, points),
   })
-  return { quota, writer, known, batcher, ingest, devices: new DeviceAuthenticator(tables, keyring) }
+  return { quota, writer, forgetting, known, batcher, ingest, devices: new DeviceAuthenticator(tables, keyring) }
 }
 
 export type IngestParts = ReturnType<typeof openIngest>

@@ -14,6 +14,7 @@ export const openReactors = async (config: Config, services: Services, origin: L
   await deletions.start()
   return {
     fences,
+    deletions,
     close: async (): Promise<void> => {
       await fences.close()
       await deletions.close()

@@ -66,8 +66,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const applied = new Applied(projections, runner, tables, clock)
   const feeds = openFeeds(log, logger)
   const ingest = openIngest(config, services, metrics, feeds.locations)
-  const tokens = new Tokens(keyring, config.tokenTtlMs)
-  const users = createAuthenticator({ tables, clock }, tokens)
+  const users = createAuthenticator({ tables, clock }, new Tokens(keyring, config.tokenTtlMs))
   const access = openAccess(users, ingest.devices)
   const rollout = inRollout(config)
   const hub = openLive(config, services, origin, metrics)
@@ -87,6 +86,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const watching = new AbortController()
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services, origin)
+  ingest.forgetting.connect(reactors.deletions, consumers.latest)
   const geofences = await openGeofences({ config, services, hub, backtestPointsMax }, reactors)
 
   let demoLogin: { email: string; password: string } | undefined

@@ -139,6 +139,8 @@ test('a repeated request under its key, versions, and what may be written back',
   t.equal((await call(service, 'POST', '/hub', { token, body: client })).status, 201)
   t.ok((await call(service, 'POST', '/hub', { token, body: client })).status < 300, 'an id of the client makes the create idempotent')
   t.equal((await call(service, 'POST', '/hub', { token, body: { ...client, name: 'y' } })).status, 409)
+  for (const list of ['hubs', 'teams', 'vehicles', 'roles', 'users', 'trackers', 'ingest-keys', 'geofence-groups', 'geofences', 'automations'])
+    t.equal((await get(`/${list}?name=nobody`)).total, 0, `${list} filter by a field's name`)
   const page = await call(service, 'GET', '/hubs?limit=1&sortBy=name&sortOrder=desc&fields=name', { token })
   t.match(page.headers.link, /rel="next"/)
   t.same(Object.keys(page.json.data[0]).sort(), ['_id', 'name'])

@@ -45,6 +45,8 @@ test('bad points, bodies and shapes get their answers and disturb nobody', { tim
       [{ ...good, recordedAt: now + DAY_MS + 600_000 }, 'too_far_ahead', /./],
       [{ ...good, recordedAt: now - 366 * DAY_MS }, 'too_old', /./],
       [{ ...good, latitude: 5 }, 'invalid', /latitude/],
+      [JSON.stringify(good).replace('{', '{"__proto__":{"lat":5},'), 'invalid', /__proto__/],
+      [JSON.stringify({ ...good, attributes: {} }).replace('{}', '{"__proto__":{"a":1}}'), 'invalid', /attributes/],
       [{ ...good, attributes: { a: { b: 1 } } }, 'invalid', /attributes/],
       [{ ...good, attributes: { a: 'x'.repeat(1_100) } }, 'invalid', /attributes/],
       [{ ...good, externalId: undefined, trackerId: foreign._id }, 'unknown_tracker', /./],

@@ -23,7 +23,9 @@ import { TrackerWriter } from '../../src/features/trackers/tracker-writer.ts'
 import { watchTrackers, type DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import { DeletionAnnouncer } from '../../src/reactors/announce-deletions.ts'
+import { Forgetting } from '../../src/wiring/forgetting.ts'
 import { lastSeenIn } from '../../src/wiring/lookups.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { appendFacts } from '../../src/kit/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/ids.ts'
@@ -53,7 +55,8 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const { runner, applied } = await startProjections(services, [directory(rows)])
   await tables.declare(LATEST_POSITIONS)
   const quota = new TrackerQuota(tables, clock, trackersMax)
-  const writer = new TrackerWriter(services, quota)
+  const forgetting = new Forgetting(systemClock)
+  const writer = new TrackerWriter(services, quota, forgetting.wait)
   const known = new KnownTrackers({ tables, writer, clock, partitionOf: (trackerId) => partitionOf(trackerId, PARTITIONS) })
   const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
@@ -66,6 +69,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   for (let p = 0; p < PARTITIONS; p++) await feed.add(latest, p)
   const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) => failures.push(error))
   await announcer.start()
+  forgetting.connect(announcer, latest)
   const batcher = new Batcher({
     log, clock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, startAppendTimer: () => () => {},
     onAppended: (entry) => feed.offer(entry.partition, entry.revision, clock.now(), entry),

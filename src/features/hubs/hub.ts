@@ -12,7 +12,8 @@ export const hubResource = (usedBy: readonly Reference[]): Resource =>
     fields: { name: text({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
     permissions: { view: 'view/hub', edit: 'edit/hub' },
     hubField: '_id',
-    indexes: { range: ['name'], text: ['name', 'address'] },
+    version: 2,
+    indexes: { equality: ['name', 'address'], range: ['name'], text: ['name', 'address'] },
     example: { name: 'Warsaw West', address: 'Wolska 1, Warszawa', lat: 52.23, lng: 20.98 },
     beforeDelete: async ({ services: { tables }, organizationId, id }) => {
       await assertUnused(tables, organizationId, id, usedBy)

@@ -101,7 +101,7 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind,
   if (next.role._id !== role._id) assertHolds(caller, next.role)
   assertStatus(next.status, before.status)
   await assertHubs(tables, caller, next.hubIds, before.hubId)
-  await assertTeams(tables, origin.organizationId, next.teamIds, next)
+  await assertTeams(tables, caller, next.teamIds, before.teamIds, next)
   const person = await context.people.load(before.identityId)
   if (person === undefined) throw new Failure('not_found')
   assertOrigin(person, origin.organizationId, body, next.email)

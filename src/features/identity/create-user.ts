@@ -95,7 +95,7 @@ const assertNewUser = async (
   const role = await roleOf(tables, origin.organizationId, roleId)
   assertHolds(caller, role)
   await assertHubs(tables, caller, hubId, [])
-  await assertTeams(tables, origin.organizationId, teamIds, { role, hubIds: hubId })
+  await assertTeams(tables, caller, teamIds, [], { role, hubIds: hubId })
   return role
 }
 

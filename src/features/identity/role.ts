@@ -27,7 +27,8 @@ export const role = defineResource({
   readOnly: { key: optional(oneOf('owner', 'admin', 'planner', 'fieldUser')) },
   permissions: { view: 'view/role', edit: 'edit/role' },
   unique: 'name',
-  indexes: { equality: ['key'], range: ['name'], text: ['name'] },
+  version: 2,
+  indexes: { equality: ['name', 'key'], range: ['name'], text: ['name'] },
   example: { name: 'Dispatcher', permissions: ['view/task', 'edit/task'] },
   checks: (write) => assertRole(write),
   beforeDelete: async ({ services: { tables }, caller, organizationId, id: roleId, values }) => {

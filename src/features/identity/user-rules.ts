@@ -1,8 +1,8 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { assertExists } from '../../kit/references.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/references.ts'
 import type { RoleKey } from './predefined-roles.ts'
 import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
 
@@ -41,17 +41,20 @@ export const assertHubs = async (
   }
 }
 
-/** Each team exists, and its hub is one of the user's. @throws Failure invalid with the path */
+/** Each team exists, its hub is one of the user's, and the caller sees those that are new. @throws Failure invalid with the path */
 export const assertTeams = async (
   tables: Tables,
-  organizationId: string,
+  caller: UserCaller,
   teamIds: readonly string[],
+  before: readonly string[],
   { role, hubIds }: Access,
 ): Promise<void> => {
   for (const [i, teamId] of teamIds.entries()) {
-    const team = await assertExists<Row & { hubId: string; name: string }>(tables, TEAMS_TABLE, organizationId, teamId, `/teamIds/${i}`)
+    const path = `/teamIds/${i}`
+    const team = await assertExists<Row & { hubId: string; name: string }>(tables, TEAMS_TABLE, caller.organizationId, teamId, path)
+    if (!before.includes(teamId) && !seesHubs(caller, [team.hubId])) throw invalid(path, NAMES_NOTHING)
     if (!seesAll(role) && !hubIds.includes(team.hubId))
-      throw invalid(`/teamIds/${i}`, `is a team of a hub that the user does not have (${team.name})`)
+      throw invalid(path, `is a team of a hub that the user does not have (${team.name})`)
   }
 }
 

@@ -27,7 +27,8 @@ export const user = defineResource({
   },
   readOnly: { teamIds: withDefault(list(id(), { max: 500 }), []), identityId: optional(id()) },
   permissions: { view: 'view/user', edit: 'edit/user' },
-  indexes: { equality: ['roleId', 'hubId', 'teamIds', 'status', 'emailKey'], range: ['name', 'email'], text: ['name', 'email'] },
+  version: 2,
+  indexes: { equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'], range: ['name', 'email'], text: ['name', 'email'] },
   present: (row) => presentUser(row),
   example: {
     name: 'Ada Kowalska',

@@ -28,6 +28,7 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     idempotent: false,
     bodyBytesMax: BODY_BYTES_MAX,
     body: bodySchema,
+    takesAnyNames: true,
     bodyExample: { points: [pointExample] },
     answers: { 200: { description: 'The accepted points are durable.', schema: envelope({ data: answerSchema }), example: { status: true, data: answerExample } } },
     handler: async ({ caller, body }) => {

@@ -72,7 +72,7 @@ export class Ingest {
       if (typeof tracker !== 'string') columns.tracker[row] = tracker
       else {
         refused.add(row)
-        frame.reject(frame.index[row], tracker)
+        frame.rejectTracker(frame.index[row], tracker)
       }
     })
     frame.unresolved.length = 0

@@ -71,6 +71,10 @@ export class PackedFrame {
   reject(index: number, code: RejectCode, message: string = TEXTS[code]): void {
     this.rejected.push({ index, code, message })
   }
+
+  rejectTracker(index: number, code: TrackerRefusal): void {
+    this.reject(index, code, code === 'invalid' ? '/trackerId or /externalId must name one tracker' : undefined)
+  }
 }
 
 export const AHEAD_MS = 10 * 60_000
@@ -111,7 +115,7 @@ export const nameTracker = (
   const known = context.resolver.known(context.caller, trackerId, externalId)
   const row = frame.columns.count
   if (typeof known === 'string') {
-    frame.reject(index, known, known === 'invalid' ? '/trackerId or /externalId must name one tracker' : undefined)
+    frame.rejectTracker(index, known)
     return false
   }
   if (known === undefined) frame.unresolved.push({ row, name: { trackerId, externalId } })

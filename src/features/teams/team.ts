@@ -13,7 +13,8 @@ export const team = defineResource({
   fields: { name: text({ max: 100 }), hubId: id(), userIds: withDefault(list(id(), { max: 5_000, unique: true }), []) },
   permissions: { view: 'view/team', edit: 'edit/team' },
   hubField: 'hubId',
-  indexes: { equality: ['userIds'], range: ['name'], text: ['name'] },
+  version: 2,
+  indexes: { equality: ['name', 'userIds'], range: ['name'], text: ['name'] },
   example: { name: 'Morning shift', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', userIds: [] },
   checks: (write) => assertTeam(write),
 })

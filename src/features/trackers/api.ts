@@ -23,7 +23,7 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => [
   createRoute(services),
   withLastSeen(services, guarded(services, replaceRoute(trackerDeclaration, services.writer.resource))),
   withLastSeen(services, guarded(services, amendRoute(trackerDeclaration, services.writer.resource))),
-  guarded(services, deleteRoute(trackerDeclaration, services.writer.resource)),
+  guarded(services, untilForgotten(services, deleteRoute(trackerDeclaration, services.writer.resource))),
   rotateRoute(services),
 ]
 
@@ -96,6 +96,16 @@ const withLastSeen = (services: TrackerApiServices, inner: Route): Route => ({
     const reply = await inner.handler(whole)
     const [data] = await withStatus(services, userOf(request).organizationId, [reply.body?.data as Row], request.now)
     return { ...reply, body: { ...reply.body, data: chooseFields(declaredShape.members, fields)(data) } }
+  },
+})
+
+/** Answers a deletion once the tracker's last position is forgotten too. */
+const untilForgotten = (services: TrackerApiServices, inner: Route): Route => ({
+  ...inner,
+  handler: async (request: RouteRequest<never, never>) => {
+    const reply = await inner.handler(request)
+    if (reply.wrote === undefined || (await services.writer.hasForgotten(request.params.trackerId, reply.wrote.position))) return reply
+    return { ...reply, headers: { ...reply.headers, 'waymark-pending': 'true' } }
   },
 })
 

@@ -2,7 +2,8 @@ import { bool, id, oneOf, optional, text, withDefault } from '../../kernel/schem
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { assertExists } from '../../kit/references.ts'
+import { hubsOf } from '../../kit/list-query.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/references.ts'
 import type { ResourceDeclaration, WriteContext } from '../../kit/resource-declaration.ts'
 import { INGEST_KEYS_TABLE, TRACKERS_TABLE } from './views.ts'
 
@@ -30,7 +31,8 @@ export const trackerDeclaration: ResourceDeclaration = {
   },
   permissions: { view: 'view/tracker', edit: 'edit/tracker' },
   hubField: 'hubIds',
-  indexes: { equality: ['kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId'], range: ['name'], text: ['name', 'externalId'] },
+  version: 2,
+  indexes: { equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId'], range: ['name'], text: ['name', 'externalId'] },
   example: { name: 'Bus 12', kind: 'vehicle', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c' },
   checks: (write) => checkTracker(write),
   present: (row) => without(row, ['keyHash', 'hubIds']),
@@ -53,7 +55,8 @@ export const ingestKeyDeclaration: ResourceDeclaration = {
   paths: { one: '/ingest-key', many: '/ingest-keys' },
   fields: { name: text({ max: 200 }), autoCreate: withDefault(bool(), false), hubId: optional(id()) },
   permissions: { view: 'edit/tracker', edit: 'edit/tracker' },
-  indexes: { range: ['name'], text: ['name'] },
+  version: 2,
+  indexes: { equality: ['name', 'autoCreate', 'hubId'], range: ['name'], text: ['name'] },
   example: { name: 'Depot gateway', autoCreate: true },
   checks: async ({ services, caller, organizationId, values }) => {
     if (typeof values.hubId !== 'string') return
@@ -67,7 +70,7 @@ export const ingestKeyDeclaration: ResourceDeclaration = {
 const checkTracker = async ({ services: { tables }, caller, organizationId, values, before }: WriteContext): Promise<void> => {
   const named = async (field: string, table: string): Promise<Row | undefined> => {
     const id = values[field]
-    return typeof id === 'string' && id !== before?.[field] ? assertExists(tables, table, organizationId, id, `/${field}`) : undefined
+    return typeof id === 'string' && id !== before?.[field] ? assertSeen(caller, await assertExists(tables, table, organizationId, id, `/${field}`), `/${field}`, table) : undefined
   }
   await named('hubId', 'hubs')
   const team = await named('teamId', 'teams')
@@ -78,6 +81,14 @@ const checkTracker = async ({ services: { tables }, caller, organizationId, valu
   if (values.hubId !== undefined) assertOwn(caller, [values.hubId as string], 'must be one of your hubs')
   else if (values.kind !== 'phone' || user !== undefined) assertOwn(caller, (user?.hubId ?? []) as string[], 'is required: you see only what belongs to your hubs')
 }
+
+/** What belongs to hubs that the caller does not have is not there for the caller. */
+const assertSeen = (caller: UserCaller | undefined, row: Row, path: string, table: string): Row => {
+  if (caller !== undefined && HUB_TABLES.includes(table) && !seesHubs(caller, hubsOf(row, 'hubId'))) throw invalid(path, NAMES_NOTHING)
+  return row
+}
+
+const HUB_TABLES: readonly string[] = ['teams', 'vehicles']
 
 const assertOwn = (caller: UserCaller, hubIds: readonly string[], message: string): void => {
   if (!seesHubs(caller, hubIds)) throw invalid('/hubId', message)

@@ -45,8 +45,12 @@ export const listTrackers = async (services: TrackerListServices, call: ListCall
   const reply = await askPage(services, call, { ...query, fields: undefined })
   const choose = chooseFields(declaredShape.members, query.fields)
   const data = await withStatus(services, call.caller.organizationId, reply.body?.data as Row[], call.now)
-  return { ...reply, body: { ...reply.body, data: data.map(choose) } }
+  return { ...reply, headers: linkWith(reply.headers, query.fields), body: { ...reply.body, data: data.map(choose) } }
 }
+
+/** The page was asked for without `fields`, since the status is no member of its rows; the next one is asked for with them. */
+const linkWith = (headers: Reply['headers'], fields: string | undefined): Reply['headers'] =>
+  headers?.link === undefined || fields === undefined ? headers : { ...headers, link: headers.link.replace('?', `?${new URLSearchParams({ fields })}&`) }
 
 /** Rows with `lastSeenAt` and `status` as they are now. */
 export const withStatus = async ({ lastSeen, ages }: Pick<TrackerListServices, 'lastSeen' | 'ages'>, organizationId: string, rows: readonly Row[], now: number): Promise<Row[]> => {

@@ -25,6 +25,13 @@ export const trackerIdOf = (organizationId: string, externalId: string): string 
 export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', userId)
 
 const TRIES = 5
+const FORGET_TIMEOUT_MS = 2_000
+
+/**
+ * Whether all that hangs on a tracker which was deleted at that position of the log is gone: its deletion is said in its
+ * partition and its last position forgotten. False when it is not after `timeoutMs`.
+ */
+export type WaitForgotten = (trackerId: string, position: number, timeoutMs: number) => Promise<boolean>
 
 /** The writes of trackers: by users through the API, and by the service for unknown external ids and for phones. */
 export class TrackerWriter {
@@ -32,10 +39,12 @@ export class TrackerWriter {
   readonly resource: ResourceWriter
   private readonly services: Pick<Services, 'log' | 'tables' | 'keyring'>
   private readonly quota: TrackerQuota
+  private readonly waitForgotten: WaitForgotten
 
-  constructor(services: Pick<Services, 'log' | 'tables' | 'keyring'>, quota: TrackerQuota) {
+  constructor(services: Pick<Services, 'log' | 'tables' | 'keyring'>, quota: TrackerQuota, waitForgotten: WaitForgotten) {
     this.services = services
     this.quota = quota
+    this.waitForgotten = waitForgotten
     this.resource = new ResourceWriter(storedTracker, services)
   }
 
@@ -50,6 +59,7 @@ export class TrackerWriter {
     const { state, version } = await this.resource.load(id)
     if (state.status === 'live' || (state.status === 'deleted' && values.externalId === undefined)) return repeated(origin, id, values, state, version)
     await storedTracker.checks?.({ services: this.services, caller: origin.caller, organizationId: origin.organizationId, id, values })
+    if (state.status === 'deleted') await this.forgotten(id)
     if (!(await this.quota.reserve(origin.organizationId, id))) throw new Failure('tracker_limit')
     const { key, keyHash } = makeDeviceKey(this.services.keyring, id)
     const wrote = await this.append(TRACKER.created, id, version, dataOf(origin, { ...values, keyHash }), origin)
@@ -85,6 +95,7 @@ export class TrackerWriter {
         const { state, version } = await this.resource.load(id)
         if (state.status === 'live') return this.isThere(organizationId, id, state)
         if (!hasPlace) return 'tracker_limit'
+        if (state.status === 'deleted') await this.forgotten(id)
         if ((await this.append(TRACKER.created, id, version, data, writes)) !== undefined) return 'there'
       }
       throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
@@ -92,6 +103,17 @@ export class TrackerWriter {
       if (hasPlace) await this.quota.release(organizationId, id)
       throw error
     }
+  }
+
+  /** @see WaitForgotten; the answer to a DELETE waits too. */
+  hasForgotten(id: string, position: number): Promise<boolean> {
+    return this.waitForgotten(id, position, FORGET_TIMEOUT_MS)
+  }
+
+  /** Points of a tracker made anew must not be taken for those of the one before, nor be forgotten with it. */
+  private async forgotten(id: string): Promise<void> {
+    const [last] = await this.services.log.read(TRACKER_STREAMS + id, 'end', 1, 'backwards')
+    if (last !== undefined) await this.hasForgotten(id, last.position)
   }
 
   private async isThere(organizationId: string, id: string, state: ResourceState): Promise<'there' | 'unknown_tracker'> {
@@ -130,5 +152,5 @@ const repeated = (origin: WriteOrigin, id: string, values: JsonObject, state: Re
   const isSame = state.status === 'live' && state.organizationId === origin.organizationId && isDeepStrictEqual(values, first)
   if (isSame) return { row: rowOf(id, version, state) as Row }
   const path = values.externalId === undefined ? '/_id' : '/externalId'
-  throw new Failure('conflict', { message: `${path} is taken by another tracker.`, errors: [{ path, message: 'is taken' }] })
+  throw new Failure(values.externalId === undefined ? 'conflict' : 'key_in_use', { message: `${path} is taken by another tracker.`, errors: [{ path, message: 'is taken' }] })
 }

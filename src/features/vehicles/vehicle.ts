@@ -36,7 +36,8 @@ export const vehicle = defineResource({
   },
   permissions: { view: 'view/vehicle', edit: 'edit/vehicle' },
   hubField: 'hubId',
-  indexes: { equality: ['type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
+  version: 2,
+  indexes: { equality: ['name', 'type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
   example: {
     name: 'Van 12',
     type: 'car',

@@ -214,6 +214,20 @@ test('teams keep their members, users show their teams', async (t) => {
     'a member keeps access to the hub of the team',
   )
 
+  const red = (await owner.call('POST', '/role', { name: 'Manager', permissions: ['view/user', 'edit/user'] })).body.data
+  const blue = (await owner.call('POST', '/team', { name: 'Blue', hubId: other._id })).body.data
+  await newUser(owner, { email: 'dora@example.com', roleId: red._id, hubId: [hubId] })
+  const both = await newUser(owner, { email: 'emil@example.com', roleId: red._id, hubId: [hubId, other._id] })
+  const dora = await login('dora@example.com')
+  t.match(
+    await dora.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id] }),
+    { status: 400, body: { errors: [{ path: '/teamIds/0', message: /names nothing/ }] } },
+    'a team of a hub that the caller does not have is not there',
+  )
+  await owner.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id] })
+  t.equal((await dora.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id, teamId] })).status, 200, 'what others have set may stay')
+  await owner.call('DELETE', `/user/${both._id}`)
+
   const carl = await newUser(owner, { email: 'carl@example.com', roleId: planner, hubId: [hubId], teamIds: [teamId] })
   t.same(carl.teamIds, [teamId])
   t.same((await owner.call('GET', `/team/${teamId}`)).body.data.userIds, [bob._id, carl._id])

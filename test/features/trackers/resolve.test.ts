@@ -30,6 +30,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
   ])
   await client.until(() => client.acked === 1)
   t.same(client.rejected.map(({ index, code }) => [index, code]), [[5, 'unknown_tracker'], [6, 'unknown_tracker'], [7, 'unknown_tracker'], [8, 'invalid'], [9, 'invalid'], [10, 'invalid'], [11, 'invalid']])
+  for (const { code, message } of client.rejected) if (code === 'invalid') t.match(message, /\/externalId/, 'the fields are named')
   // The same again, now from memory.
   client.send([{ trackerId: foreign, recordedAt: at, lat: 1, lng: 1 }, { trackerId: own, externalId: 'bus-1', recordedAt: at, lat: 1, lng: 1 }])
   await client.until(() => client.acked === 2)

@@ -52,7 +52,7 @@ test('what is not right is refused', async (t) => {
   t.match(await call('POST', '/tracker', { name: 'x', hubId: OTHER_HUB }), { status: 400, body: { errors: [{ path: '/hubId' }] } })
   t.match(await call('POST', '/tracker', { name: 'x', userId: HUB }), { status: 400, body: { errors: [{ path: '/userId' }] } })
   t.equal((await call('POST', '/tracker', { name: 'x', externalId: 'e' })).status, 201)
-  t.equal((await call('POST', '/tracker', { name: 'other', externalId: 'e' })).status, 409)
+  t.match(await call('POST', '/tracker', { name: 'other', externalId: 'e' }), { status: 409, body: { code: 'key_in_use', errors: [{ path: '/externalId' }] } })
   const id = idFrom('mine')
   const first = await call('POST', '/tracker', { _id: id, name: 'x' })
   t.equal(first.status, 201)
@@ -102,6 +102,45 @@ test('users see the trackers of their hubs; a phone belongs to all hubs of its u
   t.match(await call('POST', '/tracker', { name: 'x' }, limited), { status: 400, body: { errors: [{ path: '/hubId' }] } })
   t.match(await call('PATCH', `/tracker/${ids.here}`, { hubId: OTHER_HUB }, limited), { status: 400, body: { errors: [{ path: '/hubId' }] } })
   t.equal((await call('PATCH', `/tracker/${ids.here}`, { name: 'renamed' }, limited)).status, 200)
+
+  const teamId = idFrom('team', 1)
+  await put('vehicle', vehicleId, { name: 'V', type: 'car', hubId: OTHER_HUB, capacity: {}, breaks: [], tags: [], constraints: {} })
+  await put('team', teamId, { name: 'T', hubId: OTHER_HUB, userIds: [] })
+  t.match(await call('POST', '/tracker', { name: 'x', hubId: HUB, vehicleId }, limited), { status: 400, body: { errors: [{ path: '/vehicleId', message: /names nothing/ }] } }, "another hub's vehicle is not there")
+  t.match(await call('PATCH', `/tracker/${ids.here}`, { vehicleId }, limited), { status: 400, body: { errors: [{ path: '/vehicleId' }] } })
+  t.match(await call('POST', '/tracker', { name: 'x', hubId: HUB, teamId }, limited), { status: 400, body: { errors: [{ path: '/teamId', message: /names nothing/ }] } })
+  t.equal((await call('PATCH', `/tracker/${ids.here}`, { vehicleId })).status, 200)
+  t.equal((await call('PATCH', `/tracker/${ids.here}`, { name: 'again' }, limited)).status, 200, 'what others have set may stay')
+})
+
+test('a link to the next page asks for the same fields, and lists filter by a name', async (t) => {
+  const { call } = await openTrackers(t)
+  for (const name of ['a', 'b']) await call('POST', '/tracker', { name })
+  for (const query of ['fields=name', 'fields=name&status=offline']) {
+    const { headers } = await call('GET', `/trackers?limit=1&${query}`)
+    t.match(new URL(/<(.*)>/.exec(headers?.link ?? '')?.[1] ?? '', 'http://x').searchParams.get('fields'), 'name', query)
+  }
+  t.match((await call('GET', '/trackers?name=b')).body, { total: 1, data: [{ name: 'b' }] })
+  for (const autoCreate of [true, false]) await call('POST', '/ingest-key', { name: `key ${autoCreate}`, autoCreate })
+  t.match((await call('GET', '/ingest-keys?autoCreate=true')).body, { total: 1, data: [{ name: 'key true' }] })
+})
+
+test('a deletion is answered when the position is forgotten: what is made anew begins without one', async (t) => {
+  const { call, callRoute, devices, latest, log, clock } = await openTrackers(t)
+  const [position, deletion] = ['pointsRecorded.v1', 'trackerDeleted.v1']
+  for (let i = 0; i < 5; i++) {
+    const { _id, deviceKey } = (await call('POST', '/tracker', { name: 'Bus', externalId: 'bus' })).body.data
+    const send = async () => callRoute('POST', '/location-history/bulk', { caller: await devices.authenticate(deviceKey), body: { points: [{ recordedAt: clock.now(), lat: 1, lng: 2 }] } })
+    t.equal((await send()).body.data.accepted, 1)
+    await until(async () => latest.of(_id) !== undefined)
+    await latest.flush()
+    t.match((await call('GET', `/tracker/${_id}`)).body.data, { status: 'online' })
+    t.equal((await call('DELETE', `/tracker/${_id}`)).status, 200)
+    t.same((await call('POST', '/tracker', { name: 'Anew', externalId: 'bus' })).body.data.lastSeenAt, undefined, 'nothing of the one before')
+    t.equal((await call('DELETE', `/tracker/${_id}`)).status, 200)
+    const types = (await log.read(locationStream(partitionOf(_id, PARTITIONS)), 0, 100)).map(({ type }) => type)
+    t.same(types.slice(3 * i), [position, deletion, deletion], 'each deletion stands before what follows it')
+  }
 })
 
 test('lists carry and filter by a status that the time alone changes', async (t) => {
