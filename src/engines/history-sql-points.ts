@@ -81,15 +81,17 @@ export const countPoints = (filter: PointFilter): Statement => {
 
 /**
  * What a back-test decides on: the points that were not ahead of the clock, by tracker and time, each tracker's last
- * one before `from` first.
+ * one before `from` first; with `accuracyMaxCm` the last of those that state none or no worse.
  */
-export const selectForBacktest = (filter: PointFilter & { from: number; to: number }): Statement => {
+export const selectForBacktest = (filter: PointFilter & { from: number; to: number; accuracyMaxCm?: number }): Statement => {
   const { conditions, parameters } = conditionsOf({ organizationId: filter.organizationId, trackerIds: filter.trackerIds, to: filter.to })
+  const { from, accuracyMaxCm } = filter
+  const passes = accuracyMaxCm === undefined ? '' : `AND (NOT bitTest(flags, 0) OR accuracyCm <= {accuracyMaxCm:Int32})`
   const before = `SELECT trackerId, max(recordedAt) FROM ${POINTS} WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
-    AND recordedAt < ${TIME('from')} GROUP BY trackerId`
+    AND recordedAt < ${TIME('from')} ${passes} GROUP BY trackerId`
   const sql = `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
     AND (recordedAt >= ${TIME('from')} OR (trackerId, recordedAt) IN (${before})) ORDER BY ${ORDERS.tracker} ${FINAL_SETTINGS}`
-  return { sql, parameters: { ...parameters, from: filter.from } }
+  return { sql, parameters: { ...parameters, from, ...(accuracyMaxCm !== undefined && { accuracyMaxCm }) } }
 }
 
 /** Every tracker's newest point that was not ahead of the clock, of every organization; `version` says where it was logged. */

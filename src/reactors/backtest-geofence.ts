@@ -7,8 +7,7 @@ import { makeShape, type ShapeInput } from '../geo/shape.ts'
 import { idFrom } from '../kit/ids.ts'
 import { decideBatch } from './matcher-decide.ts'
 import { Decisions } from './matcher-decisions.ts'
-import { groupInForce } from './matcher-fence-book.ts'
-import { FenceNumbers, Fences, Lane } from './matcher-fences.ts'
+import { FenceNumbers, Fences, groupInForce, Lane } from './matcher-fences.ts'
 import { MatcherState } from './matcher-state.ts'
 
 /** Rows that are decided before others get their turn: some milliseconds. */

@@ -15,6 +15,7 @@ import {
   Fences,
   type FencesStep,
   type GroupInForce,
+  groupInForce,
   Lane,
 } from './matcher-fences.ts'
 import { edited, editedLane, fencesOfLane, giveWay, prepare } from './matcher-lanes.ts'
@@ -204,13 +205,6 @@ export class FenceBook {
     const key = keyOf(fences.organizationId, fences.through)
     if (this.inUse.get(key) === fences) this.inUse.delete(key)
   }
-}
-
-export const groupInForce = ({ maxAccuracy, debounce }: GroupRules, revision: number): GroupInForce => {
-  const laneKey = maxAccuracy === undefined ? EVERY_FIX : Math.min(Math.round(maxAccuracy * 100), 0x7fffffff)
-  if (debounce?.fixes === undefined && debounce?.seconds === undefined) return { revision, laneKey }
-  const ms = debounce.seconds === undefined ? Number.POSITIVE_INFINITY : debounce.seconds * 1000
-  return { revision, laneKey, debounce: { fixes: debounce.fixes ?? Number.POSITIVE_INFINITY, ms } }
 }
 
 const keyOf = (organizationId: string, through: number): string => `${organizationId}|${through}`

@@ -1,3 +1,4 @@
+import type { GroupRules } from '../features/geofences/events.ts'
 import type { FenceIndex } from '../geo/fence-index.ts'
 
 /** What of a group decides. */
@@ -163,3 +164,14 @@ export interface FencesContent {
 
 /** Key of the lane that judges every fix. */
 export const EVERY_FIX = -1
+
+export const groupInForce = ({ maxAccuracy, debounce }: GroupRules, revision: number): GroupInForce => {
+  const laneKey = accuracyMaxCmOf(maxAccuracy) ?? EVERY_FIX
+  if (debounce?.fixes === undefined && debounce?.seconds === undefined) return { revision, laneKey }
+  const ms = debounce.seconds === undefined ? Number.POSITIVE_INFINITY : debounce.seconds * 1000
+  return { revision, laneKey, debounce: { fixes: debounce.fixes ?? Number.POSITIVE_INFINITY, ms } }
+}
+
+/** The worst accuracy that passes, in 0.01 m as points are kept. */
+export const accuracyMaxCmOf = (maxAccuracy: number | undefined): number | undefined =>
+  maxAccuracy === undefined ? undefined : Math.min(Math.round(maxAccuracy * 100), 0x7fffffff)

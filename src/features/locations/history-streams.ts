@@ -42,14 +42,14 @@ async function* readNewest(history: HistoryStore, { sql, parameters }: Statement
 
 /**
  * The points that a back-test decides on, by tracker and time: those between the bounds (inclusive) that were not ahead
- * of the clock, and before them each tracker's last one before `from`.
+ * of the clock, and before them each tracker's last one before `from` that a bound of accuracy lets pass.
  */
 export async function* backtestPoints(
-  history: HistoryStore, scope: HistoryScope, question: { trackerIds?: readonly string[]; from: number; to: number }, signal?: AbortSignal,
+  history: HistoryStore, scope: HistoryScope, question: { trackerIds?: readonly string[]; from: number; to: number; accuracyMaxCm?: number }, signal?: AbortSignal,
 ): AsyncGenerator<PointRows> {
   const filter = filterOf(scope, question)
   if (filter.trackerIds.length === 0) return
-  const { sql, parameters } = selectForBacktest({ ...filter, from: question.from, to: question.to })
+  const { sql, parameters } = selectForBacktest({ ...filter, from: question.from, to: question.to, accuracyMaxCm: question.accuracyMaxCm })
   const reader = new PointRowsReader()
   for await (const chunk of history.query(sql, parameters, 'Native', signal)) yield* reader.push(chunk)
   reader.end()

@@ -10,6 +10,7 @@ import { loadState } from '../../kit/handle-command.ts'
 import { ABSENT, evolveResource } from '../../kit/resource-rows.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { backtest } from '../backtest-geofence.ts'
+import { accuracyMaxCmOf } from '../matcher-fences.ts'
 import { shapeAt } from './shape-at.ts'
 
 export interface AnswerServices {
@@ -35,7 +36,8 @@ export const backtestOf =
     if (total > pointsMax) return { total, rules }
     const shape = await shapeAt(log, geofenceId, geofenceVersion)
     const found: Transition[] = []
-    for await (const { transitions } of backtest({ ...question, organizationId, shape, rules }, backtestPoints(history, scope, { trackerIds, from, to }, signal))) {
+    const points = backtestPoints(history, scope, { trackerIds, from, to, accuracyMaxCm: accuracyMaxCmOf(rules.maxAccuracy) }, signal)
+    for await (const { transitions } of backtest({ ...question, organizationId, shape, rules }, points)) {
       for (const transition of transitions) found.push(transition)
       if (found.length > TRANSITIONS_MAX) return { total, rules }
     }

@@ -9,6 +9,7 @@ import { decodeJson } from '../../kernel/event.ts'
 import { handleCommand } from '../../kit/handle-command.ts'
 import { idFrom } from '../../kit/ids.ts'
 import { backtest } from '../backtest-geofence.ts'
+import { accuracyMaxCmOf } from '../matcher-fences.ts'
 import { ResultWriter, type ResultBounds } from './result-writer.ts'
 import { shapeAt } from './shape-at.ts'
 
@@ -36,7 +37,7 @@ export const runBacktest = async (services: RunServices, backtestId: string, att
   const shape = await shapeAt(log, geofenceId, geofenceVersion)
   const scope = { organizationId, trackerIds: await visibleTrackers({ organizationId, hubIds }) }
   const named = trackerIds === undefined ? undefined : unpackIds(trackerIds)
-  const points = backtestPoints(history, scope, { trackerIds: named, from, to }, signal)
+  const points = backtestPoints(history, scope, { trackerIds: named, from, to, accuracyMaxCm: accuracyMaxCmOf(asked.rules.maxAccuracy) }, signal)
   const writer = await ResultWriter.open(log, { backtestId, organizationId, attempt }, bounds)
   const progress = { processed: 0, logged: 0, at: clock.now() }
   for await (const { transitions, processed } of backtest({ ...asked, shape }, points)) {

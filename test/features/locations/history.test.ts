@@ -272,6 +272,21 @@ test('reads of generated points equal a plain computation', async (t) => {
   })
 })
 
+test('a back-test begins with the last point that its bound of accuracy lets pass', async (t) => {
+  const point = (name: string, recordedAt: number, accuracyCm?: number): PlainPoint =>
+    ({ organizationId: ORGANIZATION, trackerId: uuidOf(name), recordedAt, latE7: 1, lngE7: 1, flags: accuracyCm === undefined ? 0 : HAS_ACCURACY, ...(accuracyCm !== undefined && { accuracyCm }) })
+  const store = await openWith(t, [point('a', NOW - 4, 3_000), point('a', NOW - 3, 3_001), point('a', NOW, 9_000), point('b', NOW - 2), point('b', NOW - 1, 3_001), point('c', NOW - 1, 5_000)])
+  const read = async (question: { accuracyMaxCm?: number }): Promise<string[]> => {
+    const found: string[] = []
+    for await (const rows of backtestPoints(store, EVERYTHING, { from: NOW, to: NOW + 1, ...question })) {
+      for (let i = 0; i < rows.count; i++) found.push(`${trackerIdAt(rows, i) === uuidOf('a') ? 'a' : trackerIdAt(rows, i) === uuidOf('b') ? 'b' : 'c'}${rows.recordedAt[i] - NOW}`)
+    }
+    return found.sort()
+  }
+  t.same(await read({}), ['a-3', 'a0', 'b-1', 'c-1'])
+  t.same(await read({ accuracyMaxCm: 3_000 }), ['a-4', 'a0', 'b-2'])
+})
+
 test('-180 and 180 are the same meridian', async (t) => {
   const lngs = [-1_800_000_000, 1_800_000_000, -1_799_999_999, 1_799_999_999, 0]
   const store = await openWith(t, lngs.map((lngE7, i) => ({ organizationId: ORGANIZATION, trackerId: uuidOf('edge'), recordedAt: NOW + i, latE7: 0, lngE7, flags: 0 })))
