@@ -6,6 +6,7 @@ import { Session } from 'chdb'
 import { quoteString } from './history-store.chdb-parameters.ts'
 import { CREDIT, type Reply, type Request, type WorkerOptions } from './history-store.chdb-protocol.ts'
 import { headerLength } from './history-store.chdb-chunks.ts'
+import { lowerBackgroundThreads } from './history-store.chdb-threads.ts'
 
 /**
  * Holds every session of the engine in process. One session runs one query at a time, so commands and inserts share the
@@ -64,12 +65,17 @@ function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
 
 async function write(request: Extract<Request, { kind: 'command' | 'insert' }>): Promise<void> {
   try {
-    if (request.kind === 'command') await writer.queryAsync(request.sql)
+    if (request.kind === 'command') await command(request.sql)
     else await insert(request)
     send({ kind: 'end', id: request.id })
   } catch (error) {
     fail(request.id, error)
   }
+}
+
+async function command(sql: string): Promise<void> {
+  await writer.queryAsync(sql)
+  lowerBackgroundThreads() // the first table starts them
 }
 
 async function insert({ id, table, token, block }: Extract<Request, { kind: 'insert' }>): Promise<void> {

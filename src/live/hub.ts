@@ -2,11 +2,12 @@ import type { LocationEntry, PointBatch, TrackerDeleted } from '../features/loca
 import { locationStream } from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
-import { applyEntry, forEachRun } from './apply-entry.ts'
+import { forEachRun } from './apply-entry.ts'
 import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { TrackerFacts } from './fleet.ts'
 import type { HubOptions } from './hub-options.ts'
+import { loadOrganization } from './load-organization.ts'
 import { LiveOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
 
@@ -66,7 +67,7 @@ export class LiveHub {
     if (known !== undefined) return known
     const organization = new LiveOrganization(this.options.ages, this.vector)
     this.organizations.set(organizationId, organization)
-    organization.loaded = this.load(organizationId, organization)
+    organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
     organization.loaded.catch(() => this.organizations.delete(organizationId))
     return organization
   }
@@ -95,25 +96,6 @@ export class LiveHub {
     if (client === undefined) return
     this.owing.set(subscription, client)
     this.tickSoon()
-  }
-
-  private async load(organizationId: string, organization: LiveOrganization): Promise<void> {
-    const { sources, log } = this.options
-    const handled = [...this.handled]
-    for await (const { trackerId, facts } of sources.trackers(organizationId)) organization.fleet.knowUnlessKnown(trackerId, facts)
-    const { points, keptUpTo } = await sources.latestPoints(organizationId)
-    for await (const point of points) if (!organization.deletedWhileLoading.has(point.trackerId)) organization.fleet.move(point)
-    // Rows are kept about once a second: what came between is in the log.
-    for (let partition = 0; partition < handled.length; partition++) {
-      for (let revision = (keptUpTo[partition] ?? handled[partition]) + 1; revision <= handled[partition]; revision++) {
-        const [event] = await log.read(locationStream(partition), revision, 1)
-        if (event === undefined) break
-        if (event.revision <= handled[partition]) applyEntry(organizationId, organization, sources.decode(event, partition))
-        revision = event.revision
-      }
-    }
-    organization.deletedWhileLoading.clear()
-    organization.isLoaded = true
   }
 
   private onLocations(entry: LocationEntry): void {

@@ -33,7 +33,7 @@ export interface BatcherLimits extends LaneLimits {
 }
 
 export const BATCHER_LIMITS: BatcherLimits = {
-  batchPointsMax: 2_000,
+  batchPointsMax: 4_000,
   batchBytesMax: 256 * 1024,
   organizationPointsMax: 1_000_000,
   organizationBytesMax: 64 * 1024 * 1024,
@@ -41,7 +41,7 @@ export const BATCHER_LIMITS: BatcherLimits = {
 }
 
 /** Least time between two appends of few points to a partition: each append costs its consumers much more than a point does. */
-const BEAT_MS = 5
+const BEAT_MS = 10
 const SMALL_BATCH = 200
 const RETRY_MS = [50, 200, 1_000, 2_000, 5_000]
 /** Organizations whose columns are kept although nothing of theirs waits. */
