@@ -25,7 +25,7 @@ export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
  */
 export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
   assertEmbedded(config)
-  mkdirSync(config.dataPath, { recursive: true })
+  makeFolder(config.dataPath)
   const opened: { close(): Promise<void> }[] = []
   const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
     opened.unshift(engine)
@@ -47,6 +47,14 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
   } catch (error) {
     await closeAll(opened, logger)
     throw error
+  }
+}
+
+const makeFolder = (path: string): void => {
+  try {
+    mkdirSync(path, { recursive: true })
+  } catch (error) {
+    throw new Error(`--data ${path} cannot be made a folder: ${(error as Error).message}`)
   }
 }
 

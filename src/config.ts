@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { atLeast, booleanOf, cidrOf, ConfigError, domainOf, durationMs, originOf, scheduleOf } from './config-values.ts'
 
 export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
 export type Role = (typeof ROLES)[number]
@@ -43,9 +44,6 @@ export interface Config {
   orgPointsPerSecond: number | undefined
   webhookScheduleMs: readonly number[]
 }
-
-/** A flag or variable that cannot be used; ends the process with exit code 2. */
-export class ConfigError extends Error {}
 
 interface Flag {
   name: string
@@ -94,8 +92,6 @@ export const FLAGS: readonly Flag[] = [
   { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before each retry' },
 ]
 
-const UNITS: { [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** Name of the environment variable of a flag: `webhook-allow` is WAYMARK_WEBHOOK_ALLOW. */
 export const variableOf = (flag: string): string => `WAYMARK_${flag.toUpperCase().replaceAll('-', '_')}`
 
@@ -117,16 +113,16 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),
     demo: read.boolean('demo'),
     signup: read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), ['open', 'first', 'closed'] as const),
-    tokenTtlMs: read.duration('token-ttl'),
+    tokenTtlMs: atLeast('token-ttl', read.duration('token-ttl'), 1_000, '1s'),
     tls: tlsOf(read),
-    trustedProxies: read.list('trusted-proxies'),
-    corsOrigins: read.list('cors-origins'),
+    trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
+    corsOrigins: read.list('cors-origins').map(originOf),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
-    offlineAfterMs: read.duration('offline-after'),
-    webhookAllow: read.list('webhook-allow'),
+    offlineAfterMs: atLeast('offline-after', read.duration('offline-after'), read.duration('stale-after'), '--stale-after'),
+    webhookAllow: read.list('webhook-allow').map((range) => cidrOf('webhook-allow', range)),
     geofenceRollout: read.text('geofence-rollout') === '*' ? '*' : read.list('geofence-rollout'),
-    staffDomains: read.list('staff').map((domain) => domain.toLowerCase()),
+    staffDomains: read.list('staff').map(domainOf),
     smtpUrl: read.given('smtp') ?? `file:${join(dataPath, 'mail')}`,
     rateLimitToken: read.optionalNumber('rate-limit-token'),
     rateLimitOrg: read.optionalNumber('rate-limit-org'),
@@ -138,15 +134,8 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     automationLogDays: read.integer('automation-log-days', 1, 36_500),
     automationMaxAgeMs: read.duration('automation-max-age'),
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
-    webhookScheduleMs: read.list('webhook-schedule').map((text) => durationMs('webhook-schedule', text)),
+    webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
   })
-}
-
-/** `5s`, `5m`, `2h`, `7d`, `250ms`. */
-export const durationMs = (flag: string, text: string): number => {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim())
-  if (match === null) throw new ConfigError(`--${flag} must be a duration such as 5s, 5m, 2h or 7d, not "${text}"`)
-  return Math.round(Number(match[1]) * UNITS[match[2]])
 }
 
 export const help = (): string => {
@@ -198,13 +187,11 @@ const fromEnvironment = (name: string, environment: NodeJS.ProcessEnv): string |
   const file = environment[`${variableOf(name)}_FILE`]
   if (file === undefined) return environment[variableOf(name)]
   if (!existsSync(file)) throw new ConfigError(`${variableOf(name)}_FILE names ${file}, which does not exist`)
-  return readFileSync(file, 'utf8').trim()
-}
-
-const booleanOf = (name: string, text: string): boolean => {
-  if (['true', '1', 'on', 'yes'].includes(text)) return true
-  if (['false', '0', 'off', 'no'].includes(text)) return false
-  throw new ConfigError(`--${name} must be on or off, not "${text}"`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new ConfigError(`${variableOf(name)}_FILE names ${file}, which cannot be read: ${(error as Error).message}`)
+  }
 }
 
 const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {

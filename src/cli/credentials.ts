@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 import { callApi } from './api-client.ts'
 
 /** Options that every command which talks to a running service takes. */
@@ -21,11 +21,14 @@ export const parseOptions = (args: readonly string[], options: OptionTable, allo
   }
 }
 
+/** Nothing answers at the url. */
+export class Unreachable extends ConfigError {}
+
 /** Signs in; the credentials come from the options or from WAYMARK_EMAIL and WAYMARK_PASSWORD (handed in). */
 export const signIn = async (url: string, email: string | undefined, password: string | undefined): Promise<string> => {
   if (email === undefined || password === undefined) throw new ConfigError('give --email and --password')
   const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } }).catch(() => {
-    throw new ConfigError(`no service answers at ${url}`)
+    throw new Unreachable(`no service answers at ${url}`)
   })
   if (answer.status !== 200) throw new ConfigError(`${url} refused the login: ${answer.json?.message}`)
   return answer.json.token as string

@@ -1,4 +1,5 @@
-import { ConfigError, readConfig } from '../config.ts'
+import { readConfig } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 import { createLogger } from '../kit/logger.ts'
 import { openApp } from '../app.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
@@ -12,9 +13,10 @@ location-history, transitions, latest-position, matcher.
 /** `waymark rebuild`: asks the server that runs on the data folder, or works alone where none runs. */
 export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
   const [name, ...flags] = args
-  if (name === undefined || name === '--help') {
+  if (name === undefined) throw new ConfigError('name a projection; run waymark rebuild --help')
+  if (name === '--help') {
     process.stdout.write(USAGE)
-    return name === undefined ? 2 : 0
+    return 0
   }
   const config = readConfig([...flags, '--port', '0'])
   const answer = (await askControl(config.dataPath, { command: 'rebuild', name })) ?? (await rebuildAlone(config, name))

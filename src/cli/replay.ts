@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { callApi, dataOf } from './api-client.ts'
 import { CONNECTION_OPTIONS, parseOptions, signIn } from './credentials.ts'
@@ -30,7 +30,9 @@ export const replayCommand = async (args: readonly string[]): Promise<number> =>
   const credential = (values.key as string | undefined) ?? (await makeKey(url, values.email as string | undefined, values.password as string | undefined))
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
-  const { points, rejected } = await replayTrace({ url, credential, path, speed, clock: systemClock, signal: abort.signal })
+  const { points, rejected } = await replayTrace({ url, credential, path, speed, clock: systemClock, signal: abort.signal }).catch((error: unknown) => {
+    throw new ConfigError((error as Error).message)
+  })
   process.stdout.write(`${points} points acknowledged, ${rejected} rejected\n`)
   return rejected === 0 ? 0 : 1
 }
@@ -38,5 +40,6 @@ export const replayCommand = async (args: readonly string[]): Promise<number> =>
 const makeKey = async (url: string, email: string | undefined, password: string | undefined): Promise<string> => {
   const token = await signIn(url, email, password)
   const answer = await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'waymark replay', autoCreate: true } })
+  if (answer.status >= 300) throw new ConfigError(`${url} makes no ingest key: ${answer.json?.message}`)
   return (dataOf(answer) as { key: string }).key
 }

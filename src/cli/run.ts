@@ -1,4 +1,5 @@
-import { ConfigError, help, readConfig, type Config } from '../config.ts'
+import { help, readConfig, type Config } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 
 const USAGE = `waymark: real-time location streaming and field operations
 

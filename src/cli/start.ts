@@ -1,5 +1,6 @@
 import { openApp, type App, type Bounds } from '../app.ts'
-import { ConfigError, type Config } from '../config.ts'
+import type { Config } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/logger.ts'
@@ -14,7 +15,7 @@ export const startCommand = async (config: Config, bounds?: Bounds): Promise<num
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version })
   const demoEnd = new AbortController()
-  const demo = config.demo ? startDemo(app, config, demoEnd.signal) : Promise.resolve()
+  const demo = config.demo ? startDemo(app, config, logger, demoEnd.signal) : Promise.resolve()
   const signal = await stopped
   logger.info('stopping', { signal })
   demoEnd.abort()
@@ -35,7 +36,7 @@ const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<
   }
 }
 
-const startDemo = (app: App, config: Config, signal: AbortSignal): Promise<void> =>
+const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal): Promise<void> =>
   runDemo({
     url: app.url,
     dataPath: config.dataPath,
@@ -43,6 +44,9 @@ const startDemo = (app: App, config: Config, signal: AbortSignal): Promise<void>
     logger: createLogger('info', ['password']),
     signal,
     onLogin: (login) => app.showDemoLogin(login),
+  }).catch((error: unknown) => {
+    // The service is there without it.
+    if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })
   })
 
 const stopSignal = (): Promise<string> =>

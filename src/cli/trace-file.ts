@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { createGunzip } from 'node:zlib'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
 
 /** One row of a recorded trace. */
 export interface Fix {
@@ -26,9 +26,26 @@ const OPTIONAL = ['speed', 'accuracy', 'heading', 'altitude'] as const
 export async function* readTrace(path: string): AsyncGenerator<Fix> {
   const file = createReadStream(path)
   const input = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
+  let failure: Error | undefined
+  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+  for (const stream of new Set([file, input])) {
+    stream.once('error', (error: Error) => {
+      failure = error
+      lines.close()
+    })
+  }
+  try {
+    yield* fixesOf(lines, path)
+  } catch (error) {
+    if (failure === undefined) throw error
+  }
+  if (failure !== undefined) throw new ConfigError(`${path} cannot be read: ${failure.message}`)
+}
+
+async function* fixesOf(lines: AsyncIterable<string>, path: string): AsyncGenerator<Fix> {
   let columns: string[] | undefined
   let line = 0
-  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const text of lines) {
     line++
     if (text.trim() === '') continue
     if (columns === undefined) columns = headerOf(text, path)
@@ -46,8 +63,11 @@ const headerOf = (text: string, path: string): string[] => {
 
 const fixOf = (cells: string[], columns: string[], path: string, line: number): Fix => {
   const cell = (name: string): string => cells[columns.indexOf(name)] ?? ''
-  const fix: Fix = { externalId: cell('trackerId'), recordedAt: Date.parse(cell('timestamp')), lat: Number(cell('lat')), lng: Number(cell('lng')) }
+  const fix: Fix = { externalId: cell('trackerId'), recordedAt: Date.parse(cell('timestamp')), lat: numberOf(cell('lat')), lng: numberOf(cell('lng')) }
   if (Number.isNaN(fix.recordedAt) || Number.isNaN(fix.lat) || Number.isNaN(fix.lng)) throw new ConfigError(`${path}:${line}: timestamp, lat or lng cannot be read`)
   for (const name of OPTIONAL) if (cell(name) !== '') fix[name] = Number(cell(name))
   return fix
 }
+
+/** An empty cell is no zero. */
+const numberOf = (cell: string): number => (cell.trim() === '' ? Number.NaN : Number(cell))

@@ -1,6 +1,6 @@
 import { WebSocket } from 'undici'
-import { ConfigError } from '../config.ts'
-import { CONNECTION_OPTIONS, parseOptions, signIn } from './credentials.ts'
+import { ConfigError } from '../config-values.ts'
+import { CONNECTION_OPTIONS, parseOptions, signIn, Unreachable } from './credentials.ts'
 
 const USAGE = `waymark watch [options]
 Prints positions and events of the live channel, one line of JSON each, until it is interrupted.
@@ -37,18 +37,23 @@ export const watchCommand = async (args: readonly string[]): Promise<number> => 
   const subscription = { type: 'subscribe', id: 'watch', bbox, channels: ['positions', 'geofence', 'trip'], interval: Number(values.interval) }
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
+  const login = (): Promise<string> => signIn(url, values.email as string | undefined, values.password as string | undefined)
   let cursor: string | undefined
-  while (!abort.signal.aborted) {
-    const token = await signIn(url, values.email as string | undefined, values.password as string | undefined)
-    cursor = await follow(url, token, { ...subscription, since: cursor }, abort.signal)
-    if (!abort.signal.aborted) await new Promise((resume) => setTimeout(resume, RETRY_MS))
+  for (let token: string | undefined = await login(); ; token = await login().catch(untilReachable)) {
+    if (token !== undefined) cursor = await follow(url, token, { ...subscription, since: cursor }, abort.signal)
+    if (abort.signal.aborted) return 0
+    await new Promise((resume) => setTimeout(resume, RETRY_MS))
   }
-  return 0
 }
 
-/** Prints until the connection ends; answers the cursor to come back with. */
+/** A service that restarts comes back. */
+const untilReachable = (error: unknown): undefined => {
+  if (!(error instanceof Unreachable)) throw error
+}
+
+/** Prints until the connection ends; answers the cursor to come back with. @throws ConfigError for what the server refuses. */
 const follow = (url: string, token: string, subscription: { since?: string }, signal: AbortSignal): Promise<string | undefined> =>
-  new Promise((done) => {
+  new Promise((done, refused) => {
     let cursor = subscription.since
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/api/v3/live`)
     signal.addEventListener('abort', () => socket.close())
@@ -59,6 +64,10 @@ const follow = (url: string, token: string, subscription: { since?: string }, si
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(String(data)) as FromServer
       cursor = message.cursor ?? cursor
+      if (message.type === 'error') {
+        refused(new ConfigError(message.message))
+        return socket.close()
+      }
       for (const line of linesOf(message)) process.stdout.write(`${JSON.stringify(line)}\n`)
     }
     socket.onclose = () => done(cursor)
@@ -68,6 +77,6 @@ const linesOf = (message: FromServer): object[] => {
   const positions = (message.positions ?? []).map((position) => ({ position }))
   const gone = (message.gone ?? []).map((trackerId) => ({ gone: trackerId }))
   if (message.type === 'event') return [{ [message.channel as string]: message.event }]
-  if (message.type === 'gap' || message.type === 'error') return [message]
+  if (message.type === 'gap') return [message]
   return [...positions, ...gone]
 }

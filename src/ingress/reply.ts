@@ -55,10 +55,11 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   if (exchange.over) return
   const { res } = exchange
   res.cork(() => {
-    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers })
-    if (exchange.method === 'HEAD')
-      res.endWithoutBody(answer.body === undefined ? undefined : Buffer.byteLength(answer.body), closeConnection)
-    else if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, closeConnection)
+    const hasLength = answer.body !== undefined && answer.status !== 204 && answer.status !== 304
+    const connection: Headers = closeConnection && !hasLength ? { connection: 'close' } : {}
+    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers, ...connection })
+    if (!hasLength) res.endWithoutBody() // an undefined length would be sent as 2^63
+    else if (exchange.method === 'HEAD') res.endWithoutBody(Buffer.byteLength(answer.body as string | Uint8Array), closeConnection)
     else res.end(answer.body, closeConnection)
   })
   exchange.finish()

@@ -13,6 +13,13 @@ test('a variable with _FILE names a file', async (t) => {
   const folder = t.testdir({ token: 'abc\n' })
   t.equal(readConfig([], { WAYMARK_METRICS_TOKEN_FILE: `${folder}/token` }).metricsToken, 'abc')
   t.throws(() => readConfig([], { WAYMARK_METRICS_TOKEN_FILE: `${folder}/none` }), { message: /which does not exist/ })
+  t.throws(() => readConfig([], { WAYMARK_METRICS_TOKEN_FILE: folder }), { message: /which cannot be read/ })
+})
+
+test('an address alone is a range of one', async (t) => {
+  const { trustedProxies, webhookAllow } = readConfig(['--trusted-proxies', '10.1.2.3, fd00::/8', '--webhook-allow', '::1'], {})
+  t.same(trustedProxies, ['10.1.2.3/32', 'fd00::/8'])
+  t.same(webhookAllow, ['::1/128'])
 })
 
 test('sign-up is open on loopback, else for the first alone', async (t) => {
@@ -29,6 +36,14 @@ test('what cannot be used names the flag and what was expected', async (t) => {
     [['--role', 'api,cook'], /--role must be one of/],
     [['--tls-cert', '/nowhere'], /go together/],
     [['--nonsense'], /nonsense/],
+    [['--token-ttl', '0s'], /--token-ttl must be 1s or more/],
+    [['--stale-after', '2h'], /--offline-after must be --stale-after or more/],
+    [['--trusted-proxies', 'proxy.example'], /--trusted-proxies .* not "proxy\.example"/],
+    [['--trusted-proxies', '10.0.0.0/8/8'], /--trusted-proxies/],
+    [['--webhook-allow', '127.0.0.0/8,10.0.0.0/33'], /--webhook-allow .* not "10\.0\.0\.0\/33"/],
+    [['--cors-origins', 'https://map.example.com/'], /--cors-origins .* not "https:\/\/map\.example\.com\/"/],
+    [['--staff', '@example.com'], /--staff/],
+    [['--webhook-schedule', ','], /--webhook-schedule must have at least one/],
   ]
   for (const [args, message] of refused) t.throws(() => readConfig(args, {}), { message })
 })

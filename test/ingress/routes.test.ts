@@ -129,6 +129,7 @@ test('pages of other origins', async (t) => {
   t.equal((await from('https://evil.example')).headers.get('access-control-allow-origin'), null)
   const preflight = await from('https://map.example', 'OPTIONS')
   t.equal(preflight.status, 204)
+  t.equal(preflight.headers.get('content-length'), null, 'an answer without a body has no length')
   t.equal(preflight.headers.get('access-control-allow-methods'), 'GET, POST, HEAD, OPTIONS')
   t.match(preflight.headers.get('access-control-allow-headers'), /Authorization/)
   t.equal((await from('https://evil.example', 'OPTIONS')).headers.get('access-control-allow-methods'), null)

@@ -1,0 +1,49 @@
+import { isIP } from 'node:net'
+
+/** A flag or variable that cannot be used; ends the process with exit code 2. */
+export class ConfigError extends Error {}
+
+const UNITS: { [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `5s`, `5m`, `2h`, `7d`, `250ms`. */
+export const durationMs = (flag: string, text: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim())
+  if (match === null) throw new ConfigError(`--${flag} must be a duration such as 5s, 5m, 2h or 7d, not "${text}"`)
+  return Math.round(Number(match[1]) * UNITS[match[2]])
+}
+
+export const atLeast = (name: string, value: number, least: number, shown: string): number => {
+  if (value >= least) return value
+  throw new ConfigError(`--${name} must be ${shown} or more`)
+}
+
+/** A range of addresses as a CIDR; one address alone is a range of one. */
+export const cidrOf = (name: string, text: string): string => {
+  const [address, bits, ...more] = text.split('/')
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] as number
+  const prefix = bits === undefined ? most : Number(bits)
+  if (most < 0 || bits === '' || more.length > 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > most)
+    throw new ConfigError(`--${name} must be addresses or ranges such as 10.0.0.0/8 or fd00::/8, not "${text}"`)
+  return `${address}/${prefix}`
+}
+
+export const scheduleOf = (delays: readonly string[]): number[] => {
+  if (delays.length === 0) throw new ConfigError('--webhook-schedule must have at least one delay')
+  return delays.map((text) => durationMs('webhook-schedule', text))
+}
+
+export const originOf = (text: string): string => {
+  if (text === '*' || (URL.canParse(text) && new URL(text).origin === text)) return text
+  throw new ConfigError(`--cors-origins must be * or origins such as https://map.example.com, not "${text}"`)
+}
+
+export const domainOf = (text: string): string => {
+  if (/^[^@\s]+$/.test(text)) return text.toLowerCase()
+  throw new ConfigError(`--staff must be e-mail domains such as example.com, not "${text}"`)
+}
+
+export const booleanOf = (name: string, text: string): boolean => {
+  if (['true', '1', 'on', 'yes'].includes(text)) return true
+  if (['false', '0', 'off', 'no'].includes(text)) return false
+  throw new ConfigError(`--${name} must be on or off, not "${text}"`)
+}
