@@ -1,4 +1,4 @@
-import { type ParquetColumn, type ParquetValue, ParquetWriter } from '../../kit/parquet-writer.ts'
+import { type ParquetColumn, type ParquetValue, ParquetRows } from '../../kit/parquet-rows.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from './events.ts'
 import type { PointFormatter } from './point-formatter.ts'
 import { POINT_MEMBERS, pointId, type PointMember } from './point-json.ts'
@@ -25,13 +25,16 @@ const CELLS: { [member in PointMember]: Cell } = {
 const REQUIRED: { [member in PointMember]?: ParquetColumn['type'] } = { _id: 'text', trackerId: 'text', recordedAt: 'time', lat: 'number', lng: 'number' }
 const OPTIONAL_TEXTS: readonly PointMember[] = ['trip', 'attributes']
 
+/** Answers are made away from the event loop, so a group may take its time. */
+const GROUP_ROWS = 32_768
+
 /** Parquet: a column for each member, attributes as JSON text. */
 export const parquet = (members: ReadonlySet<PointMember> = new Set(POINT_MEMBERS)): PointFormatter => {
   const chosen = POINT_MEMBERS.filter((member) => member === '_id' || members.has(member))
-  const writer = new ParquetWriter(chosen.map((name): ParquetColumn => {
+  const writer = new ParquetRows(chosen.map((name): ParquetColumn => {
     const type = REQUIRED[name]
     return type === undefined ? { name, type: OPTIONAL_TEXTS.includes(name) ? 'text' : 'number', isOptional: true } : { name, type }
-  }))
+  }), GROUP_ROWS)
   const cells = chosen.map((member) => CELLS[member])
   return {
     start: () => writer.take(),

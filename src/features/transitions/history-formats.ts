@@ -1,4 +1,4 @@
-import { ParquetWriter, type ParquetColumn, type ParquetValue } from '../../kit/parquet-writer.ts'
+import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/parquet-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
 
@@ -103,9 +103,12 @@ const csv = (members: Members): TransitionFormatter => {
   }
 }
 
+/** Few, since a group is made at once on the event loop. */
+const GROUP_ROWS = 1_024
+
 const parquet = (members: Members): TransitionFormatter => {
   const columns = columnsOf(members)
-  const writer = new ParquetWriter(columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })))
+  const writer = new ParquetRows(columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })), GROUP_ROWS)
   return {
     start: () => writer.take(),
     rows: (rows) => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/history-store.chdb.ts'
-import { type ParquetColumn, ParquetWriter, type ParquetValue } from '../../src/kit/parquet-writer.ts'
+import { type ParquetColumn, ParquetRows, type ParquetValue } from '../../src/kit/parquet-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const COLUMNS: ParquetColumn[] = [
@@ -23,7 +23,7 @@ test('a Parquet file says what was added, whatever the number of its rows', asyn
   const store = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => store.close())
   for (const count of [0, 1, 7, 8, 9, 16_383, 16_384, 16_385, 300_000]) {
-    const writer = new ParquetWriter(COLUMNS)
+    const writer = new ParquetRows(COLUMNS, 16_384)
     const parts: Uint8Array[] = []
     for (let i = 0; i < count; i++) {
       writer.add(rowOf(i))
