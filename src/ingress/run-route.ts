@@ -8,6 +8,7 @@ import type { IdSource, Reply, RouteRequest, Wrote } from '../kit/route.ts'
 import { identityOf } from './authenticate.ts'
 import type { BodyReader } from './body.ts'
 import type { CompiledRoute } from './compile-route.ts'
+import { assertPlain, assertType } from './content-type.ts'
 import type { Headers } from './cors.ts'
 import type { Exchange } from './exchange.ts'
 import { parseJson } from './json-body.ts'
@@ -96,7 +97,10 @@ const parseQuery = (text: string): { [name: string]: unknown } => {
 const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buffer; body: unknown }> => {
   const none = Buffer.alloc(0)
   if (route.contentTypes.length === 0) return { bytes: none, body: undefined }
-  if (reader !== undefined) assertType(route, exchange.headers.get('content-type'))
+  if (reader !== undefined) {
+    assertPlain(exchange.headers.get('content-encoding'))
+    assertType(route, exchange.headers.get('content-type'))
+  }
   const bytes = reader === undefined ? none : await reader.bytes()
   if (bytes.length === 0) {
     if (route.bodyRequired) throw new Failure('invalid', { message: 'The request needs a body.' })
@@ -106,18 +110,6 @@ const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buf
   const body = parseJson(bytes, route.declaration.takesAnyNames)
   assertNone(route.body(body), 'The body')
   return { bytes, body }
-}
-
-const assertType = (route: CompiledRoute, contentType: string | undefined): void => {
-  const [essence, ...parameters] = (contentType ?? '').toLowerCase().split(';')
-  const type = essence.trim()
-  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
-  const isCharsetRight = route.body === undefined || charset === undefined || /^charset="?(utf-8|utf8|us-ascii)"?$/.test(charset)
-  const isJsonVariant = route.body !== undefined && /^application\/[\w.-]+\+json$/.test(type)
-  if (isCharsetRight && (isJsonVariant || route.contentTypes.includes(type) || route.contentTypes.includes('*/*'))) return
-  throw new Failure('unsupported_type', {
-    message: `Send ${route.contentTypes.join(' or ')}${route.body === undefined ? '' : ' in UTF-8'}.`,
-  })
 }
 
 const assertNone = (errors: FieldError[], whole: string): void => {

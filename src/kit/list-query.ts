@@ -49,7 +49,7 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
     page: { type: 'integer', minimum: 1, maximum: OFFSET_MAX + 1, description: 'From 1; not together with `cursor`.' },
     cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before.' },
     ...(shape.sortable.length > 0 ? { sortBy: { type: 'string', enum: [...shape.sortable] } } : {}),
-    sortOrder: { type: 'string', enum: ['asc', 'desc'], default: 'asc' },
+    sortOrder: { type: 'string', enum: ['asc', 'desc'], default: 'asc', description: 'Without `sortBy` of the time of creation.' },
     ...(shape.searchable
       ? { q: { type: 'string', minLength: 1, maxLength: 200, description: 'Beginnings of words that must all occur.' } }
       : {}),
@@ -81,7 +81,8 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const page = query.cursor === undefined ? (query.page ?? 1) : null
   if (where === NOTHING) return listReply(request, { rows: [], total: 0, next: null }, page, limit, choose, '')
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
-  if (query.sortBy !== undefined) question.sort = { field: query.sortBy, order: query.sortOrder ?? 'asc' }
+  const sortBy = query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
+  if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
   const fingerprint = fingerprintOf([askedOf(query), request.range])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)

@@ -46,7 +46,8 @@ export interface Change {
   expectedVersion?: number
 }
 
-const TRIES = 5
+/** Each lost race is somebody else's write, so that many writers at once all come through. */
+const TRIES = 50
 
 /** The writes of one resource, below its routes: also for the service itself (the first hub of an organization). */
 export class ResourceWriter {
@@ -89,7 +90,7 @@ export class ResourceWriter {
     return { row: this.row(id, 1, { ...data, updatedAt: at }), wrote }
   }
 
-  /** @throws Failure not_found, stale_version, invalid, key_in_use, conflict after five lost races. */
+  /** @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races. */
   async change(origin: WriteOrigin, change: Change): Promise<Written> {
     for (let tries = 0; tries < TRIES; tries++) {
       const { state, version } = await this.loadSeen(origin, change.id)

@@ -30,6 +30,7 @@ export const declareResources = (): Resources => ({
     { table: 'teams', field: 'hubId' },
     { table: 'vehicles', field: 'hubId' },
     { table: 'trackers', field: 'hubId' },
+    { table: 'ingestKeys', field: 'hubId' },
   ]),
   team,
   vehicle,

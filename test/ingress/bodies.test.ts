@@ -40,6 +40,7 @@ test('a JSON body is checked before the handler sees it', async (t) => {
   await refused('', 400, { code: 'invalid' })
   await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'text/plain' })
   await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'application/json; charset=latin1' })
+  await refused('{"name":"a"}', 415, { code: 'unsupported_type', message: /Content-Encoding/ }, { 'content-encoding': 'gzip' })
   await refused('{"name":"a","__proto__":{"admin":true}}', 400, { errors: [{ path: '/__proto__', message: 'is not a known field' }] })
   await refused('{"name":"a","free":{"\\u005f_proto__":{"admin":true}}}', 400, { errors: [{ path: '/free/__proto__' }] })
   await refused('{"name":"a","free":{"constructor":{"prototype":{"admin":true}}}}', 400, { errors: [{ path: '/free/constructor' }] })

@@ -170,8 +170,9 @@ test('a unique field', async (t) => {
 })
 
 test('lists', async (t) => {
-  const { call, caller } = await start(t)
+  const { call, caller, clock } = await start(t)
   for (const name of ['delta', 'alpha', 'charlie', 'bravo', 'echo']) {
+    clock.advance(1000)
     await call('POST', '/crate', { caller, body: { name: name, tags: name < 'c' ? ['early'] : [] } })
   }
   await call('POST', '/crate', { caller: user('org-2'), body: { name: 'foreign' } })
@@ -180,6 +181,7 @@ test('lists', async (t) => {
   t.match(all.body, { total: 5, page: 1, limit: 20, nextCursor: null })
   t.same(names(await call('GET', '/crates?sortBy=name', { caller })), ['alpha', 'bravo', 'charlie', 'delta', 'echo'])
   t.same(names(await call('GET', '/crates?sortBy=name&sortOrder=desc&limit=2&page=2', { caller })), ['charlie', 'bravo'])
+  t.same(names(await call('GET', '/crates?sortOrder=desc', { caller })), ['echo', 'bravo', 'charlie', 'alpha', 'delta'], 'newest first')
   t.same(names(await call('GET', '/crates?tags=early&sortBy=name', { caller })), ['alpha', 'bravo'])
   t.same(names(await call('GET', '/crates?q=char', { caller })), ['charlie'])
   t.same((await call('GET', '/crates?fields=name&q=echo', { caller })).body.data.map(Object.keys), [['_id', 'name']])
@@ -259,6 +261,8 @@ test('writers at the same time lose nothing', async (t) => {
     [200, 200, 200],
   )
   t.match((await call('GET', `/crate/${_id}`, { caller })).body.data, { lat: 1, tags: ['t'], depotId: 'd', version: 4 })
+  const many = await Promise.all(Array.from({ length: 12 }, (_, i) => call('PATCH', `/crate/${_id}`, { caller, body: { lat: 10 + i } })))
+  t.ok(many.every(({ status }) => status === 200), 'however many they are')
 })
 
 test('a secret stays out of the log and of the table, and a PUT that leaves it out keeps it', async (t) => {

@@ -139,6 +139,9 @@ test('a repeated request under its key, versions, and what may be written back',
   t.equal((await call(service, 'POST', '/hub', { token, body: client })).status, 201)
   t.ok((await call(service, 'POST', '/hub', { token, body: client })).status < 300, 'an id of the client makes the create idempotent')
   t.equal((await call(service, 'POST', '/hub', { token, body: { ...client, name: 'y' } })).status, 409)
+  const keyed = (await call(service, 'POST', '/ingest-key', { token, body: { name: 'k', hubId: hub._id } })).json.data
+  t.match(await call(service, 'DELETE', `/hub/${hub._id}`, { token }), { status: 409, json: { usedBy: 'ingestKeys' } }, 'a hub that an ingest key gives stays')
+  await call(service, 'DELETE', `/ingest-key/${keyed._id}`, { token })
   for (const list of ['hubs', 'teams', 'vehicles', 'roles', 'users', 'trackers', 'ingest-keys', 'geofence-groups', 'geofences', 'automations'])
     t.equal((await get(`/${list}?name=nobody`)).total, 0, `${list} filter by a field's name`)
   const page = await call(service, 'GET', '/hubs?limit=1&sortBy=name&sortOrder=desc&fields=name', { token })

@@ -1,10 +1,11 @@
-import type { JsonObject } from '../../kernel/json.ts'
-import { objectSchema, patchSchema } from '../../kernel/schema.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { integer, objectSchema, optional, patchSchema } from '../../kernel/schema.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { chooseFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { amendSchema, mergePatch, withDefaults } from '../../kit/resource-declaration.ts'
 import { envelope, listShape, originOf, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import type { Written } from '../../kit/resource-write.ts'
 import { route, type Answer, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
 import { assertValid, compileCheck } from '../../kit/validate.ts'
 import type { IdentityContext } from './context.ts'
@@ -12,18 +13,22 @@ import { organization, SETTINGS_DEFAULT, SETTINGS_FIELDS } from './organization.
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 const declaration = organization.declaration
+const FIELDS_QUERY: JsonSchema = { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false }
 const settingsCheck = compileCheck(objectSchema(SETTINGS_FIELDS))
+/** The version is that of the organization. */
+const VERSIONED = { ...SETTINGS_FIELDS, version: optional(integer({ min: 1 })) }
 const settingsAnswer: Answer = {
   description: 'The settings of the organization.',
-  schema: envelope({ data: objectSchema(SETTINGS_FIELDS) }),
-  example: { status: true, data: SETTINGS_DEFAULT },
+  schema: envelope({ data: objectSchema(VERSIONED) }),
+  example: { status: true, data: { ...SETTINGS_DEFAULT, version: 1 } },
 }
+const TRIES = 5
 
 /** The organization of the token, and its settings. */
 export const organizationRoutes = (context: IdentityContext): Route[] => [
   route<{ fields?: string }>({
     ...about('GET', '/organization', 'readOrganization', 'Read the organization', declaration.permissions.view),
-    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
+    query: FIELDS_QUERY,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const { organizationId } = userOf(request)
@@ -42,7 +47,7 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
       return rowReply({ logo: null, ...row }, row, wrote)
     },
   }),
-  route({
+  route<{ fields?: string }>({
     ...about(
       'GET',
       '/organization/settings',
@@ -50,8 +55,13 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
       'Read the settings of the organization',
       declaration.permissions.view,
     ),
+    query: FIELDS_QUERY,
     answers: { 200: settingsAnswer },
-    handler: async (request) => ({ body: { data: await settingsOf(context, userOf(request).organizationId) } }),
+    handler: async (request) => {
+      const { settings, version } = await loadOrganization(context, userOf(request).organizationId)
+      const data = chooseFields(Object.keys(VERSIONED), request.query.fields)({ ...settings, version })
+      return rowReply(data, { version })
+    },
   }),
   changeSettings(context, 'PUT'),
   changeSettings(context, 'PATCH'),
@@ -66,23 +76,37 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
       'Change the settings',
       declaration.permissions.edit,
     ),
-    body: method === 'PUT' ? objectSchema(SETTINGS_FIELDS) : patchSchema(SETTINGS_FIELDS),
+    body: method === 'PUT' ? objectSchema(VERSIONED) : patchSchema(VERSIONED),
     bodyExample: { language: 'pl', currency: 'PLN' },
     answers: { 200: settingsAnswer },
     handler: async (request): Promise<Reply> => {
-      const before = await settingsOf(context, userOf(request).organizationId)
-      const body = method === 'PUT' ? request.body : (mergePatch(before, request.body) as JsonObject)
-      assertValid(settingsCheck, body)
-      const settings = withDefaults(SETTINGS_FIELDS, body)
-      // A merge patch would keep what the new configuration lacks.
-      const gone = Object.keys((before.configuration ?? {}) as JsonObject).filter(
-        (key) => !Object.hasOwn(settings.configuration as JsonObject, key),
-      )
-      const configuration = { ...Object.fromEntries(gone.map((key) => [key, null])), ...(settings.configuration as JsonObject) }
-      const { row, wrote } = await amend(context, request, { settings: { ...settings, configuration } })
-      return { body: { data: row.settings }, wrote }
+      const { version: _version, ...sent } = request.body
+      const { row, wrote } = await writeSettings(context, request, (before) => (method === 'PUT' ? sent : (mergePatch(before, sent) as JsonObject)))
+      return rowReply({ ...(row.settings as JsonObject), version: row.version }, row, wrote)
     },
   })
+
+/** Sets the settings as a whole, since a merge patch of the organization would keep what they lack, over the version they were read at. */
+const writeSettings = async (
+  context: IdentityContext,
+  request: RouteRequest<object, JsonObject>,
+  next: (before: JsonObject) => JsonObject,
+): Promise<Written> => {
+  const { organizationId } = userOf(request)
+  const asked = versionOf(request, request.body)
+  for (let tries = 1; ; tries++) {
+    const { name, settings, version } = await loadOrganization(context, organizationId)
+    const changed = next(settings)
+    assertValid(settingsCheck, changed)
+    const body = { name, settings: withDefaults(SETTINGS_FIELDS, changed) }
+    try {
+      return await context.organizations.change(originOf(request), { id: organizationId, kind: 'replace', body, expectedVersion: asked ?? version })
+    } catch (error) {
+      const isOvertaken = error instanceof Failure && error.code === 'stale_version' && asked === undefined
+      if (!isOvertaken || tries === TRIES) throw error
+    }
+  }
+}
 
 const amend = (context: IdentityContext, request: RouteRequest<object, JsonObject>, body: JsonObject) => {
   const { organizationId } = userOf(request)
@@ -94,10 +118,13 @@ const amend = (context: IdentityContext, request: RouteRequest<object, JsonObjec
   })
 }
 
-const settingsOf = async (context: IdentityContext, organizationId: string): Promise<JsonObject> => {
-  const { state } = await context.organizations.load(organizationId)
+const loadOrganization = async (
+  context: IdentityContext,
+  organizationId: string,
+): Promise<{ name: string; settings: JsonObject; version: number }> => {
+  const { state, version } = await context.organizations.load(organizationId)
   if (state.status !== 'live') throw new Failure('not_found')
-  return state.values.settings as JsonObject
+  return { name: state.values.name as string, settings: state.values.settings as JsonObject, version }
 }
 
 const about = (

@@ -275,17 +275,24 @@ test('settings of the organization', async (t) => {
     currency: 'EUR',
     timeZone: 'UTC',
     configuration: {},
+    version: 1,
   })
   t.match((await owner.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } })).body.data, {
     currency: 'PLN',
     configuration: { a: 1, b: { c: 2 } },
   })
   t.same((await owner.call('PATCH', '/organization/settings', { configuration: { a: null } })).body.data.configuration, { b: { c: 2 } })
+  t.same((await owner.call('PATCH', '/organization/settings', { configuration: { b: { c: null, d: 3 } } })).body.data.configuration, { b: { d: 3 } }, 'within, too')
+  t.same((await owner.call('GET', '/organization/settings?fields=currency')).body.data, { currency: 'PLN' })
+  t.match(await owner.call('PATCH', '/organization/settings', { currency: 'CHF', version: 1 }), { status: 409, body: { code: 'stale_version', version: 4 } })
+  const read = (await owner.call('GET', '/organization/settings')).body.data
+  t.same((await owner.call('PUT', '/organization/settings', read)).body.data, read, 'what was read may be written back')
   t.same((await owner.call('PUT', '/organization/settings', { language: 'pl' })).body.data, {
     language: 'pl',
     currency: 'EUR',
     timeZone: 'UTC',
     configuration: {},
+    version: 5,
   })
   t.equal((await owner.call('PUT', '/organization/settings', { timeZone: 'Nowhere' })).status, 400)
   t.match(await owner.call('PATCH', '/organization', { name: 'Renamed' }), { status: 200, body: { data: { name: 'Renamed' } } })
