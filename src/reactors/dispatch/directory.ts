@@ -10,7 +10,8 @@ export interface TrackerShown {
 
 /** What events refer to, as it is now. Each answers undefined for what never was. */
 export interface Directory {
-  tracker(organizationId: string, trackerId: string): Promise<TrackerShown | undefined>
+  /** `seenAt`: when it was seen at least, ms since the epoch; the event that tells of it may be ahead of its latest position. */
+  tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined>
   /** As GET /user/{id} answers it. */
   user(organizationId: string, userId: string): Promise<{ [field: string]: unknown } | undefined>
   /** As GET /geofence/{id} answers it; its geometry may be left out. */

@@ -102,7 +102,7 @@ class EntryLook {
     const rows = (await this.active(trigger)).filter((row) => row.activatedAt < sourceLoggedAt)
     if (rows.length === 0) return rows
     const { directory } = this.options
-    const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () => directory.tracker(organizationId, trackerId))
+    const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () => directory.tracker(organizationId, trackerId, Math.min(trigger.point.recordedAt, sourceLoggedAt)))
     const concerned: AutomationRow[] = []
     for (const row of rows) {
       const editor = await once(this.editors, `${organizationId}:${row.editorId}`, () => directory.editor(organizationId, row.editorId))

@@ -40,8 +40,9 @@ export class TableDirectory implements Directory {
     this.options = options
   }
 
-  async tracker(organizationId: string, trackerId: string): Promise<TrackerShown | undefined> {
-    const { tables, lastSeen, ages, clock } = this.options
+  async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {
+    const { tables, ages, clock } = this.options
+    const lastSeen: LastSeen = async (...asked) => (await this.options.lastSeen(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
     const row = (await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId)) ?? (await this.lastTracker(organizationId, trackerId))
     if (row === undefined) return { shown: { _id: trackerId }, hubIds: [] }
     const present = trackerDeclaration.present ?? ((plain: Row) => plain)

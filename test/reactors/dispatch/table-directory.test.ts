@@ -23,15 +23,17 @@ test('what events refer to is read from tables, and what is gone from its stream
   const append = (stream: string, type: string, data: object) => log.append(stream, [{ id: idSource(clock.now()).next(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')
 
   await put(TRACKERS_TABLE, 't1', { _id: 't1', organizationId: ORG, name: 'Bus', kind: 'device', keyHash: 'hash', hubIds: ['h1'], userId: 'u1' })
-  t.same(await directory.tracker(ORG, 't1'), {
+  t.same(await directory.tracker(ORG, 't1', 0), {
     shown: { _id: 't1', organizationId: ORG, name: 'Bus', kind: 'device', userId: 'u1', lastSeenAt: new Date(clock.now() - 1_000).toISOString(), status: 'online' }, hubIds: ['h1'], userId: 'u1',
   })
+  const now = new Date(clock.now()).toISOString()
+  t.match(await directory.tracker(ORG, 't1', clock.now()), { shown: { lastSeenAt: now, status: 'online' } }, 'the event itself says that it was seen')
   await append('tracker-t2', 'trackerDeleted', { organizationId: ORG, values: { name: 'Gone', kind: 'phone', userId: 'u1', hubId: 'h2', keyHash: 'hash' }, createdAt: AT, at: AT })
   await put(USERS_TABLE, 'u1', { _id: 'u1', organizationId: ORG, name: 'Ada', hubId: ['h3'], identityId: 'secret', emailKey: 'k' })
-  const gone = await directory.tracker(ORG, 't2')
+  const gone = await directory.tracker(ORG, 't2', 0)
   t.match(gone, { shown: { _id: 't2', name: 'Gone', updatedAt: AT }, hubIds: ['h2', 'h3'] })
   t.notOk('keyHash' in (gone?.shown ?? {}))
-  t.same(await directory.tracker('other', 't2'), { shown: { _id: 't2' }, hubIds: [] }, 'not for another organization')
+  t.same(await directory.tracker('other', 't2', 0), { shown: { _id: 't2' }, hubIds: [] }, 'not for another organization')
   t.same(await directory.user(ORG, 'u1'), { _id: 'u1', organizationId: ORG, name: 'Ada', hubId: ['h3'] })
   t.same(await directory.user(ORG, 'erased'), { _id: 'erased' })
 
