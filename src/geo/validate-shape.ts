@@ -8,7 +8,8 @@ import { ringOf } from './shape.ts'
 export type ShapeError = { path: string; message: string }
 
 const POSITIONS_MAX = 20_000
-const RADIUS_METERS_MAX = 10_000_000
+/** Half way round the earth: such a circle is all of it. */
+const RADIUS_METERS_MAX = 20_015_115
 const WIDTH_METERS_MAX = 1_000_000
 
 /**

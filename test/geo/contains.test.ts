@@ -59,6 +59,10 @@ test('across the antimeridian and at the poles', async t => {
   t.equal(holds(circle, -179.999, 0), true)
   t.equal(holds(circle, -179.98, 0), false)
   t.equal(holds({ center: { lat: 89.99, lng: 0 }, radius: 5000 }, 180, 89.99), true)
+  const mostOfIt: ShapeInput = { center: { lat: 10, lng: 170 }, radius: 19_000_000 }
+  for (const [lng, lat] of [[-10, 5], [-10, -90], [170, 10], [-180, 0]] as const) t.equal(holds(mostOfIt, lng, lat), true)
+  t.equal(holds(mostOfIt, -10, -10), false, 'but not the other end of the earth')
+  t.equal(holds({ ...mostOfIt, radius: 20_015_115 }, -10, -10), true, 'half way round is all of it')
   t.equal(holds({ geometry: { type: 'LineString', coordinates: [[179.9, 0], [-179.9, 0]] }, width: 200 }, 180, 0.0008), true)
   t.equal(holds({ geometry: { type: 'LineString', coordinates: [[179.9, 0], [-179.9, 0]] }, width: 200 }, 0, 0), false)
 })

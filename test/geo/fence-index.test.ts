@@ -22,6 +22,7 @@ const randomShape = (random: () => number, place: Place): Shape => {
   const [lng, lat] = near()
   const radius = place.span * 0.15 * random() + 1e-6
   const kind = random()
+  if (kind < 0.02) return makeShape({ center: { lng, lat }, radius: 20_015_115 * random() })
   if (kind < 0.2) return makeShape({ center: { lng, lat }, radius: radius * 111_000 })
   if (kind < 0.35) return makeShape({ geometry: { type: 'LineString', coordinates: Array.from({ length: 2 + Math.floor(random() * 20) }, near) }, width: radius * 50_000 + 0.1 })
   const ring = (size: number, vertices: number) =>

@@ -37,7 +37,7 @@ test('what is no shape', async t => {
 test('shapes as they should be', async t => {
   for (const input of [
     polygon(square(0, 0, 1, 1)), polygon(square(0, 0, 9, 9), square(1, 1, 2, 2)), { type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)]] },
-    { center: { lat: 1, lng: 1 }, radius: 50 }, { geometry: { type: 'LineString', coordinates: [[0, 0], [0, 9]] }, width: 10 },
+    { center: { lat: 1, lng: 1 }, radius: 50 }, { center: { lat: -90, lng: 180 }, radius: 20_015_115 }, { geometry: { type: 'LineString', coordinates: [[0, 0], [0, 9]] }, width: 10 },
     polygon([[0, 0, 12], [1, 0, 12], [1, 1, 12], [0, 0, 12]]),
   ]) t.equal(validateShape(input), undefined, JSON.stringify(input))
 })

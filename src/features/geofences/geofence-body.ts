@@ -30,8 +30,8 @@ const PROPERTIES: { [name: string]: JsonSchema } = {
     additionalProperties: false,
     description: 'Of a circle, together with `radius`.',
   },
-  radius: { type: 'number', description: 'Metres.' },
-  width: { type: 'number', description: 'Of a corridor, metres over all.' },
+  radius: { type: 'number', description: 'Metres, over 0 and at most 20,015,115: half way round the earth.' },
+  width: { type: 'number', description: 'Of a corridor, metres over all: over 0 and at most 1,000,000.' },
   isActive: { type: 'boolean', default: true },
   attributes: { type: 'object', description: 'Any content, up to 64 KiB as JSON.' },
 }
