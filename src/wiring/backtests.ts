@@ -23,6 +23,7 @@ export const openBacktests = async (services: Services, config: Pick<Config, 'au
   await jobs.start()
   const routes: BacktestServices = {
     log,
+    tables,
     visibleTrackers,
     runBacktest: backtestOf({ log, history, visibleTrackers, pointsMax }),
     findGeofence: async ({ organizationId }, geofenceId) => {

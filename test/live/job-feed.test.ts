@@ -68,6 +68,7 @@ test('whoever may read a job hears how it goes, to its end or its cancellation; 
   await request('a')
   await tell('a', { kind: 'start', attempt: 1, at: START + 1 })
   await tell('a', { kind: 'progress', attempt: 1, processed: 50, at: START + 2 })
+  await tell('a', { kind: 'progress', attempt: 0, processed: 60, at: START + 2 }) // an attempt before this one
   await tell('a', { kind: 'finish', attempt: 1, processed: 101, result: { first: 0, last: 0, transitions: 3 }, at: START + 3 })
   await tell('a', { kind: 'progress', attempt: 1, processed: 50, at: START + 4 }) // says nothing any more
   await tell('a', { kind: 'delete', organizationId: ORGANIZATION, at: START + 5 }) // it had ended

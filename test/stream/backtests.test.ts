@@ -51,7 +51,7 @@ const resultOf = async (get: (of: string) => Promise<{ json: Json }>, id: string
 test('a back-test over too many points is a job: live reports, paged result, once, through SIGKILL, as the direct answer has it', { timeout: 180_000 }, async (t) => {
   const { token, path, everything, start, service, again, post, get } = await open(t)
   const trackerId = (await ask(service(), 'GET', '/trackers', { token })).data[0]._id
-  const few = await post({ ...everything, trackerIds: [trackerId], to: start + 25_000 })
+  const few = await post({ ...everything, trackerIds: [trackerId], to: start + 45_000 })
   t.equal(few.status, 200, 'few points are answered at once')
   t.ok(few.json.data.length > 0)
 
@@ -76,6 +76,7 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   t.ok(whole.data.length > TRACKERS)
   t.same(await resultOf(get, job._id, 7), whole.data, 'page by page the same')
   t.equal((await get(`/${job._id}/transitions?cursor=x`)).status, 400)
+  t.same((await get('s?status=completed&sortBy=createdAt')).json, { status: true, data: [completed.event], total: 1, page: 1, limit: 20, nextCursor: null }, 'it is listed')
   live.close()
 
   const second = (await post({ ...everything, debounce: undefined })).json.data
@@ -125,6 +126,8 @@ test('jobs belong to whoever asked and to those who see every hub; deleting ends
     t.equal((await get(of, stranger.token)).status, 404, `${of}: not of another organization`)
     t.equal((await get(of, without)).status, 403, `${of}: not without the permission`)
   }
+  t.match((await get('s', watcher)).json, { data: [], total: 0 }, 'nor listed for them')
+  t.equal((await get('s', stranger.token)).status, 404)
   t.equal((await call(service(), 'DELETE', `${path}/${_id}`, { token: stranger.token })).status, 404)
   t.equal((await call(service(), 'DELETE', `${path}/${_id}`, { token: watcher })).status, 404)
   t.match((await post(everything, watcher)), { status: 200, json: { data: [] } }, 'whoever sees no tracker has nothing to read')

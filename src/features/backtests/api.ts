@@ -7,11 +7,12 @@ import { envelope } from '../../kit/resource-routes.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/route.ts'
 import { backtestDecider, type BacktestQuestion, type RunBacktest } from './backtest.ts'
 import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
+import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
 import { readResult } from './read-result.ts'
-import { BACKTEST_BODY, BODY_EXAMPLE, JOB_EXAMPLE, JOB_SCHEMA, TRANSITION_EXAMPLE, TRANSITION_SCHEMA } from './schemas.ts'
+import { BACKTEST_BODY, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA, TRANSITION_EXAMPLE, TRANSITION_SCHEMA } from './schemas.ts'
 import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
 
-export interface BacktestServices {
+export interface BacktestServices extends Pick<ListServices, 'tables'> {
   log: EventLog
   /** A geofence of the caller's organization. @throws Failure not_found */
   findGeofence(caller: UserCaller, geofenceId: string): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
@@ -31,13 +32,11 @@ interface BacktestBody extends BacktestRules {
 }
 
 const LIMIT_DEFAULT = 500
-const GEOFENCE_ID = { type: 'string', minLength: 1, maxLength: 100 }
 const JOB_PATH = '/geofence/{geofenceId}/backtest/{backtestId}'
 const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: GEOFENCE_ID }
-const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
 
 /** Back-tests: answered at once, or a job whose result is read by its id. */
-export const backtestRoutes = (services: BacktestServices): Route[] => [askRoute(services), readRoute(services), resultRoute(services), deleteRoute(services)]
+export const backtestRoutes = (services: BacktestServices): Route[] => [askRoute(services), listBacktestsRoute(services), readRoute(services), resultRoute(services), deleteRoute(services)]
 
 const askRoute = (services: BacktestServices): Route =>
   route<never, BacktestBody>({

@@ -1,5 +1,9 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 
+export const GEOFENCE_ID: JsonSchema = { type: 'string', minLength: 1, maxLength: 100 }
+/** What every route of back-tests declares. */
+export const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
+
 const TIME: JsonSchema = { type: ['string', 'integer'], format: 'date-time', description: 'RFC 3339, or ms since the epoch.' }
 const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }

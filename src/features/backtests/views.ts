@@ -37,7 +37,7 @@ export interface BacktestRow extends Row {
   version: number
 }
 
-export const BACKTESTS: TableDeclaration = { name: 'backtests', version: 1, equality: ['geofenceId', 'status'], range: ['createdAt'] }
+export const BACKTESTS: TableDeclaration = { name: 'backtests', version: 1, equality: ['geofenceId', 'status', 'userId'], range: ['createdAt'] }
 
 export const hasEnded = ({ status }: BacktestRow): boolean => status !== 'queued' && status !== 'processing'
 

@@ -46,7 +46,8 @@ export const runBacktest = async (services: RunServices, backtestId: string, att
     progress.processed = processed
     const now = clock.now()
     if (processed - progress.logged < asked.total * PROGRESS_SHARE || now - progress.at < PROGRESS_MS) continue
-    const told = await tell({ kind: 'progress', attempt, processed, at: now })
+    // The total is an estimate, and leaves out each tracker's last point before.
+    const told = await tell({ kind: 'progress', attempt, processed: Math.min(processed, asked.total), at: now })
     if (told.row?.attempt !== attempt) return
     Object.assign(progress, { logged: processed, at: now })
   }

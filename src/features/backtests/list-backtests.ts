@@ -1,0 +1,48 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { answerList, type ListQuery, type ListShape, listQuerySchema } from '../../kit/list-query.ts'
+import { userOf } from '../../kit/request-context.ts'
+import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
+import { type Route, route } from '../../kit/route.ts'
+import { DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
+import { BACKTESTS, backtestShown, type BacktestRow } from './views.ts'
+
+export interface ListServices {
+  tables: Pick<TableStore, 'find'>
+  /** @throws Failure not_found */
+  findGeofence(caller: UserCaller, geofenceId: string): Promise<{ geofenceId: string }>
+}
+
+const LIST: ListShape = {
+  table: BACKTESTS,
+  members: Object.keys(JOB_SCHEMA.properties as object),
+  filters: { status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed'] } },
+  sortable: BACKTESTS.range ?? [],
+  searchable: false,
+}
+
+/** The jobs of a geofence that the caller may read. */
+export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Route =>
+  route<ListQuery>({
+    ...DECLARED,
+    method: 'GET',
+    path: '/geofence/{geofenceId}/backtests',
+    operationId: 'listBacktests',
+    summary: 'List the back-tests of a geofence that are jobs',
+    params: { geofenceId: GEOFENCE_ID },
+    query: listQuerySchema(LIST),
+    answers: {
+      200: {
+        description: 'A page of jobs: those that the caller asked for, for users who see every hub all of them.',
+        schema: envelope({ data: { type: 'array', items: JOB_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        example: { status: true, data: [JOB_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const { geofenceId } = await findGeofence(caller, request.params.geofenceId)
+      const where = { geofenceId, ...(caller.hubIds !== 'all' && { userId: caller.userId }) }
+      const path = `/api/v3/geofence/${geofenceId}/backtests`
+      return answerList(LIST, { tables, scope: caller.organizationId, caller, query: request.query, path, where, present: (row) => backtestShown(row as BacktestRow) })
+    },
+  })
