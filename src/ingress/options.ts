@@ -56,7 +56,7 @@ export const DEFAULT_LIMITS: IngressLimits = {
   unauthenticatedMax: 20_000,
   authTimeoutMs: 5_000,
   socketIdleSeconds: 60,
-  closeTimeoutMs: 10_000,
+  closeTimeoutMs: 3_000,
 }
 
 export interface ApiInfo {
@@ -101,8 +101,8 @@ export interface IngressOptions {
 export interface Ingress {
   url: string
   port: number
-  /** No new connections or sockets; requests under way go on. */
-  stopAccepting(): void
+  /** No new connections or sockets; requests under way go on. Resolves when none is left, or the time is over. */
+  stopAccepting(withinMs: number): Promise<void>
   /** Closes sockets with 1012, waits for requests under way, then cuts what is left. */
   close(): Promise<void>
 }

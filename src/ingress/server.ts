@@ -65,17 +65,17 @@ const opened = (app: TemplatedApp, listening: us_listen_socket, { options, http,
   const host = options.host.includes(':') ? `[${options.host}]` : options.host
   let isAccepting = true
   let closing: Promise<void> | undefined
-  const stopAccepting = (): void => {
-    if (!isAccepting) return
+  const stopAccepting = (withinMs: number): Promise<void> => {
+    if (isAccepting) us_listen_socket_close(listening)
     isAccepting = false
     http.isClosing = true
     sockets.isClosing = true
-    us_listen_socket_close(listening)
+    return Promise.race([http.drained(), new Promise<void>((resolve) => options.clock.after(withinMs, resolve))])
   }
   const close = async (): Promise<void> => {
-    stopAccepting()
+    const answered = stopAccepting(limits.closeTimeoutMs)
     sockets.closeAll()
-    await Promise.race([http.drained(), new Promise<void>((resolve) => options.clock.after(limits.closeTimeoutMs, resolve))])
+    await answered
     // What was written last leaves before the connections are cut.
     await pause(FLUSH_MS)
     app.close()

@@ -53,6 +53,8 @@ export interface ServiceParts {
   backtestPointsMax?: number
 }
 
+/** Requests that have begun may store what they bring; with the rest of the end it stays below the 10 s that containers are given. */
+const CLOSE_REQUESTS_MS = 3_000
 const CLOSE_BATCHER_MS = 10_000
 
 /** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
@@ -125,7 +127,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     control: controlOf({ ...sweep, rebuild, runner, feeds, clock, health }),
     close: async () => {
       isReady = false
-      ingress.stopAccepting()
+      await ingress.stopAccepting(CLOSE_REQUESTS_MS)
       await ingest.batcher.close(CLOSE_BATCHER_MS)
       await ingress.close()
       await end()

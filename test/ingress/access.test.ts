@@ -47,7 +47,7 @@ test('operators', async (t) => {
   const routes = [simpleRoute({ path: '/numbers', root: true, access: 'operator' })]
   const local = await openDoor(t, { routes })
   t.equal((await fetch(`${local.url}/numbers`)).status, 200, 'loopback without a token')
-  t.equal((await fetch(`${local.url}/numbers`, { headers: { 'x-forwarded-for': '127.0.0.1' } })).status, 403, 'not through a proxy')
+  for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']) t.equal((await fetch(`${local.url}/numbers`, { headers: { [header]: '127.0.0.1' } })).status, 403, `not through a proxy: ${header}`)
   const guarded = await openDoor(t, { routes, metricsToken: 'sesame' })
   t.equal((await fetch(`${guarded.url}/numbers`)).status, 401)
   t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer other' } })).status, 401)

@@ -62,7 +62,7 @@ export class Batcher {
   private readonly running = new Set<Promise<void>>()
   private readonly pauses = new Set<() => void>()
   private bytes = 0
-  private isClosed = false
+  isClosed = false
   private isStopped = false
 
   constructor(options: BatcherOptions) {

@@ -69,7 +69,8 @@ const store = (ingest: Ingest, caller: Caller, frame: PackedFrame, keyring: Keyr
     }
     if (ingest.submit(caller, frame, ticket, true)) return
     stop()
-    failed(new Failure('overloaded', { message: "Your organization's queue of points is full.", retryAfterSeconds: RETRY_AFTER_SECONDS }))
+    const message = ingest.batcher.isClosed ? 'The service is stopping.' : "Your organization's queue of points is full."
+    failed(new Failure('overloaded', { message, retryAfterSeconds: RETRY_AFTER_SECONDS }))
   })
   return durable.then(() => {
     if (accepted > 0) ingest.count({ rejected }, accepted, duplicates)

@@ -45,7 +45,7 @@ class IngestConnection implements ChannelConnection {
   }
 
   message(data: ArrayBuffer, isBinary: boolean): void {
-    if (this.isOver) return
+    if (this.isOver || this.ingest.batcher.isClosed) return // what is not taken any more is not acknowledged: the restart closes with 1012
     if (data.byteLength > FRAME_BYTES_MAX) return this.end(CLOSE.tooLarge, 'a frame takes at most 1 MiB')
     // Frames that wait for another's trackers are packed when it is their turn.
     const scanned = isBinary || this.isResolving ? undefined : this.ingest.scan(this.caller, new Uint8Array(data))
@@ -112,6 +112,7 @@ class IngestConnection implements ChannelConnection {
   }
 
   private submit(ticket: FrameTicket, packed: PackedFrame): void {
+    if (this.ingest.batcher.isClosed) return
     this.reject(ticket, packed)
     const repeats = this.ingest.repeats(packed)
     ticket.accepted = packed.columns.count - repeats

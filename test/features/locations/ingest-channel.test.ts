@@ -165,3 +165,16 @@ const waitFor = async (isTrue: () => Promise<boolean>) => {
   }
   throw new Error('waited 5 s')
 }
+
+test('a door that closes acknowledges what it took and takes nothing more; it is for the restart to close the socket', async (t) => {
+  const { client, refusing, batcher } = await open(t, { partitions: 1 })
+  refusing.hold()
+  client.send({ type: 'points', seq: 1, points: [fix()] })
+  await client.until(() => refusing.appends.length === 1)
+  const closed = batcher.close(10_000)
+  client.send({ type: 'points', seq: 2, points: [fix()] })
+  refusing.release()
+  await closed
+  await client.until(() => client.acked === 1)
+  t.equal(client.over, undefined)
+})
