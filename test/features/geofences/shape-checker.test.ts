@@ -21,6 +21,22 @@ test('a check that passes its deadline is refused, and the next one is answered 
   t.pass('answered')
 })
 
+test('a machine that stood still for longer than the deadline refuses nothing', async (t) => {
+  let timers: (() => void)[] = []
+  const after = (_delayMs: number, run: () => void): (() => void) => {
+    timers.push(run)
+    return () => void (timers = timers.filter((timer) => timer !== run))
+  }
+  const stalled = { now: () => 0, after }
+  const checker = new ShapeChecker(stalled, { deadlineMs: 100 })
+  t.teardown(() => checker.close())
+  await checker.assertValid(good)
+  const check = checker.assertValid(good)
+  for (const run of timers.splice(0)) run()
+  await check
+  t.pass('what fell due meanwhile is no verdict on the shape')
+})
+
 test('a full queue is 503', async (t) => {
   const checker = new ShapeChecker(new FakeClock(), { waitingMax: 2 })
   t.teardown(() => checker.close())
