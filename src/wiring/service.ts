@@ -84,7 +84,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
   const turns = new InTurn()
   const rebuild = openRebuilds({ config, services, origin, runner, ...consumers, turns })
   if (mustRebuildLatest) await rebuild('latest-position')
-  const sweep = await openSweep(config, services, metrics, consumers.matcher, turns)
+  const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, projections, turns })
   const watching = new AbortController()
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services, origin)

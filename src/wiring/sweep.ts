@@ -1,27 +1,50 @@
 import type { Config } from '../config.ts'
 import type { Metrics } from '../kit/metrics.ts'
+import type { Projection } from '../kit/projection.ts'
 import type { Services } from '../kit/services.ts'
 import { LogConsumers, type AbsentConsumer } from '../reactors/log-consumers.ts'
 import type { GeofenceMatcher } from '../reactors/match-geofences.ts'
-import { LocationSweeper } from '../reactors/truncate-locations.ts'
+import { PartitionSweeper } from '../reactors/sweep-partitions.ts'
+import { locationSweep } from '../reactors/truncate-locations.ts'
+import { transitionSweep } from '../reactors/truncate-transitions.ts'
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY } from '../../projections/location-history.ts'
 import type { InTurn } from './in-turn.ts'
+import { transitionsApplied } from './transitions-applied.ts'
 
 const DAY_MS = 86_400_000
 
-/** The sweep of the location log, with an alarm for consumers that hold it back and do not run. */
-export const openSweep = async (config: Pick<Config, 'locationLogDays'>, services: Services, metrics: Metrics, matcher: GeofenceMatcher, turns: InTurn) => {
-  const { logger } = services
+/** A decision that is not in the log any more must have expired wherever it is read, also where it came from a clock that was ahead. */
+const TRANSITIONS_SLACK_MS = DAY_MS
+
+export interface SweepParts {
+  config: Pick<Config, 'locationLogDays' | 'locationHistoryDays'>
+  services: Services
+  metrics: Metrics
+  matcher: GeofenceMatcher
+  projections: readonly Projection[]
+  turns: InTurn
+}
+
+/** The sweep of locations and transitions in the log, with an alarm for consumers that hold the locations back and do not run. */
+export const openSweep = async ({ config, services, metrics, matcher, projections, turns }: SweepParts) => {
+  const { logger, tables } = services
   const consumers = new LogConsumers(services, [LOCATION_HISTORY, LATEST_POSITION])
   await consumers.register()
-  const sweeper = new LocationSweeper(services, {
+  const locations = locationSweep(services, {
     keepMs: config.locationLogDays * DAY_MS,
     consumersAt: (partition) => consumers.checkpointsAt(partition),
     snapshot: (partition) => matcher.snapshot(partition),
+  })
+  const transitions = transitionSweep(services, {
+    keepMs: config.locationHistoryDays * DAY_MS + TRANSITIONS_SLACK_MS,
+    appliedAt: transitionsApplied(tables, projections),
+  })
+  const sweeper = new PartitionSweeper(services, {
+    sweeps: [locations, transitions],
     exclusively: turns.run,
     onSwept: async () => raiseAlarm(services, metrics, await consumers.absent()),
-    onFailure: (partition, error) => logger.error('the location log was not swept', { partition, error: String(error) }),
+    onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })
   sweeper.start()
   return {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { locationStream } from '../../src/features/locations/events.ts'
 import { MATCHER_STATE, checkpointName } from '../../src/reactors/matcher-store.ts'
-import { LocationSweeper } from '../../src/reactors/truncate-locations.ts'
+import { locationSweep } from '../../src/reactors/truncate-locations.ts'
 import { MatcherWorld, ORG } from '../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../support/trace-batches.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -37,11 +37,10 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
   await world.run(matcher, 0)
   world.clock.advance(8 * DAY_MS)
   const consumers = [57]
-  const sweeper = new LocationSweeper({ log: world.log, clock: world.clock, partitions: 1 }, {
+  const sweeper = locationSweep(world, {
     keepMs: 7 * DAY_MS,
     consumersAt: async () => consumers,
     snapshot: (partition) => matcher.snapshot(partition),
-    onFailure: (_, error) => t.fail(String(error)),
   })
   t.equal(await sweeper.sweep(0), 58, 'up to the slowest consumer')
   t.equal((await world.log.read(locationStream(0), 0, 1))[0].revision, 58)
@@ -71,8 +70,7 @@ test('what is young stays, and a log that has nothing old is left alone', async 
   const matcher = world.matcher()
   await world.run(matcher, 0)
   t.teardown(() => matcher.close())
-  const options = { consumersAt: async () => [1], snapshot: (partition: number) => matcher.snapshot(partition), onFailure: () => t.fail() }
-  const services = { log: world.log, clock: world.clock, partitions: 1 }
-  t.equal(await new LocationSweeper(services, { ...options, keepMs: 2 * DAY_MS }).sweep(0), undefined)
-  t.equal(await new LocationSweeper(services, { ...options, keepMs: DAY_MS / 2 }).sweep(0), 1)
+  const options = { consumersAt: async () => [1], snapshot: (partition: number) => matcher.snapshot(partition) }
+  t.equal(await locationSweep(world, { ...options, keepMs: 2 * DAY_MS }).sweep(0), undefined)
+  t.equal(await locationSweep(world, { ...options, keepMs: DAY_MS / 2 }).sweep(0), 1)
 })

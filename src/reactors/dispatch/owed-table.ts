@@ -11,6 +11,9 @@ const COMMIT_ROWS_MAX = 2_000
 /** Positions of the log that may be heard again after a restart: they rise with every point, and alone are worth no commit. */
 const HEARD_STEP = 65_536
 
+/** Under which name a partition's dispatcher stores where it stands. */
+export const dispatchCheckpoint = (partition: number): string => `dispatch-${partition}`
+
 /** The rows of one partition's owed runs: collects changes and stores them together, about once a second. */
 export class OwedTable {
   private readonly tables: TableStore
@@ -25,7 +28,7 @@ export class OwedTable {
   }
 
   get consumer(): string {
-    return `dispatch-${this.partition}`
+    return dispatchCheckpoint(this.partition)
   }
 
   get changesWaiting(): number {
