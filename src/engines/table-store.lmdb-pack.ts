@@ -1,14 +1,15 @@
+import { breathe } from '../kernel/breath.ts'
 import type { RowChange } from '../kernel/table.ts'
 import type { PackedChange } from './table-store.lmdb-jobs.ts'
 import { idBytes, pack } from './table-store.lmdb-layout.ts'
 
-const PART_CHANGES = 500
+const PART_CHANGES = 64
 
-/** Changes as they travel to the writer: packed in parts, with a turn of the event loop between two of them. */
+/** Changes as they travel to the writer: packed in parts, over as many turns of the event loop as that takes. */
 export const packParts = async (changes: readonly RowChange[]): Promise<Uint8Array<ArrayBuffer>[]> => {
   const parts: Uint8Array<ArrayBuffer>[] = []
   for (let start = 0; start < changes.length; start += PART_CHANGES) {
-    if (start > 0) await new Promise((resolve) => setImmediate(resolve))
+    await breathe()
     parts.push(ownBytes(pack(changes.slice(start, start + PART_CHANGES).map(packedChange))))
   }
   return parts

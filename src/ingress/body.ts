@@ -1,7 +1,9 @@
 import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
+import { breathe, inSlices } from '../kernel/breath.ts'
 
 /** Bytes of all bodies that are in memory at one time. */
 export class BodyBudget {
@@ -33,6 +35,8 @@ export interface BodyOptions {
 /** A client that still sends after its answer is known is listened to for so many bytes, so that it reads the answer instead of a reset. */
 const DISCARD_BYTES_MAX = 64 * 1024 * 1024
 const SLOWEST_BYTES_PER_MS = 32
+/** A body of more is read in slices. */
+const BYTES_AT_ONCE = 1024 * 1024
 
 /**
  * Collects the body of a request: chunks are kept and joined once, at the end. What is over the limit is counted and
@@ -67,7 +71,7 @@ export class BodyReader {
   async bytes(): Promise<Buffer> {
     while (!this.ended && this.failure === undefined) await this.changed()
     if (this.failure !== undefined) throw this.failure
-    return this.chunks.length === 1 ? this.chunks[0] : Buffer.concat(this.chunks, this.heldBytes)
+    return this.chunks.length === 1 ? this.chunks[0] : joined(this.chunks, this.heldBytes)
   }
 
   /** Resolves when an early answer can be sent: the client has sent all, or more than anyone listens to. */
@@ -137,6 +141,29 @@ export class BodyReader {
   private wakeAll(): void {
     for (const resolve of this.wake.splice(0)) resolve()
   }
+}
+
+/** One memory of all chunks. Tens of megabytes are copied over several turns. */
+const joined = async (chunks: readonly Buffer[], bytes: number): Promise<Buffer> => {
+  const all = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const chunk of chunks) {
+    const pause = bytes > BYTES_AT_ONCE ? breathe() : undefined
+    if (pause !== undefined) await pause
+    all.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return all
+}
+
+/** SHA-256 in base64url. */
+export const hashOf = async (body: Buffer): Promise<string> => {
+  const hash = createHash('sha256')
+  await inSlices(body.length, (from) => {
+    hash.update(body.subarray(from, from + BYTES_AT_ONCE))
+    return from + BYTES_AT_ONCE
+  })
+  return hash.digest('base64url')
 }
 
 const tooLarge = (bytesMax: number): Failure => new Failure('too_large', { message: `The body is larger than ${bytesMax} bytes.` })

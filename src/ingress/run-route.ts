@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Caller } from '../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
@@ -6,7 +5,7 @@ import type { Idempotency, IdempotentRequest, KeptAnswer } from '../kit/idempote
 import { idSource } from '../kit/ids.ts'
 import type { IdSource, Reply, RouteRequest, Wrote } from '../kit/route.ts'
 import { identityOf } from './authenticate.ts'
-import type { BodyReader } from './body.ts'
+import { type BodyReader, hashOf } from './body.ts'
 import type { CompiledRoute } from './compile-route.ts'
 import { assertPlain, assertType } from './content-type.ts'
 import type { Headers } from './cors.ts'
@@ -45,7 +44,7 @@ export const runRoute = async (call: Call, caller: Caller | undefined, options: 
   const { params, query } = checkAddress(call)
   const { bytes, body } = await readBody(call)
   const make = (now: number, seed?: Buffer): RouteRequest => requestOf(call, { caller, params, query, body, now, seed })
-  const repeat = repeatOf(call, bytes, caller)
+  const repeat = await repeatOf(call, bytes, caller)
   if (repeat === undefined) return answerOf(await handle(call, make(call.now), options))
   const begun = await options.idempotency.begin(repeat)
   if ('body' in begun) return begun
@@ -68,7 +67,7 @@ export const runRoute = async (call: Call, caller: Caller | undefined, options: 
 export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
   const token = call.exchange.bearer
   if (call.route.declaration.revokesToken !== true || token === undefined) return undefined
-  const repeat = repeatOf(call, call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(), undefined)
+  const repeat = await repeatOf(call, call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(), undefined)
   return repeat === undefined ? undefined : idempotency.answerForRevoked(token, repeat)
 }
 
@@ -154,11 +153,11 @@ const traceparentOf = ({ headers }: Exchange): string | undefined => {
   return value !== undefined && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : undefined
 }
 
-const repeatOf = ({ route, params, exchange }: Call, body: Buffer, caller: Caller | undefined): IdempotentRequest | undefined => {
+const repeatOf = async ({ route, params, exchange }: Call, body: Buffer, caller: Caller | undefined): Promise<IdempotentRequest | undefined> => {
   const key = exchange.headers.get('idempotency-key')
   if (key === undefined || !route.idempotent) return undefined
   if (!KEY.test(key)) throw invalid('/Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
-  const bodyHash = createHash('sha256').update(body).digest('base64url')
+  const bodyHash = await hashOf(body)
   return {
     key,
     caller: caller === undefined ? `address:${exchange.client.address}` : identityOf(caller),

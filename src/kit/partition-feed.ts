@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { EventLog } from '../engines/event-log.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
 import { systemClock } from '../kernel/system-clock.ts'
-import { breathe } from './breath.ts'
+import { breathe } from '../kernel/breath.ts'
 import { pause } from './pause.ts'
 
 /**

@@ -2,6 +2,7 @@ import type { EventLog, FollowBatch } from '../engines/event-log.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
+import { breathe } from '../kernel/breath.ts'
 import type { RowChange } from '../kernel/table.ts'
 import { defer } from './deferred.ts'
 import { RowsOverlay } from './projection-overlay.ts'
@@ -133,6 +134,8 @@ export const applyBatch = async (
   const rows = new RowsOverlay(tables, suffix)
   for (const event of events) {
     if (!inputs.has(event.type)) continue
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const applying = projection.apply(event, rows)
     if (applying !== undefined) await applying
   }

@@ -1,5 +1,5 @@
 import { locationStream } from '../features/locations/events.ts'
-import { breathe } from '../kit/breath.ts'
+import { breathe } from '../kernel/breath.ts'
 import { applyEntry } from './apply-entry.ts'
 import type { HubOptions } from './hub-options.ts'
 import type { LiveOrganization } from './organization.ts'

@@ -7,6 +7,7 @@ import {
   GROUP_PREFIX,
 } from '../features/geofences/events.ts'
 import { FENCES_CHANGED, type FencesChanged, locationStream } from '../features/locations/events.ts'
+import { breathe } from '../kernel/breath.ts'
 import { idFrom } from '../kit/ids.ts'
 import { idOfStream } from '../kit/declared-event.ts'
 import { ReachedPosition } from '../kit/reached-position.ts'
@@ -20,7 +21,7 @@ const SETTINGS_ROW = 'announced-settings'
 const RETRY_MS = [100, 500, 2_000, 5_000]
 const POLL_MS = 50
 /** A geofence may have 0.6 MB: so many are held at once. */
-const BATCH_EVENTS = 128
+const BATCH_EVENTS = 512
 const GROUP_TYPES: readonly string[] = [GROUP_CREATED, GROUP_CHANGED, GROUP_DELETED]
 
 /**
@@ -66,7 +67,7 @@ export class FenceAnnouncer {
     const { log, tables } = this.services
     const from = this.through.at < 0 ? undefined : this.through.at
     for await (const batch of log.follow({ prefixes: [GEOFENCE_PREFIX, GROUP_PREFIX] }, from, this.abort.signal, BATCH_EVENTS)) {
-      const changes = changesOf(batch.events)
+      const changes = await changesOf(batch.events)
       if (changes.length > 0) await this.untilDone(() => this.append(changes))
       if (this.abort.signal.aborted) return
       this.through.moveTo(batch.checkpoint)
@@ -76,9 +77,9 @@ export class FenceAnnouncer {
 
   private async append(changes: readonly FencesChanged[]): Promise<void> {
     const { log, partitions } = this.services
-    await Promise.all(
-      Array.from({ length: partitions }, (_, partition) => log.append(locationStream(partition), changes.map((change) => eventOf(partition, change)), 'any')),
-    )
+    const encoded = changes.map(encodeJson)
+    const eventsOf = (partition: number): NewEvent[] => changes.map((change, i) => eventOf(partition, change, encoded[i]))
+    await Promise.all(Array.from({ length: partitions }, (_, partition) => log.append(locationStream(partition), eventsOf(partition), 'any')))
   }
 
   private async announceSettings(settings: StoredSettings): Promise<void> {
@@ -117,35 +118,39 @@ export const waitAnnounced = async (
 }
 
 /** One change for each run of edits of one organization at one moment (those of an import are). */
-const changesOf = (events: readonly RecordedEvent[]): FencesChanged[] => {
+const changesOf = async (events: readonly RecordedEvent[]): Promise<FencesChanged[]> => {
   const changes: FencesChanged[] = []
+  /** What the last change names, by stream: of several edits of one thing the last counts. */
+  let named = new Map<string, { revision: number }>()
   for (const event of events) {
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const { organizationId, at: time } = decodeJson<{ organizationId: string; at: number | string }>(event.data)
     const at = typeof time === 'number' ? time : Date.parse(time)
     let change = changes.at(-1)
     if (change === undefined || change.organizationId !== organizationId || change.at !== at) {
       change = { organizationId, at, sourcePosition: event.position, geofences: [], groups: [] }
       changes.push(change)
+      named = new Map()
     }
     change.sourcePosition = event.position
-    if (GROUP_TYPES.includes(event.type)) put(change.groups, 'geofenceGroupId', event)
-    else put(change.geofences, 'geofenceId', event)
+    const known = named.get(event.stream)
+    if (known === undefined) named.set(event.stream, put(change, event))
+    else known.revision = event.revision
   }
   return changes
 }
 
-/** Of several edits of one thing the last counts. */
-const put = <Key extends string>(list: ({ [key in Key]: string } & { revision: number })[], key: Key, event: RecordedEvent): void => {
-  const id = idOfStream(event.stream)
-  const known = list.find((entry) => entry[key] === id)
-  if (known !== undefined) known.revision = event.revision
-  else list.push({ [key]: id, revision: event.revision } as { [key in Key]: string } & { revision: number })
+const put = ({ geofences, groups }: FencesChanged, { type, stream, revision }: RecordedEvent): { revision: number } => {
+  const id = idOfStream(stream)
+  if (GROUP_TYPES.includes(type)) return groups[groups.push({ geofenceGroupId: id, revision }) - 1]
+  return geofences[geofences.push({ geofenceId: id, revision }) - 1]
 }
 
-const eventOf = (partition: number, change: FencesChanged): NewEvent => ({
+const eventOf = (partition: number, change: FencesChanged, data: Uint8Array): NewEvent => ({
   id: change.settings === undefined ? idFrom(CONSUMER, partition, change.organizationId, change.sourcePosition) : idFrom(CONSUMER, partition, 'settings', change.at),
   type: FENCES_CHANGED,
-  data: encodeJson(change),
+  data,
   isJson: true,
   metadata: { organizationId: change.organizationId, actor: `reactor:${CONSUMER}` },
 })

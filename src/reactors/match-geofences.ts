@@ -31,8 +31,6 @@ interface Running {
 const SAVE_INTERVAL_MS = 2_500
 /** Storing takes at most so much of the time. */
 const SAVE_SHARE = 0.1
-/** Points that are decided before others get their turn, while catching up: some milliseconds. */
-const POINTS_PER_TURN = 8_000
 const TAIL_EVENTS = 64
 const TAKE_TRIES = 10
 
@@ -48,7 +46,6 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   private readonly book: FenceBook
   private readonly running = new Map<number, Running>()
   private lastSave: Promise<void> = Promise.resolve()
-  private pointsInTurn = 0
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock'>, options: MatcherOptions = {}) {
     this.services = services
@@ -83,11 +80,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
     const applying = running.matcher.apply(entry)
     this.scheduleSave(partition, running, this.options.saveIntervalMs ?? SAVE_INTERVAL_MS)
-    if (applying !== undefined || entry.kind !== 'points') return applying
-    this.pointsInTurn += entry.batch.count
-    if (this.pointsInTurn < POINTS_PER_TURN) return undefined
-    this.pointsInTurn = 0
-    return new Promise((resume) => setImmediate(resume))
+    return applying
   }
 
   /** Points decided on and points that came late, over all partitions since the start. */

@@ -5,11 +5,7 @@ import { type Decisions, draftOf, inOrder, type TransitionDraft } from './matche
 import type { Fences, Lane } from './matcher-fences.ts'
 import { pointOfBatch, storedPoint, storePoint } from './matcher-points.ts'
 import {
-  DECIDED,
-  L_BITS,
-  L_EAST,
-  L_KEY,
-  L_NEXT,
+  DECIDED, L_BITS, L_EAST, L_KEY, L_NEXT,
   L_NORTH,
   L_SET,
   L_SOUTH,
@@ -43,6 +39,7 @@ export type OrganizationOf = (organizationId: string) => number
 /**
  * Decides the points of one batch: for each tracker in `recordedAt` order, leaving out those that were ahead of the clock,
  * and those not newer than the last one that was logged before. Reads no clock; the same events give the same decisions.
+ * With `pointsMax` only about so many from place `from` on; `next` is where it stopped.
  */
 export const decideBatch = (
   state: MatcherState,
@@ -51,15 +48,18 @@ export const decideBatch = (
   organizationOf: OrganizationOf,
   decisions: Decisions,
   isSettled: (trackerId: string) => boolean = () => false,
-): PointCounts => {
-  const counts = { decided: 0, late: 0 }
-  for (let from = 0; from < batch.count; ) {
-    const tracker = batch.tracker[from]
-    let to = from + 1
+  from = 0,
+  pointsMax = Number.POSITIVE_INFINITY,
+): PointCounts & { next: number } => {
+  const counts = { decided: 0, late: 0, next: from }
+  while (counts.next < batch.count && counts.next - from < pointsMax) {
+    const first = counts.next
+    const tracker = batch.tracker[first]
+    let to = first + 1
     while (to < batch.count && batch.tracker[to] === tracker) to++
     const { trackerId, organizationId } = batch.trackers[tracker]
-    if (!isSettled(trackerId)) decideRun(state, batch, from, to, trackerId, organizationOf(organizationId), settings, decisions, counts)
-    from = to
+    if (!isSettled(trackerId)) decideRun(state, batch, first, to, trackerId, organizationOf(organizationId), settings, decisions, counts)
+    counts.next = to
   }
   return counts
 }

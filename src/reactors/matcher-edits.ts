@@ -1,3 +1,4 @@
+import { breathe } from '../kernel/breath.ts'
 import { HAS_ACCURACY } from '../features/locations/events.ts'
 import type { PointValue } from '../features/transitions/events.ts'
 import { committedFences, fencesAt, setPending } from './matcher-decide.ts'
@@ -24,9 +25,6 @@ import {
   PENDING,
 } from './matcher-state.ts'
 
-/** Trackers that are judged anew before others get their turn. */
-const TRACKERS_PER_SLICE = 500
-
 interface Edit {
   before: Fences
   after: Fences
@@ -49,13 +47,13 @@ export const decideEdit = async (
   const owner = state.organizations[organization]
   const edit: Edit = { before: owner.fences, after: fences, touched, at }
   const made: TrackerDrafts[] = []
-  let judged = 0
   for (const slot of state.slotsOf(organization)) {
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const trackerId = state.trackerIds[slot] as string
     if (isSettled(trackerId)) continue
     const drafts = moveTracker(state, slot, edit)
     if (drafts.length > 0) made.push({ trackerId, drafts })
-    if (++judged % TRACKERS_PER_SLICE === 0) await new Promise((resume) => setImmediate(resume))
   }
   addInOrder(owner.organizationId, made, decisions)
   fences.retain()

@@ -5,6 +5,7 @@ import type { FencesChanged } from '../features/locations/events.ts'
 import { FenceIndex } from '../geo/fence-index.ts'
 import type { Shape, ShapeInput } from '../geo/shape.ts'
 import { ABSENT, evolveResource } from '../kit/resource-rows.ts'
+import { breathe } from '../kernel/breath.ts'
 import { factOf, type Fact } from '../kernel/event.ts'
 import {
   CHUNK_FENCES,
@@ -18,7 +19,7 @@ import {
   groupInForce,
   Lane,
 } from './matcher-fences.ts'
-import { edited, editedLane, fencesOfLane, giveWay, prepare } from './matcher-lanes.ts'
+import { edited, editedLane, fencesOfLane, prepare } from './matcher-lanes.ts'
 
 /** Which revisions are in force, as they are stored with a checkpoint. */
 export interface RevisionsInForce {
@@ -37,8 +38,6 @@ interface LoadedFence {
 
 /** Before any edit. */
 const NOTHING_YET = -1
-/** Streams of geofences that are read at once. */
-const READS_AT_ONCE = 16
 const PAGE_EVENTS = 16
 
 /**
@@ -158,10 +157,9 @@ export class FenceBook {
 
   private async loadFences(wanted: readonly { geofenceId: string; revision: number }[]): Promise<{ geofenceId: string; fence: LoadedFence | undefined }[]> {
     const loaded: { geofenceId: string; fence: LoadedFence | undefined }[] = []
-    for (let from = 0; from < wanted.length; from += READS_AT_ONCE) {
-      const page = wanted.slice(from, from + READS_AT_ONCE)
-      loaded.push(...(await Promise.all(page.map(async (fence) => ({ geofenceId: fence.geofenceId, fence: await this.loadFence(fence) })))))
-      await giveWay()
+    for (const { geofenceId, revision } of wanted) {
+      await breathe()
+      loaded.push({ geofenceId, fence: await this.loadFence({ geofenceId, revision }) })
     }
     return loaded
   }

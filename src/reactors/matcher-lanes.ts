@@ -1,30 +1,19 @@
 import type { FenceIndex } from '../geo/fence-index.ts'
 import { makeShape, type Shape, type ShapeInput } from '../geo/shape.ts'
+import { breathe } from '../kernel/breath.ts'
 import { CHUNK_FENCES, type FenceChunk, Lane } from './matcher-fences.ts'
 
-/** Positions that are prepared before others get their turn: some milliseconds. */
-const POSITIONS_PER_SLICE = 4_000
 /** Ids of sets that a lane's index may have given out before an edit begins anew. */
 const SETS_MAX = 250_000
 
 /** Makes shapes ready to be asked, in slices. */
 export const prepare = async (inputs: ReadonlyMap<number, ShapeInput>): Promise<Map<number, Shape>> => {
   const shapes = new Map<number, Shape>()
-  let positions = 0
   for (const [number, input] of inputs) {
+    await breathe()
     shapes.set(number, makeShape(input))
-    positions += 20 + positionsOf(input)
-    if (positions < POSITIONS_PER_SLICE) continue
-    positions = 0
-    await giveWay()
   }
   return shapes
-}
-
-const positionsOf = (input: ShapeInput): number => {
-  if ('center' in input) return 1
-  if ('geometry' in input) return input.geometry.coordinates.length
-  return (input.type === 'Polygon' ? [input.coordinates] : input.coordinates).flat().reduce((sum, ring) => sum + ring.length, 0)
 }
 
 /** The lane after an edit; undefined where another edit has gone on from it, or does: an index grows only at its newest version. */
@@ -53,9 +42,6 @@ export const edited = async (index: FenceIndex, remove: readonly number[], add: 
   for (;;) {
     const slice = slices.next()
     if (slice.done) return slice.value
-    await giveWay()
+    await breathe()
   }
 }
-
-/** Lets others have their turn. */
-export const giveWay = (): Promise<void> => new Promise((resume) => setImmediate(resume))

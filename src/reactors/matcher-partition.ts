@@ -1,6 +1,7 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { TableStore } from '../engines/table-store.ts'
-import { locationStream, type FencesChanged, type LocationEntry } from '../features/locations/events.ts'
+import { locationStream, type FencesChanged, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
+import { breathe, inSlices } from '../kernel/breath.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
 import { Decisions } from './matcher-decisions.ts'
@@ -8,7 +9,7 @@ import { decideEdit, decideStop, rebase } from './matcher-edits.ts'
 import type { FenceBook } from './matcher-fence-book.ts'
 import { encodePage, installPage, type PageRow } from './matcher-pages.ts'
 import type { DecisionOutbox } from './matcher-outbox.ts'
-import { type Captured, readSnapshot } from './matcher-snapshot.ts'
+import { type Captured, capturedFences, capturedOrganization, readSnapshot } from './matcher-snapshot.ts'
 import { MatcherState, pageOf } from './matcher-state.ts'
 import { FIRST_SETTINGS, MatcherStore, type MatcherRoot, type StoredSettings } from './matcher-store.ts'
 
@@ -25,8 +26,8 @@ export interface LastDecision {
   ordinal: number
 }
 
-/** Pages that are encoded before others get their turn: some milliseconds. */
-const PAGES_PER_SLICE = 64
+/** Points that are decided before others may get their turn: where no tracker has been yet, one takes some 50 µs. */
+const POINTS_PER_SLICE = 32
 
 /** The state of one partition, and what its entries do to it. One entry at a time. */
 export class MatcherPartition {
@@ -40,7 +41,7 @@ export class MatcherPartition {
   private settings: StoredSettings = FIRST_SETTINGS
   private matcherSettings: MatcherSettings = { tripStopMs: FIRST_SETTINGS.tripStopMs, inRollout: () => true }
   private savedAt = -1
-  /** An edit that is being applied over several turns; stays when that fails, so that nothing half done is stored. */
+  /** An entry that is being applied over several turns, and another one may follow at once; stays when that fails, so that nothing half done is stored. */
   private applying: Promise<void> | undefined
   /** Pages that were stored after the checkpoint, until the entry up to which they go. */
   private later: { page: number; row: PageRow }[] = []
@@ -131,22 +132,19 @@ export class MatcherPartition {
   apply(entry: LocationEntry): void | Promise<void> {
     if (this.outbox?.failure !== undefined) throw this.outbox.failure
     const decisions = new Decisions(entry.revision)
-    if (entry.kind === 'fencesChanged') {
-      this.applying = this.applyChange(entry.change, decisions).then(() => {
-        this.applying = undefined
-        return this.applied(entry, decisions, entry.change.at)
-      })
-      return this.applying
+    if (entry.kind === 'trackerDeleted') {
+      const { organizationId, trackerId, at } = entry.deletion
+      if (!this.isSettled(trackerId)) decideDeletion(this.state, organizationId, trackerId, at, decisions)
+      return this.applied(entry, decisions, at)
     }
-    if (entry.kind === 'points') {
-      const counts = decideBatch(this.state, entry.batch, this.matcherSettings, this.organizationOf, decisions, this.isSettled)
-      this.counts.decided += counts.decided
-      this.counts.late += counts.late
-      return this.applied(entry, decisions, entry.batch.loggedAt)
-    }
-    const { organizationId, trackerId, at } = entry.deletion
-    if (!this.isSettled(trackerId)) decideDeletion(this.state, organizationId, trackerId, at, decisions)
-    return this.applied(entry, decisions, at)
+    const loggedAt = entry.kind === 'points' ? entry.batch.loggedAt : entry.change.at
+    const deciding = entry.kind === 'points' ? this.decidePoints(entry.batch, decisions) : this.applyChange(entry.change, decisions)
+    if (deciding === undefined) return this.applied(entry, decisions, loggedAt)
+    this.applying = deciding.then(() => {
+      this.applying = undefined
+      return this.applied(entry, decisions, loggedAt)
+    })
+    return this.applying
   }
 
   /** Whether something changed since the last `save`. */
@@ -157,17 +155,16 @@ export class MatcherPartition {
   /** Stores what changed, once the decisions that it contains are in the log. */
   async save(): Promise<void> {
     const { state } = this
-    await this.applying
+    while (this.applying !== undefined) await this.applying
     const { organizations, changes } = this.store.describe(state.organizations.map(({ fences }) => fences), this.at)
     const root: MatcherRoot = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
     const pages = new Map<number, PageRow>()
     try {
       for (const page of [...state.dirtyPages]) {
+        await breathe()
+        while (this.applying !== undefined) await this.applying
         state.dirtyPages.delete(page)
         pages.set(page, encodePage(state, page, this.at))
-        if (pages.size % PAGES_PER_SLICE !== 0) continue
-        await new Promise((resume) => setImmediate(resume))
-        await this.applying
       }
       await this.outbox?.settled()
       if (this.outbox?.isClosed) return
@@ -183,20 +180,10 @@ export class MatcherPartition {
   /** The whole state as rows, for a snapshot: what is in force at one entry, and pages that say up to which they go. */
   async capture(): Promise<Captured> {
     if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
-    await this.applying
+    while (this.applying !== undefined) await this.applying
     const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)
-    const organizations = versions.map(({ organizationId, through, groups }) => ({
-      organizationId,
-      through,
-      groups: [...groups].map(([geofenceGroupId, { revision }]) => ({ geofenceGroupId, revision })),
-      chunks: [],
-    }))
-    const fences = versions.map(({ organizationId, chunks }) => ({
-      organizationId,
-      geofences: chunks.flat().flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
-    }))
-    const root = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
-    return { root, fences, pages: this.capturePages(root.pages) }
+    const root = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations: versions.map(capturedOrganization) }
+    return { root, fences: versions.map(capturedFences), pages: this.capturePages(root.pages) }
   }
 
   /** Resolves when all that was decided is in the log. */
@@ -214,7 +201,7 @@ export class MatcherPartition {
 
   private async *capturePages(count: number): AsyncGenerator<{ page: number; row: PageRow }> {
     for (let page = 0; page < count; page++) {
-      await this.applying
+      while (this.applying !== undefined) await this.applying
       yield { page, row: encodePage(this.state, page, this.at) }
     }
   }
@@ -227,6 +214,15 @@ export class MatcherPartition {
     const known = entry.revision === sourceRevision ? ordinal + 1 : 0
     this.outbox.push(entry.revision, known, loggedAt, decisions.list.slice(known))
     if (this.outbox.isFull) return this.outbox.room()
+  }
+
+  private decidePoints(batch: PointBatch, decisions: Decisions): void | Promise<void> {
+    return inSlices(batch.count, (from) => {
+      const { decided, late, next } = decideBatch(this.state, batch, this.matcherSettings, this.organizationOf, decisions, this.isSettled, from, POINTS_PER_SLICE)
+      this.counts.decided += decided
+      this.counts.late += late
+      return next
+    })
   }
 
   private async applyChange(change: FencesChanged, decisions: Decisions): Promise<void> {

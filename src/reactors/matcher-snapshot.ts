@@ -2,8 +2,9 @@ import type { EventLog } from '../engines/event-log.ts'
 import { idSource } from '../kit/ids.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import type { RevisionsInForce } from './matcher-fence-book.ts'
+import type { Fences } from './matcher-fences.ts'
 import type { PageRow } from './matcher-pages.ts'
-import type { MatcherRoot, MatcherStore } from './matcher-store.ts'
+import type { MatcherRoot, MatcherStore, StoredOrganization } from './matcher-store.ts'
 
 /**
  * What the streams `matcher-state-<partition>` hold: the whole state of a partition's matcher, so that it can be rebuilt
@@ -86,6 +87,19 @@ export const writeSnapshot = async (log: EventLog, partition: number, matcher: S
   await log.truncateBefore(stream, from)
   return root.at
 }
+
+/** What a snapshot's root says of an organization: its geofences stand in events of their own. */
+export const capturedOrganization = ({ organizationId, through, groups }: Fences): StoredOrganization => ({
+  organizationId,
+  through,
+  groups: [...groups].map(([geofenceGroupId, { revision }]) => ({ geofenceGroupId, revision })),
+  chunks: [],
+})
+
+export const capturedFences = ({ organizationId, chunks }: Fences): SnapshotFences => ({
+  organizationId,
+  geofences: chunks.flat().flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
+})
 
 /** Restores the newest whole snapshot of a partition, if there is one. */
 export const readSnapshot = async (log: Pick<EventLog, 'read'>, partition: number, matcher: SnapshotTarget): Promise<boolean> => {

@@ -1,12 +1,14 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import { breathe } from '../../kernel/breath.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/ids.ts'
 import type { IdSource, Wrote } from '../../kit/route.ts'
+import { severalAtOnce } from '../../kit/several-at-once.ts'
 import { GEOFENCE_CREATED, geofenceStream } from './events.ts'
 import type { ImportStep, RejectedFeature } from './import-features.ts'
 import { DeadlinePassed, type ShapeChecker } from './shape-checker.ts'
-import type { ShapeJob } from './shape-worker.ts'
+import type { ShapeAnswer, ShapeJob } from './shape-worker.ts'
 
 export interface GeofenceImport {
   bytes: Uint8Array
@@ -25,8 +27,8 @@ export interface ImportResult {
   wrote?: Wrote
 }
 
-const IDS_PER_STEP = 100
-const APPENDS_AT_ONCE = 32
+const IDS_PER_STEP = 128
+const APPENDS_AT_ONCE = 128
 const OPEN_DEADLINE_MS = 60_000
 const STEP_DEADLINE_MS = 5_000
 /** How often a file is opened anew before it is given up. */
@@ -61,7 +63,10 @@ export const importGeofences = (log: Pick<EventLog, 'append'>, shapes: ShapeChec
     return result
   })
 
-/** Takes features until all are done, or the worker has lost the file; answers the first that is left. */
+/**
+ * Takes features until all are done, or the worker has lost the file; answers the first that is left. The worker checks the
+ * next ones while those before go into the log.
+ */
 const take = async (
   log: Pick<EventLog, 'append'>,
   shapes: ShapeChecker,
@@ -69,15 +74,22 @@ const take = async (
   result: ImportResult,
   { number, ids, from, total }: { number: number; ids: FeatureIds; from: number; total: number },
 ): Promise<number> => {
-  let next = from
-  while (next < total) {
+  const check = (next: number): Promise<ShapeAnswer> | undefined => {
+    if (next >= total) return undefined
     if (request.signal.aborted) throw new Failure('invalid', { message: 'The client has gone.' })
-    const answer = await shapes.run({ kind: 'next', import: number, ids: ids.from(next) }, STEP_DEADLINE_MS)
+    const checking = shapes.run({ kind: 'next', import: number, ids: ids.from(next) }, STEP_DEADLINE_MS)
+    checking.catch(() => undefined) // told where it is awaited, once what was checked before is in the log
+    return checking
+  }
+  let next = from
+  for (let checking = check(next); checking !== undefined; ) {
+    const answer = await checking
     if (!('step' in answer)) throw new Error('the worker answered something else')
     if (answer.step === 'lost') return next
+    next = answer.step.next
+    checking = check(next)
     await append(log, answer.step, request, result)
     result.rejected.push(...answer.step.rejected)
-    next = answer.step.next
   }
   return next
 }
@@ -113,21 +125,20 @@ const open = async (shapes: ShapeChecker, job: ShapeJob & { kind: 'open' }): Pro
 }
 
 const append = async (log: Pick<EventLog, 'append'>, step: ImportStep, { metadata }: GeofenceImport, result: ImportResult): Promise<void> => {
-  const events = step.created.map(({ geofenceId, data }) => ({ geofenceId, event: { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata } }))
-  for (let from = 0; from < events.length; from += APPENDS_AT_ONCE) {
-    const page = events.slice(from, from + APPENDS_AT_ONCE)
-    const positions = await Promise.all(page.map(async ({ geofenceId, event }) => (await log.append(geofenceStream(geofenceId), [event], 'none')).position))
-    result.created += page.length
-    result.wrote = { position: Math.max(result.wrote?.position ?? -1, ...positions), types: [GEOFENCE_CREATED] }
-  }
+  await severalAtOnce(step.created, APPENDS_AT_ONCE, async ({ geofenceId, data }) => {
+    const event = { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata }
+    const { position } = await log.append(geofenceStream(geofenceId), [event], 'none')
+    result.created++
+    result.wrote = { position: Math.max(result.wrote?.position ?? -1, position), types: [GEOFENCE_CREATED] }
+  })
 }
 
 /** A copy that the worker reads too, made bit by bit. */
 const shared = async (bytes: Uint8Array): Promise<SharedArrayBuffer> => {
   const copy = new SharedArrayBuffer(bytes.byteLength)
   for (let from = 0; from < bytes.byteLength; from += COPY_BYTES) {
+    await breathe()
     new Uint8Array(copy, from).set(bytes.subarray(from, from + COPY_BYTES))
-    await new Promise((resume) => setImmediate(resume))
   }
   return copy
 }

@@ -1,4 +1,5 @@
 import type { Caller } from '../../kernel/caller.ts'
+import { breathe } from '../../kernel/breath.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Keyring } from '../../kit/keyring.ts'
@@ -36,6 +37,7 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
       if (points.length > POINTS_MAX) throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
       if (ingest.batcher.isRefusing) throw new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       charge(ingest, caller, points.length)
+      await breathe() // its text has just been parsed
       const frame = ingest.pack(caller, points)
       if (frame.unresolved.length > 0) await ingest.resolve(caller, frame)
       return { body: { data: await store(ingest, caller, frame, keyring) } }

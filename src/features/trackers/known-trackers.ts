@@ -2,11 +2,13 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../kernel/tracker-resolver.ts'
+import { breathe } from '../../kernel/breath.ts'
 import { idSource } from '../../kit/ids.ts'
 import { actorOf } from '../../kit/request-context.ts'
+import { severalAtOnce } from '../../kit/several-at-once.ts'
 import { EXTERNAL_ID_LENGTH_MAX } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
-import { phoneTrackerIdOf, trackerIdOf, type TrackerWriter } from './tracker-writer.ts'
+import { type EnsureOrigin, phoneTrackerIdOf, trackerIdOf, type TrackerWriter } from './tracker-writer.ts'
 import { TRACKERS_TABLE, type TrackerRow } from './views.ts'
 
 export interface KnownTrackersOptions {
@@ -20,9 +22,9 @@ export interface KnownTrackersOptions {
 
 const TRACKERS_MAX = 500_000
 const DELETED_MAX = 10_000
-const LOOKUP_IDS = 500
-/** Trackers that are made at the same time. */
-const CREATIONS_MAX = 256
+const LOOKUP_IDS = 100
+/** Trackers that are made at the same time: so many that the log's latency does not limit them. */
+const CREATIONS_MAX = 512
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
@@ -57,7 +59,7 @@ export class KnownTrackers implements TrackerResolver {
       const own = await this.resolveOwn(caller)
       return names.map(({ trackerId, externalId }) => (typeof own === 'string' ? own : ownOrForbidden(own, trackerId, externalId)))
     }
-    const ids = names.map((name) => idOf(caller.organizationId, name))
+    const ids = await idsOf(caller.organizationId, names)
     const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, ids, found)
     if (caller.autoCreate) await this.makeMissing(caller, names, ids, found)
@@ -88,7 +90,8 @@ export class KnownTrackers implements TrackerResolver {
     const id = caller.kind === 'tracker' ? caller.trackerId : phoneTrackerIdOf(caller.userId)
     const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, [id], found)
-    const tracker = found.get(id) ?? (caller.kind === 'user' ? await this.make(caller, id, { name: 'Phone', kind: 'phone', userId: caller.userId }) : 'unknown_tracker')
+    const phone = (userId: string) => this.make(caller.organizationId, id, { name: 'Phone', kind: 'phone', userId }, this.originOf(caller))
+    const tracker = found.get(id) ?? (caller.kind === 'user' ? await phone(caller.userId) : 'unknown_tracker')
     if (caller.kind === 'user' && typeof tracker !== 'string') this.phones.set(caller.userId, tracker)
     return tracker
   }
@@ -107,8 +110,7 @@ export class KnownTrackers implements TrackerResolver {
       rows.forEach((row, i) => {
         if (row !== undefined && !this.deleted.has(part[i])) found.set(part[i], this.remember(organizationId, part[i], row.externalId))
       })
-      // Thousands of lookups must not hold up everything else.
-      if (from + LOOKUP_IDS < missing.length) await new Promise((next) => setImmediate(next))
+      await breathe()
     }
   }
 
@@ -117,29 +119,29 @@ export class KnownTrackers implements TrackerResolver {
     names.forEach(({ trackerId, externalId }, i) => {
       if (trackerId === undefined && externalId !== undefined && !found.has(ids[i])) missing.set(ids[i], externalId)
     })
-    const waiting = [...missing]
-    const worker = async () => {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        const [id, externalId] = next
-        found.set(id, await this.make(caller, id, { name: externalId, kind: 'device', externalId, ...(caller.hubId !== undefined && { hubId: caller.hubId }) }))
-      }
-    }
-    await Promise.all(Array.from({ length: Math.min(CREATIONS_MAX, waiting.length) }, worker))
+    const origin = this.originOf(caller)
+    const hub = caller.hubId === undefined ? {} : { hubId: caller.hubId }
+    await severalAtOnce(missing, CREATIONS_MAX, async ([id, externalId]) => {
+      found.set(id, await this.make(caller.organizationId, id, { name: externalId, kind: 'device', externalId, ...hub }, origin))
+    })
   }
 
   /** Frames of several connections that name one new tracker make it once. */
-  private make(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | TrackerRefusal> {
+  private make(organizationId: string, id: string, values: TrackerValues, origin: EnsureOrigin): Promise<KnownTracker | TrackerRefusal> {
     const running = this.making.get(id)
     if (running !== undefined) return running
-    const making = this.create(caller, id, values).finally(() => this.making.delete(id))
+    const making = this.create(organizationId, id, values, origin).finally(() => this.making.delete(id))
     this.making.set(id, making)
     return making
   }
 
-  private async create(caller: Caller, id: string, values: TrackerValues): Promise<KnownTracker | TrackerRefusal> {
-    const { organizationId } = caller
+  private originOf(caller: Caller): EnsureOrigin {
     const now = this.options.clock.now()
-    const made = await this.options.writer.ensure(organizationId, id, values, { now, ids: idSource(now), metadata: { organizationId, actor: actorOf(caller) } })
+    return { now, ids: idSource(now), metadata: { organizationId: caller.organizationId, actor: actorOf(caller) } }
+  }
+
+  private async create(organizationId: string, id: string, values: TrackerValues, origin: EnsureOrigin): Promise<KnownTracker | TrackerRefusal> {
+    const made = await this.options.writer.ensure(organizationId, id, values, origin)
     if (made !== 'there') return made
     this.deleted.delete(id)
     return this.remember(organizationId, id, values.externalId)
@@ -181,6 +183,16 @@ const ownOrForbidden = (own: KnownTracker, trackerId: string | undefined, extern
 /** A point that carries both names must mean one tracker. */
 const agreed = (tracker: KnownTracker, { externalId }: TrackerName): KnownTracker | TrackerRefusal =>
   externalId === undefined || externalId === tracker.externalId ? tracker : 'invalid'
+
+const idsOf = async (organizationId: string, names: readonly TrackerName[]): Promise<string[]> => {
+  const ids: string[] = []
+  for (const name of names) {
+    const pause = breathe()
+    if (pause !== undefined) await pause
+    ids.push(idOf(organizationId, name))
+  }
+  return ids
+}
 
 const idOf = (organizationId: string, { trackerId, externalId }: TrackerName): string =>
   trackerId !== undefined ? trackerId.toLowerCase() : trackerIdOf(organizationId, externalId ?? '')

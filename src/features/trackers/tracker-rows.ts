@@ -46,8 +46,8 @@ const applyTracker = async (event: RecordedEvent, rows: Rows): Promise<void> => 
   }
   const row = rowOf(id, event.revision + 1, { ...(data as unknown as ResourceData), updatedAt: data.at }) as TrackerRow
   rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: await hubsOf(rows, row) })
-  if (values.keyHash === undefined) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
-  else rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, { kind: 'tracker', organizationId, keyHash: values.keyHash } satisfies DeviceKeyRow)
+  if (values.keyHash !== undefined) rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, { kind: 'tracker', organizationId, keyHash: values.keyHash } satisfies DeviceKeyRow)
+  else if (event.type !== TRACKER.created) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
 }
 
 /** A user's phone belongs to all hubs of the user. */

@@ -1,4 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/declared-event.ts'
 import type { DeviceAuthenticator } from './device-authenticator.ts'
@@ -29,7 +30,12 @@ export const watchTrackers = async (options: WatchTrackersOptions, signal: Abort
   const from = await options.log.headPosition()
   const listen = async () => {
     const source = { prefixes: [TRACKER_STREAMS, INGEST_KEY_STREAMS] }
-    for await (const { events } of options.log.follow(source, from, signal)) for (const event of events) await note(event, options)
+    for await (const { events } of options.log.follow(source, from, signal)) {
+      for (const event of events) {
+        await breathe()
+        await note(event, options)
+      }
+    }
   }
   return { ended: listen() }
 }

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { selectTransitions, type TransitionFilter, type TransitionPlace } from '../../engines/history-sql-decisions.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
-import { breathe } from '../../kit/breath.ts'
+import { breathe } from '../../kernel/breath.ts'
 import { type HeldPage, holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { invalid } from '../../kernel/errors.ts'

@@ -1,0 +1,63 @@
+/** How long all work that could go on and on may keep the event loop for itself. */
+const TURN_MS = 5
+/** The same where everything else takes long: who only had 5 ms between two long rounds of sockets would fall behind them. */
+const TURN_MS_MAX = 25
+/** What is resumed at the end of a turn still has so long: less would be lost in waiting. */
+const SLICE_MS = 1
+
+let turnEnds = 0
+let sliceEnds = 0
+let isTurnAsked = false
+let askedAt = 0
+let waiting: (() => void)[] = []
+let next = 0
+
+/**
+ * Lets sockets and timers have their turn: to be awaited before each piece of work of a loop that awaits nothing else
+ * for long. All such loops of the process share one budget, or many small ones would add up: those who wait are resumed
+ * one after the other, each when the one before has done what it does without waiting.
+ */
+export const breathe = (): Promise<void> | undefined => (performance.now() < sliceEnds ? undefined : new Promise(wait))
+
+/** Runs a piece of work from each place on that the one before answered, up to `end`, with breaths between them. */
+export const inSlices = (end: number, slice: (from: number) => number, from = 0): void | Promise<void> => {
+  for (let at = slice(from); at < end; at = slice(at)) {
+    const pause = breathe()
+    if (pause !== undefined) return pause.then(() => inSlices(end, slice, at))
+  }
+}
+
+const wait = (resume: () => void): void => {
+  waiting.push(resume)
+  if (!isTurnAsked) askForTurn()
+}
+
+const askForTurn = (): void => {
+  isTurnAsked = true
+  askedAt = performance.now()
+  setImmediate(beginTurn)
+}
+
+const beginTurn = (): void => {
+  const now = performance.now()
+  turnEnds = now + Math.min(TURN_MS_MAX, Math.max(TURN_MS, now - askedAt))
+  resumeNext()
+}
+
+const resumeNext = (): void => {
+  const now = performance.now()
+  if (next === waiting.length) {
+    waiting = []
+    next = 0
+    isTurnAsked = false
+  } else if (now < turnEnds) {
+    sliceEnds = Math.max(turnEnds, now + SLICE_MS)
+    waiting[next++]()
+    // A tick that a microtask asks for comes when no microtask is left: whoever was resumed waits for something by then.
+    queueMicrotask(() => process.nextTick(resumeNext))
+  } else {
+    waiting = waiting.slice(next)
+    next = 0
+    askForTurn()
+  }
+}

@@ -1,0 +1,62 @@
+import { test } from 'tap'
+import { breathe, inSlices } from '../../src/kernel/breath.ts'
+import { severalAtOnce } from '../../src/kit/several-at-once.ts'
+
+/** Keeps the event loop for itself. */
+const work = (ms: number): void => {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+test('who waits for a turn is resumed when the one before has done its work, and timers come between', async (t) => {
+  const order: string[] = []
+  const piece = async (name: string): Promise<void> => {
+    await breathe()
+    await null // what does not wait for anything outside belongs to one piece
+    order.push(`${name} begins`)
+    work(12)
+    order.push(`${name} ends`)
+  }
+  work(12)
+  await Promise.all(['a', 'b', 'c'].map(piece))
+  t.strictSame(order, ['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  while (turns < 3) await piece('d') // without a turn for timers it never ends
+  clearInterval(count)
+})
+
+test('slices follow one another to the end, in however many turns', async (t) => {
+  const from: number[] = []
+  await inSlices(10, (at) => {
+    from.push(at)
+    work(3)
+    return at + 4
+  })
+  t.strictSame(from, [0, 4, 8])
+  await t.rejects(async () => inSlices(9, (at) => {
+    work(6)
+    if (at > 0) throw new Error('broken')
+    return at + 1
+  }), { message: 'broken' })
+})
+
+test('tasks run some at once; the first failure is told when all that had begun has ended', async (t) => {
+  let running = 0
+  let most = 0
+  const ended: number[] = []
+  const task = async (item: number): Promise<void> => {
+    most = Math.max(most, ++running)
+    await new Promise((resume) => setImmediate(resume))
+    running--
+    if (item === 5) throw new Error('five')
+    ended.push(item)
+  }
+  await severalAtOnce([0, 1, 2, 3, 4], 2, task)
+  t.equal(most, 2)
+  t.same(ended, [0, 1, 2, 3, 4])
+  await t.rejects(severalAtOnce([5, 6, 7, 8, 9], 2, task), { message: 'five' })
+  t.equal(running, 0, 'nothing runs on')
+  t.notOk(ended.includes(9), 'what had not begun is left')
+  await severalAtOnce([], 2, task)
+})
