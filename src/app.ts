@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { ROLES, type Config } from './config.ts'
 import { openLmdbEventLog } from './engines/event-log.lmdb.ts'
 import { createHistoryTables } from './engines/history-sql.ts'
@@ -52,10 +52,17 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
 
 const makeFolder = (path: string): void => {
   try {
-    mkdirSync(path, { recursive: true })
+    makeAll(resolve(path))
   } catch (error) {
     throw new Error(`--data ${path} cannot be made a folder: ${(error as Error).message}`)
   }
+}
+
+/** One by one: where nothing can be made although the parent is there (below /proc), Node's own recursion never ends. */
+const makeAll = (path: string): void => {
+  if (existsSync(path)) return void readdirSync(path)
+  makeAll(dirname(path))
+  mkdirSync(path)
 }
 
 /** Closes in reverse order; one that fails does not keep the others open. */

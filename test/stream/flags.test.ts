@@ -45,6 +45,8 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }
     ['a value that is none', ['--token-ttl', 'soon', '--data', other('a')], /--token-ttl must be a duration/],
     ['a port that is taken', ['--port', String(port), '--data', other('b')], new RegExp(`${port}`)],
     ['a folder in use', ['--data', data], /in use by process \d+/],
+    ['a folder that cannot be made', ['--data', '/proc/nope/data'], /--data \/proc\/nope\/data cannot be made a folder/],
+    ['a file in place of the folder', ['--data', 'package.json'], /--data \S*package.json cannot be made a folder/],
     ['an engine that is not there', ['--log', 'esdb://127.0.0.1:2113', '--data', other('c')], /--log esdb:\/\/127\.0\.0\.1:2113/],
     ['a keyring that is none', ['--keys', 'package.json', '--data', other('d')], /package\.json/],
     ['a certificate without its key', ['--tls-cert', 'package.json', '--data', other('e')], /go together/],
