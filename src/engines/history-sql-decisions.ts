@@ -44,7 +44,7 @@ export const selectTransitions = (filter: TransitionFilter, walk: { order: 'asc'
   return { sql, parameters }
 }
 
-const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1'
+const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, max_block_size = 8192'
 const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
 
 const baseOf = (filter: TransitionFilter): { conditions: string[]; parameters: HistoryParameters } => {

@@ -38,8 +38,11 @@ export interface PointSelection {
 /** The columns of every answer that becomes rows of points. */
 const COLUMNS = `trackerId, recordedAt, latE7, lngE7, flags, accuracyCm, altitudeCm, speedCms, headingTenths, batteryPercent, attributes`
 
-/** Rows that differ in nothing but the version share a partition, so FINAL need not look across them. */
-const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1'
+/**
+ * Rows that differ in nothing but the version share a partition, so FINAL need not look across them. A reader that is slow
+ * holds some blocks, as rows and as text: they are small.
+ */
+const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
 const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 
 export const selectPoints = (filter: PointFilter, selection: PointSelection, columns = COLUMNS): Statement => {

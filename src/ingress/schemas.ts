@@ -37,8 +37,12 @@ export const compileBody = (schema: JsonSchema): Check => {
 /** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
 export const compileQuery = (schema: JsonSchema = {}): Check => {
   const validate = addresses.compile({ type: 'object', additionalProperties: false, ...schema })
-  return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? [], 'parameter'))
+  return (value) => (validate(value) ? infinite(value as object) : faultsOf(validate.errors ?? [], 'parameter'))
 }
+
+/** `1e400` is coerced to a number that no bound is compared with. */
+const infinite = (parameters: object): FieldError[] =>
+  Object.entries(parameters).flatMap(([name, value]) => (Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : []))
 
 export const compileParams = (properties: { [name: string]: JsonSchema }): Check => {
   const names = Object.keys(properties)

@@ -38,6 +38,8 @@ interface HistoryQuery {
   fields?: string
 }
 
+/** One more is asked of the engine, as a number that JSON can hold. */
+const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history' }
 const IDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 40_000, description: 'One id, or several separated by commas.' }
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
@@ -47,8 +49,8 @@ const QUERY: JsonSchema = {
   additionalProperties: false,
   properties: {
     trackerId: IDS,
-    userId: { type: 'string', maxLength: 100 },
-    vehicleId: { type: 'string', maxLength: 100 },
+    userId: { type: 'string', format: 'uuid' },
+    vehicleId: { type: 'string', format: 'uuid' },
     from: TIME,
     to: TIME,
     bbox: { type: 'string', maxLength: 200, description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.' },
@@ -56,7 +58,7 @@ const QUERY: JsonSchema = {
     interval: { type: 'number', exclusiveMinimum: 0, maximum: 31_536_000, description: 'Seconds: the first point of each step, of each tracker.' },
     format: { type: 'string', enum: Object.keys(FORMATS) },
     order: { type: 'string', enum: ['asc', 'desc'] },
-    limit: { type: 'integer', minimum: 1 },
+    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in `json`, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 500, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
     fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
@@ -127,8 +129,8 @@ const scopeOf = async (services: Pick<HistoryApiServices, 'visibleTrackers'>, ca
 const askedTrackers = async (services: HistoryApiServices, organizationId: string, { trackerId, userId, vehicleId }: HistoryQuery): Promise<string[] | undefined> => {
   const lists: (readonly string[])[] = []
   if (trackerId !== undefined) lists.push(trackerIdsOf(trackerId))
-  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId))
-  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId))
+  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId.toLowerCase()))
+  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId.toLowerCase()))
   const [first, ...others] = lists
   return first?.filter((id) => others.every((list) => list.includes(id)))
 }

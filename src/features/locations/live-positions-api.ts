@@ -116,7 +116,7 @@ const decodeCursor = (cursor: string, { filter }: PositionQuestion): { place: Po
 
 const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): PositionFilter => {
   if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
-  return { radius, hubId, teamId, status, ...(bbox !== undefined && { box: boxOf(bbox) }), ...(near !== undefined && { near: placeOf(near) }) }
+  return { radius, hubId: hubId?.toLowerCase(), teamId: teamId?.toLowerCase(), status, ...(bbox !== undefined && { box: boxOf(bbox) }), ...(near !== undefined && { near: placeOf(near) }) }
 }
 
 const boxOf = (text: string): Box => {
@@ -143,8 +143,8 @@ const querySchema: JsonSchema = {
   additionalProperties: false,
   properties: {
     bbox: { type: 'string', description: 'west,south,east,north in degrees; west above east crosses the antimeridian.' },
-    hubId: { type: 'string' },
-    teamId: { type: 'string' },
+    hubId: { type: 'string', format: 'uuid' },
+    teamId: { type: 'string', format: 'uuid' },
     status: { type: 'string', enum: ['online', 'stale', 'offline'] },
     near: { type: 'string', description: 'lat,lng in degrees.' },
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },

@@ -32,6 +32,8 @@ interface TransitionQuery {
   fields?: string
 }
 
+/** One more is asked of the engine, as a number that JSON can hold. */
+const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339, or milliseconds since the epoch.' }
 const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
@@ -46,7 +48,7 @@ const QUERY: JsonSchema = {
     to: TIME,
     format: { type: 'string', enum: Object.keys(TRANSITION_FORMATS), default: 'json' },
     order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson and gpx oldest first.' },
-    limit: { type: 'integer', minimum: 1, description: 'Left out: 500 in json, everything in the other formats.' },
+    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in json, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
     fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
