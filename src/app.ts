@@ -12,6 +12,7 @@ import { idSource } from './kit/ids.ts'
 import { openKeyring } from './kit/keyring-file.ts'
 import { openLogOrigin } from './kit/log-origin.ts'
 import type { Services } from './kit/services.ts'
+import { openTokenKeys } from './wiring/token-keys.ts'
 import { openService, type App, type ServiceParts } from './wiring/service.ts'
 
 export type { App } from './wiring/service.ts'
@@ -35,6 +36,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const clock = systemClock
     const keyring = await openKeyring(config.keysPath)
     const log = kept(await openLmdbEventLog({ path: join(config.dataPath, 'log'), clock }))
+    const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const ids = idSource(clock.now())
     const origin = await openLogOrigin(log, { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }, () => ids.next())
     const tables = kept(await openLmdbTableStore({ path: join(config.dataPath, 'tables'), clock }))
@@ -43,7 +45,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
-    return await openService({ ...bounds, config, services, origin, caller, closeEngines: () => closeAll(opened, logger) })
+    return await openService({ ...bounds, config, services, origin, caller, rotateTokenKey: tokenKeys.rotate, closeEngines: () => closeAll(opened, logger) })
   } catch (error) {
     await closeAll(opened, logger)
     throw error

@@ -4,11 +4,25 @@ import { readConfig } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { parseOptions } from './credentials.ts'
 import { askControl } from './control-socket.ts'
+import { rotateKey } from './rotate-key.ts'
 
-const USAGE = `waymark doctor [--data ./data] [--forget <consumer>]
+const USAGE = `waymark doctor [--data ./data] [--forget <consumer>] [--rotate-token-key [--keys <file>] [--token-ttl 24h]]
 Checks this machine and a data folder, and shows how far each consumer of a running service is.
 --forget lets go of a consumer that no longer exists and holds the location log back.
+--rotate-token-key signs tokens with a new key from now on; those of the key before stay valid until they end, at the latest
+after --token-ttl, and then it leaves the keyring. Where no service runs, give --keys and --token-ttl as the service has them.
 `
+
+const OPTIONS = {
+  data: { type: 'string' },
+  forget: { type: 'string' },
+  'rotate-token-key': { type: 'boolean', default: false },
+  keys: { type: 'string' },
+  'token-ttl': { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+/** Those that are flags of the service. */
+const FLAGS = ['data', 'keys', 'token-ttl'] as const
 
 const FREE_BYTES_MIN = 1024 ** 3
 
@@ -19,13 +33,15 @@ interface Finding {
 
 /** `waymark doctor`: prints one line for each finding; ends with 1 when something is wrong. */
 export const doctorCommand = async (args: readonly string[]): Promise<number> => {
-  const { values } = parseOptions(args, { data: { type: 'string' }, forget: { type: 'string' }, help: { type: 'boolean', default: false } })
+  const { values } = parseOptions(args, OPTIONS)
   if (values.help) {
     process.stdout.write(USAGE)
     return 0
   }
-  const { dataPath, keysPath } = readConfig(values.data === undefined ? [] : ['--data', values.data as string])
+  const config = readConfig(FLAGS.flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name] as string])))
+  const { dataPath, keysPath } = config
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
+  if (values['rotate-token-key']) return rotateKey(config)
   const findings = [...machineFindings(dataPath), keyringFinding(keysPath), ...(await serviceFindings(dataPath))]
   for (const { ok, what } of findings) process.stdout.write(`${ok ? 'ok  ' : 'BAD '} ${what}\n`)
   return findings.every(({ ok }) => ok) ? 0 : 1

@@ -8,7 +8,7 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark replay <file> [options]   sends a recorded trace as if it happened now   (--help)
   waymark watch [options]           shows positions and events as they happen      (--help)
   waymark rebuild <projection>      builds a read model anew, compares, and swaps
-  waymark doctor [--forget <name>]  checks a data folder and a running service
+  waymark doctor [options]          checks a data folder and a running service; rotates the token key   (--help)
 `
 
 const COVERED_NODES = [20, 22]

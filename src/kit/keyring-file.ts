@@ -1,51 +1,52 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createHmac,
-  createPublicKey,
-  generateKeyPairSync,
-  hkdfSync,
-  randomBytes,
-} from 'node:crypto'
-import { link, mkdir, open, readFile, rename, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { createCipheriv, createDecipheriv, createHash, createHmac, createPublicKey, hkdfSync, randomBytes } from 'node:crypto'
+import { KEY_BYTES, readKeyring, readOrMakeKeyring, replaceKeyring, type KeyringFile, type TokenKeyEntry } from './keyring-store.ts'
 import type { Keyring } from './keyring.ts'
+import { rotateTokenKeys, verifyingTokenKeys } from './token-keys.ts'
 
-/** What keys.json holds. Keys are base64url, token keys PEM (PKCS #8). */
-interface KeyringFile {
-  format: 'waymark-keyring.v1'
-  /** Root of all keyed hashes; never changes, for hashes are part of stream names. */
-  hashKey: string
-  /** Newest first; the first one encrypts, all decrypt. */
-  encryptionKeys: { id: string; key: string }[]
-  /** Newest first; the first one signs, all verify. */
-  tokenKeys: { kid: string; privateKey: string }[]
+/** A keyring whose token keys can be changed, in its file and for whoever holds it. */
+export interface FileKeyring extends Keyring {
+  /**
+   * Signs with a new key from now on. The one before verifies for `tokenTtlMs` more: until the last token that it signed has
+   * ended. `now` in ms since the epoch.
+   * @throws Error when the file cannot be written; then nothing has changed.
+   */
+  rotateTokenKey(now: number, tokenTtlMs: number): Promise<void>
+  /** Drops the keys that verify nothing any more; answers whether there were any. */
+  dropTokenKeys(now: number): Promise<boolean>
 }
 
-const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** Token keys that a rotation keeps: what the oldest of them signed has long expired. */
-const TOKEN_KEYS_KEPT = 3
 
 /**
  * Opens the keyring, and makes it where there is none: mode 0600, and never two, however many processes start at once.
  * @throws Error when the file is no keyring.
  */
-export const openKeyring = async (path: string): Promise<Keyring> => createKeyring((await readIfThere(path)) ?? (await make(path)))
-
-/** Puts a new token key first. Running processes sign with it after their next start; tokens of the keys before stay valid. */
-export const rotateTokenKey = async (path: string): Promise<Keyring> => {
-  const file = await readIfThere(path)
-  if (file === undefined) throw new Error(`there is no keyring at ${path}`)
-  const rotated = { ...file, tokenKeys: [newTokenKey(), ...file.tokenKeys].slice(0, TOKEN_KEYS_KEPT) }
-  const temporary = await writeBeside(path, rotated)
-  await rename(temporary, path)
-  return createKeyring(rotated)
+export const openKeyring = async (path: string): Promise<FileKeyring> => {
+  const file = await readOrMakeKeyring(path)
+  let tokenKeys = shown(file.tokenKeys)
+  const change = async (changed: (keys: readonly TokenKeyEntry[]) => TokenKeyEntry[]): Promise<void> => {
+    const now = await readKeyring(path)
+    const next = changed(now.tokenKeys)
+    await replaceKeyring(path, { ...now, tokenKeys: next })
+    tokenKeys = shown(next)
+  }
+  const keyring = createKeyring(file)
+  return {
+    ...keyring,
+    get tokenKeys() {
+      return tokenKeys
+    },
+    rotateTokenKey: (now, tokenTtlMs) => change((keys) => rotateTokenKeys(keys, now, tokenTtlMs)),
+    dropTokenKeys: async (now) => {
+      const isDropping = tokenKeys.some(({ verifiesUntil = now }) => verifiesUntil < now)
+      if (isDropping) await change((keys) => verifyingTokenKeys(keys, now))
+      return isDropping
+    },
+  }
 }
 
-const createKeyring = (file: KeyringFile): Keyring => {
+const createKeyring = (file: KeyringFile): Omit<Keyring, 'tokenKeys'> => {
   const hashRoot = Buffer.from(file.hashKey, 'base64url')
   const encryptionRoots = new Map(file.encryptionKeys.map(({ id, key }) => [id, Buffer.from(key, 'base64url')]))
   const newest = file.encryptionKeys[0].id
@@ -73,13 +74,11 @@ const createKeyring = (file: KeyringFile): Keyring => {
       const dot = sealed.indexOf('.')
       return unseal(encryptionKey(sealed.slice(0, Math.max(0, dot)), purpose), purpose, sealed.slice(dot + 1))
     },
-    tokenKeys: file.tokenKeys.map(({ kid, privateKey }) => ({
-      kid,
-      privateKey,
-      publicKey: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString(),
-    })),
   }
 }
+
+const shown = (keys: readonly TokenKeyEntry[]): Keyring['tokenKeys'] =>
+  keys.map((key) => ({ ...key, publicKey: createPublicKey(key.privateKey).export({ type: 'spki', format: 'pem' }).toString() }))
 
 const seal = (key: Buffer, purpose: string, text: string): string => {
   const nonce = randomBytes(NONCE_BYTES)
@@ -94,76 +93,4 @@ const unseal = (key: Buffer, purpose: string, sealed: string): string => {
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
   return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8')
-}
-
-const make = async (path: string): Promise<KeyringFile> => {
-  const file: KeyringFile = {
-    format: 'waymark-keyring.v1',
-    hashKey: randomBytes(KEY_BYTES).toString('base64url'),
-    encryptionKeys: [{ id: randomBytes(4).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }],
-    tokenKeys: [newTokenKey()],
-  }
-  await mkdir(dirname(path), { recursive: true })
-  const temporary = await writeBeside(path, file)
-  try {
-    // Unlike a rename, a link never replaces what another process has just made.
-    await link(temporary, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return read(path)
-  } finally {
-    await unlink(temporary)
-  }
-  await syncFolder(dirname(path))
-  return file
-}
-
-const newTokenKey = (): KeyringFile['tokenKeys'][number] => ({
-  kid: randomBytes(6).toString('hex'),
-  privateKey: generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-})
-
-const writeBeside = async (path: string, file: KeyringFile): Promise<string> => {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
-  const handle = await open(temporary, 'wx', 0o600)
-  try {
-    await handle.writeFile(`${JSON.stringify(file, null, 2)}\n`)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  return temporary
-}
-
-const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-const readIfThere = async (path: string): Promise<KeyringFile | undefined> => {
-  try {
-    return await read(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-const read = async (path: string): Promise<KeyringFile> => {
-  const text = await readFile(path, 'utf8')
-  let file: Partial<KeyringFile> | null
-  try {
-    file = JSON.parse(text) as Partial<KeyringFile> | null
-  } catch (error) {
-    // The message of a JSON error quotes the text, which holds keys.
-    if (error instanceof SyntaxError) throw new Error(`${path} is not JSON`)
-    throw error
-  }
-  const isKeyring = file?.format === 'waymark-keyring.v1' && typeof file.hashKey === 'string' && file.encryptionKeys?.[0] !== undefined
-  if (!isKeyring || file?.tokenKeys?.[0] === undefined) throw new Error(`${path} is not a keyring`)
-  return file as KeyringFile
 }

@@ -8,6 +8,15 @@ export interface Keyring {
   encrypt(purpose: string, text: string): string
   /** @throws Error when the text was not made by `encrypt` with this purpose and a key of this ring. */
   decrypt(purpose: string, sealed: string): string
-  /** Ed25519 keys for tokens, newest first; the first one signs. PEM. */
-  tokenKeys: readonly { kid: string; privateKey: string; publicKey: string }[]
+  /** Ed25519 keys for tokens as they are now, newest first; the first one signs. */
+  readonly tokenKeys: readonly TokenKey[]
+}
+
+/** PEM. */
+export interface TokenKey {
+  kid: string
+  privateKey: string
+  publicKey: string
+  /** Of a key that no longer signs: until when it verifies, ms since the epoch. */
+  verifiesUntil?: number
 }

@@ -6,7 +6,7 @@ import { lagsOf, type Feeds } from './streams.ts'
 
 /** What the command line asks of a running service. */
 export interface ControlRequest {
-  command: 'rebuild' | 'sweep' | 'forget' | 'status'
+  command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'status'
   /** Of the projection or consumer. */
   name?: string
 }
@@ -19,6 +19,8 @@ export interface Controlled {
   forget(name: string): Promise<unknown>
   /** Lags of consumers that are registered and do not run. */
   absent(): Promise<readonly { consumer: string; events: number; seconds: number }[]>
+  /** Answers which token keys there are then. */
+  rotateTokenKey(): Promise<unknown>
   runner: ProjectionRunner
   feeds: Feeds
   clock: Clock
@@ -26,11 +28,12 @@ export interface Controlled {
 }
 
 export const controlOf =
-  ({ rebuild, sweep, forget, absent, runner, feeds, clock, health }: Controlled) =>
+  ({ rebuild, sweep, forget, rotateTokenKey, absent, runner, feeds, clock, health }: Controlled) =>
   async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
     if (command === 'rebuild') return rebuild(name)
     if (command === 'sweep') return sweep()
     if (command === 'forget') return forget(name)
+    if (command === 'rotateTokenKey') return rotateTokenKey()
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
     const lags = [...lagsOf(feeds, clock), ...(await runner.lags()), ...(await absent())]

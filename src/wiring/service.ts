@@ -49,6 +49,7 @@ export interface ServiceParts {
   origin: LogOrigin
   caller: HttpCaller
   closeEngines(): Promise<void>
+  rotateTokenKey(): Promise<unknown>
   /** Points that a back-test reads for one answer; more make it a job. */
   backtestPointsMax?: number
 }
@@ -58,7 +59,7 @@ const CLOSE_REQUESTS_MS = 3_000
 const CLOSE_BATCHER_MS = 10_000
 
 /** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
-export const openService = async ({ config, services, origin, caller, closeEngines, backtestPointsMax }: ServiceParts): Promise<App> => {
+export const openService = async ({ config, services, origin, caller, rotateTokenKey, closeEngines, backtestPointsMax }: ServiceParts): Promise<App> => {
   const { log, tables, history, clock, logger, keyring } = services
   const metrics = createMetrics()
   const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
@@ -124,7 +125,7 @@ export const openService = async ({ config, services, origin, caller, closeEngin
     showDemoLogin: (login) => {
       demoLogin = login
     },
-    control: controlOf({ ...sweep, rebuild, runner, feeds, clock, health }),
+    control: controlOf({ ...sweep, rebuild, rotateTokenKey, runner, feeds, clock, health }),
     close: async () => {
       isReady = false
       await ingress.stopAccepting(CLOSE_REQUESTS_MS)

@@ -1,7 +1,7 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { test } from 'tap'
-import { openKeyring, rotateTokenKey } from '../../src/kit/keyring-file.ts'
+import { openKeyring } from '../../src/kit/keyring-file.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 test('a keyring is made once, readable by its owner alone, and is the same afterwards', async (t) => {
@@ -29,16 +29,33 @@ test('what one ring encrypts it alone decrypts, for the same purpose', async (t)
   t.throws(() => ring.decrypt('webhook', 'nonsense'))
 })
 
-test('rotation signs with a new key, keeps the keys before, and changes neither hashes nor fingerprint', async (t) => {
+test('rotation signs with a new key, keeps the keys before while they verify, and changes neither hashes nor fingerprint', async (t) => {
   const path = join(folderOf(t), 'keys.json')
-  const before = await openKeyring(path)
-  const after = await rotateTokenKey(path)
-  t.equal(after.tokenKeys.length, 2)
-  t.equal(after.tokenKeys[1].kid, before.tokenKeys[0].kid)
-  t.not(after.tokenKeys[0].kid, before.tokenKeys[0].kid)
-  t.equal(after.fingerprint, before.fingerprint)
-  t.same(after.hmac('unique', 'x'), before.hmac('unique', 'x'))
-  t.same((await openKeyring(path)).tokenKeys, after.tokenKeys)
+  const ring = await openKeyring(path)
+  const [first] = ring.tokenKeys
+  const hash = ring.hmac('unique', 'x')
+  await ring.rotateTokenKey(10_000, 5_000)
+  const [second, before, ...none] = ring.tokenKeys
+  t.not(second.kid, first.kid)
+  t.same(before, { ...first, verifiesUntil: 15_000 })
+  t.same(none, [])
+  t.equal(second.verifiesUntil, undefined)
+  t.same(ring.hmac('unique', 'x'), hash)
+  t.equal((await stat(path)).mode & 0o777, 0o600)
+  const again = await openKeyring(path)
+  t.same(again.tokenKeys, ring.tokenKeys)
+  t.equal(again.fingerprint, ring.fingerprint)
+  t.same((await readdir(dirname(path))), ['keys.json'], 'nothing is left beside it')
+
+  await ring.rotateTokenKey(12_000, 5_000)
+  t.same(ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil), [undefined, 17_000, 15_000])
+  t.equal(await ring.dropTokenKeys(15_000), false)
+  t.equal(await ring.dropTokenKeys(15_001), true)
+  t.same(ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil), [undefined, 17_000])
+  t.same((await openKeyring(path)).tokenKeys, ring.tokenKeys)
+  for (let i = 0; i < 14; i++) await ring.rotateTokenKey(16_000, 5_000)
+  await t.rejects(ring.rotateTokenKey(16_000, 5_000), /16 token keys verify still/)
+  t.equal(ring.tokenKeys.length, 16)
 })
 
 test('a file that is no keyring is refused without quoting it', async (t) => {

@@ -1,6 +1,6 @@
 import { createSigner, createVerifier, TokenError } from 'fast-jwt'
 import { Failure } from '../../kernel/errors.ts'
-import type { Keyring } from '../../kit/keyring.ts'
+import type { Keyring, TokenKey } from '../../kit/keyring.ts'
 
 const ISSUER = 'waymark'
 /** Verified tokens that are remembered: checking a signature takes about 0.1 ms, a look into the cache some microseconds. */
@@ -19,17 +19,16 @@ export interface SignedToken {
   expiresInSeconds: number
 }
 
-/** Signs access tokens with the newest key of the ring and verifies those of every key, by `kid`. */
+/** Signs access tokens with the newest key of the ring and verifies those of every key, by `kid`, as the ring is at that time. */
 export class Tokens {
+  private readonly keyring: Keyring
   private readonly ttlMs: number
-  private readonly sign: (payload: object) => string
-  private readonly verifiers: ReadonlyMap<string, (token: string) => { [claim: string]: unknown }>
+  private signer: { kid: string; sign: (payload: object) => string } | undefined
+  private readonly verifiers = new Map<string, (token: string) => { [claim: string]: unknown }>()
 
   constructor(keyring: Keyring, ttlMs: number) {
-    const [newest] = keyring.tokenKeys
+    this.keyring = keyring
     this.ttlMs = ttlMs
-    this.sign = createSigner({ key: newest.privateKey, algorithm: 'EdDSA', kid: newest.kid })
-    this.verifiers = new Map(keyring.tokenKeys.map(({ kid, publicKey }) => [kid, verifierOf(publicKey)]))
   }
 
   /** `now` in ms since the epoch. */
@@ -37,7 +36,7 @@ export class Tokens {
     const iat = Math.floor(now / 1000)
     const expiresInSeconds = Math.ceil(this.ttlMs / 1000)
     const { userId: sub, organizationId: org, jti } = subject
-    return { token: this.sign({ sub, org, jti, iat, exp: iat + expiresInSeconds, iss: ISSUER }), expiresInSeconds }
+    return { token: this.newest()({ sub, org, jti, iat, exp: iat + expiresInSeconds, iss: ISSUER }), expiresInSeconds }
   }
 
   /**
@@ -45,12 +44,30 @@ export class Tokens {
    * @throws Failure unauthenticated
    */
   verify(token: string, now: number): TokenClaims {
-    const verify = this.verifiers.get(kidOf(token) ?? '')
-    if (verify === undefined) throw new Failure('unauthenticated')
-    const { sub, org, jti, exp } = claimsOf(verify, token)
+    const kid = kidOf(token)
+    const key = this.keyring.tokenKeys.find((one) => one.kid === kid)
+    if (key === undefined) throw new Failure('unauthenticated')
+    const { sub, org, jti, exp } = claimsOf(this.verifierFor(key), token)
     const isWhole = typeof sub === 'string' && typeof org === 'string' && typeof jti === 'string' && typeof exp === 'number'
-    if (!isWhole || exp * 1000 <= now) throw new Failure('unauthenticated')
-    return { userId: sub, organizationId: org, jti, expiresAt: exp * 1000 }
+    // Nothing that a key signed outlives it, whatever the token says: whoever stole a key may say anything.
+    const expiresAt = isWhole ? Math.min(exp * 1000, key.verifiesUntil ?? Number.POSITIVE_INFINITY) : 0
+    if (!isWhole || expiresAt <= now) throw new Failure('unauthenticated')
+    return { userId: sub, organizationId: org, jti, expiresAt }
+  }
+
+  private newest(): (payload: object) => string {
+    const [{ kid, privateKey }] = this.keyring.tokenKeys
+    if (this.signer?.kid !== kid) this.signer = { kid, sign: createSigner({ key: privateKey, algorithm: 'EdDSA', kid }) }
+    return this.signer.sign
+  }
+
+  private verifierFor({ kid, publicKey }: TokenKey): (token: string) => { [claim: string]: unknown } {
+    const known = this.verifiers.get(kid)
+    if (known !== undefined) return known
+    for (const old of this.verifiers.keys()) if (!this.keyring.tokenKeys.some((key) => key.kid === old)) this.verifiers.delete(old)
+    const verifier = verifierOf(publicKey)
+    this.verifiers.set(kid, verifier)
+    return verifier
   }
 }
 

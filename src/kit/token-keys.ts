@@ -1,0 +1,18 @@
+import { newTokenKey, type TokenKeyEntry } from './keyring-store.ts'
+
+/** Keys that verify at a time: a token is looked at with the one that it names, so more cost nothing but the file. */
+const KEYS_MAX = 16
+
+/** A new key first; the one that signed so far verifies for `tokenTtlMs` more. @throws Error when too many still verify. */
+export const rotateTokenKeys = (keys: readonly TokenKeyEntry[], now: number, tokenTtlMs: number): TokenKeyEntry[] => {
+  const before = verifyingTokenKeys(keys, now).map((key) => ({ ...key, verifiesUntil: key.verifiesUntil ?? now + wholeSeconds(tokenTtlMs) }))
+  if (before.length >= KEYS_MAX) throw new Error(`${before.length} token keys verify still; the next one can be made when the oldest has ended`)
+  return [newTokenKey(), ...before]
+}
+
+/** Those that sign or verify still. */
+export const verifyingTokenKeys = (keys: readonly TokenKeyEntry[], now: number): TokenKeyEntry[] =>
+  keys.filter(({ verifiesUntil = now }) => verifiesUntil >= now)
+
+/** As tokens count. */
+const wholeSeconds = (ms: number): number => Math.ceil(ms / 1000) * 1000
