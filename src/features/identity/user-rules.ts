@@ -1,5 +1,5 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { seesHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/references.ts'
@@ -8,7 +8,7 @@ import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
 
 type Tables = Pick<TableStore, 'get'>
 
-export type RoleRow = Row & { _id: string; name: string; key?: RoleKey; permissions: string[] }
+export type RoleRow = Row & { _id: string; name: string; key?: RoleKey; permissions: string[]; permissionDetails?: PermissionDetail[] }
 
 /** What a user will be, as far as rules look at it. */
 export interface Access {
@@ -21,10 +21,18 @@ export const roleOf = (tables: Tables, organizationId: string, roleId: string): 
   assertExists<RoleRow>(tables, ROLES_TABLE, organizationId, roleId, '/roleId')
 
 /** Nobody can give, change or take away what they do not hold themselves. @throws Failure forbidden */
-export const assertHolds = (caller: UserCaller, role: Pick<RoleRow, 'name' | 'permissions'>): void => {
-  const lacking = role.permissions.filter((permission) => !caller.permissions.has(permission))
+export const assertHolds = (caller: UserCaller, role: Pick<RoleRow, 'name' | 'permissions' | 'permissionDetails'>): void => {
+  const missing = role.permissions.filter((permission) => !caller.permissions.has(permission))
+  const wider = caller.permissionDetails.filter((own) => role.permissions.includes(own.permissionName) && showsMore(role, own))
+  const lacking = [...new Set([...missing, ...wider.map(({ permissionName }) => permissionName)])]
   if (lacking.length === 0) return
   throw new Failure('forbidden', { message: `The role ${role.name} holds permissions that you lack.`, extra: { permissions: lacking } })
+}
+
+/** Whether the role shows a field that this entry of the caller's own role hides. */
+const showsMore = ({ permissionDetails = [] }: Pick<RoleRow, 'permissionDetails'>, own: PermissionDetail): boolean => {
+  const entries = permissionDetails.filter(({ permissionName, dataTypeId }) => permissionName === own.permissionName && dataTypeId === own.dataTypeId)
+  return own.hiddenFields.some((field) => !entries.some(({ hiddenFields }) => hiddenFields.includes(field)))
 }
 
 /** Each hub exists, and the caller has those that are new. @throws Failure invalid with the path */

@@ -151,6 +151,25 @@ test('nobody gives, changes or removes more than they hold', async (t) => {
   t.equal((await clerk.call('GET', `/hub/${hub2._id}`)).status, 404)
 })
 
+test('nobody gives back the fields that their own role hides', async (t) => {
+  const { signup, login } = await openIdentity(t)
+  const owner = await signup()
+  const dataTypeId = '018f0000-0000-7000-8000-00000000d001'
+  const hides = (...hiddenFields: string[]) => [{ permissionName: 'view/data', dataTypeId, hiddenFields }]
+  const makeRole = async (name: string, body: object) => (await owner.call('POST', '/role', { name, ...body })).body.data
+  const permissions = ['view/data', 'view/role', 'edit/role', 'edit/user']
+  const clerkRole = await makeRole('Clerk', { permissions, permissionDetails: hides('salary') })
+  const free = await makeRole('Free', { permissions: ['view/data'] })
+  const bob = await newUser(owner, { email: 'clerk@example.com', roleId: clerkRole._id })
+  const clerk = await login('clerk@example.com')
+  const refused = { status: 403, body: { code: 'forbidden', permissions: ['view/data'] } }
+  t.match(await clerk.call('PATCH', `/role/${clerkRole._id}`, { permissionDetails: [] }), refused)
+  t.match(await clerk.call('POST', '/role', { name: 'Own', permissions: ['view/data'], permissionDetails: hides('age') }), refused)
+  t.match(await clerk.call('PATCH', `/user/${bob._id}`, { roleId: free._id }), refused)
+  t.equal((await clerk.call('POST', '/role', { name: 'Less', permissions: ['view/data'], permissionDetails: hides('age', 'salary') })).status, 201)
+  t.equal((await clerk.call('POST', '/role', { name: 'Other', permissions: ['edit/user'] })).status, 201, 'a role that does not show data')
+})
+
 test('everybody changes their own name, language, time zone and password', async (t) => {
   const { signup, login, roleId } = await openIdentity(t)
   const owner = await signup()
