@@ -49,25 +49,37 @@ export const runDemo = async (options: DemoOptions): Promise<void> => {
 }
 
 const openDemo = async (url: string, path: string): Promise<DemoLogin> => {
-  const login = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as DemoLogin) : newLogin()
-  writeFileSync(path, JSON.stringify(login), { mode: 0o600 }) // kept before it is used: a start that is cut off here goes on with it
-  const token = await signIn(url, login)
+  const isNew = !existsSync(path)
+  let login = isNew ? newLogin('demo') : (JSON.parse(readFileSync(path, 'utf8')) as DemoLogin)
+  const keep = (): void => writeFileSync(path, JSON.stringify(login), { mode: 0o600 })
+  keep() // before it is used: a start that is cut off here goes on with it
+  let token = await signIn(url, login)
+  if (token === undefined && isNew) {
+    // What an earlier demo made cannot be entered without its login.
+    login = newLogin(`demo-${randomBytes(4).toString('hex')}`)
+    keep()
+    token = await signIn(url, login)
+  }
+  if (token === undefined) throw new Error(`the demo cannot sign in: ${path} has another password than ${login.email}`)
   if (login.ingestKey !== undefined) return login
   const group = dataOf(await callApi(url, 'POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as { _id: string }
   const fences = JSON.parse(readFileSync(join(DEMO_FOLDER, 'fences.geojson'), 'utf8'))
   dataOf(await callApi(url, 'POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, { token, body: fences }))
   const key = dataOf(await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } })) as { key: string }
-  writeFileSync(path, JSON.stringify({ ...login, ingestKey: key.key }), { mode: 0o600 })
-  return { ...login, ingestKey: key.key }
+  login = { ...login, ingestKey: key.key }
+  keep()
+  return login
 }
 
-const newLogin = (): DemoLogin => ({ email: 'demo@waymark.example', password: randomBytes(12).toString('base64url') })
+const newLogin = (name: string): DemoLogin => ({ email: `${name}@waymark.example`, password: randomBytes(12).toString('base64url') })
 
-const signIn = async (url: string, { email, password }: DemoLogin): Promise<string> => {
+/** Makes the organization where there is none yet; undefined when the e-mail belongs to another password. */
+const signIn = async (url: string, { email, password }: DemoLogin): Promise<string | undefined> => {
   const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } })
   if (answer.status === 200) return answer.json.token as string
   const hub = { hubName: 'Depot Warsaw', hubLat: 52.2297, hubLng: 21.0122 }
   const made = await callApi(url, 'POST', '/auth/signup', { body: { name: 'Demo', email, password, organizationName: 'Demo fleet', ...hub } })
+  if (made.status === 409) return undefined
   if (made.status >= 300) throw new Error(`the demo cannot sign up: ${made.json?.message}`)
   return made.json.token as string
 }

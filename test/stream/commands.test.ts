@@ -2,6 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'tap'
+import { runDemo } from '../../src/cli/demo.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import { createLogger } from '../../src/kit/logger.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 
@@ -75,7 +78,7 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   t.match(await watch.ended, { code: 0, errors: '' })
 })
 
-test('a demo that cannot be made leaves the service running', { timeout: 60_000 }, async (t) => {
+test('a demo that cannot be made leaves the service running', { timeout: 120_000 }, async (t) => {
   const data = folderOf(t)
   writeFileSync(`${data}/demo.json`, JSON.stringify({ email: 'demo@waymark.example', password: 'of-another-folder' }))
   const service = await startService(data, ['--demo', '--signup', 'closed'])
@@ -83,4 +86,18 @@ test('a demo that cannot be made leaves the service running', { timeout: 60_000 
   await until('the log to say so', () => service.lines.some((line) => line.includes('the demo cannot run')))
   t.equal((await call(service, 'GET', '//readyz')).status, 200)
   t.equal(await service.stop(), 0)
+})
+
+test('a demo whose login is lost begins anew', { timeout: 120_000 }, async (t) => {
+  const service = await startService(folderOf(t), [])
+  t.teardown(() => service.kill())
+  const body = { name: 'Demo', email: 'demo@waymark.example', password: 'Correct-horse-7-battery', organizationName: 'Demo', hubName: 'Depot', hubLat: 52, hubLng: 21 }
+  await ask(service, 'POST', '/auth/signup', { body })
+  const abort = new AbortController()
+  const login = await new Promise<{ email: string; password: string }>((onLogin, failed) => {
+    runDemo({ url: service.url, dataPath: folderOf(t), clock: systemClock, logger: createLogger('silent'), signal: abort.signal, onLogin }).catch(failed)
+  })
+  abort.abort()
+  t.match(login.email, /^demo-[0-9a-f]+@waymark\.example$/)
+  t.equal((await call(service, 'POST', '/auth/login', { body: login })).status, 200)
 })
