@@ -1,7 +1,7 @@
 /** How long all work that could go on and on may keep the event loop for itself. */
 const TURN_MS = 5
-/** The same where everything else takes long: who only had 5 ms between two long rounds of sockets would fall behind them. */
-const TURN_MS_MAX = 25
+/** The same where everything else took as long before it: with less, consumers fall seconds behind sockets that never rest. */
+const TURN_MS_MAX = 250
 /** What is resumed at the end of a turn still has so long: less would be lost in waiting. */
 const SLICE_MS = 1
 
