@@ -114,6 +114,14 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     for (const [partition, state] of this.partitions) await this.commit(partition, state)
   }
 
+  /** Everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
+  async flushOf(trackerId: string): Promise<void> {
+    while (this.committing !== undefined) await this.committing
+    const partition = partitionOf(trackerId, this.options.partitions)
+    const state = this.partitions.get(partition)
+    if (state !== undefined) await this.commit(partition, state)
+  }
+
   /** Commits once what is left; what fails is read again from the log. */
   async close(): Promise<void> {
     this.isClosed = true

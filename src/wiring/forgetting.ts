@@ -28,6 +28,17 @@ export class Forgetting {
       await new Promise<void>((resume) => this.clock.after(LOOK_MS, resume))
     }
     // A commit that fails is tried again with the next one.
-    return latest.flush().then(() => true, () => false)
+    const committed = latest.flushOf(trackerId).then(() => true, () => false)
+    return this.within(until - this.clock.now(), committed)
+  }
+
+  private within(leftMs: number, answer: Promise<boolean>): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.clock.after(Math.max(0, leftMs), () => resolve(false))
+      void answer.then((isDone) => {
+        cancel()
+        resolve(isDone)
+      })
+    })
   }
 }
