@@ -34,7 +34,7 @@ const HOUR_MS = 3_600_000
 const LIST: ListShape = {
   table: GEOFENCES,
   members: Object.keys(ROW_SCHEMA.properties as object),
-  filters: { _id: { type: 'string' }, name: { type: 'string' }, geofenceGroupId: { type: 'string' }, isActive: { type: 'boolean' } },
+  filters: { _id: { type: 'string', format: 'uuid' }, name: { type: 'string' }, geofenceGroupId: { type: 'string', format: 'uuid' }, isActive: { type: 'boolean' } },
   sortable: GEOFENCES.range ?? [],
   searchable: true,
 }

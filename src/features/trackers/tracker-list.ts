@@ -71,34 +71,44 @@ const askPage = ({ tables }: Pick<TrackerListServices, 'tables'>, { caller, quer
 
 /**
  * A status changes by time alone and by every point, so no index has it: the organization's trackers (at most
- * `--trackers-max`) are walked in the order asked for. The cursor is how many matches were answered already.
+ * `--trackers-max`) are walked in the order asked for. The cursor is the place of the last one that was answered in that
+ * order, so that none is passed over whose status stays, and the total that the first page counted.
  */
 const listByStatus = async (services: TrackerListServices, call: ListCall, status: TrackerStatus): Promise<Reply> => {
   const { query, caller, now } = call
   const limit = query.limit ?? LIMIT_DEFAULT
   if (query.page !== undefined && query.cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
-  const skip = query.cursor === undefined ? ((query.page ?? 1) - 1) * limit : offsetOf(query.cursor)
+  const start = query.cursor === undefined ? undefined : placeOf(query.cursor, status)
+  const skip = start === undefined ? ((query.page ?? 1) - 1) * limit : 0
   const choose = chooseFields(declaredShape.members, query.fields)
   const { status: _status, page: _page, fields: _fields, ...rest } = query
   const data: Row[] = []
-  let total = 0
-  let cursor: string | undefined
+  let matches = 0
+  let last: { cursor: string | undefined; rows: number } | undefined
+  let cursor = start?.after
   do {
     const page = await askPage(services, call, { ...rest, limit: LIMIT_MAX, cursor })
-    for (const row of await withStatus(services, caller.organizationId, page.body?.data as Row[], now)) {
-      if (row.status !== status) continue
-      if (total >= skip && data.length < limit) data.push(choose(row))
-      total++
+    for (const [i, row] of (await withStatus(services, caller.organizationId, page.body?.data as Row[], now)).entries()) {
+      if (row.status !== status || matches++ < skip || data.length === limit) continue
+      data.push(choose(row))
+      last = { cursor, rows: i + 1 }
     }
     cursor = (page.body?.nextCursor as string | null) ?? undefined
-  } while (cursor !== undefined)
-  const nextCursor = total > skip + data.length ? Buffer.from(`status:${skip + data.length}`).toString('base64url') : null
-  const link = nextCursor === null ? undefined : nextLink('/api/v3/trackers', query, nextCursor)
-  return { body: { data, total, page: query.cursor === undefined ? (query.page ?? 1) : null, limit, nextCursor }, ...(link !== undefined && { headers: { link } }) }
+  } while (cursor !== undefined && (start === undefined || matches <= limit))
+  const total = start?.total ?? matches
+  const nextCursor = last === undefined || matches <= skip + data.length ? null : cursorOf(status, total, await placeAfter(services, call, { ...rest, limit: last.rows, cursor: last.cursor }))
+  const headers = nextCursor === null ? undefined : { link: nextLink('/api/v3/trackers', { ...query, limit }, nextCursor) }
+  return { body: { data, total, page: start === undefined ? (query.page ?? 1) : null, limit, nextCursor }, ...(headers && { headers }) }
 }
 
-const offsetOf = (cursor: string): number => {
-  const found = /^status:(\d{1,9})$/.exec(Buffer.from(cursor, 'base64url').toString())
-  if (found === null) throw invalid('/cursor', 'is not a cursor of this list and these filters')
-  return Number(found[1])
+/** The place behind the last row of a page that has others after it. */
+const placeAfter = async (services: TrackerListServices, call: ListCall, query: ListQuery): Promise<string> =>
+  (await askPage(services, call, query)).body?.nextCursor as string
+
+const cursorOf = (status: TrackerStatus, total: number, after: string): string => Buffer.from(`${status}:${total}:${after}`).toString('base64url')
+
+const placeOf = (cursor: string, status: TrackerStatus): { total: number; after: string } => {
+  const [itsStatus, total, after] = Buffer.from(cursor, 'base64url').toString().split(':')
+  if (itsStatus !== status || !/^\d{1,9}$/.test(total ?? '') || !after) throw invalid('/cursor', 'is not a cursor of this list and these filters')
+  return { total: Number(total), after }
 }

@@ -97,7 +97,7 @@ const listRoute = (services: TripServices): Route => {
       const asked = request.query.trackerId?.toLowerCase()
       const ids = visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
       const { from, to } = request.query
-      const query: ListQuery = { sortBy: 'startedAt', ...request.query }
+      const query: ListQuery = { sortBy: 'startedAt', ...request.query, trackerId: asked }
       const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
       const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
       return answerList(LIST, {

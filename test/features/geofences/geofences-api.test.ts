@@ -30,6 +30,7 @@ test('a group and its geofences are made, read, listed, changed and deleted', as
   const listed = await call('GET', '/geofences?fields=name,isActive', { caller })
   t.strictSame(listed.body, { status: true, data: [{ _id: id, name: 'Mitte', isActive: true }], total: 1, page: 1, limit: 20, nextCursor: null })
   t.strictSame((await call('GET', `/geofences?geofenceGroupId=${geofenceGroupId}`, { caller })).body.data, [made.body.data])
+  t.match(await call('GET', '/geofences?geofenceGroupId=depot', { caller }), { status: 400, body: { errors: [{ path: '/geofenceGroupId' }] } })
 
   const circle = await call('PATCH', `/geofence/${id}`, { caller, body: { center: { lat: 52.5, lng: 13.4 }, radius: 100, attributes: null } })
   t.match(circle, { status: 200, body: { data: { center: { lat: 52.5, lng: 13.4 }, radius: 100, version: 2 } } })

@@ -167,11 +167,20 @@ test('lists carry and filter by a status that the time alone changes', async (t)
   const second = await call('GET', `/trackers?status=online&limit=6&sortBy=name&cursor=${first.body.nextCursor}`)
   t.same([...first.body.data, ...second.body.data].map(({ name }: { name: string }) => name), ['t00', 't01', 't02', 't03', 't04', 't05', 't06', 't07', 't08', 't09', 't11'])
   t.equal(second.body.nextCursor, null)
-  t.equal((await call('GET', '/trackers?status=offline')).body.total, 18)
+  t.match(await call('GET', `/trackers?status=offline&limit=6&sortBy=name&cursor=${first.body.nextCursor}`), { status: 400, body: { errors: [{ path: '/cursor' }] } })
+  const offline = (await call('GET', '/trackers?status=offline&limit=6&sortBy=name')).body
+  t.equal(offline.total, 18)
+  await send(12, start - 10 * 60_000)
+  await until(async () => {
+    await latest.flush()
+    return (await call('GET', '/trackers?status=offline&limit=1')).body.total === 17
+  })
+  const rest = (await call('GET', `/trackers?status=offline&limit=60&sortBy=name&cursor=${offline.nextCursor}`)).body
+  t.same(rest.data.map(({ name }: { name: string }) => name), made.slice(18).map(({ name }) => name), 'none is passed over when one before it is seen')
   t.match((await call('GET', '/trackers?fields=status&limit=1&sortBy=name')).body.data[0], { status: 'online', name: undefined })
   clock.advance(10 * 60_000)
   t.equal((await call('GET', '/trackers?status=online')).body.total, 0)
-  t.equal((await call('GET', '/trackers?status=stale')).body.total, 12)
+  t.equal((await call('GET', '/trackers?status=stale')).body.total, 13)
   clock.advance(3_600_000)
   t.equal((await call('GET', '/trackers?status=offline')).body.total, 30)
 })
