@@ -83,7 +83,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
   const sortBy = query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
   if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
-  const fingerprint = fingerprintOf([askedOf(query), request.range])
+  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)
   return listReply(request, await request.tables.find(shape.table.name, request.scope, question), page, limit, choose, fingerprint)

@@ -210,6 +210,8 @@ test('lists', async (t) => {
   ]) {
     t.equal((await call('GET', `/crates?${query}`, { caller })).status, 400, query)
   }
+  t.equal((await call('GET', `/crates?limit=2&cursor=${nextCursor}`, { caller })).status, 200)
+  t.equal((await call('GET', `/crates?limit=2&cursor=${nextCursor}`, { caller: user('org-2') })).status, 400, "another organization's cursor")
 })
 
 test('whoever lacks the hub sees nothing, another organization neither', async (t) => {
