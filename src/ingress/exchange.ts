@@ -40,6 +40,11 @@ export class Exchange {
     return this.abort.signal
   }
 
+  /** Whether this is how work ends that `signal` stopped: nobody's failure. */
+  isEndedBy(error: unknown): boolean {
+    return this.isAborted && error === this.abort?.signal.reason
+  }
+
   /** Length of the body as the client states it; undefined where it is sent in chunks. */
   get declaredBytes(): number | undefined {
     const length = this.headers.get('content-length')

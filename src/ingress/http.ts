@@ -85,7 +85,7 @@ export class HttpDoor {
     try {
       await this.send(exchange, reader, answer, correlationId)
     } catch (error) {
-      this.options.logger.error('an answer broke off', { correlationId, operationId: match?.route.operationId, error: describe(error) })
+      if (!exchange.isEndedBy(error)) this.options.logger.error('an answer broke off', { correlationId, operationId: match?.route.operationId, error: describe(error) })
     }
     exchange.finish()
     metrics.httpSeconds.observe(labels, (clock.now() - startedAt) / 1000)
@@ -104,6 +104,8 @@ export class HttpDoor {
       if (match === undefined) return this.withoutRoute(exchange)
       return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
     } catch (error) {
+      // Nobody reads it; it is counted as what proxies call a request that its client closed.
+      if (exchange.isEndedBy(error)) return answerFailure(new Failure('internal', { status: 499 }))
       return answerFailure(this.failureOf(error, match, correlationId))
     }
   }

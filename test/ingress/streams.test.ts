@@ -112,6 +112,40 @@ test('a client that goes away while its handler works', async (t) => {
   t.equal((await fetch(`${door.url}/api/v3/none`)).status, 404, 'the door goes on')
 })
 
+test('work that ends because its client went away is nobody\'s failure', async (t) => {
+  for (const isStreaming of [false, true]) {
+    let begun = false
+    let aborted = false
+    const untilAborted = (signal: AbortSignal): Promise<never> =>
+      new Promise((_, reject) => {
+        begun = true
+        signal.addEventListener('abort', () => {
+          aborted = true
+          reject(signal.reason)
+        })
+      })
+    const routes = [
+      simpleRoute({}, async ({ signal }) => {
+        if (!isStreaming) return untilAborted(signal)
+        return {
+          stream: (async function* () {
+            yield CHUNK
+            yield await untilAborted(signal)
+          })(),
+        }
+      }),
+    ]
+    const door = await openDoor(t, { routes })
+    const client = await rawClient(t, door)
+    client.send('GET /api/v3/thing HTTP/1.1\r\nHost: x\r\n\r\n')
+    await waitFor(() => begun, 'it works')
+    client.socket.destroy()
+    await waitFor(() => aborted, 'aborted')
+    t.equal((await fetch(`${door.url}/api/v3/none`)).status, 404, 'the door goes on')
+    t.same(door.lines, [], 'nothing is recorded as an error')
+  }
+})
+
 test('a stream that fails cuts the connection, so that a part is not taken for the whole', async (t) => {
   const routes = [
     simpleRoute({}, async () => ({
