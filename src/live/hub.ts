@@ -30,6 +30,7 @@ export class LiveHub {
   private readonly owing = new Map<Subscription, Viewer>()
   private readonly owners = new Map<Subscription, Viewer>()
   private ticking = false
+  private isForgetting = false
   private cursorText: string | undefined
 
   constructor(options: HubOptions) {
@@ -69,6 +70,8 @@ export class LiveHub {
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
     organization.loaded.catch(() => this.organizations.delete(organizationId))
+    organization.idleSince = this.options.clock.now()
+    this.forgetLater()
     return organization
   }
 
@@ -81,7 +84,7 @@ export class LiveHub {
     organization.remove(subscription, this.options.clock.now())
     this.owners.delete(subscription)
     this.owing.delete(subscription)
-    this.options.clock.after(IDLE_MS, () => this.forgetIdle())
+    this.forgetLater()
   }
 
   /** A tracker was made, renamed, or moved to another hub. */
@@ -192,8 +195,16 @@ export class LiveHub {
     setImmediate(() => this.tick())
   }
 
+  private forgetLater(): void {
+    if (this.isForgetting) return
+    this.isForgetting = true
+    this.options.clock.after(IDLE_MS, () => this.forgetIdle())
+  }
+
   private forgetIdle(): void {
+    this.isForgetting = false
     const now = this.options.clock.now()
     for (const [id, { idleSince }] of this.organizations) if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
+    if ([...this.organizations.values()].some(({ idleSince }) => idleSince !== undefined)) this.forgetLater()
   }
 }

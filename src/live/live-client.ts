@@ -24,7 +24,8 @@ export class LiveClient implements ChannelConnection, Viewer {
   private readonly hub: LiveHub
   private readonly socket: ChannelSocket
   private readonly outbox: Outbox
-  private readonly organization: LiveOrganization
+  /** The one that its subscriptions belong to; without any it may be forgotten by the hub. */
+  private organization: LiveOrganization
   private readonly subscriptions = new Map<string, Subscription>()
   private readonly inRollout: (caller: UserCaller) => boolean
   private caller: UserCaller
@@ -108,12 +109,14 @@ export class LiveClient implements ChannelConnection, Viewer {
 
   private start(message: SubscribeMessage): void {
     this.drop(message.id)
+    if (this.subscriptions.size === 0) this.organization = this.hub.organization(this.caller.organizationId)
     const subscription = new Subscription(wantedOf(message), this.caller)
     this.subscriptions.set(message.id, subscription)
     subscription.held = new BoundedQueue<HeldEvent>(HELD_MAX)
     this.hub.subscribe(this, this.organization, subscription)
     this.begin(subscription, message.since).catch((error: unknown) => {
       this.hub.options.logger.error('live subscription failed', { error: String(error) })
+      if (!this.has(subscription)) return
       this.drop(message.id)
       this.error(message.id, 'engine_down', 'The positions cannot be read now; subscribe again later.')
     })

@@ -47,7 +47,7 @@ class FakeSocket implements ChannelSocket {
 
 const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
 
-const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2 } = {}) => {
+const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2, isDown = (): boolean => false } = {}) => {
   const clock = new FakeClock()
   const log = await openLmdbEventLog({ path: folderOf(t), clock })
   t.teardown(() => log.close())
@@ -61,7 +61,10 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
       logger: { debug() {}, info() {}, warn() {}, error() {} },
       onConflated: () => {},
       sources: {
-        latestPoints: async () => ({ points: each(latest), keptUpTo: {} }),
+        latestPoints: async () => {
+          if (isDown()) throw new Error('the tables do not answer')
+          return { points: each(latest), keptUpTo: {} }
+        },
         trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
         decode: () => { throw new Error('nothing to decode') },
         eventOf: (decision) => ({ ...decision }),
@@ -328,4 +331,26 @@ test('a box that ends at 180 degrees has both sides of that meridian', async (t)
   t.same(moved('east'), ['east', 'minus', 'plus'])
   t.same(moved('west'), ['minus', 'plus', 'west'])
   t.same(moved('across'), ['east', 'minus', 'plus', 'west'])
+})
+
+test('a connection that watched nothing for a while, or that could not be served, subscribes again', async (t) => {
+  let isDown = true
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') }, isDown: () => isDown })
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['positions'] })
+  await settle()
+  t.match(socket.take(), [{ type: 'error', id: 's', code: 'engine_down' }])
+  isDown = false
+  const moves = async (lat: number): Promise<void> => {
+    say({ type: 'subscribe', id: 's', channels: ['positions'] })
+    await settle()
+    t.match(socket.take(), [{ type: 'snapshot', id: 's' }])
+    points([{ trackerId: 'a', recordedAt: clock.now(), lat, lng: 1 }])
+    await settle()
+    t.match(socket.take(), [{ type: 'positions', positions: [{ lat }] }])
+    say({ type: 'unsubscribe', id: 's' })
+  }
+  await moves(1)
+  clock.advance(20 * 60_000)
+  await moves(2)
 })
