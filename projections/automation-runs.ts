@@ -1,16 +1,18 @@
 import {
-  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED, runIdOf,
+  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED,
   type AttemptMade, type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
 } from '../src/features/automations/events.ts'
-import { AUTOMATION_RUNS, type RunRow } from '../src/features/automations/views.ts'
-import { factOf, type RecordedEvent } from '../src/kernel/event.ts'
+import { AUTOMATION_RUNS, owedRows, type RunRow } from '../src/features/automations/views.ts'
+import { factOf } from '../src/kernel/event.ts'
 import type { Projection, Rows } from '../src/kit/projection.ts'
+
+export const AUTOMATION_RUNS_PROJECTION = 'automation-runs'
 
 const DAY_MS = 86_400_000
 
 /** Every run with its attempts, kept so many days. */
 export const automationRuns = (days: number): Projection => ({
-  name: 'automation-runs',
+  name: AUTOMATION_RUNS_PROJECTION,
   version: 2,
   tables: [AUTOMATION_RUNS],
   prefixes: ['automation-runs-'],
@@ -18,7 +20,7 @@ export const automationRuns = (days: number): Projection => ({
   apply: async (event, rows) => {
     const table = new RunTable(rows, days)
     const { type, data } = factOf(event)
-    if (type === RUNS_OWED) owed(data as RunsOwed, event, table)
+    if (type === RUNS_OWED) for (const row of owedRows(data as RunsOwed, event)) table.put(row)
     else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) await attempted(attempt, table)
     else if (type === RUNS_SKIPPED) await skipped(data as RunsSkipped, table)
     else if (type === RUN_REOPENED) await reopened(data as RunReopened, table)
@@ -41,28 +43,6 @@ class RunTable {
 
   put(row: RunRow): void {
     this.rows.put(AUTOMATION_RUNS.name, row.organizationId, row._id, row, row.createdAt + this.days * DAY_MS)
-  }
-}
-
-const owed = ({ firstSequence, owed }: RunsOwed, event: RecordedEvent, table: RunTable): void => {
-  const partition = Number(event.stream.slice(event.stream.lastIndexOf('-') + 1))
-  let sequence = firstSequence
-  for (const { trigger, runs } of owed) {
-    for (const { automationId, reason } of runs) {
-      table.put({
-        _id: runIdOf(trigger, automationId),
-        organizationId: trigger.organizationId,
-        automationId,
-        trackerId: trigger.trackerId,
-        partition,
-        sequence: sequence++,
-        trigger,
-        status: reason === undefined ? 'pending' : 'skipped',
-        ...(reason !== undefined && { reason }),
-        attempts: [],
-        createdAt: event.loggedAt,
-      })
-    }
   }
 }
 

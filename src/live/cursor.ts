@@ -1,4 +1,4 @@
-/** How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs the event's position in the log. */
+/** How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs and automations the event's position in the log. */
 export interface Place {
   revision: number
   seen: number
@@ -7,10 +7,10 @@ export interface Place {
 /** Stands for every decision of an event; an event never has so many. */
 export const ALL_SEEN = 65_535
 
-/** A place in every partition, and behind them in the jobs: what a client has seen of its organization's events. */
+/** A place in every partition, and behind them in the jobs and in the automations: what a client has seen of its organization's events. */
 export type EventVector = readonly Place[]
 
-const FORMAT = 2
+const FORMAT = 3
 
 /** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each place. */
 export const encodeCursor = (logMark: number, vector: EventVector): string => {

@@ -6,7 +6,7 @@ export type ChannelName = (typeof CHANNELS)[number]
 /** One thing that happened in an organization, as its GET answers it. */
 export interface LiveEvent {
   channel: ChannelName
-  /** Whose transition or trip it is; absent for a job. */
+  /** Whose transition, trip or run it is; absent for a job and for an automation itself. */
   trackerId?: string
   /** Whoever asked for the job. */
   userId?: string
@@ -17,7 +17,7 @@ export interface LiveEvent {
   text(): string
 }
 
-/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. */
+/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. Runs are not here. */
 export class EventRing {
   private events: LiveEvent[] = []
   private head = 0

@@ -1,6 +1,7 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { Checkpoint } from '../engines/table-store.ts'
 import type { LocationEntry } from '../features/locations/events.ts'
+import type { AutomationRow, RunRow } from '../features/automations/views.ts'
 import type { LatestPoint } from '../features/locations/views.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
 import type { Decided } from '../features/transitions/events.ts'
@@ -17,6 +18,12 @@ export interface LiveSources {
   decode(event: RecordedEvent, partition: number): LocationEntry
   /** What the GET of a decision answers. */
   eventOf(decision: Decided['decisions'][number]): object
+  /** The rows of runs, once they have what the log has up to a position; undefined for those that have expired. @throws Failure engine_down */
+  runs(organizationId: string, runIds: readonly string[], position: number): Promise<(RunRow | undefined)[]>
+  /** What the GET of a run answers. */
+  runShown(row: RunRow): object
+  /** What the GET of an automation answers. */
+  automationShown(row: AutomationRow): object
 }
 
 export interface HubOptions {

@@ -10,6 +10,7 @@ import type { HubOptions } from './hub-options.ts'
 import { loadOrganization } from './load-organization.ts'
 import { LiveOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
+import { Watchers } from './watchers.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
 const TICK_MS = 10
@@ -21,9 +22,11 @@ const IDLE_MS = 5 * 60_000
 /** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
 export class LiveHub {
   readonly options: HubOptions
-  /** How far this process has seen each partition's transitions, and behind them the jobs. */
+  /** How far this process has seen each partition's transitions, and behind them the jobs and the automations. */
   readonly vector: Place[]
   clientCount = 0
+  /** Who asked for runs of automations. */
+  readonly automationWatchers = new Watchers('automation')
   /** Revision of the last entry of each location stream that was handled. */
   private readonly handled: number[]
   private readonly organizations = new Map<string, LiveOrganization>()
@@ -35,7 +38,7 @@ export class LiveHub {
 
   constructor(options: HubOptions) {
     this.options = options
-    this.vector = Array.from({ length: options.partitions + 1 }, () => ({ revision: -1, seen: 0 }))
+    this.vector = Array.from({ length: options.partitions + 2 }, () => ({ revision: -1, seen: 0 }))
     this.handled = Array.from({ length: options.partitions }, () => -1)
   }
 
@@ -66,7 +69,7 @@ export class LiveHub {
   organization(organizationId: string): LiveOrganization {
     const known = this.organizations.get(organizationId)
     if (known !== undefined) return known
-    const organization = new LiveOrganization(this.options.ages, this.vector)
+    const organization = new LiveOrganization(this.options.ages, this.vector.slice(0, -1))
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
     organization.loaded.catch(() => this.organizations.delete(organizationId))
@@ -78,11 +81,13 @@ export class LiveHub {
   subscribe(client: Viewer, organization: LiveOrganization, subscription: Subscription): void {
     organization.add(subscription)
     this.owners.set(subscription, client)
+    this.automationWatchers.add(subscription)
   }
 
   unsubscribe(organization: LiveOrganization, subscription: Subscription): void {
     organization.remove(subscription, this.options.clock.now())
     this.owners.delete(subscription)
+    this.automationWatchers.remove(subscription)
     this.owing.delete(subscription)
     this.forgetLater()
   }
@@ -147,11 +152,16 @@ export class LiveHub {
     return this.organizations.has(organizationId)
   }
 
-  /** Offers an event to whoever looks at the organization. */
+  /** Offers an event to whoever looks at the organization, and keeps it for those who come back. */
   tell(organizationId: string, event: LiveEvent): void {
+    this.organizations.get(organizationId)?.ring.push(event)
+    this.offer(organizationId, event)
+  }
+
+  /** Offers an event to whoever looks at the organization. */
+  offer(organizationId: string, event: LiveEvent): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return
-    organization.ring.push(event)
     for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
   }
 

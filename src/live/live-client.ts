@@ -2,6 +2,7 @@ import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
+import { replayAutomations } from './automation-feed.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, wantedOf, type SubscribeMessage } from './messages.ts'
@@ -141,7 +142,8 @@ export class LiveClient implements ChannelConnection, Viewer {
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
     subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
     const eventOf = this.hub.eventOf.bind(this.hub)
-    const missed = missedEvents({ log, logMark, organizationId, ring: this.organization.ring, eventOf }, since, [...this.hub.vector])
+    const automations = subscription.wanted.channels.has('automation') ? replayAutomations.bind(undefined, this.hub.options, organizationId) : undefined
+    const missed = missedEvents({ log, logMark, organizationId, ring: this.organization.ring, eventOf, automations }, since, [...this.hub.vector])
     for await (const one of missed) {
       if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
       else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)

@@ -37,12 +37,14 @@ export const LIVE_DOCUMENT: ChannelDocument = {
     {
       name: 'event',
       summary:
-        'Something happened, as its GET answers it: a transition (`geofence`), a trip (`trip`), a back-test that is a job (`job`, with `status`, `total` and `processed`; for whoever may read it, whatever trackers, hub or team the subscription names).',
+        'Something happened, as its GET answers it: a transition (`geofence`), a trip (`trip`), a back-test that is a job (`job`, with `status`, `total` and `processed`; for whoever may read it, whatever trackers, hub or team the subscription names), a run of an automation each time that it changes (`automation`: `pending`, also after an attempt that failed, then `succeeded`, `dead` or `skipped`, as GET /automation-log answers it), and an automation that the service deactivates (`automation` too, as GET /automation/{automationId} answers it, with `notice`; whatever trackers, hub or team the subscription names).',
       direction: 'out',
       payload: message('event', { channel: { type: 'string' }, cursor: CURSORS, event: { type: 'object' } }, ['channel', 'cursor', 'event']),
       examples: [
         { type: 'event', id: 's1', channel: 'geofence', cursor: CURSOR, event: { _id: '5f0e2c1a-6a0e-5c1f-8d3b-7a6b5c4d3e2f', type: 'entry' } },
         { type: 'event', id: 's1', channel: 'job', cursor: CURSOR, event: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', status: 'processing', total: 48_000_000, processed: 12_000_000 } },
+        { type: 'event', id: 's1', channel: 'automation', cursor: CURSOR, event: { _id: '2f1c9a52-6a0e-5c1f-8d3b-7a6b5c4d3e2f', automationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d', event: 'onGeofenceEntry', status: 'succeeded', attempts: [{ at: '2026-05-04T09:30:01.000Z', statusCode: 200, durationMs: 12 }] } },
+        { type: 'event', id: 's1', channel: 'automation', cursor: CURSOR, event: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d', name: 'Tell the yard', isActive: false, notice: { reason: 'failing', at: '2026-05-09T09:30:00.000Z' } } },
       ],
     },
     { name: 'gap', summary: 'Events since the cursor cannot be had without a gap; a new snapshot follows.', direction: 'out', payload: message('gap', {}, []), examples: [{ type: 'gap', id: 's1' }] },

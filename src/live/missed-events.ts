@@ -11,6 +11,8 @@ export interface MissedSources {
   organizationId: string
   ring: EventRing
   eventOf(decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent
+  /** Those of automations between two places, as `missedEvents`; absent where nobody asked for them. */
+  automations?(from: Place, to: Place): AsyncIterable<LiveEvent | undefined>
 }
 
 /**
@@ -18,13 +20,18 @@ export interface MissedSources {
  * each with the cursor that has seen it. Undefined, as the last one, where there is a gap.
  */
 export async function* missedEvents(sources: MissedSources, since: string, to: EventVector): AsyncGenerator<{ event: LiveEvent; cursor: string } | undefined> {
-  const { log, logMark, organizationId, ring, eventOf } = sources
+  const { logMark } = sources
   const seen = decodeCursor(since, logMark, to.length)
   if (seen === undefined) return yield undefined
   const vector: Place[] = [...seen]
-  for await (const event of ring.after(seen) ?? replayEvents(log, organizationId, seen, to, eventOf)) {
+  for await (const event of eventsBetween(sources, seen, to)) {
     if (event === undefined) return yield undefined
     vector[event.partition] = event.place
     yield { event, cursor: encodeCursor(logMark, vector) }
   }
+}
+
+async function* eventsBetween({ log, organizationId, ring, eventOf, automations }: MissedSources, seen: EventVector, to: EventVector): AsyncGenerator<LiveEvent | undefined> {
+  yield* ring.after(seen) ?? replayEvents(log, organizationId, seen, to, eventOf)
+  if (automations !== undefined) yield* automations(seen[seen.length - 1], to[to.length - 1])
 }

@@ -74,10 +74,11 @@ export class LiveOrganization {
     return point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts)
   }
 
-  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. A job has none, so only the channel chooses it. */
+  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. A job and an automation have none, so only the channel chooses them. */
   sees(subscription: Subscription, event: LiveEvent): boolean {
     if (!subscription.wanted.channels.has(event.channel)) return false
-    if (event.trackerId === undefined) return seesBacktest(subscription.caller, event.userId ?? '')
+    if (event.channel === 'job') return seesBacktest(subscription.caller, event.userId ?? '')
+    if (event.trackerId === undefined) return true
     const facts = this.fleet.unit(this.fleet.slotOf(event.trackerId)).facts ?? { name: '', hubIds: [] }
     return subscription.concerns(event.trackerId, facts)
   }

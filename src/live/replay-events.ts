@@ -22,7 +22,7 @@ export async function* replayEvents(
   eventOf: (decision: Decided['decisions'][number], partition: number, place: Place) => LiveEvent,
 ): AsyncGenerator<LiveEvent | undefined> {
   let read = 0
-  const partitions = from.length - 1
+  const partitions = from.length - 2
   for (let partition = 0; partition < partitions; partition++) {
     if (isBehind(to[partition], from[partition])) continue
     const { revision: last, seen } = from[partition]

@@ -11,6 +11,7 @@ import type { Decided } from '../features/transitions/events.ts'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { LocationHistory } from '../../projections/location-history.ts'
+import { openLiveFeeds } from './live.ts'
 import type { Feeds } from './streams.ts'
 
 export interface ConsumerParts {
@@ -52,12 +53,14 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
     for (const consumer of [hub.events, decisionsHistory, dispatcher]) await feeds.transitions.add(consumer, partition)
     for (const consumer of [hub.positions, latest, locationHistory, matcher]) await feeds.locations.add(consumer, partition)
   }
+  const told = await openLiveFeeds(hub)
   return {
     matcher,
     latest,
     locationHistory,
     decisionsHistory,
     close: async (): Promise<void> => {
+      await told.close()
       await matcher.close()
       await dispatcher.close()
       await latest.close()

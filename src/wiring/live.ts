@@ -1,21 +1,33 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
+import { showAutomation } from '../features/automations/declaration.ts'
+import { showRun } from '../features/automations/run-shown.ts'
+import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
 import { tripToken } from '../features/locations/trip-token.ts'
 import { LATEST_POSITIONS, type LatestPoint, type LatestPositionRow } from '../features/locations/views.ts'
 import type { Decision } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRow, tripShown } from '../features/trips/views.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/errors.ts'
 import type { RowChange } from '../kernel/table.ts'
 import type { LogOrigin } from '../kit/log-origin.ts'
 import type { Metrics } from '../kit/metrics.ts'
+import type { ProjectionRunner } from '../kit/run-projection.ts'
 import type { Services } from '../kit/services.ts'
+import { automationFeed } from '../live/automation-feed.ts'
 import { LiveHub } from '../live/hub.ts'
+import { jobFeed } from '../live/job-feed.ts'
+import { AUTOMATION_RUNS_PROJECTION } from '../../projections/automation-runs.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { factsOf, trackerLookups } from './lookups.ts'
 
+/** How long a run that has just changed may take to its row. */
+const APPLIED_LIMIT_MS = 5_000
+
 /** The live view, with what it takes from tables when somebody begins to look. */
-export const openLive = (config: Config, { log, tables, clock, logger, keyring, partitions }: Services, origin: LogOrigin, metrics: Metrics): LiveHub =>
+export const openLive = (config: Config, { log, tables, clock, logger, keyring, partitions }: Services, origin: LogOrigin, metrics: Metrics, runner: ProjectionRunner): LiveHub =>
   new LiveHub({
     log,
     partitions,
@@ -32,8 +44,40 @@ export const openLive = (config: Config, { log, tables, clock, logger, keyring, 
       trackers: (organizationId) => trackerLookups(tables).trackerFacts(organizationId),
       decode: locationEntry,
       eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
+      runs: async (organizationId, runIds, position) => {
+        await applied(runner, clock, AUTOMATION_RUNS_PROJECTION, position)
+        return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
+      },
+      runShown: (row) => showRun(keyring, row),
+      automationShown: (row) => showAutomation(keyring, row),
     },
   })
+
+/** Tells of what no partition's stream has: jobs and automations. */
+export const openLiveFeeds = async (hub: LiveHub) => {
+  const feeds = [jobFeed(hub), automationFeed(hub)]
+  for (const feed of feeds) await feed.start()
+  return {
+    close: async (): Promise<void> => {
+      for (const feed of feeds) await feed.close()
+    },
+  }
+}
+
+/** @throws Failure engine_down when the projection does not get there in time. */
+const applied = async (runner: ProjectionRunner, clock: Clock, projection: string, position: number): Promise<void> => {
+  const waiting = runner.whenApplied(projection, position)
+  await new Promise<void>((done, failed) => {
+    const cancel = clock.after(APPLIED_LIMIT_MS, () => {
+      waiting.cancel()
+      failed(new Failure('engine_down', { message: `${projection} is behind.` }))
+    })
+    waiting.applied.then(() => {
+      cancel()
+      done()
+    }, failed)
+  })
+}
 
 /** Tells the live view of trackers that were made, renamed or moved. */
 export const noteTrackers = (hub: LiveHub, changes: readonly RowChange[]): void => {

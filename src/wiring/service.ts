@@ -72,7 +72,7 @@ export const openService = async ({ config, services, origin, caller, rotateToke
   const users = createAuthenticator({ tables, clock }, new Tokens(keyring, config.tokenTtlMs))
   const access = openAccess(users, ingest.devices)
   const rollout = inRollout(config)
-  const hub = openLive(config, services, origin, metrics)
+  const hub = openLive(config, services, origin, metrics, runner)
   await tables.declare(LATEST_POSITIONS)
   runner.onCommitted((changes) => users.noteCommitted(changes))
   runner.onCommitted((changes) => noteTrackers(hub, changes))
@@ -90,7 +90,7 @@ export const openService = async ({ config, services, origin, caller, rotateToke
   const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
   const reactors = await openReactors(config, services, origin)
   ingest.forgetting.connect(reactors.deletions, consumers.latest)
-  const geofences = await openGeofences({ config, services, hub, backtestPointsMax }, reactors)
+  const geofences = await openGeofences({ config, services, backtestPointsMax }, reactors)
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true

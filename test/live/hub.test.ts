@@ -68,6 +68,9 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
         trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
         decode: () => { throw new Error('nothing to decode') },
         eventOf: (decision) => ({ ...decision }),
+        runs: async () => [],
+        runShown: (row) => row,
+        automationShown: (row) => row,
       },
     })
   const hub = newHub()

@@ -6,7 +6,7 @@ import type { UserCaller } from '../../src/kernel/caller.ts'
 import { handleCommand } from '../../src/kit/handle-command.ts'
 import { idSource } from '../../src/kit/ids.ts'
 import { LiveHub } from '../../src/live/hub.ts'
-import { JobFeed } from '../../src/live/job-feed.ts'
+import { jobFeed } from '../../src/live/job-feed.ts'
 import { liveChannel } from '../../src/live/live-channel.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -36,10 +36,10 @@ const open = async (t: Test) => {
       logger: { debug() {}, info() {}, warn() {}, error: (message) => t.fail(message) },
       sources: {
         latestPoints: async () => ({ points: (async function* () {})(), keptUpTo: {} }), trackers: async function* () {},
-        decode: () => { throw new Error('nothing to decode') }, eventOf: () => ({}),
+        decode: () => { throw new Error('nothing to decode') }, eventOf: () => ({}), runs: async () => [], runShown: (row) => row, automationShown: (row) => row,
       },
     })
-    const feed = new JobFeed(hub)
+    const feed = jobFeed(hub)
     await feed.start()
     t.teardown(() => feed.close())
     return hub

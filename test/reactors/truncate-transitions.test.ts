@@ -148,7 +148,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
   t.same(await rowsOf(), historyBefore)
   await history.close()
 
-  const vector = (revision: number) => [{ revision, seen: ALL_SEEN }, { revision: -1, seen: 0 }]
+  const vector = (revision: number) => [{ revision, seen: ALL_SEEN }, { revision: -1, seen: 0 }, { revision: -1, seen: 0 }]
   const missed = async (from: number) => {
     const events: unknown[] = []
     for await (const event of replayEvents(log, ORG, vector(from), vector(applied.revision), (decision) => decision as never)) events.push(event)

@@ -2,16 +2,14 @@ import type { Find, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import type { Row } from '../../kernel/table.ts'
-import type { Keyring } from '../../kit/keyring.ts'
 import { answerList, listQuerySchema, type ListQuery, type ListShape } from '../../kit/list-query.ts'
-import { formatTime, userOf } from '../../kit/request-context.ts'
+import { userOf } from '../../kit/request-context.ts'
 import { envelope, originOf } from '../../kit/resource-routes.ts'
 import { route, type Reply, type Route } from '../../kit/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeParameter } from '../../kit/time-parameter.ts'
 import type { CheckOptions } from './check-automation.ts'
-import { openAnswer } from './sealed.ts'
+import { showRun } from './run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
 import { AutomationWriter } from './write-automation.ts'
 
@@ -149,35 +147,6 @@ const retryRoute = (options: RunsApiOptions): Route => {
 const sees = async ({ visibleTrackers }: RunsApiOptions, caller: UserCaller, { trackerId }: RunRow): Promise<boolean> => {
   const visible = await visibleTrackers(caller)
   return visible === 'all' || visible.includes(trackerId)
-}
-
-/** A run as it is answered. */
-const showRun = (keyring: Keyring, row: RunRow): Row => {
-  const { _id, organizationId, automationId, sequence, status, reason, dueAt, createdAt, trigger } = row
-  const { event, at, trackerId, geofence, trip, sourceId, point } = trigger
-  return {
-    _id,
-    organizationId,
-    automationId,
-    event,
-    at: formatTime(at),
-    trackerId,
-    ...(geofence !== undefined && { transitionId: sourceId, geofenceId: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
-    ...(trip !== undefined && { tripId: sourceId }),
-    point: { _id: `${trackerId}.${point.recordedAt.toString(36)}`, trackerId, ...point, recordedAt: formatTime(point.recordedAt) },
-    sequence,
-    status,
-    ...(reason !== undefined && { reason }),
-    attempts: row.attempts.map(({ at: attemptedAt, statusCode, durationMs, error, answer }) => ({
-      at: formatTime(attemptedAt),
-      ...(statusCode !== undefined && { statusCode }),
-      durationMs,
-      ...(error !== undefined && { error }),
-      ...(answer !== undefined && { response: openAnswer(keyring, answer) }),
-    })),
-    ...(status === 'pending' && dueAt !== undefined && { nextAttemptAt: formatTime(dueAt) }),
-    createdAt: formatTime(createdAt),
-  }
 }
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], next: null }) }

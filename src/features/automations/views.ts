@@ -1,9 +1,9 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Fact } from '../../kernel/event.ts'
 import {
-  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, isGeofenceEvent,
+  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, isGeofenceEvent, runIdOf,
   type AttemptMade, type AutomationChanged, type AutomationContent, type AutomationCreated, type AutomationDeactivated, type AutomationEvent,
-  type AutomationSecretRotated, type Rules, type RunTrigger, type SkipReason,
+  type AutomationSecretRotated, type Rules, type RunsOwed, type RunTrigger, type SkipReason,
 } from './events.ts'
 
 export interface AutomationRow extends Row {
@@ -117,6 +117,27 @@ export interface RunRow extends Row {
   dueAt?: number
   /** When the run was owed, ms since the epoch. */
   createdAt: number
+}
+
+/** The rows of runs that an event owes, as they are then. */
+export const owedRows = ({ firstSequence, owed }: RunsOwed, { stream, loggedAt }: { stream: string; loggedAt: number }): RunRow[] => {
+  const partition = Number(stream.slice(stream.lastIndexOf('-') + 1))
+  let sequence = firstSequence
+  return owed.flatMap(({ trigger, runs }) =>
+    runs.map(({ automationId, reason }) => ({
+      _id: runIdOf(trigger, automationId),
+      organizationId: trigger.organizationId,
+      automationId,
+      trackerId: trigger.trackerId,
+      partition,
+      sequence: sequence++,
+      trigger,
+      status: reason === undefined ? 'pending' : 'skipped',
+      ...(reason !== undefined && { reason }),
+      attempts: [],
+      createdAt: loggedAt,
+    })),
+  )
 }
 
 export const AUTOMATION_RUNS: TableDeclaration = {

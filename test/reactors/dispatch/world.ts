@@ -154,7 +154,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
   let isOpen = true
   const world = {
-    ...services, folder, known, dispatcher, call, counted, failures, caller, feed, rollout,
+    ...services, folder, known, runner, dispatcher, call, counted, failures, caller, feed, rollout,
     underWay: () => underWay,
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
     end: async (isCrash = false) => {

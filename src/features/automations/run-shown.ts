@@ -1,0 +1,34 @@
+import type { Row } from '../../kernel/table.ts'
+import type { Keyring } from '../../kit/keyring.ts'
+import { formatTime } from '../../kit/request-context.ts'
+import { openAnswer } from './sealed.ts'
+import type { RunRow } from './views.ts'
+
+/** A run as it is answered. */
+export const showRun = (keyring: Keyring, row: RunRow): Row => {
+  const { _id, organizationId, automationId, sequence, status, reason, dueAt, createdAt, trigger } = row
+  const { event, at, trackerId, geofence, trip, sourceId, point } = trigger
+  return {
+    _id,
+    organizationId,
+    automationId,
+    event,
+    at: formatTime(at),
+    trackerId,
+    ...(geofence !== undefined && { transitionId: sourceId, geofenceId: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
+    ...(trip !== undefined && { tripId: sourceId }),
+    point: { _id: `${trackerId}.${point.recordedAt.toString(36)}`, trackerId, ...point, recordedAt: formatTime(point.recordedAt) },
+    sequence,
+    status,
+    ...(reason !== undefined && { reason }),
+    attempts: row.attempts.map(({ at: attemptedAt, statusCode, durationMs, error, answer }) => ({
+      at: formatTime(attemptedAt),
+      ...(statusCode !== undefined && { statusCode }),
+      durationMs,
+      ...(error !== undefined && { error }),
+      ...(answer !== undefined && { response: openAnswer(keyring, answer) }),
+    })),
+    ...(status === 'pending' && dueAt !== undefined && { nextAttemptAt: formatTime(dueAt) }),
+    createdAt: formatTime(createdAt),
+  }
+}
