@@ -1,6 +1,6 @@
 import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
 import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
-import { latestPointAt, LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
+import { latestPointAt, LATEST_POSITIONS, movePoint, type LatestPositionRow } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
@@ -182,21 +182,17 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
     if (i >= 0 && tracker[i] === place) {
       const { trackerId, organizationId } = batch.trackers[place]
       const known = points.get(trackerId)
-      if (known === undefined || recordedAt[i] > known.recordedAt) {
-        points.set(trackerId, rowOf(batch, i, trackerId, organizationId))
-        changed.set(trackerId, organizationId)
-      }
+      const isNewer = known === undefined || recordedAt[i] > known.recordedAt
+      if (known === undefined) points.set(trackerId, { ...latestPointAt(batch, i, trackerId), organizationId })
+      else if (isNewer) movePoint(known, batch, i)
+      if (isNewer) changed.set(trackerId, organizationId)
     }
     while (i >= 0 && tracker[i] === place) i--
   }
 }
 
-const rowOf = (batch: PointBatch, i: number, trackerId: string, organizationId: string): LatestPositionRow & { organizationId: string } => ({ ...latestPointAt(batch, i, trackerId), organizationId })
-
-/** Rows are made anew for each point, so one that is on its way to the table is never changed under it. */
-const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => ({
-  table: LATEST_POSITIONS.name,
-  scope: organizationId,
-  id: trackerId,
-  row: points.get(trackerId) ?? null,
-})
+/** The row of now, copied: what is on its way to the table is not to change under it. */
+const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => {
+  const row = points.get(trackerId)
+  return { table: LATEST_POSITIONS.name, scope: organizationId, id: trackerId, row: row === undefined ? null : { ...row } }
+}

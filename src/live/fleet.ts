@@ -1,5 +1,5 @@
 import { AHEAD, type PointBatch } from '../features/locations/events.ts'
-import { latestPointAt, lastSeenAt, type LatestPoint, positionText } from '../features/locations/views.ts'
+import { latestPointAt, lastSeenAt, type LatestPoint, movePoint, positionText } from '../features/locations/views.ts'
 import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/views.ts'
 
 /** What the live view needs to know of a tracker beside its points. */
@@ -50,7 +50,7 @@ export class Fleet {
     return this.units[slot]
   }
 
-  /** Takes a point unless a newer one is known. */
+  /** Takes a point, which is the fleet's from then on, unless a newer one is known. */
   move(point: LatestPoint): void {
     const slot = this.slotOf(point.trackerId)
     const unit = this.units[slot]
@@ -68,7 +68,8 @@ export class Fleet {
     const slot = this.slotOf(trackerId)
     const unit = this.units[slot]
     if (unit.point !== undefined && unit.point.recordedAt >= batch.recordedAt[at]) return
-    unit.point = latestPointAt(batch, at, trackerId)
+    if (unit.point === undefined) unit.point = latestPointAt(batch, at, trackerId)
+    else movePoint(unit.point, batch, at)
     this.touch(slot)
   }
 

@@ -21,19 +21,23 @@ export interface LatestPoint {
 }
 
 /** What a position shows of one point of a batch. */
-export const latestPointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
-  trackerId,
-  recordedAt: batch.recordedAt[at],
-  loggedAt: batch.loggedAt,
-  lat: batch.lat[at],
-  lng: batch.lng[at],
-  flags: batch.flags[at],
-  accuracy: batch.accuracy[at],
-  altitude: batch.altitude[at],
-  speed: batch.speed[at],
-  heading: batch.heading[at],
-  battery: batch.battery[at],
-})
+export const latestPointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint =>
+  movePoint({ trackerId, recordedAt: 0, loggedAt: 0, lat: 0, lng: 0, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }, batch, at)
+
+/** Makes a point that of the batch at `at`, in place: a moving fleet would make an object for each of its points. */
+export const movePoint = <Point extends LatestPoint>(point: Point, batch: PointBatch, at: number): Point => {
+  point.recordedAt = batch.recordedAt[at]
+  point.loggedAt = batch.loggedAt
+  point.lat = batch.lat[at]
+  point.lng = batch.lng[at]
+  point.flags = batch.flags[at]
+  point.accuracy = batch.accuracy[at]
+  point.altitude = batch.altitude[at]
+  point.speed = batch.speed[at]
+  point.heading = batch.heading[at]
+  point.battery = batch.battery[at]
+  return point
+}
 
 export type LatestPositionRow = Row & LatestPoint
 
