@@ -16,7 +16,7 @@ export const LIVE_DOCUMENT: ChannelDocument = {
   path: '/live',
   title: 'Live positions and events',
   description:
-    'Positions by viewport, the newest of each tracker only, at most every `interval` ms; events as they happen, never conflated (the channels task, automation and notification have none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with `since`.',
+    'Positions by viewport, the newest of each tracker only, at most every `interval` ms; events as they happen, never conflated (the channels task and notification have none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with `since`.',
   messages: [
     { name: 'subscribe', summary: 'Ask for positions and events; the same id replaces the subscription.', direction: 'in', payload: SUBSCRIBE_SCHEMA, examples: [{ type: 'subscribe', id: 's1', bbox: [20.8, 52.1, 21.3, 52.4], channels: ['positions', 'geofence'], interval: 250 }] },
     { name: 'unsubscribe', summary: 'End a subscription.', direction: 'in', payload: UNSUBSCRIBE_SCHEMA, examples: [{ type: 'unsubscribe', id: 's1' }] },
