@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { openSocket, type OpenSocket } from '../support/open-socket.ts'
 import { allRows, ask, type Json, signUp, startService, until } from '../support/service.ts'
+import { openReceiver } from '../support/webhook-receiver.ts'
 
 const SECOND = 1_000
 const square = (lng: number, lat: number, half = 0.01) => ({
@@ -20,9 +21,13 @@ test('events are as their GET answers them, and thousands of them resume, also a
   const group = (await post('/geofence-group', { name: 'g' })).data
   const fence = (await post('/geofence', { name: 'home', geofenceGroupId: group._id, geometry: square(10, 10) })).data
   const key = (await post('/ingest-key', { name: 'k', autoCreate: true })).data.key
+  const receiver = await openReceiver(t)
+  const hook = (await post('/automation', { name: 'h', event: 'onFinishTrip', automationType: 'webhook', automationDetails: { url: receiver.url } })).data
+  receiver.secrets.set(hook._id, hook.automationDetails.secret)
   const live = await openSocket(service, 'live', token)
+  live.send({ type: 'subscribe', id: 'runs', channels: ['automation'] })
   live.send({ type: 'subscribe', id: 's', channels: ['geofence', 'trip'] })
-  const { cursor } = await live.heard(({ type }) => type === 'snapshot')
+  const { cursor } = await live.heard(({ type, id }) => type === 'snapshot' && id === 's')
 
   const start = Date.now() - 12 * 3600 * SECOND
   const full = { accuracy: 3.456, altitude: -12.3456, speed: 3.456, heading: 12.34, battery: 0.5, attributes: { door: 'open', count: 2 } }
@@ -38,6 +43,10 @@ test('events are as their GET answers them, and thousands of them resume, also a
   for (const row of rows) t.same(eventsOf(live, 's').find(({ _id }) => _id === row._id), row, `${row.type} by ${row.cause}`)
   const finished = eventsOf(live, 's').find(({ state }) => state === 'finished')
   t.same(finished, (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data, 'the trip')
+  await until('the run', () => eventsOf(live, 'runs').length === 2)
+  const runs = eventsOf(live, 'runs')
+  t.same(runs.map(({ status }) => status), ['pending', 'succeeded'])
+  t.same(runs[1], (await ask(service, 'GET', '/automation-log', { token })).data[0], 'the run')
 
   const jumps = Array.from({ length: 9_000 }, (_, i) => ({ externalId: 'jumper', recordedAt: start + (i + 2) * SECOND, lat: i % 2 === 0 ? 11 : 11.005, lng: i % 2 === 0 ? 10 : 12 }))
   await post('/location-history/bulk', { points: jumps }, key)
@@ -46,6 +55,9 @@ test('events are as their GET answers them, and thousands of them resume, also a
   const resumed = async (): Promise<void> => {
     const socket = await openSocket(service, 'live', token)
     for (const id of ['s', 't']) socket.send({ type: 'subscribe', id, channels: ['geofence'], since: cursor })
+    socket.send({ type: 'subscribe', id: 'runs', channels: ['automation'], since: cursor })
+    await socket.heard((message) => message.type === 'snapshot' && message.id === 'runs')
+    t.same(eventsOf(socket, 'runs'), runs)
     for (const id of ['s', 't']) {
       await socket.heard((message) => message.type === 'snapshot' && message.id === id)
       const events = eventsOf(socket, id)

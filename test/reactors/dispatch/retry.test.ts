@@ -131,6 +131,7 @@ test('five days of nothing but failures deactivate with a notice', async (t) => 
   await advanceUntil(world, 1_800_000, async () => !(await isActive()))
   const days = (world.clock.now() - start) / 86_400_000
   t.ok(days >= 5 && days < 5.3, `${days} days`)
+  t.match((await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data.notice, { reason: 'failing', at: String })
   await until('the rest is skipped', async () => (await world.runs()).every(({ status }) => status !== 'pending'))
 })
 
