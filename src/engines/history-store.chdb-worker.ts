@@ -7,6 +7,7 @@ import { quoteString } from './history-store.chdb-parameters.ts'
 import { CREDIT, type Reply, type Request, type WorkerOptions } from './history-store.chdb-protocol.ts'
 import { headerLength } from './history-store.chdb-chunks.ts'
 import { lowerBackgroundThreads } from './history-store.chdb-threads.ts'
+import { ThreadTurns, type ThreadUser } from './history-store.chdb-turns.ts'
 
 /**
  * Holds every session of the engine in process. One session runs one query at a time, so commands and inserts share the
@@ -18,7 +19,7 @@ const port = parentPort!
 const KILL_PAUSE_MS = 50
 const KILL_AGE_MS = 400
 
-interface Running {
+interface Running extends ThreadUser {
   tag: string
   credit: number
   resume: (() => void) | undefined
@@ -32,8 +33,7 @@ interface Running {
 
 const running = new Map<number, Running>()
 const idle: Session[] = []
-const waiting: (() => void)[] = []
-let permits = readers
+const turns = new ThreadTurns(readers, () => performance.now())
 let writes: Promise<void> = Promise.resolve()
 let kills: Promise<unknown> = Promise.resolve()
 
@@ -93,7 +93,7 @@ async function insert({ id, table, token, block }: Extract<Request, { kind: 'ins
 
 async function query(request: Extract<Request, { kind: 'query' }>): Promise<void> {
   const { id, deadlineMs } = request
-  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, since: 0, failed: false }
+  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, since: 0, usedMs: 0, failed: false }
   running.set(id, state)
   let session: Session | undefined
   try {
@@ -142,21 +142,17 @@ async function* streamChunks(session: Session, request: Extract<Request, { kind:
   }
 }
 
-/** Waits for one of the threads that queries may use together. */
 async function inNative<Answer>(state: Running, call: () => Promise<Answer>): Promise<Answer> {
-  if (permits > 0) permits--
-  else await new Promise<void>((resume) => waiting.push(resume))
-  state.inNative = true
-  state.since ||= performance.now()
-  try {
+  return turns.run(state, async () => {
     if (state.cancelled) throw new Error('the query was ended')
-    return await call()
-  } finally {
-    state.inNative = false
-    const next = waiting.shift()
-    if (next === undefined) permits++
-    else next()
-  }
+    state.inNative = true
+    state.since ||= performance.now()
+    try {
+      return await call()
+    } finally {
+      state.inNative = false
+    }
+  })
 }
 
 async function withinDeadline<Answer>(id: number, deadlineMs: number, call: () => Promise<Answer>): Promise<Answer> {

@@ -1,0 +1,45 @@
+/** Who uses the threads, and for how long it has so far, ms. */
+export interface ThreadUser {
+  usedMs: number
+}
+
+interface Waiting {
+  user: ThreadUser
+  resume(): void
+}
+
+/**
+ * Lends the threads that queries may use together, for one call at a time. Who has used them least goes first: a look at
+ * one day does not wait behind exports of a year, each of which wants its next part.
+ */
+export class ThreadTurns {
+  private free: number
+  private readonly now: () => number
+  private readonly waiting: Waiting[] = []
+
+  constructor(threads: number, now: () => number) {
+    this.free = threads
+    this.now = now
+  }
+
+  async run<Answer>(user: ThreadUser, call: () => Promise<Answer>): Promise<Answer> {
+    if (this.free > 0) this.free--
+    else await new Promise<void>((resume) => this.waiting.push({ user, resume }))
+    const began = this.now()
+    try {
+      return await call()
+    } finally {
+      user.usedMs += this.now() - began
+      const next = this.takeNext()
+      if (next === undefined) this.free++
+      else next.resume()
+    }
+  }
+
+  /** As many wait as queries may be open, so looking at them all is cheap. */
+  private takeNext(): Waiting | undefined {
+    let least = 0
+    for (let i = 1; i < this.waiting.length; i++) if (this.waiting[i].user.usedMs < this.waiting[least].user.usedMs) least = i
+    return this.waiting.splice(least, 1)[0]
+  }
+}
