@@ -62,7 +62,7 @@ test('the token key is rotated in a running service and alone; who is signed in 
 test('a keyring that cannot be written says so and stays as it is', async (t) => {
   // Nothing is read-only for the superuser.
   const user = process.getuid?.() === 0 ? NOBODY : undefined
-  if (waymark(['help'], user).code !== 0) return t.pass('not looked at: another user cannot run the command here')
+  if (waymark(['help'], user).code !== 0) return t.skip('another user cannot run the command here')
   const data = folderOf(t)
   const made = join(data, 'made')
   mkdirSync(made)
@@ -78,7 +78,8 @@ test('a keyring that cannot be written says so and stays as it is', async (t) =>
   t.teardown(() => chmodSync(secret, 0o755))
   for (const mode of [0o600, 0o400]) {
     chmodSync(keys, mode)
-    t.match(waymark(['doctor', '--rotate-token-key', '--data', data, '--keys', keys], user), { code: 2, out: '', error: /^the keyring .*keys\.json cannot be written \(E[A-Z]+\), as a secret .*read-only[^\n]*\n$/ })
+    // The test runner adds lines of its own where it cannot write as the other user either.
+    t.match(waymark(['doctor', '--rotate-token-key', '--data', data, '--keys', keys], user), { code: 2, out: '', error: /^the keyring .*keys\.json cannot be written \(E[A-Z]+\), as a secret .*read-only[^\n]*\n/ })
     t.same(readFileSync(keys), before)
   }
 })

@@ -33,11 +33,11 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     bodyExample: { points: [pointExample] },
     answers: { 200: { description: 'The accepted points are durable.', schema: envelope({ data: answerSchema }), example: { status: true, data: answerExample } } },
     handler: async ({ caller, body }) => {
+      await breathe() // its text has just been parsed
       const { points } = body
       if (points.length > POINTS_MAX) throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
       if (ingest.batcher.isRefusing) throw new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       charge(ingest, caller, points.length)
-      await breathe() // its text has just been parsed
       const frame = ingest.pack(caller, points)
       if (frame.unresolved.length > 0) await ingest.resolve(caller, frame)
       return { body: { data: await store(ingest, caller, frame, keyring) } }

@@ -94,10 +94,14 @@ test('each batch is sorted by tracker and time without repeats, whatever came in
 
 test('while the log refuses, nothing is acknowledged, the same event is tried again, HTTP is answered 503, and then it goes on', async (t) => {
   const { client, bulk, refusing, logged } = await open(t, { partitions: 1 })
-  refusing.isRefusing = true
+  refusing.hold()
   client.send(fix(1))
   client.send(fix(2))
-  t.match(await bulk([fix(3)]), { status: 503, body: { code: 'engine_down' }, headers: { 'retry-after': '2' } })
+  const early = bulk([fix(3)])
+  for (let turn = 0; turn < 5; turn++) await new Promise((next) => setImmediate(next)) // it is taken in one of the next turns
+  refusing.isRefusing = true
+  refusing.release()
+  t.match(await early, { status: 503, body: { code: 'engine_down' }, headers: { 'retry-after': '2' } })
   await client.until(() => refusing.appends.length >= 3)
   t.match(await bulk([fix(4)]), { status: 503, body: { code: 'engine_down' } }, 'refused before it is taken')
   t.equal(client.acked, 0)
