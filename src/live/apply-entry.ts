@@ -1,5 +1,5 @@
 import type { LocationEntry, PointBatch } from '../features/locations/events.ts'
-import type { LiveOrganization } from './organization.ts'
+import type { Fleet } from './fleet.ts'
 
 /** Calls `visit` for each tracker's points of a batch. */
 export const forEachRun = (batch: PointBatch, visit: (organizationId: string, from: number, to: number) => void): void => {
@@ -12,11 +12,11 @@ export const forEachRun = (batch: PointBatch, visit: (organizationId: string, fr
   }
 }
 
-/** What an entry of the log changes for one organization. */
-export const applyEntry = (organizationId: string, organization: LiveOrganization, entry: LocationEntry): void => {
-  if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId) organization.fleet.forget(entry.deletion.trackerId)
+/** What an entry of the log changes for one organization's fleet. */
+export const applyEntry = (organizationId: string, fleet: Fleet, entry: LocationEntry): void => {
+  if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId) fleet.forget(entry.deletion.trackerId)
   if (entry.kind !== 'points') return
   forEachRun(entry.batch, (id, from, to) => {
-    if (id === organizationId) organization.fleet.take(entry.batch, from, to)
+    if (id === organizationId) fleet.take(entry.batch, from, to)
   })
 }
