@@ -47,7 +47,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly partitions = new Map<number, Partition>()
   private held: Promise<void> | undefined
   private cancelTimer: (() => void) | undefined
-  private committing: Promise<void> | undefined
+  /** The last commit that was asked for: one ends before the next begins, or the checkpoint of one would speak of rows that another has yet to store. */
+  private lastCommit: Promise<void> = Promise.resolve()
   private isClosed = false
   /** Rows of the last commit. */
   private lastRows = 0
@@ -58,7 +59,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    await this.committing
+    await this.lastCommit
     const { at, rows } = await this.restore.partition(partition)
     this.partitions.set(partition, { at, committedAt: at, points: rows, changed: new Map() })
     return at
@@ -109,17 +110,19 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   /** Everything handled so far is committed. @throws Failure engine_down */
-  async flush(): Promise<void> {
-    while (this.committing !== undefined) await this.committing
-    for (const [partition, state] of this.partitions) await this.commit(partition, state)
+  flush(): Promise<void> {
+    return this.inTurn(async () => {
+      for (const [partition, state] of this.partitions) await this.commit(partition, state)
+    })
   }
 
   /** Everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
-  async flushOf(trackerId: string): Promise<void> {
-    while (this.committing !== undefined) await this.committing
-    const partition = partitionOf(trackerId, this.options.partitions)
-    const state = this.partitions.get(partition)
-    if (state !== undefined) await this.commit(partition, state)
+  flushOf(trackerId: string): Promise<void> {
+    return this.inTurn(async () => {
+      const partition = partitionOf(trackerId, this.options.partitions)
+      const state = this.partitions.get(partition)
+      if (state !== undefined) await this.commit(partition, state)
+    })
   }
 
   /** Commits once what is left; what fails is read again from the log. */
@@ -131,11 +134,13 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   private commitLater(delayMs: number): void {
     if (this.cancelTimer !== undefined || this.isClosed) return
-    this.cancelTimer = this.options.clock.after(delayMs, () => {
-      this.committing = this.commitAll().finally(() => {
-        this.committing = undefined
-      })
-    })
+    this.cancelTimer = this.options.clock.after(delayMs, () => void this.inTurn(() => this.commitAll()))
+  }
+
+  private inTurn(commit: () => Promise<void>): Promise<void> {
+    const committed = this.lastCommit.then(commit)
+    this.lastCommit = committed.catch(() => undefined) // whoever asked hears of it
+    return committed
   }
 
   /** The more a commit costs, the longer until the next one. */

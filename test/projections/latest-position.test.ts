@@ -53,6 +53,39 @@ test('a deleted tracker has no position, made anew it has only what came after',
   t.match(await positions(), [{ trackerId, lat: 5 }], 'older than before, and still its last')
 })
 
+test('a commit ends before the next begins, whoever asks for it', async (t) => {
+  const { tables, clock } = await open(t)
+  let release = (): void => undefined
+  const released = new Promise<void>((resume) => (release = resume))
+  const order: string[] = []
+  const slow = Object.create(tables, {
+    commit: {
+      value: async (...commit: Parameters<typeof tables.commit>) => {
+        order.push('begins')
+        await released
+        await tables.commit(...commit)
+        order.push('ends')
+      },
+    },
+  }) as typeof tables
+  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+  const trackerId = idFrom('tracker', 1)
+  const row = { trackerId, recordedAt: 1, loggedAt: 1, lat: 1, lng: 1, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }
+  latest.replace(ORG, trackerId, row)
+  const first = latest.flushOf(trackerId)
+  await until(async () => order.length > 0)
+  latest.replace(ORG, trackerId, { ...row, lat: 2 })
+  const others = [latest.flushOf(trackerId), latest.flush()]
+  clock.advance(1_000)
+  for (let turns = 0; turns < 10; turns++) await new Promise((resume) => setImmediate(resume))
+  release()
+  await Promise.all([first, ...others])
+  t.same(order, ['begins', 'ends', 'begins', 'ends'])
+  t.equal((await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat, 2)
+  await latest.close()
+})
+
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
   for (let i = 0; i < 50; i++) await send(...Array.from({ length: 20 }, (_, k) => ({ externalId: `v${k}`, recordedAt: clock.now() - 10_000 + i, lat: i })))
