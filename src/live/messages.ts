@@ -76,9 +76,9 @@ export const wantedOf = (message: SubscribeMessage): Wanted => ({
   id: message.id,
   channels: new Set(message.channels),
   viewport: message.bbox && boxOfDegrees(...message.bbox),
-  trackerIds: message.trackerIds && new Set(message.trackerIds),
-  hubId: message.hubId,
-  teamId: message.teamId,
+  trackerIds: message.trackerIds && new Set(message.trackerIds.map((id) => id.toLowerCase())),
+  hubId: message.hubId?.toLowerCase(),
+  teamId: message.teamId?.toLowerCase(),
   intervalMs: message.interval ?? INTERVAL_DEFAULT_MS,
 })
 

@@ -248,6 +248,19 @@ test('events resume after a cursor, from memory and from the log, with a gap onl
   t.match(fourth.socket.messages, [{ type: 'gap', id: 's' }, { type: 'snapshot' }])
 })
 
+test('trackers, hubs and teams are named in any case', async (t) => {
+  const [trackerId, hubId, teamId] = ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c']
+  const { points, connect, settle, clock } = await open(t, { facts: { [trackerId]: { name: 'A', hubIds: [hubId], teamId } } })
+  const { socket, say } = connect()
+  const filters: { [id: string]: object } = { tracker: { trackerIds: [trackerId.toUpperCase()] }, hub: { hubId: hubId.toUpperCase() }, team: { teamId: teamId.toUpperCase() }, other: { hubId: teamId } }
+  for (const [id, filter] of Object.entries(filters)) say({ type: 'subscribe', id, channels: ['positions'], ...filter })
+  await settle()
+  socket.take()
+  points([{ trackerId, recordedAt: clock.now(), lat: 1, lng: 1 }])
+  await settle()
+  t.same(socket.take().map(({ id }) => id).sort(), ['hub', 'team', 'tracker'])
+})
+
 test('a large fleet comes in parts', async (t) => {
   const facts = Object.fromEntries(Array.from({ length: 2500 }, (_, i) => [`t${i}`, named(`T${i}`)]))
   const clock = new FakeClock()
