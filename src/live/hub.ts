@@ -141,7 +141,7 @@ export class LiveHub {
     this.seen(partition, { revision, seen: ALL_SEEN })
   }
 
-  eventOf(decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent {
+  readonly eventOf = (decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent => {
     const channel = decision.kind === 'transition' ? 'geofence' : 'trip'
     let text: string | undefined
     const textOf = (): string => (text ??= JSON.stringify(this.options.sources.eventOf(decision)))

@@ -1,8 +1,8 @@
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
+import { breathe } from '../kernel/breath.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
-import { replayAutomations } from './automation-feed.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, wantedOf, type SubscribeMessage } from './messages.ts'
@@ -137,23 +137,21 @@ export class LiveClient implements ChannelConnection, Viewer {
 
   /** What was missed and what comes meanwhile, no faster than the client reads. */
   private async resume(subscription: Subscription, since: string): Promise<void> {
-    const { log, logMark } = this.hub.options
-    const { organizationId } = this.caller
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
     subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
-    const eventOf = this.hub.eventOf.bind(this.hub)
-    const automations = subscription.wanted.channels.has('automation') ? replayAutomations.bind(undefined, this.hub.options, organizationId) : undefined
-    const missed = missedEvents({ log, logMark, organizationId, ring: this.organization.ring, eventOf, automations }, since, [...this.hub.vector])
-    for await (const one of missed) {
+    const withAutomations = subscription.wanted.channels.has('automation')
+    const question = { organizationId: this.caller.organizationId, ring: this.organization.ring, since, withAutomations }
+    for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
+      if (!this.has(subscription)) return
       if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
       else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)
-      if (!this.has(subscription)) return
     }
     for (let one = held.shift(); one !== undefined && this.has(subscription); one = held.shift()) await this.sendInTurn(subscription, one)
     subscription.held = undefined
   }
 
   private async sendInTurn(subscription: Subscription, { event, cursor }: HeldEvent): Promise<void> {
+    await breathe()
     if (this.outbox.congested) await this.outbox.room()
     if (this.has(subscription)) this.sendEvent(subscription, event, cursor)
   }
