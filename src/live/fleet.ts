@@ -50,6 +50,12 @@ export class Fleet {
     return this.units[slot]
   }
 
+  /** Undefined for a tracker that nobody told of. */
+  factsOf(trackerId: string): TrackerFacts | undefined {
+    const slot = this.slots.get(trackerId)
+    return slot === undefined ? undefined : this.units[slot].facts
+  }
+
   /** Takes a point, which is the fleet's from then on, unless a newer one is known. */
   move(point: LatestPoint): void {
     const slot = this.slotOf(point.trackerId)

@@ -79,7 +79,7 @@ export class LiveOrganization {
     if (!subscription.wanted.channels.has(event.channel)) return false
     if (event.channel === 'job') return seesBacktest(subscription.caller, event.userId ?? '')
     if (event.trackerId === undefined) return true
-    const facts = this.fleet.unit(this.fleet.slotOf(event.trackerId)).facts ?? { name: '', hubIds: [] }
+    const facts = this.fleet.factsOf(event.trackerId) ?? { name: '', hubIds: [] }
     return subscription.concerns(event.trackerId, facts)
   }
 }
