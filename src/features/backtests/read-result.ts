@@ -1,6 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { resultStream, type BacktestPage, type BacktestResult, type FoundTransition } from './events.ts'
 
 /** Where the next page of an answer begins: a page of the stream, and a place in it. */
@@ -60,21 +61,11 @@ const readPage = async (log: Pick<EventLog, 'read'>, backtestId: string, revisio
   return decodeJson<BacktestPage>(page.data).transitions
 }
 
-const encode = (backtestId: string, { revision, at }: Place): string => Buffer.from(JSON.stringify([backtestId.slice(0, 8), revision, at])).toString('base64url')
+const encode = (backtestId: string, { revision, at }: Place): string => sealCursor(`${revision}.${at}`, fingerprintOf(backtestId))
 
 const placeOf = (cursor: string, backtestId: string, { first, last }: BacktestResult): Place => {
-  const [mark, revision, at] = decoded(cursor)
-  const isPlace = mark === backtestId.slice(0, 8) && Number.isSafeInteger(revision) && Number.isSafeInteger(at)
-  if (!isPlace || (revision as number) < first || (revision as number) > last || (at as number) < 0) throw invalid('/cursor', 'must be a nextCursor of the same back-test')
-  return { revision: revision as number, at: at as number }
-}
-
-const decoded = (cursor: string): unknown[] => {
-  try {
-    const values: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-    if (Array.isArray(values)) return values
-  } catch {
-    throw invalid('/cursor', 'must be a nextCursor of the same back-test')
-  }
-  return []
+  const found = /^(\d{1,15})\.(\d{1,15})$/.exec(openCursor(cursor, fingerprintOf(backtestId)))
+  const place = { revision: Number(found?.[1]), at: Number(found?.[2]) }
+  if (found === null || place.revision < first || place.revision > last) throw invalid('/cursor', 'is not a cursor of this result')
+  return place
 }

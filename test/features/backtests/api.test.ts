@@ -8,6 +8,7 @@ import type { Transition } from '../../../src/features/transitions/events.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { handleCommand } from '../../../src/kit/handle-command.ts'
 import { idSource } from '../../../src/kit/ids.ts'
+import { fingerprintOf, sealCursor } from '../../../src/kit/question-cursor.ts'
 import { ResultWriter } from '../../../src/reactors/backtests/result-writer.ts'
 import { ORGANIZATION_BACKTESTS_MAX, WaitingBacktests } from '../../../src/reactors/backtests/waiting-backtests.ts'
 import { routeCaller } from '../../support/call-route.ts'
@@ -111,7 +112,8 @@ test('a result is read in pages of any size, and by each one only what they see'
     t.strictSame(read, seen.map(({ at }) => at), `${limit} of ${trackerIds}`)
   }
   t.same(await page(5, undefined, 'all', { first: 7, last: 6, transitions: 0 }), { status: true, data: [], page: null, limit: 5, nextCursor: null })
-  for (const cursor of ['x', 'e30', Buffer.from('["b",9999,0]').toString('base64url'), Buffer.from('["c",0,0]').toString('base64url'), Buffer.from('["b",0,-1]').toString('base64url')]) {
+  const sealed = (place: string, of = 'b'): string => sealCursor(place, fingerprintOf(of))
+  for (const cursor of ['x', 'e30', sealed('9999.0'), sealed('0.-1'), sealed('0'), sealed('0.0', 'c')]) {
     await t.rejects(page(5, cursor), { code: 'invalid' }, cursor)
   }
   await t.rejects(page(5, undefined, 'all', { ...result, last: result.last + 1 }).then(() => page(500, undefined, 'all', { ...result, last: result.last + 1 })), { code: 'not_found' })
