@@ -7,6 +7,7 @@ import { idOfStream } from '../kit/declared-event.ts'
 import { idFrom } from '../kit/ids.ts'
 import { ReachedPosition } from '../kit/reached-position.ts'
 import type { Services } from '../kit/services.ts'
+import { untilDone } from '../kit/until-done.ts'
 
 export const ANNOUNCE_DELETIONS = 'announce-deletions'
 const RETRY_MS = [100, 500, 2_000, 5_000]
@@ -88,15 +89,8 @@ export class DeletionAnnouncer {
     }
   }
 
-  private async untilDone(run: () => Promise<void>): Promise<void> {
-    for (let failures = 0; !this.abort.signal.aborted; failures++) {
-      try {
-        return await run()
-      } catch (error) {
-        this.onFailure(error)
-        await new Promise<void>((resume) => this.services.clock.after(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], resume))
-      }
-    }
+  private untilDone(run: () => Promise<void>): Promise<void> {
+    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure: this.onFailure })
   }
 }
 

@@ -12,6 +12,7 @@ import { idFrom } from '../kit/ids.ts'
 import { idOfStream } from '../kit/declared-event.ts'
 import { ReachedPosition } from '../kit/reached-position.ts'
 import type { Services } from '../kit/services.ts'
+import { untilDone } from '../kit/until-done.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import { NO_ORGANIZATION } from '../kernel/table.ts'
 import { MATCHER_STATE, type StoredSettings } from './matcher-store.ts'
@@ -91,15 +92,8 @@ export class FenceAnnouncer {
     await tables.commit([{ table: MATCHER_STATE.name, scope: NO_ORGANIZATION, id: SETTINGS_ROW, row: { ...settings } }])
   }
 
-  private async untilDone(run: () => Promise<void>): Promise<void> {
-    for (let failures = 0; !this.abort.signal.aborted; failures++) {
-      try {
-        return await run()
-      } catch (error) {
-        this.onFailure(error)
-        await new Promise<void>((resume) => this.services.clock.after(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], resume))
-      }
-    }
+  private untilDone(run: () => Promise<void>): Promise<void> {
+    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure: this.onFailure })
   }
 }
 

@@ -10,6 +10,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/declared-event.ts'
 import { loadState } from '../../kit/handle-command.ts'
 import { pause } from '../../kit/pause.ts'
+import { untilDone } from '../../kit/until-done.ts'
 import { cutOff } from './result-writer.ts'
 import { runBacktest, teller, type RunServices } from './run-backtest.ts'
 import { WaitingBacktests } from './waiting-backtests.ts'
@@ -21,7 +22,7 @@ export interface BacktestJobsServices extends RunServices {
   onFailure(error: unknown): void
 }
 
-export const BACKTEST_JOBS = 'backtest-jobs'
+const BACKTEST_JOBS = 'backtest-jobs'
 /** Over all organizations; each reads the history in a stream of its own. */
 const AT_ONCE_MAX = 2
 /** Begun so often without an end, it fails. */
@@ -158,15 +159,9 @@ export class BacktestJobs {
     })
   }
 
-  private async untilDone(run: () => Promise<void>): Promise<void> {
-    for (let failures = 0; !this.abort.signal.aborted; failures++) {
-      try {
-        return await run()
-      } catch (error) {
-        this.services.onFailure(error)
-        await pause(this.services.clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], this.abort.signal)
-      }
-    }
+  private untilDone(run: () => Promise<void>): Promise<void> {
+    const { clock, onFailure } = this.services
+    return untilDone(run, { clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure })
   }
 }
 
