@@ -4,9 +4,9 @@ import {
 } from '../features/automations/events.ts'
 import { evolveRow, owedRows, type AutomationRow, type RunRow } from '../features/automations/views.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
+import { foldStream } from '../kit/fold-stream.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { HubOptions } from './hub-options.ts'
-import { rowAt } from './row-at.ts'
 
 /** The streams of automations and of their runs. */
 export const AUTOMATION_STREAMS = 'automation-'
@@ -33,7 +33,7 @@ export const automationEvents = async (
   }
   if (event.type === AUTOMATION_DEACTIVATED) {
     const organizationId = event.metadata.organizationId ?? ''
-    const row = isChosen(organizationId) ? await rowAt<AutomationRow>(log, event, evolveRow) : undefined
+    const row = isChosen(organizationId) ? await foldStream<AutomationRow | undefined>(log, event.stream, event.revision, undefined, evolveRow) : undefined
     return row === undefined ? [] : [{ organizationId, told: liveEvent(1, () => sources.automationShown(row)) }]
   }
   const runs = event.type === RUNS_OWED ? owedRuns(event, isChosen) : await changedRuns(sources, event, isChosen)

@@ -3,11 +3,11 @@ import { BACKTEST_DELETED, BACKTEST_STREAMS, type BacktestDeleted } from '../fea
 import { backtestShown, cancelledRow, evolveBacktest, type BacktestRow } from '../features/backtests/views.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/declared-event.ts'
+import { foldStream } from '../kit/fold-stream.ts'
 import type { Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { LogFeed, placeOf } from './log-feed.ts'
-import { rowAt } from './row-at.ts'
 
 /** Events of all organizations that one resume may read before it gives up. */
 const REPLAY_EVENTS_MAX = 100_000
@@ -48,7 +48,10 @@ export async function* replayJobs(log: EventLog, organizationId: string, from: P
 
 /** The job after the event, as its GET answers it then; undefined for the end of one that had ended before. */
 const jobEvent = async (log: EventLog, event: RecordedEvent, partition: number): Promise<LiveEvent | undefined> => {
-  const row = event.type === BACKTEST_DELETED ? cancelledRow(decodeJson<BacktestDeleted>(event.data)) : await rowAt<BacktestRow>(log, event, (before, fact) => evolveBacktest(idOfStream(event.stream), before, fact))
+  const row = event.type === BACKTEST_DELETED ? cancelledRow(decodeJson<BacktestDeleted>(event.data)) : await jobAt(log, event)
   if (row === undefined) return undefined
   return { channel: 'job', userId: row.userId, partition, place: placeOf(event.position), text: () => JSON.stringify(backtestShown(row)) }
 }
+
+const jobAt = (log: EventLog, { stream, revision }: RecordedEvent): Promise<BacktestRow | undefined> =>
+  foldStream<BacktestRow | undefined>(log, stream, revision, undefined, (row, fact) => evolveBacktest(idOfStream(stream), row, fact))

@@ -4,9 +4,9 @@ import { GROUP_NOUN, geofenceStream, groupStream, type GroupRules } from '../fea
 import type { FencesChanged } from '../features/locations/events.ts'
 import { FenceIndex } from '../geo/fence-index.ts'
 import type { Shape, ShapeInput } from '../geo/shape.ts'
+import { foldStream } from '../kit/fold-stream.ts'
 import { ABSENT, evolveResource } from '../kit/resource-rows.ts'
 import { breathe } from '../kernel/breath.ts'
-import { factOf, type Fact } from '../kernel/event.ts'
 import {
   CHUNK_FENCES,
   EVERY_FIX,
@@ -38,7 +38,6 @@ interface LoadedFence {
 
 /** Before any edit. */
 const NOTHING_YET = -1
-const PAGE_EVENTS = 16
 
 /**
  * The versions of all organizations' fences that the partitions of this process stand at. Contents are read from the
@@ -165,27 +164,15 @@ export class FenceBook {
   }
 
   private async loadFence({ geofenceId, revision }: { geofenceId: string; revision: number }): Promise<LoadedFence | undefined> {
-    const state = await this.fold(geofenceStream(geofenceId), revision, geofence.initial, geofence.evolve)
+    const state = await foldStream(this.log, geofenceStream(geofenceId), revision, geofence.initial, geofence.evolve)
     if (state.status !== 'live' || state.values === undefined) return undefined
     const { geofenceGroupId, isActive, shape } = state.values
     return { geofenceId, revision, geofenceGroupId, isActive, shape, shapeVersion: state.shapeVersion }
   }
 
   private async loadGroup(geofenceGroupId: string, revision: number): Promise<GroupRules | undefined> {
-    const state = await this.fold(groupStream(geofenceGroupId), revision, ABSENT, evolveResource(GROUP_NOUN))
+    const state = await foldStream(this.log, groupStream(geofenceGroupId), revision, ABSENT, evolveResource(GROUP_NOUN))
     return state.status === 'live' ? (state.values as GroupRules) : undefined
-  }
-
-  /** Folds a stream up to a revision. */
-  private async fold<State>(stream: string, revision: number, initial: State, evolve: (state: State, fact: Fact) => State): Promise<State> {
-    let state = initial
-    for (let next = 0; next <= revision; ) {
-      const events = await this.log.read(stream, next, Math.min(PAGE_EVENTS, revision + 1 - next))
-      if (events.length === 0) break
-      for (const event of events) state = evolve(state, factOf(event))
-      next = events[events.length - 1].revision + 1
-    }
-    return state
   }
 
   /** The same version as another partition may have come to it by another way: whoever has a double moves to that one. */
