@@ -4,14 +4,15 @@ import type { GroupRules } from '../features/geofences/events.ts'
 import type { Transition } from '../features/transitions/events.ts'
 import { FenceIndex } from '../geo/fence-index.ts'
 import { makeShape, type ShapeInput } from '../geo/shape.ts'
+import { breathe } from '../kernel/breath.ts'
 import { idFrom } from '../kit/ids.ts'
 import { decideBatch } from './matcher-decide.ts'
 import { Decisions } from './matcher-decisions.ts'
 import { FenceNumbers, Fences, groupInForce, Lane } from './matcher-fences.ts'
 import { MatcherState } from './matcher-state.ts'
 
-/** Rows that are decided before others get their turn: some milliseconds. */
-const ROWS_PER_SLICE = 8_192
+/** Rows that are decided before others may get their turn. */
+const ROWS_PER_SLICE = 1_024
 
 export interface Backtest {
   organizationId: string
@@ -51,7 +52,7 @@ export async function* backtest(question: Backtest, points: AsyncIterable<PointR
       const transitions = decisions.list.filter((decision) => decision.kind === 'transition' && decision.at >= from) as Transition[]
       for (const transition of transitions) transition._id = idFrom('backtest', geofenceId, transition.trackerId, transition.at, transition.type)
       yield { transitions, processed }
-      await new Promise((resume) => setImmediate(resume))
+      await breathe()
     }
     state.dirtyPages.clear()
   }

@@ -5,6 +5,7 @@ import { locationStream } from '../features/locations/events.ts'
 import { DECIDED, transitionStream, type Decided, type Decision } from '../features/transitions/events.ts'
 import type { Difference, RebuildReport } from '../kit/rebuild-projection.ts'
 import type { Services } from '../kit/services.ts'
+import { breathe } from '../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { FenceBook } from './matcher-fence-book.ts'
 import type { GeofenceMatcher } from './match-geofences.ts'
@@ -19,8 +20,6 @@ interface Placed {
 }
 
 const PAGE_EVENTS = 64
-/** Points that are decided before others get their turn: some milliseconds. */
-const POINTS_PER_TURN = 8_000
 const DIFFERENCES_MAX = 100
 
 /**
@@ -48,20 +47,15 @@ export const decideAgain = async (services: Pick<Services, 'log' | 'tables' | 'c
 }
 
 const replay = async (log: EventLog, matcher: MatcherPartition, partition: number, from: number, through: number, signal: AbortSignal): Promise<void> => {
-  let points = 0
   for (let next = from; next <= through; ) {
     const events = await log.read(locationStream(partition), next, PAGE_EVENTS)
     if (events.length === 0) return
     for (const event of events) {
       signal.throwIfAborted()
       if (event.revision > through) return
-      const entry = locationEntry(event, partition)
-      await matcher.apply(entry)
+      await breathe()
+      await matcher.apply(locationEntry(event, partition))
       next = event.revision + 1
-      points += entry.kind === 'points' ? entry.batch.count : 0
-      if (points < POINTS_PER_TURN) continue
-      points = 0
-      await new Promise((resume) => setImmediate(resume))
     }
   }
 }
