@@ -3,13 +3,12 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
-import { nextLink } from '../../kit/next-link.ts'
+import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/history-answer.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
 import { timeBounds } from '../../kit/time-parameter.ts'
 import { trackerIdsOf } from '../../kit/tracker-ids.ts'
-import { FORMATS, type PointFormat } from './history-formats.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './history-query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
 import { pointExample, pointSchema } from './point-schema.ts'
@@ -31,7 +30,7 @@ interface HistoryQuery {
   bbox?: string
   simplify?: number
   interval?: number
-  format?: PointFormat
+  format?: HistoryFormat
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
@@ -56,7 +55,7 @@ const QUERY: JsonSchema = {
     bbox: { type: 'string', maxLength: 200, description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.' },
     simplify: { type: 'number', minimum: 0, maximum: 1_000_000, description: 'Tolerance in metres: no point that is left out lies further from the line that is answered.' },
     interval: { type: 'number', exclusiveMinimum: 0, maximum: 31_536_000, description: 'Seconds: the first point of each step, of each tracker.' },
-    format: { type: 'string', enum: Object.keys(FORMATS) },
+    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS) },
     order: { type: 'string', enum: ['asc', 'desc'] },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in `json`, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 500, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
@@ -94,10 +93,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
       const scope = await scopeOf(services, userOf(request))
       const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
       const answer = await readHistory(services.history, scope, { ...question, trackerIds }, request.now, request.signal)
-      const headers: { [name: string]: string } = { 'content-type': answer.contentType }
-      if (answer.nextCursor !== null) headers.link = nextLink('/api/v3/location-histories', { ...request.query }, answer.nextCursor)
-      if (question.format !== 'json') headers['content-disposition'] = `attachment; filename="location-history.${answer.fileExtension}"`
-      return { headers, stream: answer.body }
+      return historyReply(answer, '/api/v3/location-histories', request.query, 'location-history')
     },
   }),
   route({

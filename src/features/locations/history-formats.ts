@@ -1,3 +1,4 @@
+import type { HistoryFormat } from '../../kit/history-answer.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from './events.ts'
 import { parquet } from './point-cells.ts'
 import type { PointFormatter } from './point-formatter.ts'
@@ -6,20 +7,8 @@ import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues } from './simplify-track.ts'
 
-export type PointFormat = 'json' | 'geojson' | 'gpx' | 'csv' | 'ndjson' | 'parquet'
-
-/** How each format is served. */
-export const FORMATS: { [format in PointFormat]: { contentType: string; fileExtension: string } } = {
-  json: { contentType: 'application/json', fileExtension: 'json' },
-  geojson: { contentType: 'application/geo+json', fileExtension: 'geojson' },
-  gpx: { contentType: 'application/gpx+xml', fileExtension: 'gpx' },
-  csv: { contentType: 'text/csv; charset=utf-8', fileExtension: 'csv' },
-  ndjson: { contentType: 'application/x-ndjson', fileExtension: 'ndjson' },
-  parquet: { contentType: 'application/vnd.apache.parquet', fileExtension: 'parquet' },
-}
-
 /** `array` is the rows alone, as a JSON array to put into another body. */
-export type AnswerFormat = PointFormat | 'array'
+export type AnswerFormat = HistoryFormat | 'array'
 
 /** Of rows from which `takeOff` took what is not among the members; left out: all of them. */
 export const formatterOf = (format: AnswerFormat, members?: ReadonlySet<PointMember>): PointFormatter => MAKERS[format](members)

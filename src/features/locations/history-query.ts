@@ -1,9 +1,9 @@
 import { selectPoints, type Place, type PointFilter, type PointOrder, type PointSelection } from '../../engines/history-sql-points.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
-import { type HeldPage, holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
+import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/history-answer.ts'
 import { makeAnswer } from './history-answer-client.ts'
 import { decodeCursor } from './history-cursor.ts'
-import { FORMATS, type PointFormat } from './history-formats.ts'
 import { newestFirst } from './history-newest.ts'
 import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
@@ -25,22 +25,13 @@ export interface HistoryQuestion {
   bbox?: readonly [number, number, number, number]
   simplifyMeters?: number
   intervalSeconds?: number
-  format: PointFormat
+  format: HistoryFormat
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
   /** Members of a row that are answered beside `_id`; left out: all. `gpx` has its own. */
   members?: ReadonlySet<PointMember>
 }
-
-export interface HistoryAnswer extends HeldPage {
-  contentType: string
-  /** Without the dot. */
-  fileExtension: string
-}
-
-/** Rows of `json` where no limit is given; the other formats have no default limit. */
-export const JSON_LIMIT = 500
 
 /**
  * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole but a small
@@ -58,7 +49,7 @@ export const readHistory = async (
   const { order, byTracker } = orderOf(question)
   const after = question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
   const chunks = answerOf(history, filterOf(scope, question), { order, byTracker, after, limit }, question, now, signal)
-  return { ...FORMATS[question.format], ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)) }
+  return { ...HISTORY_FORMATS[question.format], ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
 /** The row of one point, or undefined where the scope has none. */

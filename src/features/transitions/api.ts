@@ -1,6 +1,6 @@
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
-import { nextLink } from '../../kit/next-link.ts'
+import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/history-answer.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
@@ -8,7 +8,6 @@ import { timeBounds } from '../../kit/time-parameter.ts'
 import { trackerIdsOf } from '../../kit/tracker-ids.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { TRANSITION_FORMATS, type TransitionFormat } from './history-formats.ts'
 import { readTransitions } from './history-query.ts'
 import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
@@ -25,7 +24,7 @@ interface TransitionQuery {
   type?: 'entry' | 'leave'
   from?: string
   to?: string
-  format?: TransitionFormat
+  format?: HistoryFormat
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
@@ -46,7 +45,7 @@ const QUERY: JsonSchema = {
     type: { type: 'string', enum: ['entry', 'leave'] },
     from: TIME,
     to: TIME,
-    format: { type: 'string', enum: Object.keys(TRANSITION_FORMATS), default: 'json' },
+    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS), default: 'json' },
     order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson and gpx oldest first.' },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in json, everything in the other formats.' },
     cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
@@ -129,11 +128,8 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         geofenceIds: geofenceId === undefined ? undefined : [geofenceId.toLowerCase()],
         geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId.toLowerCase()],
       }
-      const { contentType, fileExtension, nextCursor, body } = await readTransitions(services.history, question, request.signal)
-      const headers: { [name: string]: string } = { 'content-type': contentType }
-      if (nextCursor !== null) headers.link = nextLink('/api/v3/geofence-events', { ...request.query }, nextCursor)
-      if (format !== 'json') headers['content-disposition'] = `attachment; filename="geofence-events.${fileExtension}"`
-      return { headers, stream: body }
+      const answer = await readTransitions(services.history, question, request.signal)
+      return historyReply(answer, '/api/v3/geofence-events', request.query, 'geofence-events')
     },
   }),
 ]

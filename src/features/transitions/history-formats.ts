@@ -1,18 +1,7 @@
+import type { HistoryFormat } from '../../kit/history-answer.ts'
 import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/parquet-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
-
-export type TransitionFormat = 'json' | 'geojson' | 'gpx' | 'csv' | 'ndjson' | 'parquet'
-
-/** How each format is served. */
-export const TRANSITION_FORMATS: { [format in TransitionFormat]: { contentType: string; fileExtension: string } } = {
-  json: { contentType: 'application/json', fileExtension: 'json' },
-  geojson: { contentType: 'application/geo+json', fileExtension: 'geojson' },
-  gpx: { contentType: 'application/gpx+xml', fileExtension: 'gpx' },
-  csv: { contentType: 'text/csv; charset=utf-8', fileExtension: 'csv' },
-  ndjson: { contentType: 'application/x-ndjson', fileExtension: 'ndjson' },
-  parquet: { contentType: 'application/vnd.apache.parquet', fileExtension: 'parquet' },
-}
 
 /** Writes transitions that come piece by piece, as text or bytes. */
 export interface TransitionFormatter {
@@ -25,7 +14,7 @@ export interface TransitionFormatter {
 type Members = ReadonlySet<TransitionMember>
 
 /** With these members and the id alone; `gpx` has its own. */
-export const formatterOf = (format: TransitionFormat, members: Members = new Set(TRANSITION_MEMBERS)): TransitionFormatter => MAKERS[format](members)
+export const formatterOf = (format: HistoryFormat, members: Members = new Set(TRANSITION_MEMBERS)): TransitionFormatter => MAKERS[format](members)
 
 /** Puts a comma before every item but the first. */
 const listOf = (texts: (row: TransitionRow) => string): ((rows: readonly TransitionRow[]) => string) => {
@@ -133,4 +122,4 @@ const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause
     `<type>${type}</type><extensions>${members}</extensions></wpt>\n`
 }
 
-const MAKERS: { [format in TransitionFormat]: (members: Members) => TransitionFormatter } = { json, ndjson, geojson, csv, gpx, parquet }
+const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter } = { json, ndjson, geojson, csv, gpx, parquet }

@@ -2,15 +2,16 @@ import { StringDecoder } from 'node:string_decoder'
 import { selectTransitions, type TransitionFilter, type TransitionPlace } from '../../engines/history-sql-decisions.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { breathe } from '../../kernel/breath.ts'
-import { type HeldPage, holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
+import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/history-answer.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
-import { formatterOf, TRANSITION_FORMATS, type TransitionFormat, type TransitionFormatter } from './history-formats.ts'
+import { formatterOf, type TransitionFormatter } from './history-formats.ts'
 import type { TransitionMember, TransitionRow } from './views.ts'
 
 export interface TransitionQuestion extends TransitionFilter {
-  format: TransitionFormat
+  format: HistoryFormat
   /** Default newest first; `geojson` and `gpx` oldest first. */
   order?: 'asc' | 'desc'
   limit?: number
@@ -26,13 +27,6 @@ interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
   ordinal: number
 }
 
-export interface TransitionAnswer extends HeldPage {
-  contentType: string
-  /** Without the dot. */
-  fileExtension: string
-}
-
-const JSON_LIMIT = 500
 /** Transitions that are written before others get their turn. */
 const ROWS_AT_ONCE = 128
 
@@ -42,7 +36,7 @@ const ROWS_AT_ONCE = 128
  * `limit` says otherwise, the other formats have everything. Resolves when the first bytes are there.
  * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
  */
-export const readTransitions = async (history: HistoryStore, question: TransitionQuestion, signal?: AbortSignal): Promise<TransitionAnswer> => {
+export const readTransitions = async (history: HistoryStore, question: TransitionQuestion, signal?: AbortSignal): Promise<HistoryAnswer> => {
   const { format } = question
   const order = question.order ?? (format === 'geojson' || format === 'gpx' ? 'asc' : 'desc')
   const limit = question.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
@@ -52,7 +46,7 @@ export const readTransitions = async (history: HistoryStore, question: Transitio
   const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
   const seal = (last: Stored): string => sealCursor(JSON.stringify([last.atMs, last.position, last.ordinal]), fingerprint)
   const written = write(chunks, formatterOf(format, question.members), { limit, seal })
-  return { ...TRANSITION_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
+  return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
 /** Returns the cursor of the next page, null where there is none. */
