@@ -103,9 +103,10 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
       const caller = userOf(request)
       const { from, to, ...query } = request.query
       const range: Find['range'] = { field: 'createdAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
-      const sorted = { ...query, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
+      const asked = (query.trackerId as string | undefined)?.toLowerCase()
+      const automationId = (query.automationId as string | undefined)?.toLowerCase()
+      const sorted = { ...query, trackerId: asked, automationId, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
       const visible = await visibleTrackers(caller)
-      const asked = query.trackerId as string | undefined
       const trackerIds = visible === 'all' || asked === undefined ? visible : visible.filter((id) => id === asked)
       const reply = await answerList(SHAPE, {
         tables: trackerIds.length === 0 ? NO_ROWS : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },

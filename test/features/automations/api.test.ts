@@ -178,6 +178,8 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
   t.same(await seenBy({ ...north, hubIds: [] }), [])
   t.same(await seenBy(owner, `?trackerId=${trackerId(2)}`), [trackerId(2)])
   t.same(await seenBy(north, `?trackerId=${trackerId(2)}`), [])
+  const [{ automationId }] = await world.runs()
+  for (const caller of [owner, north]) t.same(await seenBy(caller, `?trackerId=${trackerId(1).toUpperCase()}&automationId=${automationId.toUpperCase()}`), [trackerId(1)], 'ids in any case')
   const point = { _id: `${trackerId(2)}.${(clock.now() + 2).toString(36)}`, trackerId: trackerId(2) }
   t.match((await call('GET', `/automation-log?trackerId=${trackerId(2)}`, { caller: owner })).body.data, [{ point }], 'the point is a row of history')
 
