@@ -72,7 +72,7 @@ export class LiveHub {
     const organization = new LiveOrganization(this.options.ages, this.vector.slice(0, -1))
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
-    organization.loaded.catch(() => this.organizations.delete(organizationId))
+    organization.loaded.catch(() => this.organizations.get(organizationId) === organization && this.organizations.delete(organizationId))
     organization.idleSince = this.options.clock.now()
     this.forgetLater()
     return organization

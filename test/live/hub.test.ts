@@ -47,7 +47,7 @@ class FakeSocket implements ChannelSocket {
 
 const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
 
-const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2, isDown = (): boolean => false } = {}) => {
+const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2, isDown = (): boolean | Promise<boolean> => false } = {}) => {
   const clock = new FakeClock()
   const log = await openLmdbEventLog({ path: folderOf(t), clock })
   t.teardown(() => log.close())
@@ -62,7 +62,7 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
       onConflated: () => {},
       sources: {
         latestPoints: async () => {
-          if (isDown()) throw new Error('the tables do not answer')
+          if (await isDown()) throw new Error('the tables do not answer')
           return { points: each(latest), keptUpTo: {} }
         },
         trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
@@ -259,6 +259,25 @@ test('trackers, hubs and teams are named in any case', async (t) => {
   points([{ trackerId, recordedAt: clock.now(), lat: 1, lng: 1 }])
   await settle()
   t.same(socket.take().map(({ id }) => id).sort(), ['hub', 'team', 'tracker'])
+})
+
+test('a load that fails after its organization was forgotten takes nothing from the next one', async (t) => {
+  const down: ((isDown: boolean) => void)[] = []
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') }, isDown: () => new Promise((resume) => down.push(resume)) })
+  connect()
+  await settle(300_000)
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 's', channels: ['positions'] })
+  await settle()
+  t.equal(down.length, 2, 'it is loaded anew')
+  down[1](false)
+  await settle()
+  t.match(socket.take(), [{ type: 'snapshot' }])
+  down[0](true)
+  await settle()
+  points([{ trackerId: 'a', recordedAt: clock.now(), lat: 1, lng: 1 }])
+  await settle()
+  t.match(socket.take(), [{ type: 'positions', positions: [{ trackerId: 'a' }] }])
 })
 
 test('a large fleet comes in parts', async (t) => {
