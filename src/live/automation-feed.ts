@@ -1,7 +1,7 @@
 import { runsStream } from '../features/automations/events.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
 import { AUTOMATION_STREAMS, automationEvents } from './automation-events.ts'
-import { ALL_SEEN, type Place } from './cursor.ts'
+import { ALL_SEEN, isBehind, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { HubOptions } from './hub-options.ts'
 import type { LiveHub } from './hub.ts'
@@ -30,27 +30,24 @@ export const automationFeed = (hub: LiveHub): LogFeed => {
 }
 
 /** The organization's events of automations between two places, from the log; undefined, as the last one, where there is a gap or too much to read. */
-export async function* replayAutomations(options: HubOptions, organizationId: string, from: Place, to: Place): AsyncGenerator<LiveEvent | undefined> {
-  if (to.revision < from.revision || (to.revision === from.revision && to.seen <= from.seen)) return
+export async function* replayAutomations(
+  options: HubOptions, organizationId: string, signal: AbortSignal, from: Place, to: Place,
+): AsyncGenerator<LiveEvent | undefined> {
+  if (isBehind(to, from)) return
   if (await isTruncatedAfter(options, from)) return yield undefined
   const place = automationPlace(options)
-  const end = new AbortController()
   const after = from.seen === ALL_SEEN ? from.revision : from.revision - 1
   let read = 0
-  try {
-    for await (const { events, checkpoint } of options.log.follow({ prefixes: [AUTOMATION_STREAMS] }, after, end.signal, REPLAY_PAGE_EVENTS)) {
-      for (const event of events) {
-        if (event.position > to.revision) continue
-        for (const { told } of await automationEvents(options, event, place, (one) => one === organizationId)) {
-          if (event.position > from.revision || told.place.seen > from.seen) yield told
-        }
+  for await (const { events, checkpoint } of options.log.follow({ prefixes: [AUTOMATION_STREAMS] }, after, signal, REPLAY_PAGE_EVENTS)) {
+    for (const event of events) {
+      if (event.position > to.revision) continue
+      for (const { told } of await automationEvents(options, event, place, (one) => one === organizationId)) {
+        if (event.position > from.revision || told.place.seen > from.seen) yield told
       }
-      read += events.length
-      if (checkpoint >= to.revision) return
-      if (read > REPLAY_EVENTS_MAX) return yield undefined
     }
-  } finally {
-    end.abort()
+    read += events.length
+    if (checkpoint >= to.revision) return
+    if (read > REPLAY_EVENTS_MAX) return yield undefined
   }
 }
 

@@ -1,5 +1,4 @@
-import type { LocationEntry, PointBatch, TrackerDeleted } from '../features/locations/events.ts'
-import { locationStream } from '../features/locations/events.ts'
+import { locationStream, type LocationEntry, type PointBatch, type TrackerDeleted } from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
 import { forEachRun } from './apply-entry.ts'
@@ -85,6 +84,7 @@ export class LiveHub {
   }
 
   unsubscribe(organization: LiveOrganization, subscription: Subscription): void {
+    subscription.end.abort()
     organization.remove(subscription, this.options.clock.now())
     this.owners.delete(subscription)
     this.automationWatchers.remove(subscription)

@@ -26,23 +26,20 @@ export const jobFeed = (hub: LiveHub): LogFeed => {
 }
 
 /** The organization's events of jobs between two places, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
-export async function* replayJobs(log: EventLog, organizationId: string, from: Place, to: Place, partition: number): AsyncGenerator<LiveEvent | undefined> {
+export async function* replayJobs(
+  log: EventLog, organizationId: string, from: Place, to: Place, partition: number, signal: AbortSignal,
+): AsyncGenerator<LiveEvent | undefined> {
   if (to.revision <= from.revision) return
-  const end = new AbortController()
   let read = 0
-  try {
-    for await (const { events, checkpoint } of log.follow({ prefixes: [BACKTEST_STREAMS] }, from.revision, end.signal, REPLAY_PAGE_EVENTS)) {
-      for (const event of events) {
-        if (event.position > to.revision || decodeJson<{ organizationId: string }>(event.data).organizationId !== organizationId) continue
-        const told = await jobEvent(log, event, partition)
-        if (told !== undefined) yield told
-      }
-      read += events.length
-      if (checkpoint >= to.revision) return
-      if (read > REPLAY_EVENTS_MAX) return yield undefined
+  for await (const { events, checkpoint } of log.follow({ prefixes: [BACKTEST_STREAMS] }, from.revision, signal, REPLAY_PAGE_EVENTS)) {
+    for (const event of events) {
+      if (event.position > to.revision || decodeJson<{ organizationId: string }>(event.data).organizationId !== organizationId) continue
+      const told = await jobEvent(log, event, partition)
+      if (told !== undefined) yield told
     }
-  } finally {
-    end.abort()
+    read += events.length
+    if (checkpoint >= to.revision) return
+    if (read > REPLAY_EVENTS_MAX) return yield undefined
   }
 }
 

@@ -126,7 +126,7 @@ export class LiveClient implements ChannelConnection, Viewer {
   /** First the events after `since`, or a word that there is a gap, then the snapshot. */
   private async begin(subscription: Subscription, since: string | undefined): Promise<void> {
     await this.organization.loaded
-    if (since !== undefined) await this.resume(subscription, since)
+    if (since !== undefined && this.has(subscription)) await this.resume(subscription, since)
     if (!this.has(subscription)) return
     subscription.held = undefined
     this.hub.spread(this.organization)
@@ -140,7 +140,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
     subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
     const withAutomations = subscription.wanted.channels.has('automation')
-    const question = { organizationId: this.caller.organizationId, ring: this.organization.ring, since, withAutomations }
+    const question = { organizationId: this.caller.organizationId, ring: this.organization.ring, since, withAutomations, signal: subscription.end.signal }
     for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
       if (!this.has(subscription)) return
       if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
@@ -152,7 +152,7 @@ export class LiveClient implements ChannelConnection, Viewer {
 
   private async sendInTurn(subscription: Subscription, { event, cursor }: HeldEvent): Promise<void> {
     await breathe()
-    if (this.outbox.congested) await this.outbox.room()
+    if (this.outbox.congested) await this.outbox.room(subscription.end.signal)
     if (this.has(subscription)) this.sendEvent(subscription, event, cursor)
   }
 
@@ -202,6 +202,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     if (subscription === undefined) return
     this.subscriptions.delete(id)
     this.hub.unsubscribe(this.organization, subscription)
+    this.outbox.wake()
   }
 
   private error(id: string | undefined, code: ErrorCode, message: string): void {

@@ -12,6 +12,8 @@ export interface MissedQuestion {
   since: string
   /** Whether runs of automations were asked for: they are read from the log, whatever is in memory. */
   withAutomations: boolean
+  /** Ends the reading of the log. */
+  signal: AbortSignal
 }
 
 /**
@@ -31,7 +33,7 @@ export async function* missedEvents(hub: LiveHub, question: MissedQuestion, to: 
   }
 }
 
-async function* eventsBetween({ options, eventOf }: LiveHub, { organizationId, ring, withAutomations }: MissedQuestion, seen: EventVector, to: EventVector): AsyncGenerator<LiveEvent | undefined> {
-  yield* ring.after(seen) ?? replayEvents(options.log, organizationId, seen, to, eventOf)
-  if (withAutomations) yield* replayAutomations(options, organizationId, seen[seen.length - 1], to[to.length - 1])
+async function* eventsBetween({ options, eventOf }: LiveHub, { organizationId, ring, withAutomations, signal }: MissedQuestion, seen: EventVector, to: EventVector): AsyncGenerator<LiveEvent | undefined> {
+  yield* ring.after(seen) ?? replayEvents(options.log, organizationId, seen, to, eventOf, signal)
+  if (withAutomations) yield* replayAutomations(options, organizationId, signal, seen[seen.length - 1], to[to.length - 1])
 }

@@ -32,26 +32,27 @@ export class Outbox {
     return true
   }
 
-  /** Resolves once the socket has taken everything, or is gone. */
-  async room(): Promise<void> {
-    while (this.congested) await new Promise<void>((resume) => this.awaiting.push(resume))
+  /** Resolves once the socket has taken everything, or is gone; after an abort of the signal at the next `wake`. */
+  async room(signal: AbortSignal): Promise<void> {
+    while (this.congested && !signal.aborted) await new Promise<void>((resume) => this.awaiting.push(resume))
   }
 
   /** The socket is gone, and what waits with it. */
   close(): void {
     this.waiting = new BoundedQueue<string>(0)
     this.buffered = 0
-    this.resume()
+    this.wake()
   }
 
   /** The socket has room again. */
   drain(): void {
     this.buffered = this.socket.bufferedBytes()
     while (this.waiting.length > 0 && this.buffered <= SOCKET_BYTES_MAX) this.buffered = this.socket.send(this.waiting.shift() as string)
-    if (!this.congested) this.resume()
+    if (!this.congested) this.wake()
   }
 
-  private resume(): void {
+  /** Lets whoever waits for room look again. */
+  wake(): void {
     const awaiting = this.awaiting
     this.awaiting = []
     for (const resume of awaiting) resume()

@@ -1,4 +1,5 @@
 import type { EventLog } from '../engines/event-log.ts'
+import { breathe } from '../kernel/breath.ts'
 import { decodeJson } from '../kernel/event.ts'
 import { DECIDED, transitionStream, type Decided } from '../features/transitions/events.ts'
 import { ALL_SEEN, isBehind, type EventVector, type Place } from './cursor.ts'
@@ -20,6 +21,7 @@ export async function* replayEvents(
   from: EventVector,
   to: EventVector,
   eventOf: (decision: Decided['decisions'][number], partition: number, place: Place) => LiveEvent,
+  signal: AbortSignal,
 ): AsyncGenerator<LiveEvent | undefined> {
   let read = 0
   const partitions = from.length - 2
@@ -27,6 +29,8 @@ export async function* replayEvents(
     if (isBehind(to[partition], from[partition])) continue
     const { revision: last, seen } = from[partition]
     for (let revision = seen === ALL_SEEN ? last + 1 : Math.max(0, last); revision <= to[partition].revision; ) {
+      await breathe()
+      if (signal.aborted) return
       const events = await log.read(transitionStream(partition), revision, PAGE_EVENTS)
       if (events.length === 0 || events[0].revision !== revision) return yield undefined
       for (const event of events) {
@@ -42,5 +46,5 @@ export async function* replayEvents(
       if (read > DECISIONS_MAX) return yield undefined
     }
   }
-  yield* replayJobs(log, organizationId, from[partitions], to[partitions], partitions)
+  yield* replayJobs(log, organizationId, from[partitions], to[partitions], partitions, signal)
 }

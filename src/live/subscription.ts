@@ -42,6 +42,8 @@ export class Subscription {
   snapshotAt: number | undefined = undefined
   /** Until what was missed is sent: events that come in meanwhile wait here. */
   held: BoundedQueue<HeldEvent> | undefined = undefined
+  /** Aborts when it is no longer wanted: what is read for it ends. */
+  readonly end = new AbortController()
 
   constructor(wanted: Wanted, caller: UserCaller) {
     this.wanted = wanted

@@ -97,6 +97,9 @@ async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item> {
   yield* items
 }
 
+/** How many events of a client wait until its socket has room. */
+const waitingIn = (connection: object): number => Object.getOwnPropertyDescriptor(connection, 'outbox')?.value.awaiting.length
+
 const named = (name: string, hubIds: string[] = []): TrackerFacts => ({ name, hubIds })
 const BOX = [20, 52, 22, 53]
 
@@ -330,6 +333,52 @@ test('a resume goes as fast as the client reads, and what comes meanwhile follow
   end.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: socket.messages.at(-1).cursor })
   await settle()
   t.match(end.socket.take(), [{ type: 'snapshot' }], 'nothing is missed after that')
+})
+
+test('what is read for a subscription ends with it, also while its client does not read', async (t) => {
+  const { log, newHub, connect, settle } = await open(t)
+  const heard = async (hub: LiveHub): Promise<ReturnType<typeof connect>> => {
+    for (const partition of [0, 1]) await hub.events.load(partition)
+    return connect(callerOf(), hub)
+  }
+  const first = await heard(newHub())
+  first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
+  await settle()
+  const [{ cursor: since }] = first.socket.take()
+  const eventOf = (n: number) => ({
+    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', isJson: true, metadata: {},
+    data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n, n < 1_280 ? 'other' : 'org')] }),
+  })
+  await log.append(transitionStream(1), Array.from({ length: 1_281 }, (_, n) => eventOf(n)), 'any')
+
+  const hub = newHub()
+  let reads = 0
+  let atRead = (): void => undefined
+  const read: typeof log.read = (...asked) => {
+    reads++
+    atRead()
+    return log.read(...asked)
+  }
+  const { socket, say, connection } = await heard(hub)
+  hub.options.log = Object.assign(Object.create(log), { read })
+  atRead = () => {
+    if (reads === 3) say({ type: 'unsubscribe', id: 's' })
+  }
+  say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+  await settle()
+  t.equal(reads, 3, 'none of the other 18 pages')
+  t.same(socket.take(), [])
+
+  socket.stuck = true
+  socket.buffered = 300 * 1024
+  connection.drain()
+  for (let i = 0; i < 3; i++) {
+    say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
+    for (let turns = 0; turns < 1_000 && waitingIn(connection) === 0; turns++) await turn()
+    t.equal(waitingIn(connection), 1, 'its event waits for room, and none of those before')
+  }
+  say({ type: 'unsubscribe', id: 's' })
+  t.equal(waitingIn(connection), 0)
 })
 
 test('a cursor whose whole rest was truncated is a gap', async (t) => {

@@ -151,7 +151,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
   const vector = (revision: number) => [{ revision, seen: ALL_SEEN }, { revision: -1, seen: 0 }, { revision: -1, seen: 0 }]
   const missed = async (from: number) => {
     const events: unknown[] = []
-    for await (const event of replayEvents(log, ORG, vector(from), vector(applied.revision), (decision) => decision as never)) events.push(event)
+    for await (const event of replayEvents(log, ORG, vector(from), vector(applied.revision), (decision) => decision as never, new AbortController().signal)) events.push(event)
     return events
   }
   t.same(await missed(oldEnd - 1), [undefined], 'a cursor from before is told of a gap')
