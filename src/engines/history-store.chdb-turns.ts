@@ -4,13 +4,17 @@ export interface ThreadUser {
 }
 
 interface Waiting {
-  user: ThreadUser
+  /** When it has waited for as long as it had used before, or for `WAITED_MS`: the earliest goes first. */
+  dueAt: number
   resume(): void
 }
 
+/** Who has waited so long goes before whoever comes: else an export would get no turn while looks keep coming. */
+const WAITED_MS = 10_000
+
 /**
- * Lends the threads that queries may use together, for one call at a time. Who has used them least goes first: a look at
- * one day does not wait behind exports of a year, each of which wants its next part.
+ * Lends the threads that queries may use together, for one call at a time. Who has used them least goes first, waiting
+ * counted against using: a look at one day does not wait behind exports of a year, each of which wants its next part.
  */
 export class ThreadTurns {
   private free: number
@@ -24,7 +28,7 @@ export class ThreadTurns {
 
   async run<Answer>(user: ThreadUser, call: () => Promise<Answer>): Promise<Answer> {
     if (this.free > 0) this.free--
-    else await new Promise<void>((resume) => this.waiting.push({ user, resume }))
+    else await new Promise<void>((resume) => this.waiting.push({ dueAt: this.now() + Math.min(user.usedMs, WAITED_MS), resume }))
     const began = this.now()
     try {
       return await call()
@@ -39,7 +43,7 @@ export class ThreadTurns {
   /** As many wait as queries may be open, so looking at them all is cheap. */
   private takeNext(): Waiting | undefined {
     let least = 0
-    for (let i = 1; i < this.waiting.length; i++) if (this.waiting[i].user.usedMs < this.waiting[least].user.usedMs) least = i
+    for (let i = 1; i < this.waiting.length; i++) if (this.waiting[i].dueAt < this.waiting[least].dueAt) least = i
     return this.waiting.splice(least, 1)[0]
   }
 }

@@ -36,6 +36,26 @@ test('who has used the threads least goes first', async (t) => {
   t.same(order.slice(5), ['b again'])
 })
 
+test('who has used much gets its turn although others who have used nothing keep coming', async (t) => {
+  let now = 0
+  const turns = new ThreadTurns(1, () => now)
+  const looks: Promise<void>[] = []
+  const look = (): void => {
+    const began = turns.run({ usedMs: 0 }, async () => {
+      now += 100
+      if (looks.length < 300) look()
+    })
+    looks.push(began)
+  }
+  look()
+  let hadTurnAt = Number.POSITIVE_INFINITY
+  const hadTurn = turns.run({ usedMs: 3_600_000 }, async () => {
+    hadTurnAt = now
+  })
+  await Promise.all([hadTurn, ...looks])
+  t.ok(hadTurnAt <= 10_200, `after ${hadTurnAt} ms`)
+})
+
 test('a call that fails gives its thread back', async (t) => {
   const turns = new ThreadTurns(1, () => 0)
   const user = { usedMs: 0 }
