@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 
 /** Threads that merge parts and tidy up: nobody waits for them. */
 const BACKGROUND = /^(MergeMutate|BgSchPool|BgStrmSchPool|Common|Fetch|Move)/
@@ -8,13 +8,14 @@ const NICE = 10
 /**
  * Lets the engine's background threads give way to everything that somebody waits for: with few cores, merges would take
  * the processor from the event loop for tens of milliseconds at a time. The engine has no setting for it. Linux alone
- * knows priorities of threads; elsewhere nothing happens.
+ * knows priorities of threads; elsewhere nothing happens. A process that was started with a lower one keeps it.
  */
 export const lowerBackgroundThreads = (): void => {
   if (process.platform !== 'linux') return
   for (const thread of readdirSync('/proc/self/task')) {
     try {
-      if (BACKGROUND.test(readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))) setPriority(Number(thread), NICE)
+      const isBackground = BACKGROUND.test(readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))
+      if (isBackground && getPriority(Number(thread)) < NICE) setPriority(Number(thread), NICE)
     } catch (error) {
       if (!hasEnded(error)) throw error
     }
