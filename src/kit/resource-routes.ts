@@ -2,6 +2,7 @@ import { Failure, invalid } from '../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../kernel/json.ts'
 import type { Row } from '../kernel/table.ts'
 import type { Services } from './services.ts'
+import { PAGE_MEMBERS } from './page-members.ts'
 import { answerList, chooseFields, FIELDS_PARAMETER, listQuerySchema, seesRow, type ListQuery, type ListShape } from './list-query.ts'
 import { metadataOf, userOf } from './request-context.ts'
 import { amendSchema, createSchema, replaceSchema, rowSchema, type ResourceDeclaration } from './resource-declaration.ts'
@@ -155,13 +156,6 @@ export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
   }),
   example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
 })
-
-/** What stands beside the `data` of a page. */
-export const PAGE_MEMBERS: { [name: string]: JsonSchema } = {
-  page: { type: ['integer', 'null'] },
-  limit: { type: 'integer' },
-  nextCursor: { type: ['string', 'null'] },
-}
 
 /** The schema of a successful answer with these members. */
 export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema => ({

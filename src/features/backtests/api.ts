@@ -3,6 +3,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { handleCommand, loadState } from '../../kit/handle-command.ts'
 import { metadataOf, userOf } from '../../kit/request-context.ts'
+import { STREAM_PAGE_MEMBERS } from '../../kit/page-members.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/route.ts'
 import { backtestDecider, type BacktestQuestion, type RunBacktest } from './backtest.ts'
@@ -132,12 +133,7 @@ const resultRoute = (services: BacktestServices): Route =>
     answers: {
       200: {
         description: 'The transitions of trackers that the caller sees now, as a stream; oldest first, as the direct answer has them.',
-        schema: envelope({
-          data: { type: 'array', items: TRANSITION_SCHEMA },
-          page: { type: 'null', description: 'These are walked by cursor.' },
-          limit: { type: 'integer', description: 'The limit in force.' },
-          nextCursor: { type: ['string', 'null'] },
-        }),
+        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, ...STREAM_PAGE_MEMBERS }),
         example: { status: true, data: [TRANSITION_EXAMPLE], page: null, limit: LIMIT_DEFAULT, nextCursor: null },
       },
       409: { description: 'It is not completed: it waits, runs, or has failed.', schema: NOT_COMPLETED, example: { status: false, message: 'The back-test is processing; its result is there when it is completed.', code: 'conflict' } },

@@ -1,14 +1,16 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { boxOfDegrees, type Box } from '../../geo/box.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
 import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/list-query.ts'
 import { nextLink } from '../../kit/next-link.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
 import { userOf } from '../../kit/request-context.ts'
-import { envelope, PAGE_MEMBERS } from '../../kit/resource-routes.ts'
-import { route, type Reply, type Route } from '../../kit/route.ts'
+import { PAGE_MEMBERS } from '../../kit/page-members.ts'
+import { envelope } from '../../kit/resource-routes.ts'
+import { route, type Route } from '../../kit/route.ts'
 import {
-  countPositions, positionsAfter, type FoundPosition, type LivePositionsServices, type Near, type PositionFilter, type PositionPlace, type PositionQuestion,
+  countPositions, positionsAfter, type LivePositionsServices, type Near, type PositionFilter, type PositionPlace, type PositionQuestion,
 } from './live-positions.ts'
 import type { Position } from './views.ts'
 
@@ -27,6 +29,8 @@ interface Query {
 
 const PATH = '/live-positions'
 const LIMIT_MAX = 1_000_000
+/** Text that is written at once. */
+const PART_CHARACTERS = 64 * 1024
 
 /** `GET /live-positions`: the last position of each tracker that the caller sees. */
 export const livePositionsRoute = (services: LivePositionsServices): Route =>
@@ -47,56 +51,51 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
     },
     handler: async (request) => {
       const { query } = request
-      if (query.page !== undefined && query.cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
+      const { page, cursor, limit = page === undefined ? undefined : LIMIT_DEFAULT } = query
+      if (page !== undefined && cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
       const question = { caller: userOf(request), filter: filterOf(query), now: request.now }
       const choose = chooseFields(MEMBERS, query.fields, 'trackerId') as (position: object) => object
-      const limit = query.limit ?? (query.page === undefined ? undefined : LIMIT_DEFAULT)
-      return limit === undefined ? streamed(services, question, query.cursor, choose) : onePage(services, question, { ...query, limit }, choose)
+      const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
+      const written = write(services, question, choose, { limit, number: start === undefined ? (page ?? 1) : null, start })
+      const { nextCursor, body } = await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, request.signal)
+      const headers = { 'content-type': 'application/json', ...(nextCursor !== null && { link: nextLink(`/api/v3${PATH}`, { ...query }, nextCursor) }) }
+      return { headers, stream: body }
     },
   })
 
-/** All that are left, as they are read. */
-const streamed = (services: LivePositionsServices, question: PositionQuestion, cursor: string | undefined, choose: (position: object) => object): Reply => {
-  const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
-  const positions = positionsAfter(services, question, start?.place)
-  return { headers: { 'content-type': 'application/json' }, stream: asJson(positions, choose, start) }
+interface PageAsked {
+  /** Undefined: all that are left. */
+  limit: number | undefined
+  /** From 1; null where a walk goes on by cursor. */
+  number: number | null
+  start?: { place: PositionPlace; total: number }
 }
 
-const onePage = async (
-  services: LivePositionsServices, question: PositionQuestion, query: Query & { limit: number }, choose: (position: object) => object,
-): Promise<Reply> => {
-  const { limit, cursor } = query
-  const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
-  const page = cursor === undefined ? (query.page ?? 1) : null
-  const total = start?.total ?? (await countPositions(services, question))
-  const data: object[] = []
-  let skips = page === null ? 0 : (page - 1) * limit
+/** Writes a page as its positions are read: none but a part is held. Returns the cursor of the next one. */
+async function* write(
+  services: LivePositionsServices, question: PositionQuestion, choose: (position: object) => object, { limit, number, start }: PageAsked,
+): AsyncGenerator<Uint8Array, string | null> {
+  const total = start?.total ?? (limit === undefined ? undefined : await countPositions(services, question))
+  let skips = number === null || limit === undefined ? 0 : (number - 1) * limit
+  let text = '{"status":true,"data":['
+  let count = 0
   let last: PositionPlace | undefined
   let nextCursor: string | null = null
   for await (const { position, place } of positionsAfter(services, question, start?.place)) {
     if (skips-- > 0) continue
-    if (data.length === limit && last !== undefined) {
-      nextCursor = encodeCursor(last, total, question)
+    if (count === limit) {
+      nextCursor = encodeCursor(last as PositionPlace, total as number, question)
       break
     }
-    data.push(choose(position))
-    last = place
-  }
-  const body = { data, total, page, limit, nextCursor }
-  return nextCursor === null ? { body } : { body, headers: { link: nextLink(`/api/v3${PATH}`, { ...query }, nextCursor) } }
-}
-
-async function* asJson(positions: AsyncIterable<FoundPosition>, choose: (position: object) => object, start?: { total: number }): AsyncGenerator<string> {
-  let text = '{"status":true,"data":['
-  let count = 0
-  for await (const { position } of positions) {
     text += `${count === 0 ? '' : ','}${JSON.stringify(choose(position))}`
     count++
-    if (text.length < 64 * 1024) continue
-    yield text
+    last = place
+    if (text.length < PART_CHARACTERS) continue
+    yield Buffer.from(text)
     text = ''
   }
-  yield `${text}],"total":${start?.total ?? count},"page":${start === undefined ? 1 : null},"limit":null,"nextCursor":null}`
+  yield Buffer.from(`${text}],"total":${total ?? count},"page":${number},"limit":${limit ?? null},"nextCursor":${JSON.stringify(nextCursor)}}`)
+  return nextCursor
 }
 
 /** The total is that of the walk's first page: to count again at each page would be to read everything each time. */
@@ -150,7 +149,7 @@ const querySchema: JsonSchema = {
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: all of them, with `page` 20.' },
     page: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'From 1; not together with `cursor`.' },
-    cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before. By tracker a walk meets each one once, however they move.' },
+    cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before. By tracker a walk meets each one once, however they move. The `Link` header of a page of up to 2 MiB names it too.' },
     fields: { ...FIELDS_PARAMETER, description: 'Names of the members to answer, separated by commas; `trackerId` always is.' },
   },
 }

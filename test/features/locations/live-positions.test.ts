@@ -35,14 +35,17 @@ const open = async (t: Test) => {
   const call = routeCaller({ routes: [live], clock })
   const get = async (query: string, caller: Partial<UserCaller> = {}) => {
     const answer = await call('GET', `/live-positions?${query}`, { caller: { ...ownerOf(ORGANIZATION), ...caller } })
-    return { ...answer, ids: (answer.body.data ?? []).map(({ trackerId }: { trackerId: string }) => trackerId) as string[] }
+    const body = answer.stream === undefined ? answer.body : await read(answer.stream)
+    return { ...answer, body, ids: (body.data ?? []).map(({ trackerId }: { trackerId: string }) => trackerId) as string[] }
   }
-  const stream = async (query: object) => {
-    let text = ''
-    for await (const part of (await live.handler({ caller: ownerOf(ORGANIZATION), query, now: clock.now() } as never)).stream ?? []) text += part
-    return JSON.parse(text)
-  }
+  const stream = async (query: object) => read((await live.handler({ caller: ownerOf(ORGANIZATION), query, now: clock.now() } as never)).stream ?? [])
   return { get, stream, at, gone, ids, tables }
+}
+
+const read = async (parts: AsyncIterable<Uint8Array | string> | Iterable<string>) => {
+  const whole: Buffer[] = []
+  for await (const part of parts) whole.push(Buffer.from(part as Uint8Array))
+  return JSON.parse(Buffer.concat(whole).toString())
 }
 
 /** Every page of a walk; `between` runs after each. */
@@ -87,6 +90,15 @@ test('pages by number, filters, fields, hubs', async (t) => {
   t.same((await walk(get, 'limit=77', undefined, { hubIds: [HUBS[1]] })).flat(), ofHub, 'the hubs of the caller')
   t.match((await get(`limit=77&hubId=${HUBS[1]}`)).body, { total: ofHub.length })
   t.same((await get(`limit=77&hubId=${HUBS[0]}`, { hubIds: [HUBS[1]] })).body, { status: true, data: [], total: 0, page: 1, limit: 77, nextCursor: null })
+})
+
+test('a large page is written as it is read; the next one is named in its body', async (t) => {
+  const { get, ids, tables } = await open(t)
+  await tables.commit(ids.map((id) => ({ table: TRACKERS_TABLE, scope: ORGANIZATION, id, row: { _id: id, name: 'Van'.repeat(1_000), hubIds: [HUBS[0]] } })))
+  const page = await get('limit=1000')
+  t.same(page.ids, ids.slice(0, 1_000))
+  t.notOk(page.headers.link, 'over 2 MiB it was not held')
+  t.same((await get(`limit=1000&cursor=${page.body.nextCursor}`)).ids, ids.slice(1_000))
 })
 
 test('near: the nearest first, in pages', async (t) => {
