@@ -5,6 +5,7 @@ import type { JsonSchema } from '../../kernel/json.ts'
 import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
 import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/history-answer.ts'
 import { userOf } from '../../kit/request-context.ts'
+import { STREAM_PAGE_MEMBERS } from '../../kit/page-members.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
 import { timeBounds } from '../../kit/time-parameter.ts'
@@ -79,12 +80,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     answers: {
       200: {
         description: 'The points, newest first in `json`; `format` chooses another content type.',
-        schema: envelope({
-          data: { type: 'array', items: ROW },
-          page: { type: 'null', description: 'These are walked by cursor.' },
-          limit: { type: 'integer', description: 'The limit in force.' },
-          nextCursor: { type: ['string', 'null'] },
-        }),
+        schema: envelope({ data: { type: 'array', items: ROW }, ...STREAM_PAGE_MEMBERS }),
         example: { status: true, data: [ROW_EXAMPLE], page: null, limit: 500, nextCursor: null },
       },
     },

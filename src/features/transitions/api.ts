@@ -2,6 +2,7 @@ import type { HistoryStore } from '../../engines/history-store.ts'
 import { chosenFields, FIELDS_PARAMETER } from '../../kit/list-query.ts'
 import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/history-answer.ts'
 import { userOf } from '../../kit/request-context.ts'
+import { STREAM_PAGE_MEMBERS } from '../../kit/page-members.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { type Route, route } from '../../kit/route.ts'
 import { timeBounds } from '../../kit/time-parameter.ts'
@@ -99,12 +100,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     answers: {
       200: {
         description: 'The transitions, as a stream.',
-        schema: envelope({
-          data: { type: 'array', items: TRANSITION_SCHEMA },
-          page: { type: 'null', description: 'These are walked by cursor.' },
-          limit: { type: 'integer', description: 'The limit in force.' },
-          nextCursor: { type: ['string', 'null'] },
-        }),
+        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, ...STREAM_PAGE_MEMBERS }),
         example: { status: true, data: [EXAMPLE], page: null, limit: 500, nextCursor: null },
       },
     },
