@@ -27,7 +27,7 @@ export interface LastDecision {
 }
 
 /** Points that are decided before others may get their turn: where no tracker has been yet, one takes some 50 µs. */
-const POINTS_PER_SLICE = 32
+const POINTS_PER_SLICE = 256
 
 /** The state of one partition, and what its entries do to it. One entry at a time. */
 export class MatcherPartition {
