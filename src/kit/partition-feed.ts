@@ -4,6 +4,7 @@ import type { RecordedEvent } from '../kernel/event.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { breathe } from '../kernel/breath.ts'
 import { pause } from './pause.ts'
+import { untilDone } from './until-done.ts'
 
 /**
  * Something that follows the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure.
@@ -82,7 +83,9 @@ export class PartitionFeed<Entry> {
     if (!this.members.has(partition)) {
       this.members.set(partition, [])
       await this.learnHead(partition)
-      this.running.push(this.follow(partition))
+      const { signal } = this.abort
+      const onFailure = (error: unknown): void => this.options.onFailure('follow', partition, error)
+      this.running.push(untilDone(() => this.follow(partition), { clock: systemClock, signal, retryMs: RETRY_MS, onFailure }))
     }
     this.members.get(partition)?.push(member)
     this.running.push(this.run(member, partition))

@@ -38,8 +38,8 @@ export class DeletionAnnouncer {
   }
 
   async start(): Promise<void> {
-    const checkpoint = await this.services.tables.checkpoint(ANNOUNCE_DELETIONS)
-    this.running = this.follow(checkpoint?.all)
+    this.through.moveTo((await this.services.tables.checkpoint(ANNOUNCE_DELETIONS))?.all ?? -1)
+    this.running = this.untilDone(() => this.follow())
   }
 
   /** Whether every deletion up to that position of the log is said in its partition; false when it is not after `timeoutMs`. */
@@ -52,8 +52,9 @@ export class DeletionAnnouncer {
     await this.running
   }
 
-  private async follow(from: number | undefined): Promise<void> {
+  private async follow(): Promise<void> {
     const { log, tables } = this.services
+    const from = this.through.at < 0 ? undefined : this.through.at
     // Whether this process knows by itself what was announced since the checkpoint.
     let isFirst = true
     for await (const batch of log.follow({ prefixes: [TRACKER_STREAMS] }, from, this.abort.signal)) {

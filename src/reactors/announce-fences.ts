@@ -49,7 +49,7 @@ export class FenceAnnouncer {
     await tables.declare(MATCHER_STATE)
     await this.announceSettings(settings)
     this.through.moveTo((await tables.checkpoint(CONSUMER))?.all ?? -1)
-    this.running = this.follow()
+    this.running = this.untilDone(() => this.follow())
   }
 
   /** Whether everything up to that position of the log counts in every partition; false when it does not after `timeoutMs`. */

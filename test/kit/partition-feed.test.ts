@@ -120,3 +120,29 @@ test('lag counts what is in the log and not handled', async (t) => {
   await until('no lag', () => feed.lags(9_000)[0].events === 0)
   t.equal(feed.lags(9_000)[0].seconds, 0)
 })
+
+test('a log that cannot be followed for a while is followed again', async (t) => {
+  const { log, append } = await open(t)
+  let follows = 0
+  const failing: typeof log = Object.create(log, {
+    follow: {
+      value: (...args: Parameters<typeof log.follow>) => {
+        if (follows++ < 2) throw new Error('the log is away')
+        return log.follow(...args)
+      },
+    },
+  })
+  const failures: string[] = []
+  const feed = new PartitionFeed<number>({
+    log: failing,
+    streamOf: (partition) => `locations-${partition}`,
+    decode: ({ data }) => JSON.parse(Buffer.from(data).toString()).n,
+    onFailure: (consumer, _partition, error) => failures.push(`${consumer}: ${(error as Error).message}`),
+  })
+  t.teardown(() => feed.close())
+  const consumer = collector('patient')
+  await feed.add(consumer, 0)
+  for (let i = 0; i < 3; i++) await append()
+  await until('what others appended', () => consumer.seen.length === 3)
+  t.same([consumer.seen, failures], [upTo(3), ['follow: the log is away', 'follow: the log is away']])
+})

@@ -41,6 +41,8 @@ export class BacktestJobs {
   private readonly abort = new AbortController()
   private readonly running = new Map<string, { abort: AbortController; ended: Promise<void> }>()
   private following: Promise<void> | undefined
+  /** Position up to which jobs are known. */
+  private at: number | undefined
   private sweeping: Promise<void> = Promise.resolve()
   private cancelTimer: () => void = () => undefined
 
@@ -59,7 +61,8 @@ export class BacktestJobs {
     for await (const { row } of tables.scan<BacktestRow>(BACKTESTS.name)) if (!hasEnded(row)) unfinished.push(row)
     unfinished.sort((a, b) => a.createdAt - b.createdAt)
     for (const { organizationId, _id } of unfinished) this.waiting.logged(organizationId, _id)
-    this.following = this.follow((await tables.checkpoint(BACKTEST_JOBS))?.all)
+    this.at = (await tables.checkpoint(BACKTEST_JOBS))?.all
+    this.following = this.untilDone(() => this.follow())
     this.sweepLater()
     this.runNext()
   }
@@ -86,11 +89,12 @@ export class BacktestJobs {
     }
   }
 
-  private async follow(from: number | undefined): Promise<void> {
+  private async follow(): Promise<void> {
     const { log, tables } = this.services
-    for await (const batch of log.follow({ prefixes: [BACKTEST_STREAMS] }, from, this.abort.signal)) {
+    for await (const batch of log.follow({ prefixes: [BACKTEST_STREAMS] }, this.at, this.abort.signal)) {
       await this.untilDone(() => this.take(batch))
       if (this.abort.signal.aborted) return
+      this.at = batch.checkpoint
       if (batch.events.length > 0) await this.untilDone(() => tables.commit([], { consumer: BACKTEST_JOBS, at: { all: batch.checkpoint } }))
     }
   }
