@@ -13,6 +13,7 @@ import { openKeyring } from './kit/keyring-file.ts'
 import { openLogOrigin } from './kit/log-origin.ts'
 import type { Services } from './kit/services.ts'
 import { openTokenKeys } from './wiring/token-keys.ts'
+import { closeAll } from './wiring/close-all.ts'
 import { openService, type App, type ServiceParts } from './wiring/service.ts'
 
 export type { App } from './wiring/service.ts'
@@ -45,9 +46,9 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
-    return await openService({ ...bounds, config, services, origin, caller, rotateTokenKey: tokenKeys.rotate, closeEngines: () => closeAll(opened, logger) })
+    return await openService({ ...bounds, config, services, origin, caller, rotateTokenKey: tokenKeys.rotate, closeEngines: () => closeAll(opened.splice(0), logger) })
   } catch (error) {
-    await closeAll(opened, logger)
+    await closeAll(opened.splice(0), logger)
     throw error
   }
 }
@@ -65,11 +66,6 @@ const makeAll = (path: string): void => {
   if (existsSync(path)) return void readdirSync(path)
   makeAll(dirname(path))
   mkdirSync(path)
-}
-
-/** Closes in reverse order; one that fails does not keep the others open. */
-const closeAll = async (opened: { close(): Promise<void> }[], logger: Logger): Promise<void> => {
-  for (const engine of opened.splice(0)) await engine.close().catch((error: unknown) => logger.error('an engine did not close', { error: String(error) }))
 }
 
 /** The embedded engines belong to one process, so it must do everything. */

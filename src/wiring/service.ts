@@ -17,6 +17,7 @@ import { liveChannel } from '../live/live-channel.ts'
 import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
 import { pageRoutes } from '../web/page.ts'
 import { openAccess } from './access.ts'
+import { closeAll } from './close-all.ts'
 import { openConsumers } from './consumers.ts'
 import { controlOf, type ControlRequest } from './control.ts'
 import { openGeofences } from './geofences.ts'
@@ -103,8 +104,7 @@ export const openService = async ({ config, services, origin, caller, rotateToke
   const end = async (): Promise<void> => {
     watching.abort()
     await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
-    const parts = [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics]
-    for (const part of parts) await part.close()
+    await closeAll([turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics], logger)
     await closeEngines()
   }
   const ingress = await openIngress(config, services, {
