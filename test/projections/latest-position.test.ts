@@ -3,8 +3,11 @@ import { idFrom } from '../../src/kit/ids.ts'
 import { LATEST_POSITIONS, type LatestPositionRow } from '../../src/features/locations/views.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
+import { partitionOf } from '../../src/features/locations/events.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
+import type { Row } from '../../src/kernel/table.ts'
 import { openTrackers, ORG, PARTITIONS } from '../support/open-trackers.ts'
+import { batchOf } from '../support/trace-batches.ts'
 
 const HUB = idFrom('hub', 1)
 const TEAM = idFrom('team', 1)
@@ -83,6 +86,41 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
   await Promise.all([first, ...others])
   t.same(order, ['begins', 'ends', 'begins', 'ends'])
   t.equal((await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat, 2)
+  await latest.close()
+})
+
+test('a row that is on its way to the table does not change when its tracker moves', async (t) => {
+  const { tables, clock } = await open(t)
+  let release = (): void => undefined
+  const released = new Promise<void>((resume) => (release = resume))
+  const given: Row[] = []
+  const slow = Object.create(tables, {
+    commit: {
+      value: async (...commit: Parameters<typeof tables.commit>) => {
+        for (const { row } of commit[0]) if (row !== null && row !== undefined) given.push(row as Row)
+        await released
+        await tables.commit(...commit)
+      },
+    },
+  }) as typeof tables
+  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+  const trackerId = idFrom('tracker', 2)
+  const partition = partitionOf(trackerId, PARTITIONS)
+  const move = (revision: number, latE7: number): void => {
+    const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: revision + 1, latE7, lngE7: 0, flags: 0 }])
+    void latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
+  }
+  move(0, 10)
+  const committed = latest.flush()
+  await until(async () => given.length > 0)
+  move(1, 20)
+  t.match(given, [{ trackerId, lat: 10, recordedAt: 1 }])
+  t.match(latest.of(trackerId), { lat: 20, recordedAt: 2 })
+  release()
+  await committed
+  await latest.flush()
+  t.match(await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId), { lat: 20, recordedAt: 2 })
   await latest.close()
 })
 
