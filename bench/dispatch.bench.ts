@@ -31,11 +31,31 @@ const PER_EVENT = 50
 const organizationId = idFrom('bench', 'organization')
 const geofenceGroupId = idFrom('bench', 'group')
 const editor: UserCaller = {
-  kind: 'user', organizationId, userId: 'u', identityId: 'i', email: '', jti: '', expiresAt: 0, roleId: 'r', permissions: new Set(['view/geofence', 'view/tracker']),
-  permissionDetails: [], hubIds: 'all', teamIds: [],
+  kind: 'user',
+  organizationId,
+  userId: 'u',
+  identityId: 'i',
+  email: '',
+  jti: '',
+  expiresAt: 0,
+  roleId: 'r',
+  permissions: new Set(['view/geofence', 'view/tracker']),
+  permissionDetails: [],
+  hubIds: 'all',
+  teamIds: [],
 }
 const directory: Directory = {
-  tracker: async (_, _id) => ({ shown: { _id, organizationId, name: 'Bus', kind: 'device', createdAt: '2026-01-01T00:00:00.000Z', status: 'online' }, hubIds: [] }),
+  tracker: async (_, _id) => ({
+    shown: {
+      _id,
+      organizationId,
+      name: 'Bus',
+      kind: 'device',
+      createdAt: '2026-01-01T00:00:00.000Z',
+      status: 'online',
+    },
+    hubIds: [],
+  }),
   user: async () => undefined,
   geofence: async (_, _id) => ({ _id, organizationId, name: 'Yard', geofenceGroupId, attributes: { dock: 7 } }),
   editor: async () => editor,
@@ -66,7 +86,9 @@ async function measure(automationCount: number, transitions: number): Promise<vo
   const close = await deliverAll(engines, total)
   const seconds = (performance.now() - begun) / 1000
   const { user, system } = process.cpuUsage(cpu)
-  console.log(`${total} deliveries, ${automationCount} automations: ${Math.round(total / seconds)}/s, ${((user + system) / total).toFixed(0)} µs CPU each, all threads`)
+  console.log(
+    `${total} deliveries, ${automationCount} automations: ${Math.round(total / seconds)}/s, ${((user + system) / total).toFixed(0)} µs CPU each, all threads`,
+  )
   await close()
   await runner.close()
   await log.close()
@@ -89,9 +111,28 @@ async function addAutomation({ log, keyring, clock }: Engines, i: number, port: 
   const _id = idFrom('bench', 'automation', i)
   const details = sealDetails(keyring, { url: `http://127.0.0.1:${port}/hook`, headers: [{ key: 'x-a', value: '1' }] })
   const rules = { fields: { geofenceGroupId }, schema: {} }
-  const content = { name: `Hook ${i}`, event: 'onGeofenceEntry' as const, dataType: 'locationHistory', automationType: 'webhook', details, rules, isActive: true }
-  const data: AutomationCreated = { _id, organizationId, content, secret: sealSecret(keyring, newSecret()), editorId: 'u', at: clock.now() - 60_000 }
-  await log.append(automationStream(_id), [{ id: idFrom(_id), type: AUTOMATION_CREATED, data: encodeJson(data), isJson: true, metadata: { organizationId } }], 'none')
+  const content = {
+    name: `Hook ${i}`,
+    event: 'onGeofenceEntry' as const,
+    dataType: 'locationHistory',
+    automationType: 'webhook',
+    details,
+    rules,
+    isActive: true,
+  }
+  const data: AutomationCreated = {
+    _id,
+    organizationId,
+    content,
+    secret: sealSecret(keyring, newSecret()),
+    editorId: 'u',
+    at: clock.now() - 60_000,
+  }
+  await log.append(
+    automationStream(_id),
+    [{ id: idFrom(_id), type: AUTOMATION_CREATED, data: encodeJson(data), isJson: true, metadata: { organizationId } }],
+    'none',
+  )
 }
 
 async function addTransitions({ log, clock }: Engines, from: number): Promise<void> {
@@ -99,7 +140,18 @@ async function addTransitions({ log, clock }: Engines, from: number): Promise<vo
   const decisions = Array.from({ length: PER_EVENT }, (_, k): Decision => {
     const trackerId = idFrom('bench', 'tracker', (from + k) % 1_000)
     const point = { recordedAt: at, lat: 52.2, lng: 21, speed: 8.3, heading: 90, accuracy: 5 }
-    return { kind: 'transition', _id: idFrom('bench', from + k), organizationId, trackerId, geofenceId: idFrom('fence', k), geofenceGroupId, type: 'entry', at, cause: 'point', point }
+    return {
+      kind: 'transition',
+      _id: idFrom('bench', from + k),
+      organizationId,
+      trackerId,
+      geofenceId: idFrom('fence', k),
+      geofenceGroupId,
+      type: 'entry',
+      at,
+      cause: 'point',
+      point,
+    }
   })
   const data: Decided = { sourceRevision: from, ordinal: 0, sourceLoggedAt: at, decisions }
   const event = { id: idSource(at).next(), type: DECIDED, data: encodeJson(data), isJson: true, metadata: {} }
@@ -115,9 +167,22 @@ async function deliverAll(engines: Engines, total: number): Promise<() => Promis
   const onDelivery = (outcome: string, count: number): void => {
     if (outcome === 'succeeded' && (succeeded += count) >= total) finish()
   }
-  const dispatcher = new Dispatcher({ ...engines, tables, caller, directory, scheduleMs: [5_000], maxAgeMs: 86_400_000, onDelivery })
+  const dispatcher = new Dispatcher({
+    ...engines,
+    tables,
+    caller,
+    directory,
+    scheduleMs: [5_000],
+    maxAgeMs: 86_400_000,
+    onDelivery,
+  })
   await dispatcher.declare()
-  const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => console.error(...failure) })
+  const feed = new PartitionFeed({
+    log,
+    streamOf: transitionStream,
+    decode: decodeTransition,
+    onFailure: (...failure) => console.error(...failure),
+  })
   for (let partition = 0; partition < PARTITIONS; partition++) await feed.add(dispatcher, partition)
   await finished
   return async () => {

@@ -10,7 +10,13 @@ const POINTS = 1000
 const START = Date.UTC(2026, 0, 1)
 
 const rows = (trackersCount: number, flags: number): PointColumns => {
-  const trackers = Array.from({ length: trackersCount }, (_, i) => ({ trackerId: idFrom('bench', i), organizationId: idFrom('organization', 0), partition: 0, mark: 0, index: 0 }))
+  const trackers = Array.from({ length: trackersCount }, (_, i) => ({
+    trackerId: idFrom('bench', i),
+    organizationId: idFrom('organization', 0),
+    partition: 0,
+    mark: 0,
+    index: 0,
+  }))
   const columns = new PointColumns(POINTS)
   for (let i = 0; i < POINTS; i++) {
     columns.tracker.push(trackers[i % trackersCount])
@@ -30,7 +36,10 @@ const rows = (trackersCount: number, flags: number): PointColumns => {
 const bench = new Bench({ time: 500 })
 const sizes = new Map<string, number>()
 let sink = 0
-for (const [name, flags] of [['plain', 0], ['speed, heading, accuracy', HAS_SPEED | HAS_HEADING | HAS_ACCURACY]] as const) {
+for (const [name, flags] of [
+  ['plain', 0],
+  ['speed, heading, accuracy', HAS_SPEED | HAS_HEADING | HAS_ACCURACY],
+] as const) {
   for (const trackersCount of [10, 200]) {
     const columns = rows(trackersCount, flags)
     const batch: PointBatch = buildBatch([{ columns, from: 0, to: POINTS }], START)
@@ -52,6 +61,8 @@ await bench.run()
 for (const { name, result } of bench.tasks) {
   const us = (result as { latency: { p50: number } }).latency.p50 * 1000
   const bytesPerPoint = sizes.get(name.slice(8)) as number
-  process.stdout.write(`${name.padEnd(48)} ${(POINTS / us).toFixed(1).padStart(6)} M points/s  ${bytesPerPoint.toFixed(1)} bytes/point\n`)
+  process.stdout.write(
+    `${name.padEnd(48)} ${(POINTS / us).toFixed(1).padStart(6)} M points/s  ${bytesPerPoint.toFixed(1)} bytes/point\n`,
+  )
 }
 if (sink < 0) process.stdout.write('')

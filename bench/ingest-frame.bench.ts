@@ -22,7 +22,13 @@ const now = Date.now()
 const trackers = new Map<string, KnownTracker>()
 for (let i = 0; i < 1000; i++) {
   const trackerId = idFrom('bench', i)
-  trackers.set(`bus-${i}`, { trackerId, organizationId, partition: partitionOf(trackerId, PARTITIONS), mark: 0, index: 0 })
+  trackers.set(`bus-${i}`, {
+    trackerId,
+    organizationId,
+    partition: partitionOf(trackerId, PARTITIONS),
+    mark: 0,
+    index: 0,
+  })
 }
 const resolver: TrackerResolver = {
   known: (_, trackerId, externalId) => trackers.get(externalId ?? trackerId ?? '') ?? 'unknown_tracker',
@@ -31,8 +37,23 @@ const resolver: TrackerResolver = {
 let revision = 0
 const log = { append: async () => ({ revision: revision++, position: revision }) } as unknown as EventLog
 const logger = { debug() {}, info() {}, warn() {}, error() {} }
-const batcher = new Batcher({ log, clock: systemClock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, onAppended: () => {}, startAppendTimer: () => () => {} })
-const ingest = new Ingest({ batcher, resolver, clock: systemClock, logger, retentionMs: 365 * 86_400_000, count: () => {} })
+const batcher = new Batcher({
+  log,
+  clock: systemClock,
+  logger,
+  partitions: PARTITIONS,
+  limits: BATCHER_LIMITS,
+  onAppended: () => {},
+  startAppendTimer: () => () => {},
+})
+const ingest = new Ingest({
+  batcher,
+  resolver,
+  clock: systemClock,
+  logger,
+  retentionMs: 365 * 86_400_000,
+  count: () => {},
+})
 
 const point = (i: number): BinaryPoint => ({
   externalId: `bus-${i % 50}`,
@@ -43,7 +64,8 @@ const point = (i: number): BinaryPoint => ({
   heading: 270,
   accuracy: 4.5,
 })
-const json = (points: BinaryPoint[]) => points.map((one) => ({ ...one, recordedAt: new Date(one.recordedAt).toISOString() }))
+const json = (points: BinaryPoint[]) =>
+  points.map((one) => ({ ...one, recordedAt: new Date(one.recordedAt).toISOString() }))
 const bytes = (text: string) => new Uint8Array(Buffer.from(text)).buffer as ArrayBuffer
 const hundred = Array.from({ length: 100 }, (_, i) => point(i))
 const frames = {
@@ -51,7 +73,10 @@ const frames = {
   'JSON, 100 points, epoch ms': bytes(JSON.stringify({ type: 'points', seq: 1, points: hundred })),
   'JSON, 1 point': bytes(JSON.stringify({ type: 'points', seq: 1, points: json([point(0)]) })),
   'binary, 100 points': writeBinaryFrame(1, hundred).buffer,
-  'binary, 100 points of one tracker': writeBinaryFrame(1, hundred.map((one) => ({ ...one, externalId: 'bus-1' }))).buffer,
+  'binary, 100 points of one tracker': writeBinaryFrame(
+    1,
+    hundred.map((one) => ({ ...one, externalId: 'bus-1' })),
+  ).buffer,
   'binary, 1 point': writeBinaryFrame(1, [point(0)]).buffer,
 }
 let sink = 0
@@ -80,7 +105,20 @@ const run = async (name: string, points: readonly BinaryPoint[], isBinary: boole
   let acked = 0
   let sent = 0
   let wake = () => {}
-  const socket = { send: (text: string) => { if (text.startsWith('{"type":"ack"')) { acked = Number(text.slice(20, -1)); wake() } return 0 }, bufferedBytes: () => 0, close: (code: number, reason: string) => { throw new Error(`${code} ${reason}`) }, address: '' }
+  const socket = {
+    send: (text: string) => {
+      if (text.startsWith('{"type":"ack"')) {
+        acked = Number(text.slice(20, -1))
+        wake()
+      }
+      return 0
+    },
+    bufferedBytes: () => 0,
+    close: (code: number, reason: string) => {
+      throw new Error(`${code} ${reason}`)
+    },
+    address: '',
+  }
   const connection = ingestChannel(ingest).open(socket, caller)
   const messages = Array.from({ length: 256 }, (_, k) => {
     const later = points.map((one) => ({ ...one, recordedAt: one.recordedAt + k * 20_000 - 6_000_000 }))
@@ -89,11 +127,16 @@ const run = async (name: string, points: readonly BinaryPoint[], isBinary: boole
   const start = process.cpuUsage()
   while (acked < frameCount) {
     while (sent < frameCount && sent - acked < 64) connection.message(messages[sent++ % 256], isBinary)
-    if (acked < sent) await new Promise<void>((done) => { wake = done })
+    if (acked < sent)
+      await new Promise<void>((done) => {
+        wake = done
+      })
   }
   const { user, system } = process.cpuUsage(start)
   const seconds = (user + system) / 1e6
-  process.stdout.write(`${name.padEnd(36)} ${((seconds * 1e6) / frameCount / points.length).toFixed(3)} µs/point  ${Math.round(frameCount / seconds)} frames a CPU second\n`)
+  process.stdout.write(
+    `${name.padEnd(36)} ${((seconds * 1e6) / frameCount / points.length).toFixed(3)} µs/point  ${Math.round(frameCount / seconds)} frames a CPU second\n`,
+  )
 }
 for (let round = 0; round < 2; round++) {
   await run('connection: JSON, 100 points', hundred, false, 5_000)

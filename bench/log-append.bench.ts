@@ -115,7 +115,12 @@ const QUESTIONS: { [name: string]: Find } = {
     limit: 20,
     total: true,
   },
-  'page of 20, two words, by name, total': { text: 'task 12', sort: { field: 'name', order: 'asc' }, limit: 20, total: true },
+  'page of 20, two words, by name, total': {
+    text: 'task 12',
+    sort: { field: 'name', order: 'asc' },
+    limit: 20,
+    total: true,
+  },
   'page 1000 by name': { sort: { field: 'name', order: 'asc' }, limit: 20, offset: 20_000 },
 }
 
@@ -126,7 +131,13 @@ const askOften = async (store: TableStore, question: Find): Promise<number> => {
 
 const benchTables = async (folder: string): Promise<Row[]> => {
   const store = await openLmdbTableStore({ path: join(folder, 'tables'), clock: systemClock })
-  await store.declare({ name: 'tasks', version: 1, equality: ['hubId', 'status'], range: ['name', 'createdAt'], text: ['name'] })
+  await store.declare({
+    name: 'tasks',
+    version: 1,
+    equality: ['hubId', 'status'],
+    range: ['name', 'createdAt'],
+    text: ['name'],
+  })
   const random = seeded(1)
   const commit = async (no: number): Promise<number> => {
     await store.commit(changes[no] as RowChange[])
@@ -139,7 +150,8 @@ const benchTables = async (folder: string): Promise<Row[]> => {
     ...(await measured('commit of 50,000 more', 'rows/s', () => commit(1))),
     ...(await measured('commit of 50,000 rows changed in every field', 'rows/s', () => commit(2))),
   ]
-  for (const [name, question] of Object.entries(QUESTIONS)) rows.push(...(await measured(name, 'pages/s', () => askOften(store, question))))
+  for (const [name, question] of Object.entries(QUESTIONS))
+    rows.push(...(await measured(name, 'pages/s', () => askOften(store, question))))
   await store.close()
   return rows
 }

@@ -47,7 +47,10 @@ export const run = async (): Promise<{ name: string; rows: Row[] }[]> => {
   const decided = decideInMemory(town, fleet)
   const logged = await decideFromLog(town, fleet)
   return [
-    { name: `deciding, ${TRACKERS} trackers, ${FENCES} fences, steps of 10 m, batches of ${BATCH}`, rows: [...decided, { name: 'all that is held for a tracker, its id included', value: bytes, unit: 'bytes' }] },
+    {
+      name: `deciding, ${TRACKERS} trackers, ${FENCES} fences, steps of 10 m, batches of ${BATCH}`,
+      rows: [...decided, { name: 'all that is held for a tracker, its id included', value: bytes, unit: 'bytes' }],
+    },
     { name: 'the same from the log (LMDB), with decoding, appends and stored state', rows: logged },
   ]
 }
@@ -64,12 +67,18 @@ interface Fleet {
 const makeTown = () => {
   const random = seeded(1)
   const side = Math.sqrt((FENCES * Math.PI * (0.8 * RADIUS_DEGREES) ** 2) / COVER)
-  return { side, shapes: Array.from({ length: FENCES }, () => keptShape(blob(random, 9 + random() * side, 50 + random() * side, RADIUS_DEGREES, VERTICES))) }
+  return {
+    side,
+    shapes: Array.from({ length: FENCES }, () =>
+      keptShape(blob(random, 9 + random() * side, 50 + random() * side, RADIUS_DEGREES, VERTICES)),
+    ),
+  }
 }
 
 const makeFleet = ({ side }: { side: number }): Fleet => {
   const random = seeded(2)
-  const place = (from: number): Int32Array => Int32Array.from({ length: TRACKERS }, () => Math.round((from + random() * side) * 1e7))
+  const place = (from: number): Int32Array =>
+    Int32Array.from({ length: TRACKERS }, () => Math.round((from + random() * side) * 1e7))
   return {
     ids: Array.from({ length: TRACKERS }, (_, i) => idFrom('bench tracker', i)),
     lng: place(9),
@@ -113,10 +122,23 @@ const stepOf = (fleet: Fleet): PointBatch[] => {
 const decideInMemory = ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): Row[] => {
   const numbers = new FenceNumbers()
   const add = shapes.map((shape, i) => ({ fence: numbers.of(idFrom('bench fence', i)), shape: makeShape(shape) }))
-  const inForce: FenceInForce[] = shapes.map((_, i) => ({ geofenceId: numbers.idOf(i), revision: 0, geofenceGroupId: GROUP, laneKey: EVERY_FIX, shapeVersion: 1 }))
+  const inForce: FenceInForce[] = shapes.map((_, i) => ({
+    geofenceId: numbers.idOf(i),
+    revision: 0,
+    geofenceGroupId: GROUP,
+    laneKey: EVERY_FIX,
+    shapeVersion: 1,
+  }))
   const chunks = Array.from({ length: Math.ceil(FENCES / 512) }, (_, i) => inForce.slice(i * 512, (i + 1) * 512))
   const lane = new Lane(EVERY_FIX, FenceIndex.empty().with({ add }))
-  const fences = new Fences({ organizationId: ORGANIZATION, through: 0, numbers, chunks, groups: new Map([[GROUP, { revision: 0, laneKey: EVERY_FIX }]]), lanes: [lane] })
+  const fences = new Fences({
+    organizationId: ORGANIZATION,
+    through: 0,
+    numbers,
+    chunks,
+    groups: new Map([[GROUP, { revision: 0, laneKey: EVERY_FIX }]]),
+    lanes: [lane],
+  })
   const settings = { tripStopMs: 300_000, inRollout: () => true }
   const state = new MatcherState()
   const place = state.organizationPlace(ORGANIZATION, fences)
@@ -148,11 +170,25 @@ const decideInMemory = ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): 
 const bytesPerTracker = (fleet: Fleet): number => {
   const encoded = stepOf(fleet).map(encodePointBatch)
   const lane = new Lane(EVERY_FIX, FenceIndex.empty())
-  const fences = new Fences({ organizationId: ORGANIZATION, through: 0, numbers: new FenceNumbers(), chunks: [], groups: new Map(), lanes: [lane] })
+  const fences = new Fences({
+    organizationId: ORGANIZATION,
+    through: 0,
+    numbers: new FenceNumbers(),
+    chunks: [],
+    groups: new Map(),
+    lanes: [lane],
+  })
   const state = new MatcherState()
   const place = state.organizationPlace(ORGANIZATION, fences)
   const before = heldBytes()
-  for (const bytes of encoded) decideBatch(state, decodePointBatch(bytes), { tripStopMs: 300_000, inRollout: () => true }, () => place, new Decisions(0))
+  for (const bytes of encoded)
+    decideBatch(
+      state,
+      decodePointBatch(bytes),
+      { tripStopMs: 300_000, inRollout: () => true },
+      () => place,
+      new Decisions(0),
+    )
   const held = heldBytes() - before
   if (state.slots.size !== TRACKERS) throw new Error('some trackers are missing')
   return held / TRACKERS
@@ -164,17 +200,59 @@ const decideFromLog = async ({ shapes }: ReturnType<typeof makeTown>, fleet: Fle
   const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock: systemClock })
   try {
     const ids = shapes.map((_, i) => idFrom('bench fence', i))
-    const created = await Promise.all(shapes.map((shape, i) => {
-      const data = encodeJson({ organizationId: ORGANIZATION, name: 'fence', geofenceGroupId: GROUP, isActive: true, shape, at: 0 })
-      return log.append(geofenceStream(ids[i]), [{ id: idFrom('created', i), type: GEOFENCE_CREATED, data, isJson: true, metadata: {} }], 'none')
-    }))
-    const change = { organizationId: ORGANIZATION, at: 0, sourcePosition: Math.max(...created.map(({ position }) => position)), geofences: ids.map((geofenceId) => ({ geofenceId, revision: 0 })), groups: [] }
-    await log.append(locationStream(0), [{ id: idFrom('change'), type: FENCES_CHANGED, data: encodeJson(change), isJson: true, metadata: {} }], 'any')
+    const created = await Promise.all(
+      shapes.map((shape, i) => {
+        const data = encodeJson({
+          organizationId: ORGANIZATION,
+          name: 'fence',
+          geofenceGroupId: GROUP,
+          isActive: true,
+          shape,
+          at: 0,
+        })
+        return log.append(
+          geofenceStream(ids[i]),
+          [{ id: idFrom('created', i), type: GEOFENCE_CREATED, data, isJson: true, metadata: {} }],
+          'none',
+        )
+      }),
+    )
+    const change = {
+      organizationId: ORGANIZATION,
+      at: 0,
+      sourcePosition: Math.max(...created.map(({ position }) => position)),
+      geofences: ids.map((geofenceId) => ({ geofenceId, revision: 0 })),
+      groups: [],
+    }
+    await log.append(
+      locationStream(0),
+      [{ id: idFrom('change'), type: FENCES_CHANGED, data: encodeJson(change), isJson: true, metadata: {} }],
+      'any',
+    )
     const batches = Array.from({ length: LOGGED_STEPS }, () => stepOf(fleet)).flat()
-    await Promise.all(batches.map((batch, i) => log.append(locationStream(0), [{ id: idFrom('points', i), type: POINTS_RECORDED, data: encodePointBatch(batch), isJson: false, metadata: {} }], 'any')))
+    await Promise.all(
+      batches.map((batch, i) =>
+        log.append(
+          locationStream(0),
+          [
+            {
+              id: idFrom('points', i),
+              type: POINTS_RECORDED,
+              data: encodePointBatch(batch),
+              isJson: false,
+              metadata: {},
+            },
+          ],
+          'any',
+        ),
+      ),
+    )
 
     let decided = 0
-    const matcher = new GeofenceMatcher({ log, tables, clock: systemClock }, { onDecided: (_partition, _revision, _position, { decisions }) => (decided += decisions.length) })
+    const matcher = new GeofenceMatcher(
+      { log, tables, clock: systemClock },
+      { onDecided: (_partition, _revision, _position, { decisions }) => (decided += decisions.length) },
+    )
     let next = (await matcher.load(0)) + 1
     const [edit] = await log.read(locationStream(0), next++, 1)
     const begunLoading = performance.now()
@@ -182,7 +260,11 @@ const decideFromLog = async ({ shapes }: ReturnType<typeof makeTown>, fleet: Fle
     const loadingMs = performance.now() - begunLoading
     const begun = performance.now()
     const begunCpu = process.cpuUsage()
-    for (let events = await log.read(locationStream(0), next, 64); events.length > 0; events = await log.read(locationStream(0), next, 64)) {
+    for (
+      let events = await log.read(locationStream(0), next, 64);
+      events.length > 0;
+      events = await log.read(locationStream(0), next, 64)
+    ) {
       for (const event of events) await matcher.handle(locationEntry(event, 0), 0)
       next += events.length
     }
@@ -195,7 +277,11 @@ const decideFromLog = async ({ shapes }: ReturnType<typeof makeTown>, fleet: Fle
       { name: `putting ${FENCES} fences in force`, value: loadingMs, unit: 'ms' },
       { name: 'reading, decoding, deciding', value: (TRACKERS * LOGGED_STEPS) / decidingMs / 1000, unit: 'M points/s' },
       { name: 'the same', value: (TRACKERS * LOGGED_STEPS) / usedMs / 1000, unit: 'M points/CPU s' },
-      { name: 'until every decision and all state is stored', value: (TRACKERS * LOGGED_STEPS) / totalMs / 1000, unit: 'M points/s' },
+      {
+        name: 'until every decision and all state is stored',
+        value: (TRACKERS * LOGGED_STEPS) / totalMs / 1000,
+        unit: 'M points/s',
+      },
       { name: 'decisions appended', value: decided / totalMs, unit: 'k/s' },
     ]
   } finally {

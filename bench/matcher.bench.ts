@@ -37,25 +37,38 @@ export const run = (): { name: string; rows: Row[] }[] => {
     {
       name: `10,000 fences, ${TRACKERS} trackers, steps of 10 m`,
       rows: [
-        rate('R-tree and turf', naive), rate('index, cold', steps.cold), rate('index, warm', steps.warm),
-        times('cold / naive', steps.cold / naive), times('warm / naive', steps.warm / naive),
+        rate('R-tree and turf', naive),
+        rate('index, cold', steps.cold),
+        rate('index, warm', steps.warm),
+        times('cold / naive', steps.cold / naive),
+        times('warm / naive', steps.warm / naive),
         { name: 'points that end in the safe box, warm', value: steps.safe * 100, unit: '%' },
-        { name: 'memory for each tracker', value: (4 * Int32Array.BYTES_PER_ELEMENT) + Int32Array.BYTES_PER_ELEMENT, unit: 'bytes' },
+        {
+          name: 'memory for each tracker',
+          value: 4 * Int32Array.BYTES_PER_ELEMENT + Int32Array.BYTES_PER_ELEMENT,
+          unit: 'bytes',
+        },
         { name: 'longest slice of adding 10,000 fences', value: steps.sliceMs, unit: 'ms' },
       ],
     },
     {
       name: '10,000 fences, points at random places',
       rows: [
-        rate('R-tree and turf', random.naive), rate('index, cold', random.cold), rate('index, warm', random.warm),
-        times('cold / naive', random.cold / random.naive), times('warm / naive', random.warm / random.naive),
+        rate('R-tree and turf', random.naive),
+        rate('index, cold', random.cold),
+        rate('index, warm', random.warm),
+        times('cold / naive', random.cold / random.naive),
+        times('warm / naive', random.warm / random.naive),
       ],
     },
     {
       name: 'the same density over 1,000 and 100,000 fences',
       rows: [
-        rate('1,000 fences, warm', small.warm), rate('100,000 fences, warm', large.warm), times('1,000 / 100,000, warm', small.warm / large.warm),
-        rate('1,000 fences, cold', small.cold), rate('100,000 fences, cold', large.cold),
+        rate('1,000 fences, warm', small.warm),
+        rate('100,000 fences, warm', large.warm),
+        times('1,000 / 100,000, warm', small.warm / large.warm),
+        rate('1,000 fences, cold', small.cold),
+        rate('100,000 fences, cold', large.cold),
         { name: 'longest slice of adding 100,000 fences', value: large.sliceMs, unit: 'ms' },
         { name: 'adding 100,000 fences, all slices', value: large.addMs, unit: 'ms' },
       ],
@@ -70,7 +83,14 @@ const makeTown = (count: number, seed: number): Town => {
   // A blob's mean area is π r² times the square of its mean reach, 0.8.
   const side = Math.sqrt((count * Math.PI * (0.8 * RADIUS_DEGREES) ** 2) / COVER)
   const [west, south] = [9, 50]
-  return { side, west, south, fences: Array.from({ length: count }, () => blob(random, west + random() * side, south + random() * side, RADIUS_DEGREES, VERTICES)) }
+  return {
+    side,
+    west,
+    south,
+    fences: Array.from({ length: count }, () =>
+      blob(random, west + random() * side, south + random() * side, RADIUS_DEGREES, VERTICES),
+    ),
+  }
 }
 
 /** Longitude and latitude in turn, E7, of all trackers at each step. */
@@ -143,7 +163,9 @@ const matchAll = (index: FenceIndex, points: Int32Array): { rate: number; safe: 
 
 const randomRates = (town: Town, seed: number) => {
   const random = seeded(seed)
-  const points = Int32Array.from({ length: RANDOM_POINTS * 2 }, (_, i) => toE7((i % 2 === 0 ? town.west : town.south) + random() * town.side))
+  const points = Int32Array.from({ length: RANDOM_POINTS * 2 }, (_, i) =>
+    toE7((i % 2 === 0 ? town.west : town.south) + random() * town.side),
+  )
   const { index } = build(town)
   const locateAll = (): number => {
     let held = 0
@@ -160,11 +182,19 @@ const randomRates = (town: Town, seed: number) => {
 
 const naiveRate = (town: Town, points: Int32Array): number => {
   const tree = new RBush<{ minX: number; minY: number; maxX: number; maxY: number; fence: Polygon }>()
-  tree.load(town.fences.map(fence => {
-    const ring = fence.coordinates[0]!
-    const [lngs, lats] = [ring.map(position => position[0]!), ring.map(position => position[1]!)]
-    return { minX: Math.min(...lngs), minY: Math.min(...lats), maxX: Math.max(...lngs), maxY: Math.max(...lats), fence }
-  }))
+  tree.load(
+    town.fences.map((fence) => {
+      const ring = fence.coordinates[0]!
+      const [lngs, lats] = [ring.map((position) => position[0]!), ring.map((position) => position[1]!)]
+      return {
+        minX: Math.min(...lngs),
+        minY: Math.min(...lats),
+        maxX: Math.max(...lngs),
+        maxY: Math.max(...lats),
+        fence,
+      }
+    }),
+  )
   let held = 0
   const begun = performance.now()
   for (let i = 0; i < NAIVE_POINTS * 2; i += 2) {

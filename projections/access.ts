@@ -34,7 +34,13 @@ export const access: Projection = {
 
 const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
   const { jti, organizationId, userId, graceMs, expiresAt } = decodeJson<TokenRevoked>(event.data)
-  rows.put(REVOCATIONS.name, NO_ORGANIZATION, jti, { organizationId, userId, graceMs } satisfies RevocationRow, Date.parse(expiresAt))
+  rows.put(
+    REVOCATIONS.name,
+    NO_ORGANIZATION,
+    jti,
+    { organizationId, userId, graceMs } satisfies RevocationRow,
+    Date.parse(expiresAt),
+  )
 }
 
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
@@ -68,5 +74,10 @@ const applyRole = (event: RecordedEvent, rows: Rows): void => {
 const applyTeam = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const members = event.type === TEAM.deleted ? [] : (values.userIds as string[])
-  await linkRows(rows, { table: ACCESS_USERS.name, scope: organizationId, field: 'teamIds' }, idOfStream(event.stream), members)
+  await linkRows(
+    rows,
+    { table: ACCESS_USERS.name, scope: organizationId, field: 'teamIds' },
+    idOfStream(event.stream),
+    members,
+  )
 }

@@ -1,6 +1,13 @@
 import {
-  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED,
-  type AttemptMade, type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
+  ATTEMPTS_MADE,
+  RUN_REOPENED,
+  RUNS_OWED,
+  RUNS_SKIPPED,
+  type AttemptMade,
+  type AttemptsMade,
+  type RunReopened,
+  type RunsOwed,
+  type RunsSkipped,
 } from '../src/features/automations/events.ts'
 import { AUTOMATION_RUNS, owedRows, type RunRow } from '../src/features/automations/views.ts'
 import { factOf } from '../src/kernel/event.ts'
@@ -21,7 +28,8 @@ export const automationRuns = (days: number): Projection => ({
     const table = new RunTable(rows, days)
     const { type, data } = factOf(event)
     if (type === RUNS_OWED) for (const row of owedRows(data as RunsOwed, event)) table.put(row)
-    else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) await attempted(attempt, table)
+    else if (type === ATTEMPTS_MADE)
+      for (const attempt of (data as AttemptsMade).attempts) await attempted(attempt, table)
     else if (type === RUNS_SKIPPED) await skipped(data as RunsSkipped, table)
     else if (type === RUN_REOPENED) await reopened(data as RunReopened, table)
   },
@@ -46,10 +54,16 @@ class RunTable {
   }
 }
 
-const attempted = async ({ organizationId, runId, status, dueAt, at, statusCode, durationMs, error, answer }: AttemptMade, table: RunTable): Promise<void> => {
+const attempted = async (
+  { organizationId, runId, status, dueAt, at, statusCode, durationMs, error, answer }: AttemptMade,
+  table: RunTable,
+): Promise<void> => {
   const row = await table.get(organizationId, runId)
   if (row === undefined) return
-  const attempts = [...row.attempts.filter((attempt) => attempt.at !== at), { at, statusCode, durationMs, error, answer }]
+  const attempts = [
+    ...row.attempts.filter((attempt) => attempt.at !== at),
+    { at, statusCode, durationMs, error, answer },
+  ]
   table.put({ ...row, status, attempts, dueAt })
 }
 

@@ -1,5 +1,11 @@
 import {
-  BACKTEST_DELETED, BACKTEST_FAILED, BACKTEST_FINISHED, BACKTEST_PROGRESSED, BACKTEST_REQUESTED, BACKTEST_STARTED, BACKTEST_STREAMS,
+  BACKTEST_DELETED,
+  BACKTEST_FAILED,
+  BACKTEST_FINISHED,
+  BACKTEST_PROGRESSED,
+  BACKTEST_REQUESTED,
+  BACKTEST_STARTED,
+  BACKTEST_STREAMS,
 } from '../src/features/backtests/events.ts'
 import { BACKTESTS, evolveBacktest, type BacktestRow } from '../src/features/backtests/views.ts'
 import { factOf } from '../src/kernel/event.ts'
@@ -12,7 +18,14 @@ export const backtests: Projection = {
   version: 1,
   tables: [BACKTESTS],
   prefixes: [BACKTEST_STREAMS],
-  inputs: [BACKTEST_REQUESTED, BACKTEST_STARTED, BACKTEST_PROGRESSED, BACKTEST_FINISHED, BACKTEST_FAILED, BACKTEST_DELETED],
+  inputs: [
+    BACKTEST_REQUESTED,
+    BACKTEST_STARTED,
+    BACKTEST_PROGRESSED,
+    BACKTEST_FINISHED,
+    BACKTEST_FAILED,
+    BACKTEST_DELETED,
+  ],
   apply: async (event, rows) => {
     const id = idOfStream(event.stream)
     const fact = factOf(event)

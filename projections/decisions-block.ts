@@ -22,20 +22,27 @@ export const transitionsBlock = (events: readonly DecidedAt[]): Uint8Array | und
   const rows = placed(events).filter((row): row is Placed<Transition> => row.decision.kind === 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (transition: Transition) => string): string[] => rows.map(({ decision }) => value(decision))
-  return encodeNativeBlock([
-    { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
-    { name: 'at', type: "DateTime64(3, 'UTC')", values: times(rows.map(({ decision }) => decision.at)) },
-    { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
-    { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
-    { name: 'geofenceId', type: 'String', values: texts(({ geofenceId }) => geofenceId) },
-    { name: 'geofenceGroupId', type: 'String', values: texts(({ geofenceGroupId }) => geofenceGroupId) },
-    { name: 'type', type: 'String', values: texts(({ type }) => type) },
-    { name: 'cause', type: 'String', values: texts(({ cause }) => cause) },
-    { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
-    { name: 'position', type: 'UInt64', values: BigUint64Array.from(rows, ({ position }) => BigInt(position)) },
-    { name: 'ordinal', type: 'UInt32', values: Uint32Array.from(rows, ({ ordinal }) => ordinal) },
-    { name: 'version', type: 'UInt64', values: BigUint64Array.from(rows, ({ position }) => REVISION_MAX - BigInt(position)) },
-  ], rows.length)
+  return encodeNativeBlock(
+    [
+      { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
+      { name: 'at', type: "DateTime64(3, 'UTC')", values: times(rows.map(({ decision }) => decision.at)) },
+      { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
+      { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
+      { name: 'geofenceId', type: 'String', values: texts(({ geofenceId }) => geofenceId) },
+      { name: 'geofenceGroupId', type: 'String', values: texts(({ geofenceGroupId }) => geofenceGroupId) },
+      { name: 'type', type: 'String', values: texts(({ type }) => type) },
+      { name: 'cause', type: 'String', values: texts(({ cause }) => cause) },
+      { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
+      { name: 'position', type: 'UInt64', values: BigUint64Array.from(rows, ({ position }) => BigInt(position)) },
+      { name: 'ordinal', type: 'UInt32', values: Uint32Array.from(rows, ({ ordinal }) => ordinal) },
+      {
+        name: 'version',
+        type: 'UInt64',
+        values: BigUint64Array.from(rows, ({ position }) => REVISION_MAX - BigInt(position)),
+      },
+    ],
+    rows.length,
+  )
 }
 
 /** The changes of trips among what was decided, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
@@ -43,21 +50,36 @@ export const tripsBlock = (events: readonly DecidedAt[]): Uint8Array | undefined
   const rows = placed(events).filter((row): row is Placed<TripChange> => row.decision.kind !== 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (trip: TripChange) => string): string[] => rows.map(({ decision }) => value(decision))
-  return encodeNativeBlock([
-    { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
-    { name: 'startedAt', type: "DateTime64(3, 'UTC')", values: times(rows.map(({ decision }) => decision.startedAt)) },
-    { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
-    { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
-    { name: 'explicit', type: 'UInt8', values: Uint8Array.from(rows, ({ decision }) => (decision.explicit ? 1 : 0)) },
-    { name: 'finishedAtMs', type: 'Int64', values: times(rows.map(({ decision }) => decision.finishedAt ?? 0)) },
-    { name: 'distance', type: 'Float64', values: Float64Array.from(rows, ({ decision }) => decision.distance) },
-    { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
-    { name: 'version', type: 'UInt64', values: BigUint64Array.from(rows, ({ position, decision }) =>
-      (decision.kind === 'tripFinished' ? REVISION_MAX : 0n) + BigInt(position)) },
-  ], rows.length)
+  return encodeNativeBlock(
+    [
+      { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
+      {
+        name: 'startedAt',
+        type: "DateTime64(3, 'UTC')",
+        values: times(rows.map(({ decision }) => decision.startedAt)),
+      },
+      { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
+      { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
+      { name: 'explicit', type: 'UInt8', values: Uint8Array.from(rows, ({ decision }) => (decision.explicit ? 1 : 0)) },
+      { name: 'finishedAtMs', type: 'Int64', values: times(rows.map(({ decision }) => decision.finishedAt ?? 0)) },
+      { name: 'distance', type: 'Float64', values: Float64Array.from(rows, ({ decision }) => decision.distance) },
+      { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
+      {
+        name: 'version',
+        type: 'UInt64',
+        values: BigUint64Array.from(
+          rows,
+          ({ position, decision }) => (decision.kind === 'tripFinished' ? REVISION_MAX : 0n) + BigInt(position),
+        ),
+      },
+    ],
+    rows.length,
+  )
 }
 
 const placed = (events: readonly DecidedAt[]): Placed<Transition | TripChange>[] =>
-  events.flatMap(({ position, decided }) => decided.decisions.map((decision, i) => ({ decision, position, ordinal: decided.ordinal + i })))
+  events.flatMap(({ position, decided }) =>
+    decided.decisions.map((decision, i) => ({ decision, position, ordinal: decided.ordinal + i })),
+  )
 
 const times = (values: readonly number[]): BigInt64Array => BigInt64Array.from(values, (value) => BigInt(value))

@@ -51,7 +51,8 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    const at = this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, DECISIONS_HISTORY, partition))
+    const at =
+      this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, DECISIONS_HISTORY, partition))
     this.handled.set(partition, at)
     return at
   }
@@ -115,7 +116,9 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
         this.counts.failures++
         this.options.onFailure(error)
         if (this.closed) return
-        await new Promise<void>((resume) => void this.options.clock.after(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)], resume))
+        await new Promise<void>(
+          (resume) => void this.options.clock.after(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)], resume),
+        )
       }
     }
   }

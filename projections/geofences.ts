@@ -7,7 +7,14 @@ import {
   type GeofenceCreated,
   type GeofenceDeleted,
 } from '../src/features/geofences/events.ts'
-import { DETAIL_MEMBERS, detailsOf, GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow, shapeMembers } from '../src/features/geofences/views.ts'
+import {
+  DETAIL_MEMBERS,
+  detailsOf,
+  GEOFENCE_DETAILS,
+  GEOFENCES,
+  type GeofenceRow,
+  shapeMembers,
+} from '../src/features/geofences/views.ts'
 import { idOfStream } from '../src/kit/declared-event.ts'
 import type { Rows } from '../src/kit/projection.ts'
 import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
@@ -30,7 +37,16 @@ export const geofenceRows: DirectoryPart = {
 const create = (event: RecordedEvent, id: string, rows: Rows): void => {
   const { organizationId, at, name, geofenceGroupId, isActive, ...rest } = decodeJson<GeofenceCreated>(event.data)
   const createdAt = timeOf(at)
-  const row: GeofenceRow = { _id: id, organizationId, version: event.revision + 1, createdAt, updatedAt: createdAt, name, geofenceGroupId, isActive }
+  const row: GeofenceRow = {
+    _id: id,
+    organizationId,
+    version: event.revision + 1,
+    createdAt,
+    updatedAt: createdAt,
+    name,
+    geofenceGroupId,
+    isActive,
+  }
   rows.put(GEOFENCES.name, organizationId, id, row)
   rows.put(GEOFENCE_DETAILS.name, organizationId, id, detailsOf(rest))
 }

@@ -1,5 +1,12 @@
 import {
-  besideOf, countDifferences, createBeside, dropBeside, emptyBeside, insertBeside, listDifferences, type RebuiltTable,
+  besideOf,
+  countDifferences,
+  createBeside,
+  dropBeside,
+  emptyBeside,
+  insertBeside,
+  listDifferences,
+  type RebuiltTable,
 } from '../src/engines/history-sql-rebuild.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Difference } from '../src/kit/rebuild-projection.ts'
@@ -43,7 +50,10 @@ export class HistoryComparison {
     const { history, table, since, found } = this
     await history.insert(besideOf(table), block, token)
     const counted = countDifferences(table, since)
-    const [{ rows, missing, different }] = await history.rows<{ rows: number; missing: number; different: number }>(counted.sql, counted.parameters)
+    const [{ rows, missing, different }] = await history.rows<{ rows: number; missing: number; different: number }>(
+      counted.sql,
+      counted.parameters,
+    )
     found.rows += rows
     found.missing += missing
     found.different += different
@@ -61,6 +71,7 @@ export class HistoryComparison {
     if (differences.length >= DIFFERENCES_MAX) return
     const { sql, parameters } = listDifferences(this.table, this.since, DIFFERENCES_MAX - differences.length)
     const rows = await this.history.rows<{ scope: string; id: string; isMissing: number }>(sql, parameters)
-    for (const { scope, id, isMissing } of rows) differences.push({ table: this.table, scope, id, live: isMissing ? 'missing' : 'different' })
+    for (const { scope, id, isMissing } of rows)
+      differences.push({ table: this.table, scope, id, live: isMissing ? 'missing' : 'different' })
   }
 }

@@ -28,7 +28,11 @@ const BLOCK_ROWS = 50_000
 const BLOCK_DECISIONS = 10_000
 
 /** Inserts every point of these entries into the history again and reports what was missing or different there before. */
-export const rebuildLocationHistory = async (parts: HistoryRebuild, epoch: number, entries: AsyncIterable<LocationEntry>): Promise<HistoryReport> => {
+export const rebuildLocationHistory = async (
+  parts: HistoryRebuild,
+  epoch: number,
+  entries: AsyncIterable<LocationEntry>,
+): Promise<HistoryReport> => {
   const block = new PointBlock(BLOCK_ROWS)
   const points = new HistoryComparison(parts.history, POINTS, parts.since)
   const token = tokens(parts.mark, POINTS)
@@ -48,7 +52,10 @@ export const rebuildLocationHistory = async (parts: HistoryRebuild, epoch: numbe
 }
 
 /** The same for what the streams of transitions decided: transitions and trips. */
-export const rebuildDecisionsHistory = async (parts: HistoryRebuild, entries: AsyncIterable<DecidedEntry>): Promise<HistoryReport> => {
+export const rebuildDecisionsHistory = async (
+  parts: HistoryRebuild,
+  entries: AsyncIterable<DecidedEntry>,
+): Promise<HistoryReport> => {
   const transitions = new HistoryComparison(parts.history, TRANSITIONS, parts.since)
   const trips = new HistoryComparison(parts.history, TRIPS, parts.since)
   const [transitionsToken, tripsToken] = [tokens(parts.mark, TRANSITIONS), tokens(parts.mark, TRIPS)]
@@ -83,5 +90,12 @@ const tokens = (mark: string, table: RebuiltTable): (() => string) => {
 const reportOf = (projection: string, found: readonly HistoryDifferences[]): HistoryReport => {
   const sum = (name: 'rows' | 'missing' | 'different'): number => found.reduce((total, one) => total + one[name], 0)
   const [missing, different] = [sum('missing'), sum('different')]
-  return { projection, rows: sum('rows'), differing: missing + different, missing, different, differences: found.flatMap(({ differences }) => differences).slice(0, 100) }
+  return {
+    projection,
+    rows: sum('rows'),
+    differing: missing + different,
+    missing,
+    different,
+    differences: found.flatMap(({ differences }) => differences).slice(0, 100),
+  }
 }

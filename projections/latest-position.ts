@@ -164,10 +164,15 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     const waiting = [...changed]
     try {
       do {
-        const rows = waiting.slice(0, ROWS_PER_COMMIT).map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
+        const rows = waiting
+          .slice(0, ROWS_PER_COMMIT)
+          .map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
         const isLast = waiting.length <= ROWS_PER_COMMIT
         const checkpoint: Checkpoint = { [partition]: at }
-        await this.options.tables.commit(rows, isLast ? { consumer: checkpointName(partition), at: checkpoint } : undefined)
+        await this.options.tables.commit(
+          rows,
+          isLast ? { consumer: checkpointName(partition), at: checkpoint } : undefined,
+        )
         waiting.splice(0, ROWS_PER_COMMIT)
       } while (waiting.length > 0)
       state.committedAt = at
@@ -199,5 +204,10 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
 /** The row of now, copied: what is on its way to the table is not to change under it. */
 const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => {
   const row = points.get(trackerId)
-  return { table: LATEST_POSITIONS.name, scope: organizationId, id: trackerId, row: row === undefined ? null : { ...row } }
+  return {
+    table: LATEST_POSITIONS.name,
+    scope: organizationId,
+    id: trackerId,
+    row: row === undefined ? null : { ...row },
+  }
 }

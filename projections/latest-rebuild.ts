@@ -51,7 +51,18 @@ interface Rebuilt {
 const DIFFERENCES_MAX = 100
 const POLL_MS = 20
 const WAIT_MS_MAX = 60_000
-const FIELDS = ['recordedAt', 'loggedAt', 'lat', 'lng', 'flags', 'accuracy', 'altitude', 'speed', 'heading', 'battery'] as const
+const FIELDS = [
+  'recordedAt',
+  'loggedAt',
+  'lat',
+  'lng',
+  'flags',
+  'accuracy',
+  'altitude',
+  'speed',
+  'heading',
+  'battery',
+] as const
 
 /**
  * Works out the latest positions from the history's newest point of each tracker that was not ahead of the clock and was
@@ -98,7 +109,8 @@ class LatestRebuilding {
       const kept: NewestPosition[] = []
       for (const one of found[partition]) {
         const deletion = deleted.get(one.row.trackerId)
-        const since = deletion === undefined || isAfter(one.place, deletion) ? one : await this.parts.newestSince(one.row, deletion)
+        const since =
+          deletion === undefined || isAfter(one.place, deletion) ? one : await this.parts.newestSince(one.row, deletion)
         if (since !== undefined) kept.push(since)
       }
       for (const { row, place } of kept) {
@@ -115,7 +127,8 @@ class LatestRebuilding {
     const state = this.rebuilt[partition]
     for (let waited = 0; (latest.standsAt(partition) ?? -1) < state.seen; waited += POLL_MS) {
       signal.throwIfAborted()
-      if (waited > WAIT_MS_MAX) throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
+      if (waited > WAIT_MS_MAX)
+        throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
       await new Promise<void>((resume) => void clock.after(POLL_MS, resume))
     }
     const through = latest.standsAt(partition) ?? -1
@@ -130,8 +143,14 @@ class LatestRebuilding {
   async compare(): Promise<RebuildReport> {
     const { tables, partitions, since, latest } = this.parts
     const report: Required<RebuildReport> = { projection: latest.name, rows: 0, differing: 0, differences: [] }
-    const differs = (scope: string, id: string, live: LatestPositionRow | undefined, rebuilt: OwnedPosition | undefined): void => {
-      if (++report.differing <= DIFFERENCES_MAX) report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
+    const differs = (
+      scope: string,
+      id: string,
+      live: LatestPositionRow | undefined,
+      rebuilt: OwnedPosition | undefined,
+    ): void => {
+      if (++report.differing <= DIFFERENCES_MAX)
+        report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
       latest.replace(scope, id, rebuilt)
     }
     for await (const { scope, id, row: live } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
@@ -152,7 +171,9 @@ class LatestRebuilding {
   }
 
   private isSame(live: LatestPositionRow, rebuilt: OwnedPosition): boolean {
-    return FIELDS.every((field) => live[field] === rebuilt[field] || (field === 'loggedAt' && this.undated.has(rebuilt)))
+    return FIELDS.every(
+      (field) => live[field] === rebuilt[field] || (field === 'loggedAt' && this.undated.has(rebuilt)),
+    )
   }
 
   /** Asks the log when the points were logged; each of its batches is read once. */
@@ -160,7 +181,8 @@ class LatestRebuilding {
     const byRevision = new Map<number, OwnedPosition[]>()
     for (const { row, place } of found) {
       this.undated.add(row)
-      if (place.epoch === this.parts.epoch) byRevision.set(place.revision, [...(byRevision.get(place.revision) ?? []), row])
+      if (place.epoch === this.parts.epoch)
+        byRevision.set(place.revision, [...(byRevision.get(place.revision) ?? []), row])
     }
     for (const [revision, rows] of byRevision) {
       for await (const entry of this.parts.entries(partition, revision, revision)) {

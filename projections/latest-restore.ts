@@ -9,8 +9,13 @@ type Restored = Map<string, LatestPositionRow & { organizationId: string }>
 export const checkpointName = (partition: number): string => `latest-position-${partition}`
 
 /** Up to which revision of each partition's stream the rows are kept, for whoever reads rows first and the log then. */
-export const latestCheckpoint = async (tables: Pick<TableStore, 'checkpoint'>, partitions: number): Promise<Checkpoint> => {
-  const all = await Promise.all(Array.from({ length: partitions }, (_, partition) => tables.checkpoint(checkpointName(partition))))
+export const latestCheckpoint = async (
+  tables: Pick<TableStore, 'checkpoint'>,
+  partitions: number,
+): Promise<Checkpoint> => {
+  const all = await Promise.all(
+    Array.from({ length: partitions }, (_, partition) => tables.checkpoint(checkpointName(partition))),
+  )
   return Object.assign({}, ...all)
 }
 
@@ -45,7 +50,9 @@ export class LatestRestore {
       await tables.declare(LATEST_POSITIONS)
       const at = clock.now()
       const checkpoint = await latestCheckpoint(tables, partitions)
-      const rows = new Map<number, Restored>(Array.from({ length: partitions }, (_, partition) => [partition, new Map()]))
+      const rows = new Map<number, Restored>(
+        Array.from({ length: partitions }, (_, partition) => [partition, new Map()]),
+      )
       for await (const { scope, id, row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
         rows.get(partitionOf(id, partitions))?.set(id, { ...row, organizationId: scope })
       }

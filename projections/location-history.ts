@@ -68,7 +68,8 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    const at = this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, LOCATION_HISTORY, partition))
+    const at =
+      this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, LOCATION_HISTORY, partition))
     this.handled.set(partition, at)
     return at
   }
@@ -104,7 +105,11 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   }
 
   stats(): LocationHistoryStats {
-    return { ...this.counts, rowsWaiting: this.filling.block.rows + this.insertingRows, waitingSince: this.filling.since }
+    return {
+      ...this.counts,
+      rowsWaiting: this.filling.block.rows + this.insertingRows,
+      waitingSince: this.filling.since,
+    }
   }
 
   /** Resolves when the block is on its way: then the next one can be filled. */
@@ -125,7 +130,8 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
     this.insertingRows = full.block.rows
     for (let attempt = 0; ; attempt++) {
       try {
-        if (full.block.rows > 0) await this.options.history.insert(POINTS, full.block.encode(), tokenOf(full, this.options.epoch))
+        if (full.block.rows > 0)
+          await this.options.history.insert(POINTS, full.block.encode(), tokenOf(full, this.options.epoch))
         await storeHistoryCheckpoints(this.options.tables, LOCATION_HISTORY, full.to)
         break
       } catch (error) {
@@ -152,4 +158,7 @@ const emptied = (block: PointBlock): Filling => {
 
 /** Names the log's events that the block is made of. */
 const tokenOf = ({ from, to }: Filling, epoch: number): string =>
-  `${epoch}:${[...from].map(([partition, first]) => `${partition}.${first}-${to.get(partition)}`).sort().join(',')}`
+  `${epoch}:${[...from]
+    .map(([partition, first]) => `${partition}.${first}-${to.get(partition)}`)
+    .sort()
+    .join(',')}`

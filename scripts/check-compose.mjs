@@ -6,7 +6,22 @@ import { FLAGS, readConfig, ROLES, variableOf } from '../dist/src/config.js'
 const file = process.argv[2] ?? 'docker-compose.yml'
 const TOP_LEVEL = new Set(['name', 'services', 'volumes', 'networks', 'secrets', 'configs'])
 const SERVICE_KEYS = new Set([
-  'build', 'image', 'command', 'entrypoint', 'environment', 'volumes', 'ports', 'depends_on', 'healthcheck', 'restart', 'profiles', 'ulimits', 'secrets', 'networks', 'user', 'stop_grace_period',
+  'build',
+  'image',
+  'command',
+  'entrypoint',
+  'environment',
+  'volumes',
+  'ports',
+  'depends_on',
+  'healthcheck',
+  'restart',
+  'profiles',
+  'ulimits',
+  'secrets',
+  'networks',
+  'user',
+  'stop_grace_period',
 ])
 const CONDITIONS = new Set(['service_started', 'service_healthy', 'service_completed_successfully'])
 const VARIABLES = new Set(FLAGS.flatMap(({ name }) => [variableOf(name), `${variableOf(name)}_FILE`]))
@@ -18,9 +33,12 @@ const checkService = (name, service, { services, volumes }) => {
   for (const key of Object.keys(service)) if (!SERVICE_KEYS.has(key)) fault(name, `"${key}" is not known`)
   if (service.image === undefined && service.build === undefined) fault(name, 'has neither image nor build')
   if (service.build === undefined && !isPinned(service.image)) fault(name, `image ${service.image} names no version`)
-  if (service.build !== undefined && !existsSync(`${service.build.context ?? service.build}/Dockerfile`)) fault(name, 'builds from a folder without Dockerfile')
+  if (service.build !== undefined && !existsSync(`${service.build.context ?? service.build}/Dockerfile`))
+    fault(name, 'builds from a folder without Dockerfile')
   for (const volume of service.volumes ?? []) checkVolume(name, volume, volumes)
-  for (const port of service.ports ?? []) if (!/^(\d+\.\d+\.\d+\.\d+:)?\d+:\d+(\/(tcp|udp))?$/.test(port)) fault(name, `port "${port}" is no "host:container"`)
+  for (const port of service.ports ?? [])
+    if (!/^(\d+\.\d+\.\d+\.\d+:)?\d+:\d+(\/(tcp|udp))?$/.test(port))
+      fault(name, `port "${port}" is no "host:container"`)
   checkDependencies(name, service.depends_on ?? {}, services)
   checkEnvironment(name, service.environment ?? {})
 }
@@ -38,7 +56,8 @@ const checkDependencies = (name, dependencies, services) => {
   for (const [other, { condition = 'service_started' }] of wanted) {
     if (services[other] === undefined) fault(name, `depends on ${other}, which is no service`)
     else if (!CONDITIONS.has(condition)) fault(name, `depends_on knows no condition ${condition}`)
-    else if (condition === 'service_healthy' && services[other].healthcheck?.test === undefined) fault(name, `waits for the health of ${other}, which has no healthcheck`)
+    else if (condition === 'service_healthy' && services[other].healthcheck?.test === undefined)
+      fault(name, `waits for the health of ${other}, which has no healthcheck`)
   }
 }
 
@@ -63,13 +82,18 @@ const checkRoles = (services) => {
 
 const compose = parse(readFileSync(file, 'utf8'), { merge: true })
 const { services = {}, volumes = {} } = compose
-for (const key of Object.keys(compose)) if (!TOP_LEVEL.has(key) && !key.startsWith('x-')) fault('top level', `"${key}" is not known`)
+for (const key of Object.keys(compose))
+  if (!TOP_LEVEL.has(key) && !key.startsWith('x-')) fault('top level', `"${key}" is not known`)
 if (Object.keys(services).length === 0) fault('services', 'there are none')
 for (const [name, service] of Object.entries(services)) checkService(name, service, { services, volumes })
 for (const volume of Object.keys(volumes)) {
-  const isUsed = Object.values(services).some((service) => service.volumes?.some((one) => String(one.source ?? one).split(':')[0] === volume))
+  const isUsed = Object.values(services).some((service) =>
+    service.volumes?.some((one) => String(one.source ?? one).split(':')[0] === volume),
+  )
   if (!isUsed) fault('volumes', `${volume} is declared and used by nobody`)
 }
 checkRoles(services)
-process.stdout.write(faults.length === 0 ? `${Object.keys(services).length} services, no fault\n` : `${faults.join('\n')}\n`)
+process.stdout.write(
+  faults.length === 0 ? `${Object.keys(services).length} services, no fault\n` : `${faults.join('\n')}\n`,
+)
 process.exitCode = faults.length === 0 ? 0 : 1

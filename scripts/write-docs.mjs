@@ -4,5 +4,8 @@ import { flagsTable } from '../dist/src/cli/flags-table.js'
 import { errorsPage } from '../dist/src/cli/errors-page.js'
 
 const operations = readFileSync('docs/operations.md', 'utf8')
-writeFileSync('docs/operations.md', operations.replace(/<!-- flags -->[\s\S]*<!-- \/flags -->/, `<!-- flags -->\n${flagsTable()}<!-- /flags -->`))
+writeFileSync(
+  'docs/operations.md',
+  operations.replace(/<!-- flags -->[\s\S]*<!-- \/flags -->/, `<!-- flags -->\n${flagsTable()}<!-- /flags -->`),
+)
 writeFileSync('docs/errors.md', errorsPage())

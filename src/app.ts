@@ -39,14 +39,31 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const log = kept(await openLmdbEventLog({ path: join(config.dataPath, 'log'), clock }))
     const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const ids = idSource(clock.now())
-    const origin = await openLogOrigin(log, { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }, () => ids.next())
+    const origin = await openLogOrigin(
+      log,
+      { partitions: config.partitions, keyringFingerprint: keyring.fingerprint },
+      () => ids.next(),
+    )
     const tables = kept(await openLmdbTableStore({ path: join(config.dataPath, 'tables'), clock }))
-    const history = kept(await openChdbHistoryStore({ path: join(config.dataPath, 'history'), scratchPath: join(config.dataPath, 'history-scratch') }))
+    const history = kept(
+      await openChdbHistoryStore({
+        path: join(config.dataPath, 'history'),
+        scratchPath: join(config.dataPath, 'history-scratch'),
+      }),
+    )
     await createHistoryTables(history, config.locationHistoryDays)
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
-    return await openService({ ...bounds, config, services, origin, caller, rotateTokenKey: tokenKeys.rotate, closeEngines: () => closeAll(opened.splice(0), logger) })
+    return await openService({
+      ...bounds,
+      config,
+      services,
+      origin,
+      caller,
+      rotateTokenKey: tokenKeys.rotate,
+      closeEngines: () => closeAll(opened.splice(0), logger),
+    })
   } catch (error) {
     await closeAll(opened.splice(0), logger)
     throw error
@@ -72,8 +89,11 @@ const makeAll = (path: string): void => {
 const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Config): void => {
   const wanted = { log: [logUrl, 'lmdb:'], tables: [tablesUrl, 'lmdb:'], history: [historyUrl, 'chdb:'] }
   for (const [flag, [url, embedded]] of Object.entries(wanted)) {
-    if (url !== embedded) throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
+    if (url !== embedded)
+      throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
   }
-  if (!filesUrl.startsWith('file:')) throw new Error(`--files ${filesUrl} names a store that this version does not have; it has file:<folder>`)
-  if (roles.length < ROLES.length) throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
+  if (!filesUrl.startsWith('file:'))
+    throw new Error(`--files ${filesUrl} names a store that this version does not have; it has file:<folder>`)
+  if (roles.length < ROLES.length)
+    throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
 }

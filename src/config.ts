@@ -62,11 +62,24 @@ export const FLAGS: readonly Flag[] = [
   { name: 'tables', default: 'lmdb:', meaning: 'engine of the tables' },
   { name: 'history', default: 'chdb:', meaning: 'engine of the location history' },
   { name: 'files', default: 'file:<data>/files', meaning: 'where uploads, reports and exports are kept' },
-  { name: 'keys', default: '<data>/keys.json', meaning: 'the keyring, made at the first start; the same on every node' },
+  {
+    name: 'keys',
+    default: '<data>/keys.json',
+    meaning: 'the keyring, made at the first start; the same on every node',
+  },
   { name: 'partitions', default: '16', meaning: 'partitions of the location log; fixed when the log is made' },
   { name: 'role', default: ROLES.join(','), meaning: 'what this process does, comma-separated' },
-  { name: 'demo', default: 'off', meaning: 'creates the demo organization and replays the shipped trace as if it happened now', boolean: true },
-  { name: 'signup', default: 'open on loopback, else first', meaning: 'open, first (only while there is no organization) or closed' },
+  {
+    name: 'demo',
+    default: 'off',
+    meaning: 'creates the demo organization and replays the shipped trace as if it happened now',
+    boolean: true,
+  },
+  {
+    name: 'signup',
+    default: 'open on loopback, else first',
+    meaning: 'open, first (only while there is no organization) or closed',
+  },
   { name: 'token-ttl', default: '24h', meaning: 'life of an access token' },
   { name: 'tls-cert', default: '', meaning: 'certificate file (PEM): serve https and wss' },
   { name: 'tls-key', default: '', meaning: 'private key file (PEM) of the certificate' },
@@ -85,8 +98,16 @@ export const FLAGS: readonly Flag[] = [
   { name: 'trackers-max', default: '100000', meaning: 'trackers of one organization' },
   { name: 'trip-stop', default: '5m', meaning: 'a stop longer than this ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days that points, transitions and trips are kept' },
-  { name: 'location-log-days', default: '7', meaning: 'days that the location log keeps what every consumer has applied' },
-  { name: 'automation-log-days', default: '30', meaning: 'days that runs of automations and large back-tests are kept' },
+  {
+    name: 'location-log-days',
+    default: '7',
+    meaning: 'days that the location log keeps what every consumer has applied',
+  },
+  {
+    name: 'automation-log-days',
+    default: '30',
+    meaning: 'days that runs of automations and large back-tests are kept',
+  },
   { name: 'automation-max-age', default: '24h', meaning: 'events older than this when logged owe no run' },
   { name: 'org-points-per-second', default: '', meaning: 'points a second of one organization' },
   { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before each retry' },
@@ -112,14 +133,23 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     partitions: read.integer('partitions', 1, 1_024),
     roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),
     demo: read.boolean('demo'),
-    signup: read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), ['open', 'first', 'closed'] as const),
+    signup: read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), [
+      'open',
+      'first',
+      'closed',
+    ] as const),
     tokenTtlMs: atLeast('token-ttl', read.duration('token-ttl'), 1_000, '1s'),
     tls: tlsOf(read),
     trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
     corsOrigins: read.list('cors-origins').map(originOf),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
-    offlineAfterMs: atLeast('offline-after', read.duration('offline-after'), read.duration('stale-after'), '--stale-after'),
+    offlineAfterMs: atLeast(
+      'offline-after',
+      read.duration('offline-after'),
+      read.duration('stale-after'),
+      '--stale-after',
+    ),
     webhookAllow: read.list('webhook-allow').map((range) => cidrOf('webhook-allow', range)),
     geofenceRollout: read.text('geofence-rollout') === '*' ? '*' : read.list('geofence-rollout'),
     staffDomains: read.list('staff').map(domainOf),
@@ -146,7 +176,9 @@ export const help = (): string => {
 }
 
 const readFlags = (args: readonly string[]): { [flag: string]: string | boolean | undefined } => {
-  const options = Object.fromEntries(FLAGS.map((flag) => [flag.name, { type: flag.boolean ? 'boolean' : 'string' } as const]))
+  const options = Object.fromEntries(
+    FLAGS.map((flag) => [flag.name, { type: flag.boolean ? 'boolean' : 'string' } as const]),
+  )
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
   } catch (error) {
@@ -163,7 +195,8 @@ const reader = (flags: { [flag: string]: string | boolean | undefined }, environ
   const text = (name: string): string => given(name) ?? defaultOf(name)
   const integer = (name: string, min: number, max: number): number => {
     const value = Number(text(name))
-    if (!Number.isInteger(value) || value < min || value > max) throw new ConfigError(`--${name} must be a whole number from ${min} to ${max}, not "${text(name)}"`)
+    if (!Number.isInteger(value) || value < min || value > max)
+      throw new ConfigError(`--${name} must be a whole number from ${min} to ${max}, not "${text(name)}"`)
     return value
   }
   return {
@@ -173,9 +206,14 @@ const reader = (flags: { [flag: string]: string | boolean | undefined }, environ
     optionalNumber: (name: string) => (given(name) === undefined ? undefined : integer(name, 1, 1_000_000_000)),
     boolean: (name: string) => booleanOf(name, text(name)),
     duration: (name: string) => durationMs(name, text(name)),
-    list: (name: string) => text(name).split(',').map((item) => item.trim()).filter(Boolean),
+    list: (name: string) =>
+      text(name)
+        .split(',')
+        .map((item) => item.trim())
+        .filter(Boolean),
     oneOf: <Value extends string>(name: string, value: string, values: readonly Value[]): Value => {
-      if (!(values as readonly string[]).includes(value)) throw new ConfigError(`--${name} must be one of ${values.join(', ')}, not "${value}"`)
+      if (!(values as readonly string[]).includes(value))
+        throw new ConfigError(`--${name} must be one of ${values.join(', ')}, not "${value}"`)
       return value as Value
     },
   }
@@ -199,7 +237,8 @@ const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
   const keyPath = read.given('tls-key')
   if (certPath === undefined && keyPath === undefined) return undefined
   if (certPath === undefined || keyPath === undefined) throw new ConfigError('--tls-cert and --tls-key go together')
-  for (const path of [certPath, keyPath]) if (!existsSync(path)) throw new ConfigError(`--tls-cert and --tls-key must name files; ${path} does not exist`)
+  for (const path of [certPath, keyPath])
+    if (!existsSync(path)) throw new ConfigError(`--tls-cert and --tls-key must name files; ${path} does not exist`)
   return { certPath, keyPath }
 }
 

@@ -7,8 +7,15 @@ import ts from 'typescript'
 const FILE_LINES_MAX = 220
 const FUNCTION_LINES_MAX = 55
 
-const allowed = JSON.parse(readFileSync('test/tidy.json', 'utf8')) as { files: { [file: string]: number }; functions: { [name: string]: number } }
-const sources = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src', 'projections', 'bench'], { encoding: 'utf8' })
+const allowed = JSON.parse(readFileSync('test/tidy.json', 'utf8')) as {
+  files: { [file: string]: number }
+  functions: { [name: string]: number }
+}
+const sources = execFileSync(
+  'git',
+  ['ls-files', '--cached', '--others', '--exclude-standard', 'src', 'projections', 'bench'],
+  { encoding: 'utf8' },
+)
   .split('\n')
   .filter((file) => file.endsWith('.ts') && existsSync(file))
 
@@ -19,7 +26,9 @@ const functionsOf = (file: string, text: string): { name: string; lines: number 
   const visit = (node: ts.Node, owner: string): void => {
     let name = owner
     if (ts.isFunctionLike(node) && 'body' in node && node.body) {
-      const own = (node as ts.NamedDeclaration).name ?? (ts.isVariableDeclaration(node.parent) || ts.isPropertyAssignment(node.parent) ? node.parent.name : undefined)
+      const own =
+        (node as ts.NamedDeclaration).name ??
+        (ts.isVariableDeclaration(node.parent) || ts.isPropertyAssignment(node.parent) ? node.parent.name : undefined)
       name = own ? own.getText(source) : owner
       if (own) found.push({ name: `${file}:${name}`, lines: lineAt(node.end) - lineAt(node.getStart(source)) + 1 })
     }
@@ -30,11 +39,19 @@ const functionsOf = (file: string, text: string): { name: string; lines: number 
 }
 
 const over = (measured: { name: string; lines: number }[], max: number, list: { [name: string]: number }): string[] =>
-  measured.filter(({ name, lines }) => lines > Math.max(max, list[name] ?? 0)).map(({ name, lines }) => `${name} has ${lines} lines`)
+  measured
+    .filter(({ name, lines }) => lines > Math.max(max, list[name] ?? 0))
+    .map(({ name, lines }) => `${name} has ${lines} lines`)
 
-const slack = (measured: { name: string; lines: number }[], max: number, list: { [name: string]: number }): string[] => {
+const slack = (
+  measured: { name: string; lines: number }[],
+  max: number,
+  list: { [name: string]: number },
+): string[] => {
   const lines = new Map(measured.map((one) => [one.name, one.lines]))
-  return Object.entries(list).filter(([name, most]) => (lines.get(name) ?? 0) < most || most <= max).map(([name, most]) => `${name}: lower ${most} to ${lines.get(name) ?? 'nothing'}`)
+  return Object.entries(list)
+    .filter(([name, most]) => (lines.get(name) ?? 0) < most || most <= max)
+    .map(([name, most]) => `${name}: lower ${most} to ${lines.get(name) ?? 'nothing'}`)
 }
 
 test('files and functions stay short', async (t) => {

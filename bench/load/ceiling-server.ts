@@ -17,7 +17,13 @@ App()
   .ws<{ seq: number }>('/api/v3/ingest', {
     maxPayloadLength: 1024 * 1024,
     upgrade: (response, request, context) =>
-      response.upgrade({ seq: 0 }, request.getHeader('sec-websocket-key'), request.getHeader('sec-websocket-protocol'), request.getHeader('sec-websocket-extensions'), context),
+      response.upgrade(
+        { seq: 0 },
+        request.getHeader('sec-websocket-key'),
+        request.getHeader('sec-websocket-protocol'),
+        request.getHeader('sec-websocket-extensions'),
+        context,
+      ),
     open: (socket) => void socket.send('{"type":"ready","window":64,"windowBytes":16777216}'),
     message: (socket, message) => {
       const data = socket.getUserData()
@@ -32,5 +38,7 @@ App()
   })
   .listen('127.0.0.1', 0, (token) => {
     if (!token) process.exit(1)
-    import('uWebSockets.js').then(({ us_socket_local_port }) => process.stdout.write(`${us_socket_local_port(token)}\n`))
+    import('uWebSockets.js').then(({ us_socket_local_port }) =>
+      process.stdout.write(`${us_socket_local_port(token)}\n`),
+    )
   })

@@ -36,12 +36,17 @@ export interface FrameTemplate {
 const TIME = '2000-01-01T00:00:00.000Z'
 
 /** Frames of a group of trackers for one lap; a tracker's next point is in the next frame of its group. */
-export const lapFrames = (fleet: Fleet, group: readonly number[], nameOf: ((tracker: number) => string) | undefined, date: string): FrameTemplate[] =>
+export const lapFrames = (
+  fleet: Fleet,
+  group: readonly number[],
+  nameOf: ((tracker: number) => string) | undefined,
+  date: string,
+): FrameTemplate[] =>
   Array.from({ length: STEPS }, (_, step) => {
     const points = group.map((tracker) => {
       const { lat, lng } = placeOf(fleet, tracker, step)
       const name = nameOf === undefined ? '' : `"externalId":"${nameOf(tracker)}",`
-      return `{${name}"recordedAt":"${date}${TIME.slice(10)}","lat":${lat.toFixed(7)},"lng":${lng.toFixed(7)},"speed":${(8 + (tracker % 9)).toFixed(1)},"heading":${(step * 360) / STEPS | 0}}`
+      return `{${name}"recordedAt":"${date}${TIME.slice(10)}","lat":${lat.toFixed(7)},"lng":${lng.toFixed(7)},"speed":${(8 + (tracker % 9)).toFixed(1)},"heading":${((step * 360) / STEPS) | 0}}`
     })
     return templateOf(`{"type":"points","points":[${points.join()}]}`, `${date}T`)
   })
@@ -62,9 +67,11 @@ export const setTime = ({ bytes, slots }: FrameTemplate, dayMs: number): void =>
 export const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; lng: number } => {
   const random = seeded(tracker + 1)
   const angle = ((step + Math.floor(random() * STEPS)) / STEPS) * 2 * Math.PI
-  const lat = fleet.south + random() * (fleet.north - fleet.south) + (RADIUS_METERS / METERS_PER_DEGREE) * Math.sin(angle)
+  const lat =
+    fleet.south + random() * (fleet.north - fleet.south) + (RADIUS_METERS / METERS_PER_DEGREE) * Math.sin(angle)
   const scale = Math.cos((lat * Math.PI) / 180)
-  const lng = fleet.west + random() * (fleet.east - fleet.west) + (RADIUS_METERS / METERS_PER_DEGREE / scale) * Math.cos(angle)
+  const lng =
+    fleet.west + random() * (fleet.east - fleet.west) + (RADIUS_METERS / METERS_PER_DEGREE / scale) * Math.cos(angle)
   return { lat, lng }
 }
 
@@ -80,9 +87,16 @@ export const fenceCollection = (fleet: Fleet, fences: number, vertices: number, 
     const ring = Array.from({ length: vertices }, (_, v) => {
       const angle = (v / vertices) * 2 * Math.PI
       const r = radius * (0.85 + random() * 0.3)
-      return [lng + ((r / METERS_PER_DEGREE) * Math.cos(angle)) / scale, lat + (r / METERS_PER_DEGREE) * Math.sin(angle)]
+      return [
+        lng + ((r / METERS_PER_DEGREE) * Math.cos(angle)) / scale,
+        lat + (r / METERS_PER_DEGREE) * Math.sin(angle),
+      ]
     })
-    return { type: 'Feature', properties: { name: `fence ${i}` }, geometry: { type: 'Polygon', coordinates: [[...ring, ring[0]]] } }
+    return {
+      type: 'Feature',
+      properties: { name: `fence ${i}` },
+      geometry: { type: 'Polygon', coordinates: [[...ring, ring[0]]] },
+    }
   })
   return { type: 'FeatureCollection', features }
 }

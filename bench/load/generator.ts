@@ -55,7 +55,8 @@ interface Line {
 
 export const percentiles = (values: number[]): Percentiles => {
   const sorted = Float64Array.from(values).sort()
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  const at = (share: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
 }
 
@@ -78,13 +79,16 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     }
     if (plan.pointsPerSecond === undefined) fill(line)
   }
-  const lines = await Promise.all(Array.from({ length: plan.connections }, (_, index) => openLine(plan, index, date, onAck, closed)))
+  const lines = await Promise.all(
+    Array.from({ length: plan.connections }, (_, index) => openLine(plan, index, date, onAck, closed)),
+  )
   const viewers = await openViewers(plan, (ms) => {
     if (!measuring) return
     livePositions++
     liveMs.push(ms)
   })
-  const stop = plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
+  const stop =
+    plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
   await new Promise((resume) => setTimeout(resume, plan.warmupMs))
   measuring = true
   const begun = performance.now()
@@ -105,9 +109,23 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   }
 }
 
-const openLine = (plan: LoadPlan, index: number, date: string, onAck: (line: Line, seq: number) => void, closed: number[]): Promise<Line> =>
+const openLine = (
+  plan: LoadPlan,
+  index: number,
+  date: string,
+  onAck: (line: Line, seq: number) => void,
+  closed: number[],
+): Promise<Line> =>
   new Promise((done, failed) => {
-    const line = { laps: lapsOf(plan, index, date), next: 0, sent: 0, acknowledged: 0, window: 0, sentAt: [], time: 0 } as unknown as Line
+    const line = {
+      laps: lapsOf(plan, index, date),
+      next: 0,
+      sent: 0,
+      acknowledged: 0,
+      window: 0,
+      sentAt: [],
+      time: 0,
+    } as unknown as Line
     const onText = (text: string, socket: RawSocket): void => {
       if (text.startsWith('{"type":"ack"')) onAck(line, (JSON.parse(text) as { seq: number }).seq)
       else if (text.startsWith('{"type":"ready"')) {
@@ -126,7 +144,12 @@ const lapsOf = (plan: LoadPlan, index: number, date: string): FrameTemplate[][] 
   const groups = Math.max(1, Math.floor(perLine / plan.framePoints))
   return Array.from({ length: groups }, (_, group) => {
     const first = index * perLine + group * plan.framePoints
-    return lapFrames(plan.fleet, Array.from({ length: plan.framePoints }, (_, i) => first + i), (tracker) => `load-${tracker}`, date)
+    return lapFrames(
+      plan.fleet,
+      Array.from({ length: plan.framePoints }, (_, i) => first + i),
+      (tracker) => `load-${tracker}`,
+      date,
+    )
   })
 }
 
@@ -187,10 +210,17 @@ const openViewers = async (plan: LoadPlan, onPosition: (ms: number) => void): Pr
       const onText = (text: string): void => {
         if (!text.startsWith('{"type":"positions"')) return
         const now = Date.now()
-        for (const { recordedAt } of (JSON.parse(text) as { positions: { recordedAt: string }[] }).positions) onPosition(now - Date.parse(recordedAt))
+        for (const { recordedAt } of (JSON.parse(text) as { positions: { recordedAt: string }[] }).positions)
+          onPosition(now - Date.parse(recordedAt))
       }
       const socket = await RawSocket.open(plan.port, '/api/v3/live', token, onText)
-      socket.write(frameOf(Buffer.from(JSON.stringify({ type: 'subscribe', id: 'v', bbox, channels: ['positions'], interval: intervalMs }))))
+      socket.write(
+        frameOf(
+          Buffer.from(
+            JSON.stringify({ type: 'subscribe', id: 'v', bbox, channels: ['positions'], interval: intervalMs }),
+          ),
+        ),
+      )
       return socket
     }),
   )

@@ -20,17 +20,25 @@ export class RawSocket {
     socket.on('error', () => socket.destroy())
   }
 
-  static open(port: number, path: string, bearer: string, onText: (text: string, socket: RawSocket) => void): Promise<RawSocket> {
+  static open(
+    port: number,
+    path: string,
+    bearer: string,
+    onText: (text: string, socket: RawSocket) => void,
+  ): Promise<RawSocket> {
     return new Promise((done, failed) => {
       const socket = connect({ port, host: '127.0.0.1', noDelay: true })
       const key = randomBytes(16).toString('base64')
       socket.once('error', failed)
       socket.once('connect', () =>
-        socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Version: 13\r\nAuthorization: Bearer ${bearer}\r\n\r\n`),
+        socket.write(
+          `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Version: 13\r\nAuthorization: Bearer ${bearer}\r\n\r\n`,
+        ),
       )
       socket.once('data', (head) => {
         const end = head.indexOf('\r\n\r\n')
-        if (!head.toString('latin1', 0, 12).includes('101')) failed(new Error(`upgrade refused: ${head.toString('latin1', 0, 80)}`))
+        if (!head.toString('latin1', 0, 12).includes('101'))
+          failed(new Error(`upgrade refused: ${head.toString('latin1', 0, 80)}`))
         const raw: RawSocket = new RawSocket(socket, (text) => onText(text, raw))
         done(raw)
         if (head.length > end + 4) raw.read(head.subarray(end + 4))
@@ -81,7 +89,8 @@ const frameAt = (bytes: Buffer, at: number): { opcode: number; from: number; to:
   const short = bytes[at + 1] & 127
   const head = short === 126 ? 4 : short === 127 ? 10 : 2
   if (bytes.length < at + head) return undefined
-  const length = short === 126 ? bytes.readUInt16BE(at + 2) : short === 127 ? Number(bytes.readBigUInt64BE(at + 2)) : short
+  const length =
+    short === 126 ? bytes.readUInt16BE(at + 2) : short === 127 ? Number(bytes.readBigUInt64BE(at + 2)) : short
   if (bytes.length < at + head + length) return undefined
   return { opcode: bytes[at] & 15, from: at + head, to: at + head + length }
 }

@@ -26,7 +26,11 @@ const fences = option('fences', 10_000)
 const warmupMs = option('warmup', 30) * 1000
 
 const generate = async (plan: LoadPlan): Promise<LoadResult> => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
   let text = ''
   child.stdout.on('data', (chunk) => (text += chunk))
   const code = await new Promise<number | null>((done) => child.once('exit', done))
@@ -35,16 +39,43 @@ const generate = async (plan: LoadPlan): Promise<LoadResult> => {
 }
 
 const startCeiling = async (): Promise<{ port: number; child: ChildProcess }> => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./ceiling-server.js', import.meta.url))], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./ceiling-server.js', import.meta.url))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const port = await new Promise<number>((found) => child.stdout.once('data', (text) => found(Number(String(text)))))
   return { port, child }
 }
 
 const SHORT_WARMUP_MS = 4_000
 
-const plans = (port: number, gateway: string[], devices: string[], warmupMs: number): { frames100: LoadPlan; frames1: LoadPlan } => ({
-  frames100: { port, bearers: gateway, connections: 20, window: WINDOW, framePoints: 100, fleet: FLEET, named: true, warmupMs, measureMs },
-  frames1: { port, bearers: devices, connections: 200, window: WINDOW, framePoints: 1, fleet: FLEET, named: false, warmupMs: SHORT_WARMUP_MS, measureMs },
+const plans = (
+  port: number,
+  gateway: string[],
+  devices: string[],
+  warmupMs: number,
+): { frames100: LoadPlan; frames1: LoadPlan } => ({
+  frames100: {
+    port,
+    bearers: gateway,
+    connections: 20,
+    window: WINDOW,
+    framePoints: 100,
+    fleet: FLEET,
+    named: true,
+    warmupMs,
+    measureMs,
+  },
+  frames1: {
+    port,
+    bearers: devices,
+    connections: 200,
+    window: WINDOW,
+    framePoints: 1,
+    fleet: FLEET,
+    named: false,
+    warmupMs: SHORT_WARMUP_MS,
+    measureMs,
+  },
 })
 
 /** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
@@ -52,18 +83,27 @@ const makeFleet = async (service: Service, key: string): Promise<number> => {
   const begun = performance.now()
   const recordedAt = Date.now() - 60_000
   for (let first = 0; first < FLEET.trackers; first += 5_000) {
-    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({ externalId: `load-${first + i}`, recordedAt, lat: FLEET.south, lng: FLEET.west }))
+    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({
+      externalId: `load-${first + i}`,
+      recordedAt,
+      lat: FLEET.south,
+      lng: FLEET.west,
+    }))
     await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
   }
   return (performance.now() - begun) / 1000
 }
 
-const rssMb = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+const rssMb = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
 const lagOf = async (service: Service): Promise<{ consumer: string; seconds: number }> => {
   const { text } = await call(service, 'GET', '//metrics')
   const lines = text.split('\n').filter((line) => line.startsWith('waymark_consumer_lag_seconds{'))
-  const lags = lines.map((line) => ({ consumer: /consumer="([^"]+)"/.exec(line)?.[1] ?? '', seconds: Number(line.slice(line.lastIndexOf(' ') + 1)) }))
+  const lags = lines.map((line) => ({
+    consumer: /consumer="([^"]+)"/.exec(line)?.[1] ?? '',
+    seconds: Number(line.slice(line.lastIndexOf(' ') + 1)),
+  }))
   return lags.reduce((worst, lag) => (lag.seconds > worst.seconds ? lag : worst), { consumer: 'none', seconds: 0 })
 }
 
@@ -77,18 +117,29 @@ const drain = async (service: Service): Promise<number> => {
 /** From acknowledging a point to seeing it in the history, ms. */
 const historyDelay = async (service: Service, token: string, key: string): Promise<number> => {
   const recordedAt = new Date().toISOString()
-  await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points: [{ externalId: 'probe', recordedAt, lat: 52, lng: 21 }] } })
+  await ask(service, 'POST', '/location-history/bulk', {
+    token: key,
+    body: { points: [{ externalId: 'probe', recordedAt, lat: 52, lng: 21 }] },
+  })
   const begun = performance.now()
   const { data } = await ask(service, 'GET', '/trackers?externalId=probe', { token })
   if (data.length === 0) return historyDelay(service, token, key) // made by this very point: its row follows
   const [tracker] = data
-  await until('history', async () => (await ask(service, 'GET', `/location-histories?trackerId=${tracker._id}&from=${recordedAt}`, { token })).data.length > 0)
+  await until(
+    'history',
+    async () =>
+      (await ask(service, 'GET', `/location-histories?trackerId=${tracker._id}&from=${recordedAt}`, { token })).data
+        .length > 0,
+  )
   return performance.now() - begun
 }
 
 const makeDevices = async (service: Service, token: string, count: number): Promise<string[]> => {
   const keys: string[] = []
-  for (let i = 0; i < count; i++) keys.push((await ask(service, 'POST', '/tracker', { token, body: { name: `device ${i}`, kind: 'device' } })).data.deviceKey)
+  for (let i = 0; i < count; i++)
+    keys.push(
+      (await ask(service, 'POST', '/tracker', { token, body: { name: `device ${i}`, kind: 'device' } })).data.deviceKey,
+    )
   return keys
 }
 
@@ -103,17 +154,27 @@ interface Prepared {
 }
 
 /** Runs a service of its own with the fences and the fleet, and ends it. */
-const onFreshService = async (rows: { [name: string]: unknown }, fences: number, run: (prepared: Prepared) => Promise<void>): Promise<void> => {
+const onFreshService = async (
+  rows: { [name: string]: unknown },
+  fences: number,
+  run: (prepared: Prepared) => Promise<void>,
+): Promise<void> => {
   const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
   const service = await startService(data)
   try {
     const { token } = await signUp(service, 'Load')
     const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
     const importBegun = performance.now()
-    const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) })
+    const imported = await ask(
+      service,
+      'POST',
+      `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`,
+      { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) },
+    )
     if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
     rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
-    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data.key
+    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data
+      .key
     rows['20,000 unknown trackers made, s'] = round(await makeFleet(service, key))
     await run({ service, token, key })
     await service.stop()
@@ -123,15 +184,28 @@ const onFreshService = async (rows: { [name: string]: unknown }, fences: number,
   }
 }
 
-const report = async (rows: { [name: string]: unknown }, name: string, service: Service, plan: LoadPlan, top?: LoadResult): Promise<void> => {
+const report = async (
+  rows: { [name: string]: unknown },
+  name: string,
+  service: Service,
+  plan: LoadPlan,
+  top?: LoadResult,
+): Promise<void> => {
   const result = await generate(plan)
   const lag = await lagOf(service)
   rows[name] = {
     acknowledgedPointsPerSecond: Math.round(result.acknowledgedPointsPerSecond),
-    ...(top && { ceiling: Math.round(top.acknowledgedPointsPerSecond), shareOfCeiling: hundredths(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond) }),
+    ...(top && {
+      ceiling: Math.round(top.acknowledgedPointsPerSecond),
+      shareOfCeiling: hundredths(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond),
+    }),
     ackMsP50: round(result.ackMs.p50),
     ackMsP99: round(result.ackMs.p99),
-    ...(result.liveMs && { liveMsP50: round(result.liveMs.p50), liveMsP99: round(result.liveMs.p99), livePositions: result.livePositions }),
+    ...(result.liveMs && {
+      liveMsP50: round(result.liveMs.p50),
+      liveMsP99: round(result.liveMs.p99),
+      livePositions: result.livePositions,
+    }),
     worstLagAtEnd: `${lag.consumer} ${round(lag.seconds)} s`,
     drainedAfterS: round(await drain(service)),
     rssMb: Math.round(rssMb(service.process.pid as number)),
@@ -142,7 +216,11 @@ const report = async (rows: { [name: string]: unknown }, name: string, service: 
 }
 
 const main = async (): Promise<void> => {
-  const rows: { [name: string]: unknown } = { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences, trackers: FLEET.trackers }
+  const rows: { [name: string]: unknown } = {
+    machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`,
+    fences,
+    trackers: FLEET.trackers,
+  }
   const ceiling = await startCeiling()
   const bare = plans(ceiling.port, ['x'], ['x'], SHORT_WARMUP_MS)
   const ceiling100 = await generate(bare.frames100)
@@ -151,7 +229,12 @@ const main = async (): Promise<void> => {
   // On services of their own: after minutes at the limit the history merges for a while, and who looks at the map waits for that.
   await onFreshService(rows, fences, async ({ service, token, key }) => {
     const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
-    const plan = { ...plans(service.port, [key], [], SHORT_WARMUP_MS * 2).frames100, framePoints: 10, pointsPerSecond: 20_000, viewers }
+    const plan = {
+      ...plans(service.port, [key], [], SHORT_WARMUP_MS * 2).frames100,
+      framePoints: 10,
+      pointsPerSecond: 20_000,
+      viewers,
+    }
     await report(rows, '20,000 points/s with 200 viewports', service, plan)
     const delays: number[] = []
     for (let i = 0; i < 10; i++) delays.push(await historyDelay(service, token, key))

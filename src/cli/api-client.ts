@@ -7,7 +7,12 @@ export interface ApiAnswer {
 }
 
 /** A small client of the public API, for the command line. */
-export const callApi = async (url: string, method: 'GET' | 'POST', path: string, options: { token?: string; body?: unknown } = {}): Promise<ApiAnswer> => {
+export const callApi = async (
+  url: string,
+  method: 'GET' | 'POST',
+  path: string,
+  options: { token?: string; body?: unknown } = {},
+): Promise<ApiAnswer> => {
   const headers: { [name: string]: string } = {}
   if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
   if (options.body !== undefined) headers['content-type'] = 'application/json'

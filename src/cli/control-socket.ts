@@ -25,7 +25,10 @@ const pathOf = (dataPath: string): string => {
 }
 
 /** Serves requests, one line of JSON each, to whoever owns the process. The data folder is locked, so a socket file that is left over may go. */
-export const serveControl = async (dataPath: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<Server> => {
+export const serveControl = async (
+  dataPath: string,
+  answer: (request: ControlRequest) => Promise<unknown>,
+): Promise<Server> => {
   rmSync(pathOf(dataPath), { force: true })
   const server = createServer((socket) => serveOne(socket, answer))
   await new Promise<void>((done, failed) => {
@@ -41,7 +44,9 @@ export const serveControl = async (dataPath: string, answer: (request: ControlRe
 export const askControl = (dataPath: string, request: ControlRequest): Promise<ControlAnswer | undefined> =>
   new Promise((done, failed) => {
     const socket = createConnection(pathOf(dataPath))
-    socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error),
+    )
     socket.once('connect', () => socket.write(`${JSON.stringify(request)}\n`))
     firstLine(socket, (line) => {
       socket.destroy()
@@ -69,7 +74,10 @@ const firstLine = (socket: Socket, take: (line: string) => void): void => {
   lines.on('error', () => socket.destroy())
 }
 
-const answerLine = async (line: string, answer: (request: ControlRequest) => Promise<unknown>): Promise<ControlAnswer> => {
+const answerLine = async (
+  line: string,
+  answer: (request: ControlRequest) => Promise<unknown>,
+): Promise<ControlAnswer> => {
   try {
     return { ok: true, report: await answer(JSON.parse(line) as ControlRequest) }
   } catch (error) {

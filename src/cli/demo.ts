@@ -37,7 +37,14 @@ export const runDemo = async (options: DemoOptions): Promise<void> => {
   logger.info('demo', { url, email: login.email, password: login.password })
   while (!signal.aborted) {
     try {
-      const replay = { url, credential: login.ingestKey as string, path: join(DEMO_FOLDER, 'fleet-warsaw.csv.gz'), speed: 1, clock, signal }
+      const replay = {
+        url,
+        credential: login.ingestKey as string,
+        path: join(DEMO_FOLDER, 'fleet-warsaw.csv.gz'),
+        speed: 1,
+        clock,
+        signal,
+      }
       const { points } = await replayTrace(replay)
       logger.info('demo trace replayed, beginning again', { points })
     } catch (error) {
@@ -62,23 +69,37 @@ const openDemo = async (url: string, path: string): Promise<DemoLogin> => {
   }
   if (token === undefined) throw new Error(`the demo cannot sign in: ${path} has another password than ${login.email}`)
   if (login.ingestKey !== undefined) return login
-  const group = dataOf(await callApi(url, 'POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as { _id: string }
+  const group = dataOf(await callApi(url, 'POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as {
+    _id: string
+  }
   const fences = JSON.parse(readFileSync(join(DEMO_FOLDER, 'fences.geojson'), 'utf8'))
-  dataOf(await callApi(url, 'POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, { token, body: fences }))
-  const key = dataOf(await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } })) as { key: string }
+  dataOf(
+    await callApi(url, 'POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, {
+      token,
+      body: fences,
+    }),
+  )
+  const key = dataOf(
+    await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } }),
+  ) as { key: string }
   login = { ...login, ingestKey: key.key }
   keep()
   return login
 }
 
-const newLogin = (name: string): DemoLogin => ({ email: `${name}@waymark.example`, password: randomBytes(12).toString('base64url') })
+const newLogin = (name: string): DemoLogin => ({
+  email: `${name}@waymark.example`,
+  password: randomBytes(12).toString('base64url'),
+})
 
 /** Makes the organization where there is none yet; undefined when the e-mail belongs to another password. */
 const signIn = async (url: string, { email, password }: DemoLogin): Promise<string | undefined> => {
   const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } })
   if (answer.status === 200) return answer.json.token as string
   const hub = { hubName: 'Depot Warsaw', hubLat: 52.2297, hubLng: 21.0122 }
-  const made = await callApi(url, 'POST', '/auth/signup', { body: { name: 'Demo', email, password, organizationName: 'Demo fleet', ...hub } })
+  const made = await callApi(url, 'POST', '/auth/signup', {
+    body: { name: 'Demo', email, password, organizationName: 'Demo fleet', ...hub },
+  })
   if (made.status === 409) return undefined
   if (made.status >= 300) throw new Error(`the demo cannot sign up: ${made.json?.message}`)
   return made.json.token as string

@@ -38,7 +38,9 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
     process.stdout.write(USAGE)
     return 0
   }
-  const config = readConfig(FLAGS.flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name] as string])))
+  const config = readConfig(
+    FLAGS.flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name] as string])),
+  )
   const { dataPath, keysPath } = config
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
   if (values['rotate-token-key']) return rotateKey(config)
@@ -48,30 +50,46 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
 }
 
 const machineFindings = (dataPath: string): Finding[] => {
-  if (!existsSync(dataPath)) return [{ ok: true, what: `data folder ${dataPath} is not there yet; it is made at the first start` }]
+  if (!existsSync(dataPath))
+    return [{ ok: true, what: `data folder ${dataPath} is not there yet; it is made at the first start` }]
   const { bavail, bsize } = statfsSync(dataPath)
   const free = bavail * bsize
   return [
     { ok: true, what: `node ${process.version} on ${process.platform} ${process.arch}` },
     { ok: free > FREE_BYTES_MIN, what: `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataPath}` },
-    ...['log', 'tables', 'history'].map((folder) => ({ ok: existsSync(join(dataPath, folder)), what: `${folder} is there` })),
+    ...['log', 'tables', 'history'].map((folder) => ({
+      ok: existsSync(join(dataPath, folder)),
+      what: `${folder} is there`,
+    })),
   ]
 }
 
 const keyringFinding = (keysPath: string): Finding => {
   if (!existsSync(keysPath)) return { ok: true, what: `keyring ${keysPath} is not there yet` }
   const isPrivate = (statSync(keysPath).mode & 0o077) === 0
-  return { ok: isPrivate, what: `keyring ${keysPath} is ${isPrivate ? 'readable by its owner alone' : 'readable by others: chmod 600'}` }
+  return {
+    ok: isPrivate,
+    what: `keyring ${keysPath} is ${isPrivate ? 'readable by its owner alone' : 'readable by others: chmod 600'}`,
+  }
 }
 
 const serviceFindings = async (dataPath: string): Promise<Finding[]> => {
   const answer = await askControl(dataPath, { command: 'status' })
   if (answer === undefined) return [{ ok: true, what: 'no service runs on this folder' }]
   if (!answer.ok) return [{ ok: false, what: `the service does not say how it is: ${answer.error}` }]
-  const { consumers, engines } = answer.report as { consumers: { consumer: string; events: number; seconds: number }[]; engines: { [engine: string]: boolean } }
+  const { consumers, engines } = answer.report as {
+    consumers: { consumer: string; events: number; seconds: number }[]
+    engines: { [engine: string]: boolean }
+  }
   return [
-    ...Object.entries(engines).map(([engine, up]) => ({ ok: up, what: `engine ${engine} ${up ? 'answers' : 'does not answer'}` })),
-    ...consumers.map(({ consumer, events, seconds }) => ({ ok: seconds < 60, what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind` })),
+    ...Object.entries(engines).map(([engine, up]) => ({
+      ok: up,
+      what: `engine ${engine} ${up ? 'answers' : 'does not answer'}`,
+    })),
+    ...consumers.map(({ consumer, events, seconds }) => ({
+      ok: seconds < 60,
+      what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind`,
+    })),
   ]
 }
 

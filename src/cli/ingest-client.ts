@@ -82,7 +82,8 @@ export class IngestClient {
 
   private settle(seq: number): void {
     this.acknowledged = Math.max(this.acknowledged, seq)
-    while (this.unacknowledged.length > 0 && this.unacknowledged[0].seq <= seq) this.bytesAcknowledged += this.unacknowledged.shift()?.bytes ?? 0
+    while (this.unacknowledged.length > 0 && this.unacknowledged[0].seq <= seq)
+      this.bytesAcknowledged += this.unacknowledged.shift()?.bytes ?? 0
   }
 
   private async change(): Promise<void> {

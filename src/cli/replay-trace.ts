@@ -21,7 +21,8 @@ export interface ReplayOptions {
  */
 export const replayTrace = async (options: ReplayOptions): Promise<{ points: number; rejected: number }> => {
   const { clock, speed, signal } = options
-  const shift = speed === 1 ? clock.now() - (await firstTime(options.path)) : clock.now() - (await lastTime(options.path))
+  const shift =
+    speed === 1 ? clock.now() - (await firstTime(options.path)) : clock.now() - (await lastTime(options.path))
   const client = await IngestClient.connect(options.url, options.credential)
   const begun = clock.now()
   let points = 0

@@ -25,12 +25,22 @@ export const replayCommand = async (args: readonly string[]): Promise<number> =>
   const [path] = positionals
   const url = values.url as string
   const speed = Number(values.speed)
-  if (path === undefined || !existsSync(path)) throw new ConfigError(`name a trace file that exists${path === undefined ? '' : `, not ${path}`}`)
+  if (path === undefined || !existsSync(path))
+    throw new ConfigError(`name a trace file that exists${path === undefined ? '' : `, not ${path}`}`)
   if (!(speed >= 0)) throw new ConfigError('--speed must be a number from 0 on')
-  const credential = (values.key as string | undefined) ?? (await makeKey(url, values.email as string | undefined, values.password as string | undefined))
+  const credential =
+    (values.key as string | undefined) ??
+    (await makeKey(url, values.email as string | undefined, values.password as string | undefined))
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
-  const { points, rejected } = await replayTrace({ url, credential, path, speed, clock: systemClock, signal: abort.signal }).catch((error: unknown) => {
+  const { points, rejected } = await replayTrace({
+    url,
+    credential,
+    path,
+    speed,
+    clock: systemClock,
+    signal: abort.signal,
+  }).catch((error: unknown) => {
     throw new ConfigError((error as Error).message)
   })
   process.stdout.write(`${points} points acknowledged, ${rejected} rejected\n`)
@@ -39,7 +49,10 @@ export const replayCommand = async (args: readonly string[]): Promise<number> =>
 
 const makeKey = async (url: string, email: string | undefined, password: string | undefined): Promise<string> => {
   const token = await signIn(url, email, password)
-  const answer = await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'waymark replay', autoCreate: true } })
+  const answer = await callApi(url, 'POST', '/ingest-key', {
+    token,
+    body: { name: 'waymark replay', autoCreate: true },
+  })
   if (answer.status >= 300) throw new ConfigError(`${url} makes no ingest key: ${answer.json?.message}`)
   return (dataOf(answer) as { key: string }).key
 }

@@ -12,11 +12,15 @@ export const rotateKey = async (config: Pick<Config, 'dataPath' | 'keysPath' | '
   if (answer?.ok === false) throw new ConfigError(answer.error ?? 'the key was not rotated')
   const { kid, before } = answer === undefined ? await rotateAlone(config) : (answer.report as TokenKeysReport)
   process.stdout.write(`tokens are signed with key ${kid} from now on\n`)
-  for (const old of before) process.stdout.write(`those of key ${old.kid} are valid until they end, at the latest ${old.verifiesUntil}\n`)
+  for (const old of before)
+    process.stdout.write(`those of key ${old.kid} are valid until they end, at the latest ${old.verifiesUntil}\n`)
   return 0
 }
 
-const rotateAlone = async ({ keysPath, tokenTtlMs }: Pick<Config, 'keysPath' | 'tokenTtlMs'>): Promise<TokenKeysReport> => {
+const rotateAlone = async ({
+  keysPath,
+  tokenTtlMs,
+}: Pick<Config, 'keysPath' | 'tokenTtlMs'>): Promise<TokenKeysReport> => {
   if (!existsSync(keysPath)) throw new ConfigError(`there is no keyring at ${keysPath}; it is made at the first start`)
   try {
     return await rotateTokenKey(await openKeyring(keysPath), systemClock, tokenTtlMs)

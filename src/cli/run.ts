@@ -27,7 +27,8 @@ export const run = async (args: readonly string[]): Promise<number> => {
 
 const dispatch = async (command: string, rest: string[]): Promise<number> => {
   if (command === 'help' || command === '--help' || command === '-h') return print(USAGE)
-  if ((command === 'start' || command === 'demo') && rest.includes('--help')) return print(`waymark ${command} [flags]\n\n${help()}`)
+  if ((command === 'start' || command === 'demo') && rest.includes('--help'))
+    return print(`waymark ${command} [flags]\n\n${help()}`)
   requireCoveredNode()
   switch (command) {
     case 'start':
@@ -58,5 +59,7 @@ const print = (text: string): number => {
 const requireCoveredNode = (): void => {
   const major = Number(process.versions.node.split('.')[0])
   if (COVERED_NODES.includes(major)) return
-  throw new ConfigError(`Waymark runs on Node ${COVERED_NODES.join(' or ')}, this is ${process.version}; run: nvm install 22`)
+  throw new ConfigError(
+    `Waymark runs on Node ${COVERED_NODES.join(' or ')}, this is ${process.version}; run: nvm install 22`,
+  )
 }

@@ -63,8 +63,14 @@ const headerOf = (text: string, path: string): string[] => {
 
 const fixOf = (cells: string[], columns: string[], path: string, line: number): Fix => {
   const cell = (name: string): string => cells[columns.indexOf(name)] ?? ''
-  const fix: Fix = { externalId: cell('trackerId'), recordedAt: Date.parse(cell('timestamp')), lat: numberOf(cell('lat')), lng: numberOf(cell('lng')) }
-  if (Number.isNaN(fix.recordedAt) || Number.isNaN(fix.lat) || Number.isNaN(fix.lng)) throw new ConfigError(`${path}:${line}: timestamp, lat or lng cannot be read`)
+  const fix: Fix = {
+    externalId: cell('trackerId'),
+    recordedAt: Date.parse(cell('timestamp')),
+    lat: numberOf(cell('lat')),
+    lng: numberOf(cell('lng')),
+  }
+  if (Number.isNaN(fix.recordedAt) || Number.isNaN(fix.lat) || Number.isNaN(fix.lng))
+    throw new ConfigError(`${path}:${line}: timestamp, lat or lng cannot be read`)
   for (const name of OPTIONAL) if (cell(name) !== '') fix[name] = Number(cell(name))
   return fix
 }

@@ -25,19 +25,31 @@ interface FromServer {
 
 /** `waymark watch`. */
 export const watchCommand = async (args: readonly string[]): Promise<number> => {
-  const options = { ...CONNECTION_OPTIONS, bbox: { type: 'string' }, interval: { type: 'string', default: '1000' } } as const
+  const options = {
+    ...CONNECTION_OPTIONS,
+    bbox: { type: 'string' },
+    interval: { type: 'string', default: '1000' },
+  } as const
   const { values } = parseOptions(args, options)
   if (values.help) {
     process.stdout.write(USAGE)
     return 0
   }
   const bbox = (values.bbox as string | undefined)?.split(',').map(Number)
-  if (bbox !== undefined && (bbox.length !== 4 || bbox.some(Number.isNaN))) throw new ConfigError('--bbox must be west,south,east,north')
+  if (bbox !== undefined && (bbox.length !== 4 || bbox.some(Number.isNaN)))
+    throw new ConfigError('--bbox must be west,south,east,north')
   const url = values.url as string
-  const subscription = { type: 'subscribe', id: 'watch', bbox, channels: ['positions', 'geofence', 'trip'], interval: Number(values.interval) }
+  const subscription = {
+    type: 'subscribe',
+    id: 'watch',
+    bbox,
+    channels: ['positions', 'geofence', 'trip'],
+    interval: Number(values.interval),
+  }
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
-  const login = (): Promise<string> => signIn(url, values.email as string | undefined, values.password as string | undefined)
+  const login = (): Promise<string> =>
+    signIn(url, values.email as string | undefined, values.password as string | undefined)
   let cursor: string | undefined
   for (let token: string | undefined = await login(); ; token = await login().catch(untilReachable)) {
     if (token !== undefined) cursor = await follow(url, token, { ...subscription, since: cursor }, abort.signal)
@@ -52,7 +64,12 @@ const untilReachable = (error: unknown): undefined => {
 }
 
 /** Prints until the connection ends; answers the cursor to come back with. @throws ConfigError for what the server refuses. */
-const follow = (url: string, token: string, subscription: { since?: string }, signal: AbortSignal): Promise<string | undefined> =>
+const follow = (
+  url: string,
+  token: string,
+  subscription: { since?: string },
+  signal: AbortSignal,
+): Promise<string | undefined> =>
   new Promise((done, refused) => {
     let cursor = subscription.since
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/api/v3/live`)

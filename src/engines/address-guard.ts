@@ -6,7 +6,9 @@ type Range = [Address, number]
 /** 64:ff9b::/96 and 64:ff9b:1::/48 (NAT64), 2002::/16 (6to4), ::/96 (IPv4-compatible) and the like are no unicast to ipaddr.js. */
 const PUBLIC = 'unicast'
 /** Ranges that ipaddr.js counts as unicast and that lead inside all the same. */
-const REFUSED_TOO: readonly Range[] = ['::/96', '2001::/23', '3fff::/20', '5f00::/16', '100:0:0:1::/64'].map((cidr) => ipaddr.parseCIDR(cidr) as Range)
+const REFUSED_TOO: readonly Range[] = ['::/96', '2001::/23', '3fff::/20', '5f00::/16', '100:0:0:1::/64'].map(
+  (cidr) => ipaddr.parseCIDR(cidr) as Range,
+)
 
 /** The dotted form of ::/96, which ipaddr.js reads as an IPv4-mapped address. */
 const IPV4_COMPATIBLE = /^::\d+\./
@@ -30,7 +32,10 @@ export const addressGuard = (allow: readonly string[]): AddressGuard => {
 }
 
 const within = (address: Address, [net, bits]: Range): boolean => {
-  const base = net.kind() === 'ipv6' && (net as ipaddr.IPv6).isIPv4MappedAddress() && bits >= 96 ? (net as ipaddr.IPv6).toIPv4Address() : net
+  const base =
+    net.kind() === 'ipv6' && (net as ipaddr.IPv6).isIPv4MappedAddress() && bits >= 96
+      ? (net as ipaddr.IPv6).toIPv4Address()
+      : net
   if (base.kind() !== address.kind()) return false
   return address.match(base as never, base === net ? bits : bits - 96)
 }

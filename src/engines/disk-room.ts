@@ -41,7 +41,8 @@ export class DiskRoom {
   /** Whether a commit of so many bytes may be tried. */
   takes(bytes: number): boolean {
     const now = this.options.clock.now()
-    if (this.refusal !== undefined || (now >= this.lookedAt && now - this.lookedAt < LOOK_EVERY_MS)) return !this.isShort
+    if (this.refusal !== undefined || (now >= this.lookedAt && now - this.lookedAt < LOOK_EVERY_MS))
+      return !this.isShort
     this.lookedAt = now
     this.look(bytes)
     return !this.isShort
@@ -68,7 +69,11 @@ export class DiskRoom {
   }
 
   failure(): Failure {
-    return new Failure('engine_down', { message: this.options.message, retryAfterSeconds: 1, cause: this.refusal?.cause })
+    return new Failure('engine_down', {
+      message: this.options.message,
+      retryAfterSeconds: 1,
+      cause: this.refusal?.cause,
+    })
   }
 
   close(): void {

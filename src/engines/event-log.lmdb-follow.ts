@@ -101,7 +101,11 @@ export async function* followPrefixes(
       if (!told) yield { events: [], checkpoint: merge.checkpoint, caughtUp: true }
       told = true
       if (store.current.nextPosition - 1 > headPosition) continue
-      await followers.sleep(signal, merge.checkpoint + FOREIGN_UNHEARD_MAX, ({ name, head, first }) => head >= first && matches(name))
+      await followers.sleep(
+        signal,
+        merge.checkpoint + FOREIGN_UNHEARD_MAX,
+        ({ name, head, first }) => head >= first && matches(name),
+      )
       continue
     }
     const events: RecordedEvent[] = []

@@ -41,12 +41,19 @@ const typeBytes = (type: string): Buffer => {
 }
 
 const short = (what: string, bytes: Buffer): Buffer => {
-  if (bytes.length === 0 || bytes.length > 255) throw new Error(`The ${what} of an event takes 1 to 255 bytes, not ${bytes.length}.`)
+  if (bytes.length === 0 || bytes.length > 255)
+    throw new Error(`The ${what} of an event takes 1 to 255 bytes, not ${bytes.length}.`)
   return bytes
 }
 
 /** Writes the frame at `start` and answers where it ends. */
-export const writeFrame = (target: Buffer, start: number, prepared: PreparedEvent, position: number, loggedAt: number): number => {
+export const writeFrame = (
+  target: Buffer,
+  start: number,
+  prepared: PreparedEvent,
+  position: number,
+  loggedAt: number,
+): number => {
   const { event, isUuid, type, metadata, metadataBytes } = prepared
   target[start] = (event.isJson ? IS_JSON : 0) | (isUuid ? IS_UUID : 0)
   target.writeUIntBE(position, start + 1, 6)

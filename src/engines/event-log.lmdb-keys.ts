@@ -9,7 +9,9 @@ export interface IndexEntry {
 }
 /** What an event takes of the disk, about: a large one takes whole pages, a small one a share of one. */
 export const bytesOfFrame = (frameBytes: number): number =>
-  frameBytes > PAGE_BYTES / 2 ? Math.ceil((frameBytes + 16) / PAGE_BYTES) * PAGE_BYTES + 100 : Math.ceil(frameBytes * 1.4) + 100
+  frameBytes > PAGE_BYTES / 2
+    ? Math.ceil((frameBytes + 16) / PAGE_BYTES) * PAGE_BYTES + 100
+    : Math.ceil(frameBytes * 1.4) + 100
 
 /** @throws Error when the name is empty or longer than 1000 bytes. */
 export const streamKey = (name: string): Buffer => {
@@ -19,7 +21,8 @@ export const streamKey = (name: string): Buffer => {
   return key
 }
 
-export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+export const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 
 // The driver copies a key before it returns, so one buffer of each kind serves all.
 const eventKeyBuffer = Buffer.alloc(10)
@@ -49,7 +52,11 @@ export const INDEX_ENTRIES = {
     encode: (): never => {
       throw new Error('Entries are written to the index itself.')
     },
-    decode: (value: Buffer): IndexEntry => ({ position: -1, no: value.readUInt32BE(0), revision: value.readUIntBE(4, 6) }),
+    decode: (value: Buffer): IndexEntry => ({
+      position: -1,
+      no: value.readUInt32BE(0),
+      revision: value.readUIntBE(4, 6),
+    }),
   },
 }
 

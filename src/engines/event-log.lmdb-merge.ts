@@ -64,7 +64,11 @@ export class IndexMerge {
     return entry
   }
 
-  private refill(category: number, lane: { entries: IndexEntry[]; at: number; readTo: number }, headPosition: number): void {
+  private refill(
+    category: number,
+    lane: { entries: IndexEntry[]; at: number; readTo: number },
+    headPosition: number,
+  ): void {
     lane.entries = []
     lane.at = 0
     const start = Buffer.from(indexKey(category, Math.max(lane.readTo, this.checkpoint) + 1))

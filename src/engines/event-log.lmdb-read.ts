@@ -28,6 +28,7 @@ export const readEvent = (store: LogStore, name: string, no: number, revision: n
   const frame = store.frame(no, revision)
   if (frame !== undefined) return readFrame(frame, name, revision)
   const first = store.stream(name)?.first ?? 0
-  if (revision >= first) throw new Failure('internal', { message: `Event ${revision} of stream ${name} is missing in the log.` })
+  if (revision >= first)
+    throw new Failure('internal', { message: `Event ${revision} of stream ${name} is missing in the log.` })
   return undefined
 }

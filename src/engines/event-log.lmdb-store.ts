@@ -64,8 +64,16 @@ export class LogStore {
   constructor(path: string) {
     // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
     // Without batches by event turn: the promise of such a batch is the driver's own, and its rejection nobody could handle.
-    this.root = open({ path, noSubdir: false, overlappingSync: false, eventTurnBatching: false, encoding: 'binary', keyEncoding: 'binary' })
-    const database = (name: string): Binary => this.root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
+    this.root = open({
+      path,
+      noSubdir: false,
+      overlappingSync: false,
+      eventTurnBatching: false,
+      encoding: 'binary',
+      keyEncoding: 'binary',
+    })
+    const database = (name: string): Binary =>
+      this.root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
     this.events = database('events')
     this.index = database('index')
     this.indexEntries = this.root.openDB({ name: 'index', ...INDEX_ENTRIES } as { name: string }) as Database<
@@ -76,10 +84,17 @@ export class LogStore {
     this.names = database('names')
     this.categories = database('categories')
     this.sweeps = database('sweeps')
-    this.state = this.root.openDB({ name: 'state', encoding: 'binary', keyEncoding: 'binary', useVersions: true }) as Versioned
-    for (const { key, value } of this.categories.getRange({})) this.categoryNumbers.set(textOf(key), value.readUInt16BE(0))
+    this.state = this.root.openDB({
+      name: 'state',
+      encoding: 'binary',
+      keyEncoding: 'binary',
+      useVersions: true,
+    }) as Versioned
+    for (const { key, value } of this.categories.getRange({}))
+      this.categoryNumbers.set(textOf(key), value.readUInt16BE(0))
     const entry = this.state.getEntry(STATE_KEY)
-    this.current = entry === undefined ? { nextPosition: 0, nextStream: 1, nextCategory: 1, bytesHeld: 0 } : readState(entry.value)
+    this.current =
+      entry === undefined ? { nextPosition: 0, nextStream: 1, nextCategory: 1, bytesHeld: 0 } : readState(entry.value)
     this.version = (entry?.version ?? 0) + 1
     this.state.putSync(STATE_KEY, writeState(this.current), this.version)
   }

@@ -44,7 +44,12 @@ export class LogWriter {
     this.options = options
     this.store = options.store
     const { path, clock } = options
-    this.room = new DiskRoom({ message: 'The event log cannot write.', path, clock, tryBytes: (bytes) => this.probe(bytes) })
+    this.room = new DiskRoom({
+      message: 'The event log cannot write.',
+      path,
+      clock,
+      tryBytes: (bytes) => this.probe(bytes),
+    })
     for (const key of this.store.sweeps.getKeys({})) this.sweeps.add(Buffer.from(key).toString('utf8'))
     if (this.sweeps.size > 0) this.start()
   }
@@ -53,7 +58,9 @@ export class LogWriter {
     let dataBytes = 0
     for (const event of events) dataBytes += event.data.byteLength
     if (dataBytes > APPEND_BYTES_MAX) {
-      throw new Failure('too_large', { message: `One append takes at most ${APPEND_BYTES_MAX} bytes of event data, not ${dataBytes}.` })
+      throw new Failure('too_large', {
+        message: `One append takes at most ${APPEND_BYTES_MAX} bytes of event data, not ${dataBytes}.`,
+      })
     }
     if (events.length === 0) throw new Error(`An append to ${stream} needs an event.`)
     const prepared = events.map(prepareEvent)
@@ -197,7 +204,11 @@ export class LogWriter {
       return 'answered'
     }
     if (batch.bytesHeldAfter(job.events) > this.options.bytesMax) {
-      job.reject(new Failure('engine_down', { message: `The event log holds all of the ${this.options.bytesMax} bytes that it may.` }))
+      job.reject(
+        new Failure('engine_down', {
+          message: `The event log holds all of the ${this.options.bytesMax} bytes that it may.`,
+        }),
+      )
       return 'answered'
     }
     if (this.room.isShort) {

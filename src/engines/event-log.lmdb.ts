@@ -67,7 +67,8 @@ class LmdbEventLog implements EventLog {
     const events: RecordedEvent[] = []
     if (info === undefined) return events
     const step = direction === 'forwards' ? 1 : -1
-    let revision = from === 'end' ? info.head : direction === 'forwards' ? Math.max(from, info.first) : Math.min(from, info.head)
+    let revision =
+      from === 'end' ? info.head : direction === 'forwards' ? Math.max(from, info.first) : Math.min(from, info.head)
     let readAtOnce = 0
     for (; revision >= info.first && revision <= info.head && events.length < limit; revision += step) {
       const event = readEvent(this.store, stream, info.no, revision)

@@ -52,9 +52,19 @@ export interface EventLog {
   /** @throws WrongRevision, Failure engine_down (also for a full disk), Failure too_large over APPEND_BYTES_MAX. */
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
   /** At most `limit` events from revision `from` on (forwards), or from `from` down (backwards; 'end' is the newest). */
-  read(stream: string, from: number | 'end', limit: number, direction?: 'forwards' | 'backwards'): Promise<RecordedEvent[]>
+  read(
+    stream: string,
+    from: number | 'end',
+    limit: number,
+    direction?: 'forwards' | 'backwards',
+  ): Promise<RecordedEvent[]>
   /** From right after the checkpoint (undefined: from the beginning) until the signal aborts. Batches of at most `batchEventsMax` (default 512) events. */
-  follow(source: Source, checkpoint: number | undefined, signal: AbortSignal, batchEventsMax?: number): AsyncIterable<FollowBatch>
+  follow(
+    source: Source,
+    checkpoint: number | undefined,
+    signal: AbortSignal,
+    batchEventsMax?: number,
+  ): AsyncIterable<FollowBatch>
   /** Revision of the last event of a stream, -1 when it has none. */
   head(stream: string): Promise<number>
   /** Position of the last event of the whole log, -1 when it is empty. */

@@ -20,7 +20,10 @@ export interface TransitionPlace {
   ordinal: number
 }
 
-export const selectTransitions = (filter: TransitionFilter, walk: { order: 'asc' | 'desc'; after?: TransitionPlace; limit?: number }): Statement => {
+export const selectTransitions = (
+  filter: TransitionFilter,
+  walk: { order: 'asc' | 'desc'; after?: TransitionPlace; limit?: number },
+): Statement => {
   const { conditions, parameters } = baseOf(filter)
   const among = (column: string, values: readonly string[] | undefined): void => {
     if (values === undefined) return
@@ -33,7 +36,10 @@ export const selectTransitions = (filter: TransitionFilter, walk: { order: 'asc'
   const { after, order, limit } = walk
   if (after !== undefined) {
     const sign = order === 'desc' ? '<' : '>'
-    conditions.push(`at ${sign}= ${TIME('afterAt')}`, `(at, position, ordinal) ${sign} (${TIME('afterAt')}, {afterPosition:UInt64}, {afterOrdinal:UInt32})`)
+    conditions.push(
+      `at ${sign}= ${TIME('afterAt')}`,
+      `(at, position, ordinal) ${sign} (${TIME('afterAt')}, {afterPosition:UInt64}, {afterOrdinal:UInt32})`,
+    )
     Object.assign(parameters, { afterAt: after.at, afterPosition: after.position, afterOrdinal: after.ordinal })
   }
   if (limit !== undefined) parameters.limit = limit

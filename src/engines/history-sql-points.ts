@@ -42,7 +42,8 @@ const COLUMNS = `trackerId, recordedAt, latE7, lngE7, flags, accuracyCm, altitud
  * Rows that differ in nothing but the version share a partition, so FINAL need not look across them. A reader that is slow
  * holds some blocks, as rows and as text: they are small.
  */
-const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
+const FINAL_SETTINGS =
+  'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
 const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 
 export const selectPoints = (filter: PointFilter, selection: PointSelection, columns = COLUMNS): Statement => {
@@ -53,20 +54,28 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection, col
     const sign = order === 'desc' ? '<' : '>'
     Object.assign(parameters, { afterTime: after.recordedAt, afterTracker: after.trackerId })
     outer.push(`recordedAt ${sign}= fromUnixTimestamp64Milli({afterTime:Int64}, 'UTC')`)
-    outer.push(`(recordedAt, trackerId) ${sign} (fromUnixTimestamp64Milli({afterTime:Int64}, 'UTC'), {afterTracker:UUID})`)
+    outer.push(
+      `(recordedAt, trackerId) ${sign} (fromUnixTimestamp64Milli({afterTime:Int64}, 'UTC'), {afterTracker:UUID})`,
+    )
   }
   if (selection.limit !== undefined) parameters.limit = selection.limit
   const limit = selection.limit === undefined ? '' : 'LIMIT {limit:UInt64}'
   if (filter.intervalMs === undefined) {
     const where = [...conditions, ...outer].join(' AND ')
-    return { sql: `SELECT ${columns} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`, parameters }
+    return {
+      sql: `SELECT ${columns} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+      parameters,
+    }
   }
   parameters.interval = filter.intervalMs
   const firsts =
     `SELECT * FROM ${POINTS} FINAL WHERE ${conditions.join(' AND ')} ORDER BY ${ORDERS.tracker} ` +
     `LIMIT 1 BY organizationId, trackerId, intDiv(toUnixTimestamp64Milli(recordedAt), {interval:UInt64})`
   const where = outer.length > 0 ? `WHERE ${outer.join(' AND ')}` : ''
-  return { sql: `SELECT ${columns} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`, parameters }
+  return {
+    sql: `SELECT ${columns} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+    parameters,
+  }
 }
 
 /** When the newest point was recorded, and how many there are at least (0: none), reading times alone. */
@@ -86,8 +95,14 @@ export const countPoints = (filter: PointFilter): Statement => {
  * What a back-test decides on: the points that were not ahead of the clock, by tracker and time, each tracker's last
  * one before `from` first; with `accuracyMaxCm` the last of those that state none or no worse.
  */
-export const selectForBacktest = (filter: PointFilter & { from: number; to: number; accuracyMaxCm?: number }): Statement => {
-  const { conditions, parameters } = conditionsOf({ organizationId: filter.organizationId, trackerIds: filter.trackerIds, to: filter.to })
+export const selectForBacktest = (
+  filter: PointFilter & { from: number; to: number; accuracyMaxCm?: number },
+): Statement => {
+  const { conditions, parameters } = conditionsOf({
+    organizationId: filter.organizationId,
+    trackerIds: filter.trackerIds,
+    to: filter.to,
+  })
   const { from, accuracyMaxCm } = filter
   const passes = accuracyMaxCm === undefined ? '' : `AND (NOT bitTest(flags, 0) OR accuracyCm <= {accuracyMaxCm:Int32})`
   const before = `SELECT trackerId, max(recordedAt) FROM ${POINTS} WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
@@ -105,10 +120,20 @@ export const selectNewest = (): Statement => ({
 })
 
 /** One tracker's newest point among those that were logged after that place of the log, with the columns of `selectNewest`. */
-export const selectNewestSince = (tracker: { organizationId: string; trackerId: string; epoch: number; revision: number }): Statement => ({
+export const selectNewestSince = (tracker: {
+  organizationId: string
+  trackerId: string
+  epoch: number
+  revision: number
+}): Statement => ({
   sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE organizationId = {organization:UUID} AND trackerId = {tracker:UUID}
     AND ${WAS_NOT_AHEAD} AND (epoch, revision) > ({epoch:UInt16}, {revision:UInt64}) ORDER BY recordedAt DESC LIMIT 1 ${FINAL_SETTINGS}`,
-  parameters: { organization: tracker.organizationId, tracker: tracker.trackerId, epoch: tracker.epoch, revision: tracker.revision },
+  parameters: {
+    organization: tracker.organizationId,
+    tracker: tracker.trackerId,
+    epoch: tracker.epoch,
+    revision: tracker.revision,
+  },
 })
 
 const HALF_TURN_E7 = 1_800_000_000
@@ -135,9 +160,13 @@ const conditionsOf = (filter: PointFilter): { conditions: string[]; parameters: 
   if (to !== undefined) add(`recordedAt <= ${TIME('to')}`, { to })
   if (bboxE7 !== undefined) {
     const [west, south, east, north] = bboxE7
-    const within = west <= east ? 'lngE7 BETWEEN {west:Int32} AND {east:Int32}' : '(lngE7 >= {west:Int32} OR lngE7 <= {east:Int32})'
+    const within =
+      west <= east ? 'lngE7 BETWEEN {west:Int32} AND {east:Int32}' : '(lngE7 >= {west:Int32} OR lngE7 <= {east:Int32})'
     // -180 and 180 are the same meridian.
-    const lngs = west === -HALF_TURN_E7 || east === HALF_TURN_E7 ? `(${within} OR lngE7 IN (-${HALF_TURN_E7}, ${HALF_TURN_E7}))` : within
+    const lngs =
+      west === -HALF_TURN_E7 || east === HALF_TURN_E7
+        ? `(${within} OR lngE7 IN (-${HALF_TURN_E7}, ${HALF_TURN_E7}))`
+        : within
     add(`latE7 BETWEEN {south:Int32} AND {north:Int32} AND ${lngs}`, { west, south, east, north })
   }
   return { conditions, parameters }

@@ -15,7 +15,17 @@ interface Columns {
 const COLUMNS: { [table in RebuiltTable]: Columns } = {
   [POINTS]: {
     key: ['organizationId', 'trackerId', 'recordedAt'],
-    values: ['latE7', 'lngE7', 'flags', 'accuracyCm', 'altitudeCm', 'speedCms', 'headingTenths', 'batteryPercent', 'attributes'],
+    values: [
+      'latE7',
+      'lngE7',
+      'flags',
+      'accuracyCm',
+      'altitudeCm',
+      'speedCms',
+      'headingTenths',
+      'batteryPercent',
+      'attributes',
+    ],
     time: 'recordedAt',
   },
   [TRANSITIONS]: {
@@ -23,7 +33,11 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
     values: ['trackerId', 'geofenceId', 'geofenceGroupId', 'type', 'cause', 'point', 'position', 'ordinal'],
     time: 'at',
   },
-  [TRIPS]: { key: ['organizationId', 'startedAt', '_id'], values: ['trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'], time: 'startedAt' },
+  [TRIPS]: {
+    key: ['organizationId', 'startedAt', '_id'],
+    values: ['trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'],
+    time: 'startedAt',
+  },
 }
 
 /** The table that holds a part of what the log says while it is compared. */
@@ -47,7 +61,8 @@ export const listDifferences = (table: RebuiltTable, since: number, limit: numbe
   parameters: { since, limit },
 })
 
-const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, join_use_nulls = 0'
+const FINAL_SETTINGS =
+  'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, join_use_nulls = 0'
 
 /** One row for each that stands beside; versions are never 0, so 0 is what a join gives for none. */
 const pairsOf = (table: RebuiltTable): string => {
@@ -55,7 +70,10 @@ const pairsOf = (table: RebuiltTable): string => {
   const keys = key.join(', ')
   const columns = [...key, ...values, 'version'].join(', ')
   const differs = values.map((column) => `live.${column} != told.${column}`).join(' OR ')
-  return `SELECT toString(told.organizationId) AS scope, concat(${key.slice(1).map((column) => `toString(told.${column})`).join(", '.', ")}) AS id,
+  return `SELECT toString(told.organizationId) AS scope, concat(${key
+    .slice(1)
+    .map((column) => `toString(told.${column})`)
+    .join(", '.', ")}) AS id,
     live.version = 0 AS isMissing, live.version > 0 AND (live.version < told.version OR live.version = told.version AND (${differs})) AS isDifferent
     FROM (SELECT ${columns} FROM ${besideOf(table)} FINAL WHERE ${time} >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')) AS told
     LEFT JOIN (SELECT ${columns} FROM ${table} FINAL WHERE (${keys}) IN (SELECT ${keys} FROM ${besideOf(table)})) AS live USING (${keys})`

@@ -12,7 +12,7 @@ const NOT_AHEAD = 1n << 63n
 
 /** The version of a point's row, see `createPoints`. */
 export const versionOf = (epoch: number, revision: number, ahead: boolean): bigint =>
-  ((ahead ? 0n : NOT_AHEAD) | (BigInt(EPOCH_MAX - epoch) << 48n) | BigInt(REVISION_MAX - revision))
+  (ahead ? 0n : NOT_AHEAD) | (BigInt(EPOCH_MAX - epoch) << 48n) | BigInt(REVISION_MAX - revision)
 
 /**
  * Every point ever logged, until it expires. Of several rows with one (organization, tracker, recordedAt) the one with
@@ -117,9 +117,13 @@ export const createHistoryTables = async (store: HistoryStore, days: number): Pr
   for (const { name, create, time } of TABLES) {
     await store.command(create(days))
     const [found] = await store.rows<{ sql: string }>(
-      'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}', { name })
+      'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+      { name },
+    )
     if (found?.sql.includes(`toIntervalDay(${days})`)) continue
     // The parts that are there keep their rows until their own merges look at them: nothing is rewritten at the start.
-    await store.command(`ALTER TABLE ${name} MODIFY TTL ${timeToLive(time, days)} SETTINGS materialize_ttl_after_modify = 0`)
+    await store.command(
+      `ALTER TABLE ${name} MODIFY TTL ${timeToLive(time, days)} SETTINGS materialize_ttl_after_modify = 0`,
+    )
   }
 }

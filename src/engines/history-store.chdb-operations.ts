@@ -71,10 +71,18 @@ const DOWN = new Set([24, 27, 33, 74, 75, 76, 77, 198, 209, 210, 225, 226, 228, 
 export const failureOf = (reply: Extract<Reply, { kind: 'failed' }>, down = false): Failure => {
   const cause = new Error(reply.message)
   if (down || (reply.code !== undefined && DOWN.has(reply.code))) {
-    return new Failure('engine_down', { message: 'The history does not answer; try again later.', retryAfterSeconds: 1, cause })
+    return new Failure('engine_down', {
+      message: 'The history does not answer; try again later.',
+      retryAfterSeconds: 1,
+      cause,
+    })
   }
   if (reply.late || (reply.code !== undefined && OVERLOADED.has(reply.code))) {
-    return new Failure('overloaded', { message: 'The history could not answer this within its limits; narrow the question or try again later.', retryAfterSeconds: 5, cause })
+    return new Failure('overloaded', {
+      message: 'The history could not answer this within its limits; narrow the question or try again later.',
+      retryAfterSeconds: 5,
+      cause,
+    })
   }
   return new Failure('internal', { cause })
 }

@@ -7,7 +7,14 @@ const INTEGER = /^U?Int(8|16|32|64)$/
 const ARRAY = /^Array\(([A-Za-z0-9]+)\)$/
 const ESCAPED = /[\\'\0\b\f\n\r\t]/g
 const ESCAPES: { [character: string]: string } = {
-  '\\': '\\\\', "'": "\\'", '\0': '\\0', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t',
+  '\\': '\\\\',
+  "'": "\\'",
+  '\0': '\\0',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
 }
 
 /**
@@ -22,7 +29,8 @@ export const bindParameters = (sql: string, parameters: HistoryParameters = {}):
     used.add(name)
     return literal(parameters[name], type)
   })
-  for (const name of Object.keys(parameters)) if (!used.has(name)) throw new Error(`no placeholder for the parameter ${name}`)
+  for (const name of Object.keys(parameters))
+    if (!used.has(name)) throw new Error(`no placeholder for the parameter ${name}`)
   return bound
 }
 
@@ -34,7 +42,9 @@ const literal = (value: Value, type: string): string => {
     const [, element] = ARRAY.exec(type) ?? []
     if (element === undefined) throw new Error(`an array does not fit ${type}`)
     const bare = element === 'String' || INTEGER.test(element)
-    const items = value.map((item: string | number) => (typeof item === 'number' ? number(item, element) : quoteString(item)))
+    const items = value.map((item: string | number) =>
+      typeof item === 'number' ? number(item, element) : quoteString(item),
+    )
     return bare && items.length > 0 ? `[${items.join(',')}]` : `CAST([${items.join(',')}], ${quoteString(type)})`
   }
   if (typeof value === 'number') {
@@ -47,6 +57,7 @@ const literal = (value: Value, type: string): string => {
 }
 
 const number = (value: number, type: string): string => {
-  if (type === 'String' || !Number.isFinite(value) || (INTEGER.test(type) && !Number.isSafeInteger(value))) throw new Error(`${value} does not fit ${type}`)
+  if (type === 'String' || !Number.isFinite(value) || (INTEGER.test(type) && !Number.isSafeInteger(value)))
+    throw new Error(`${value} does not fit ${type}`)
   return value < 0 ? `(${value})` : String(value)
 }

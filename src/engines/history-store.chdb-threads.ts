@@ -22,4 +22,7 @@ export const lowerBackgroundThreads = (): void => {
   }
 }
 
-const hasEnded = (error: unknown): boolean => /^(ENOENT|ESRCH)$/.test((error as { code?: string; info?: { code: string } }).info?.code ?? (error as { code?: string }).code ?? '')
+const hasEnded = (error: unknown): boolean =>
+  /^(ENOENT|ESRCH)$/.test(
+    (error as { code?: string; info?: { code: string } }).info?.code ?? (error as { code?: string }).code ?? '',
+  )

@@ -28,7 +28,10 @@ export class ThreadTurns {
 
   async run<Answer>(user: ThreadUser, call: () => Promise<Answer>): Promise<Answer> {
     if (this.free > 0) this.free--
-    else await new Promise<void>((resume) => this.waiting.push({ dueAt: this.now() + Math.min(user.usedMs, WAITED_MS), resume }))
+    else
+      await new Promise<void>((resume) =>
+        this.waiting.push({ dueAt: this.now() + Math.min(user.usedMs, WAITED_MS), resume }),
+      )
     const began = this.now()
     try {
       return await call()

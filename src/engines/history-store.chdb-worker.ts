@@ -93,7 +93,17 @@ async function insert({ id, table, token, block }: Extract<Request, { kind: 'ins
 
 async function query(request: Extract<Request, { kind: 'query' }>): Promise<void> {
   const { id, deadlineMs } = request
-  const state: Running = { tag: `waymark-${process.pid}-${id}`, credit: CREDIT, resume: undefined, cancelled: false, late: false, inNative: false, since: 0, usedMs: 0, failed: false }
+  const state: Running = {
+    tag: `waymark-${process.pid}-${id}`,
+    credit: CREDIT,
+    resume: undefined,
+    cancelled: false,
+    late: false,
+    inNative: false,
+    since: 0,
+    usedMs: 0,
+    failed: false,
+  }
   running.set(id, state)
   let session: Session | undefined
   try {
@@ -122,7 +132,11 @@ async function query(request: Extract<Request, { kind: 'query' }>): Promise<void
   }
 }
 
-async function* streamChunks(session: Session, request: Extract<Request, { kind: 'query' }>, state: Running): AsyncGenerator<Uint8Array, void, undefined> {
+async function* streamChunks(
+  session: Session,
+  request: Extract<Request, { kind: 'query' }>,
+  state: Running,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const stream = session.queryStream(`/* ${state.tag} */ ${request.sql}`, { format: request.format })
   const chunks = stream[Symbol.asyncIterator]()
   let header: number | undefined
@@ -194,7 +208,9 @@ async function kill(id: number, state: Running): Promise<void> {
   try {
     while (state.inNative) {
       if (performance.now() - state.since > KILL_AGE_MS) {
-        const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, { format: 'JSONEachRow' })
+        const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, {
+          format: 'JSONEachRow',
+        })
         if (killed.text() !== '') return
       }
       await new Promise((resume) => setTimeout(resume, KILL_PAUSE_MS))

@@ -51,7 +51,12 @@ export class ChdbHistoryStore implements HistoryStore {
     await this.write((id) => ({ kind: 'insert', id, table, token, block }), transfer)
   }
 
-  async *query(sql: string, parameters: HistoryParameters | undefined, format: HistoryFormat, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *query(
+    sql: string,
+    parameters: HistoryParameters | undefined,
+    format: HistoryFormat,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
     yield* this.stream(bindParameters(sql, parameters), format, this.options.deadlineMs ?? 300_000, signal)
   }
 
@@ -62,7 +67,8 @@ export class ChdbHistoryStore implements HistoryStore {
       // A chunk of this format always ends with a row.
       for (const line of decoder.decode(chunk).split('\n')) {
         if (line === '') continue
-        if (rows.length === ROWS_MAX) throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
+        if (rows.length === ROWS_MAX)
+          throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
         rows.push(JSON.parse(line) as R)
       }
     }
@@ -94,7 +100,8 @@ export class ChdbHistoryStore implements HistoryStore {
 
   private async write(request: (id: number) => Request, transfer: ArrayBuffer[] = []): Promise<void> {
     const worker = this.running()
-    if (this.writes >= this.queueMax) throw new Failure('overloaded', { message: 'Too many writes wait for the history.', retryAfterSeconds: 1 })
+    if (this.writes >= this.queueMax)
+      throw new Failure('overloaded', { message: 'Too many writes wait for the history.', retryAfterSeconds: 1 })
     const id = this.nextId++
     this.writes++
     try {
@@ -108,10 +115,16 @@ export class ChdbHistoryStore implements HistoryStore {
     }
   }
 
-  private async *stream(sql: string, format: HistoryFormat, deadlineMs: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  private async *stream(
+    sql: string,
+    format: HistoryFormat,
+    deadlineMs: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
     signal?.throwIfAborted()
     const worker = this.running()
-    if (this.queries >= this.queueMax) throw new Failure('overloaded', { message: 'Too many queries of the history are open.', retryAfterSeconds: 1 })
+    if (this.queries >= this.queueMax)
+      throw new Failure('overloaded', { message: 'Too many queries of the history are open.', retryAfterSeconds: 1 })
     const id = this.nextId++
     this.queries++
     const chunks = new ChunkStream()
@@ -135,7 +148,11 @@ export class ChdbHistoryStore implements HistoryStore {
   }
 
   private running(): Worker {
-    if (this.worker === undefined || this.closing !== undefined) throw new Failure('engine_down', { message: 'The history does not answer; try again later.', retryAfterSeconds: 1 })
+    if (this.worker === undefined || this.closing !== undefined)
+      throw new Failure('engine_down', {
+        message: 'The history does not answer; try again later.',
+        retryAfterSeconds: 1,
+      })
     return this.worker
   }
 
@@ -144,7 +161,9 @@ export class ChdbHistoryStore implements HistoryStore {
   }
 
   private start(): Promise<void> {
-    const worker = new Worker(new URL('./history-store.chdb-worker.js', import.meta.url), { workerData: workerOptions(this.options) })
+    const worker = new Worker(new URL('./history-store.chdb-worker.js', import.meta.url), {
+      workerData: workerOptions(this.options),
+    })
     return new Promise<void>((resolve, reject) => {
       let failure: unknown
       worker.on('message', (reply: Reply) => {

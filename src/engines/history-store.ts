@@ -1,5 +1,11 @@
 /** Formats in which a query may be answered, as ClickHouse names them. */
-export type HistoryFormat = 'JSONEachRow' | 'JSONCompactEachRow' | 'CSVWithNames' | 'Native' | 'RowBinary' | 'RowBinaryWithNamesAndTypes'
+export type HistoryFormat =
+  | 'JSONEachRow'
+  | 'JSONCompactEachRow'
+  | 'CSVWithNames'
+  | 'Native'
+  | 'RowBinary'
+  | 'RowBinaryWithNamesAndTypes'
 
 /** Values for `{name:Type}` placeholders. Values never become part of the SQL text. */
 export type HistoryParameters = { [name: string]: string | number | boolean | readonly string[] | readonly number[] }
@@ -19,7 +25,12 @@ export interface HistoryStore {
   /** `block` is one or more blocks in ClickHouse's Native format whose columns are the table's. Handed over: the caller must not use its memory again. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
   /** `sql` has no FORMAT clause. */
-  query(sql: string, parameters: HistoryParameters | undefined, format: HistoryFormat, signal?: AbortSignal): AsyncIterable<Uint8Array>
+  query(
+    sql: string,
+    parameters: HistoryParameters | undefined,
+    format: HistoryFormat,
+    signal?: AbortSignal,
+  ): AsyncIterable<Uint8Array>
   /** Small answers, as objects (64-bit integers as numbers). @throws Failure too_large over 10,000 rows. */
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]>
   ping(): Promise<void>

@@ -10,7 +10,11 @@ export interface UndiciCallerOptions {
   /** CIDR ranges that may be reached although they are special. */
   allow: readonly string[]
   /** Default: the system's resolver. */
-  lookup?: (hostname: string, options: LookupOptions, done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void) => void
+  lookup?: (
+    hostname: string,
+    options: LookupOptions,
+    done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+  ) => void
 }
 
 const CONNECT_TIMEOUT_MS = 15_000
@@ -37,7 +41,9 @@ export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
     refusal: (url) => targets.of(url).refusal,
     post: (call) => {
       const { refusal, origin, path } = targets.of(call.url)
-      return refusal === undefined ? post(agent, options.clock, { ...call, origin, path }) : Promise.resolve({ kind: 'failed', error: refusal })
+      return refusal === undefined
+        ? post(agent, options.clock, { ...call, origin, path })
+        : Promise.resolve({ kind: 'failed', error: refusal })
     },
     close: () => agent.destroy(),
   }
@@ -86,12 +92,16 @@ const refusalOf = (text: string, guard: AddressGuard): string | undefined => {
   if (url.username !== '' || url.password !== '') return 'must not carry a user name or password; send a header instead'
   const literal = literalAddress(url.hostname)
   if (literal !== undefined && !guard(literal)) return `names an address that may not be called (${literal})`
-  if (literal === undefined && /(^|\.)localhost\.*$/.test(url.hostname) && !guard('127.0.0.1') && !guard('::1')) return 'names an address that may not be called (localhost)'
+  if (literal === undefined && /(^|\.)localhost\.*$/.test(url.hostname) && !guard('127.0.0.1') && !guard('::1'))
+    return 'names an address that may not be called (localhost)'
   return undefined
 }
 
 /** A connector that hands the system only addresses that the guard passes, and looks again at the one that it got. */
-const guardedConnector = (guard: AddressGuard, lookup: NonNullable<UndiciCallerOptions['lookup']>): buildConnector.connector => {
+const guardedConnector = (
+  guard: AddressGuard,
+  lookup: NonNullable<UndiciCallerOptions['lookup']>,
+): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
       if (error !== null) return done(error, '')
@@ -130,7 +140,10 @@ const post = (agent: Agent, clock: Clock, call: HttpCall & Target): Promise<Http
     })
     const cancelDeadline = clock.after(call.deadlineMs, () => answer.giveUp(call.deadlineMs))
     try {
-      agent.dispatch({ origin: call.origin, path: call.path, method: 'POST', headers: call.headers, body: call.body }, answer)
+      agent.dispatch(
+        { origin: call.origin, path: call.path, method: 'POST', headers: call.headers, body: call.body },
+        answer,
+      )
     } catch (error) {
       answer.settle({ kind: 'failed', error: describe(error) })
     }
@@ -157,7 +170,11 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     if (this.settled) controller.abort(new Error('the deadline is over'))
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, statusCode: number, headers: { [name: string]: string | string[] | undefined }): void {
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    statusCode: number,
+    headers: { [name: string]: string | string[] | undefined },
+  ): void {
     if (statusCode < 200) return
     this.statusCode = statusCode
     const after = headers['retry-after']
@@ -181,7 +198,11 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
   }
 
   giveUp(deadlineMs: number): void {
-    this.settle(this.statusCode === undefined ? { kind: 'failed', error: `no answer within ${deadlineMs / 1000} s` } : this.answered())
+    this.settle(
+      this.statusCode === undefined
+        ? { kind: 'failed', error: `no answer within ${deadlineMs / 1000} s` }
+        : this.answered(),
+    )
     this.controller?.abort(new Error('the deadline is over'))
   }
 
@@ -193,12 +214,20 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
 
   private answered(): HttpOutcome {
     const answer = Buffer.concat(this.chunks).toString('utf8')
-    return { kind: 'answered', statusCode: this.statusCode ?? 0, ...(this.retryAfter !== undefined && { retryAfter: this.retryAfter }), answer }
+    return {
+      kind: 'answered',
+      statusCode: this.statusCode ?? 0,
+      ...(this.retryAfter !== undefined && { retryAfter: this.retryAfter }),
+      answer,
+    }
   }
 }
 
 const describe = (error: unknown): string => {
   const first = error instanceof AggregateError ? error.errors[0] : error
   const { code, message } = first as { code?: string; message?: string }
-  return (code === undefined || code === 'REFUSED_ADDRESS' ? message : `${code}: ${message}`)?.slice(0, 200) ?? 'the call failed'
+  return (
+    (code === undefined || code === 'REFUSED_ADDRESS' ? message : `${code}: ${message}`)?.slice(0, 200) ??
+    'the call failed'
+  )
 }

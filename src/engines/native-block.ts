@@ -7,7 +7,16 @@ export interface NativeColumn {
   /** As ClickHouse writes it, for example `Int32` or `DateTime64(3, 'UTC')`. */
   type: string
   /** The values as they lie in memory, or strings. */
-  values: Uint8Array | Uint16Array | Uint32Array | Int32Array | BigUint64Array | BigInt64Array | Float64Array | readonly string[] | SparseStrings
+  values:
+    | Uint8Array
+    | Uint16Array
+    | Uint32Array
+    | Int32Array
+    | BigUint64Array
+    | BigInt64Array
+    | Float64Array
+    | readonly string[]
+    | SparseStrings
 }
 
 /** A column of strings of which most are empty: the text by row. */

@@ -10,7 +10,17 @@ export interface NativeRows {
 
 /** Bytes of one value by type; strings have their own lengths. */
 const WIDTHS: { [type: string]: number } = {
-  UUID: 16, Int8: 1, UInt8: 1, Bool: 1, Int16: 2, UInt16: 2, Int32: 4, UInt32: 4, Int64: 8, UInt64: 8, Float64: 8,
+  UUID: 16,
+  Int8: 1,
+  UInt8: 1,
+  Bool: 1,
+  Int16: 2,
+  UInt16: 2,
+  Int32: 4,
+  UInt32: 4,
+  Int64: 8,
+  UInt64: 8,
+  Float64: 8,
 }
 
 class Incomplete extends Error {}

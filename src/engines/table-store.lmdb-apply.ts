@@ -123,12 +123,25 @@ export class RowWriter {
     this.repost(space, TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
   }
 
-  private repost(space: Buffer, field: number, no: number, before: ReadonlyMap<string, Buffer>, now: ReadonlyMap<string, Buffer>): void {
+  private repost(
+    space: Buffer,
+    field: number,
+    no: number,
+    before: ReadonlyMap<string, Buffer>,
+    now: ReadonlyMap<string, Buffer>,
+  ): void {
     for (const [text, value] of before) if (!now.has(text)) this.post(space, field, text, value, no, false)
     for (const [text, value] of now) if (!before.has(text)) this.post(space, field, text, value, no, true)
   }
 
-  private putOrder(record: TableRecord, space: Buffer, no: number, id: string, before: Row | undefined, row: Row): void {
+  private putOrder(
+    record: TableRecord,
+    space: Buffer,
+    no: number,
+    id: string,
+    before: Row | undefined,
+    row: Row,
+  ): void {
     let changed = before === undefined
     for (const [index, field] of record.range.entries()) {
       if (before !== undefined && isSame(before[field], row[field])) continue
@@ -138,7 +151,8 @@ export class RowWriter {
       if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
       this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))
     }
-    if (changed) this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
+    if (changed)
+      this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
   }
 
   /** `text` is the value as a string of its bytes: a name of the chunk in memory that costs less than the key. */

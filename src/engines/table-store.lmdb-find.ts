@@ -39,15 +39,19 @@ export class Finder {
     let set = this.sets.filtered()
     const isBoundedBySort = range !== undefined && range.field === sort?.field
     const isCountable = isBoundedBySort && set === undefined && this.sets.expired === undefined
-    if (range !== undefined && !isSmall(set) && (!isBoundedBySort || (total === true && !isCountable))) set = await this.sets.ranged(set)
+    if (range !== undefined && !isSmall(set) && (!isBoundedBySort || (total === true && !isCountable)))
+      set = await this.sets.ranged(set)
     if (set !== undefined && this.sets.expired !== undefined) set.drop(this.sets.expired)
     const sorted = set !== undefined && isSmall(set) ? this.sorted(set) : undefined
     const entries =
-      sorted === undefined ? await this.walked(set, offset, limit + 1) : this.afterCursor(sorted).slice(offset, offset + limit + 1)
+      sorted === undefined
+        ? await this.walked(set, offset, limit + 1)
+        : this.afterCursor(sorted).slice(offset, offset + limit + 1)
     const page = entries.slice(0, limit)
     const found: Found<R> = { rows: page.flatMap(({ id }) => this.rowOf<R>(id) ?? []), next: null }
     if (entries.length > limit) found.next = (page.at(-1) ?? NO_ENTRY).place.toString('base64url')
-    if (total === true) found.total = sorted?.length ?? set?.size ?? (isCountable ? this.sets.countBounded() : this.sets.all().size)
+    if (total === true)
+      found.total = sorted?.length ?? set?.size ?? (isCountable ? this.sets.countBounded() : this.sets.all().size)
     return found
   }
 
@@ -57,7 +61,8 @@ export class Finder {
     const entries: Entry[] = []
     for (const no of set) {
       const doc = this.docOf(no)
-      if (doc !== undefined && (range === undefined || isInside(doc[rangeAt] ?? null, range))) entries.push(this.entryOf(doc))
+      if (doc !== undefined && (range === undefined || isInside(doc[rangeAt] ?? null, range)))
+        entries.push(this.entryOf(doc))
     }
     return entries.sort((a, b) => this.compare(a.place, b.place))
   }
@@ -79,7 +84,9 @@ export class Finder {
     let skips = isPlain ? 0 : offset
     let isFirst = true
     const entries: Entry[] = []
-    for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(range)) {
+    for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(
+      range,
+    )) {
       if (this.sets.isTimeToBreathe()) await breathe()
       const isCursor = isFirst && this.isCursor(no)
       isFirst = false
@@ -97,9 +104,12 @@ export class Finder {
 
   private walkRange(): { start: Buffer; end: Buffer; reverse?: true } {
     const { sort, range } = this.question
-    const base = sort === undefined ? this.sets.space : fieldKey(this.sets.space, rangeField(this.source.record, sort.field))
+    const base =
+      sort === undefined ? this.sets.space : fieldKey(this.sets.space, rangeField(this.source.record, sort.field))
     let { low, high }: Bounds =
-      range !== undefined && range.field === sort?.field ? this.sets.bounds() : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
+      range !== undefined && range.field === sort?.field
+        ? this.sets.bounds()
+        : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
     const isDescending = sort?.order === 'desc'
     if (this.after !== undefined) {
       const place = Buffer.concat([base, this.after])
@@ -126,12 +136,17 @@ export class Finder {
     const id = doc[0] as string
     return {
       id,
-      place: sort === undefined ? idBytes(id) : Buffer.concat([orderBytes(doc[rangeField(this.source.record, sort.field)]), idBytes(id)]),
+      place:
+        sort === undefined
+          ? idBytes(id)
+          : Buffer.concat([orderBytes(doc[rangeField(this.source.record, sort.field)]), idBytes(id)]),
     }
   }
 
   private rowOf<R extends Row>(id: string): StoredRow<R> | undefined {
-    const stored = storedBytes(this.source.env.rows.get(Buffer.concat([this.sets.space, idBytes(id)]), this.sets.options))
+    const stored = storedBytes(
+      this.source.env.rows.get(Buffer.concat([this.sets.space, idBytes(id)]), this.sets.options),
+    )
     return stored === undefined ? undefined : { scope: this.source.scope, id, row: unpack<R>(stored.packed) }
   }
 }

@@ -53,7 +53,8 @@ export const openTableEnvironment = (path: string): TableEnvironment => {
     maxDbs: 16,
     maxReaders: 1_000,
   })
-  const database = (name: string): Binary => root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
+  const database = (name: string): Binary =>
+    root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
   return {
     root,
     rows: database('rows'),
@@ -119,7 +120,8 @@ export const numberKey = (space: Buffer, no: number): Buffer => {
   return key
 }
 
-export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): Buffer => Buffer.concat([space, Buffer.of(field), ...rest])
+export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): Buffer =>
+  Buffer.concat([space, Buffer.of(field), ...rest])
 
 export const time6 = (ms: number): Buffer => {
   const bytes = Buffer.allocUnsafe(6)
@@ -141,7 +143,8 @@ export const equalityBytes = (value: unknown): Buffer | undefined => {
   if (typeof value === 'number') return Buffer.concat([Buffer.of(2), orderedDouble(value)])
   if (typeof value !== 'string') return undefined
   const bytes = Buffer.from(value)
-  if (bytes.length > EQUALITY_STRING_BYTES_MAX) return Buffer.concat([Buffer.of(4), createHash('sha256').update(bytes).digest()])
+  if (bytes.length > EQUALITY_STRING_BYTES_MAX)
+    return Buffer.concat([Buffer.of(4), createHash('sha256').update(bytes).digest()])
   return Buffer.concat([Buffer.of(3), terminated(bytes)])
 }
 

@@ -19,7 +19,13 @@ export const packOne = (change: RowChange): Uint8Array<ArrayBuffer> => ownBytes(
 
 const packedChange = ({ table, scope, id, row, expiresAt }: RowChange): PackedChange => {
   idBytes(id)
-  return [table, scope, id, row === null ? null : Buffer.from(pack(row)), expiresAt === undefined ? 0 : Math.max(1, Math.floor(expiresAt))]
+  return [
+    table,
+    scope,
+    id,
+    row === null ? null : Buffer.from(pack(row)),
+    expiresAt === undefined ? 0 : Math.max(1, Math.floor(expiresAt)),
+  ]
 }
 
 /** A copy that owns its memory, so that it can be handed to the other thread. */

@@ -8,7 +8,8 @@ export const checkQuestion = (name: string, record: TableRecord, question: Find)
   for (const field of Object.keys(where))
     if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
   for (const field of [range?.field, sort?.field]) {
-    if (field !== undefined && !record.range.includes(field)) throw new Error(`Table ${name} declares no range index on ${field}.`)
+    if (field !== undefined && !record.range.includes(field))
+      throw new Error(`Table ${name} declares no range index on ${field}.`)
   }
   if (text !== undefined && record.text.length === 0) throw new Error(`Table ${name} declares no text index.`)
 }

@@ -1,6 +1,13 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Row } from '../kernel/table.ts'
-import { bufferOf, rowKey, spaceKey, type TableEnvironment, type TableRecord, unpack } from './table-store.lmdb-layout.ts'
+import {
+  bufferOf,
+  rowKey,
+  spaceKey,
+  type TableEnvironment,
+  type TableRecord,
+  unpack,
+} from './table-store.lmdb-layout.ts'
 import { storedBytes } from './table-store.lmdb-terms.ts'
 import type { StoredRow } from './table-store.ts'
 
@@ -29,7 +36,9 @@ export class RowReader {
   async *scan<R extends Row>(recordOf: () => TableRecord): AsyncGenerator<StoredRow<R>> {
     let start: Buffer = Buffer.of(0)
     for (;;) {
-      const names = [...this.env.scopes.getKeys({ start, limit: SCAN_ROWS_AT_ONCE })].map((key) => bufferOf(key).toString('utf8'))
+      const names = [...this.env.scopes.getKeys({ start, limit: SCAN_ROWS_AT_ONCE })].map((key) =>
+        bufferOf(key).toString('utf8'),
+      )
       for (const name of names) yield* this.scanScope<R>(recordOf, name)
       const last = names.at(-1)
       if (last === undefined) return
@@ -43,8 +52,13 @@ export class RowReader {
     let after: Buffer | undefined
     for (;;) {
       const space = spaceKey(recordOf().number, number)
-      const start: Buffer = Buffer.concat([space, after === undefined ? Buffer.alloc(0) : Buffer.concat([after, Buffer.of(0)])])
-      const entries = [...this.env.rows.getRange({ start, end: Buffer.concat([space, Buffer.of(255)]), limit: SCAN_ROWS_AT_ONCE })]
+      const start: Buffer = Buffer.concat([
+        space,
+        after === undefined ? Buffer.alloc(0) : Buffer.concat([after, Buffer.of(0)]),
+      ])
+      const entries = [
+        ...this.env.rows.getRange({ start, end: Buffer.concat([space, Buffer.of(255)]), limit: SCAN_ROWS_AT_ONCE }),
+      ]
       for (const { key, value } of entries) {
         const stored = storedBytes(value)
         after = Buffer.from(key.subarray(8))

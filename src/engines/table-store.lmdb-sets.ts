@@ -62,7 +62,8 @@ export class QuestionSets {
       const some = new RowSet()
       for (const value of Array.isArray(wanted) ? wanted : [wanted]) {
         const bytes = equalityBytes(value)
-        if (bytes !== undefined) this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
+        if (bytes !== undefined)
+          this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
       }
       sets.push(some)
     }
@@ -130,7 +131,11 @@ export class QuestionSets {
   private expiredBy(now: number): RowSet | undefined {
     let expired: RowSet | undefined
     const prefix = Buffer.concat([Buffer.of(1), this.space])
-    for (const key of this.source.env.expiry.getKeys({ start: prefix, end: Buffer.concat([prefix, time6(now + 1)]), ...this.options })) {
+    for (const key of this.source.env.expiry.getKeys({
+      start: prefix,
+      end: Buffer.concat([prefix, time6(now + 1)]),
+      ...this.options,
+    })) {
       expired ??= new RowSet()
       expired.add(bufferOf(key).readUInt32BE(15))
     }

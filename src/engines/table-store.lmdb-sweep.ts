@@ -1,5 +1,12 @@
 import type { RowWriter } from './table-store.lmdb-apply.ts'
-import { type Binary, bufferOf, spaceKey, type TableEnvironment, type TableRecord, time6 } from './table-store.lmdb-layout.ts'
+import {
+  type Binary,
+  bufferOf,
+  spaceKey,
+  type TableEnvironment,
+  type TableRecord,
+  time6,
+} from './table-store.lmdb-layout.ts'
 import { NOTHING } from './table-store.lmdb-terms.ts'
 
 /*
@@ -13,7 +20,12 @@ const GARBAGE_PREFIX = 'garbage:'
 export const hasSweep = (env: TableEnvironment, now: number, mayClear: boolean): boolean =>
   dueKeys(env, 0, now, 1).length > 0 || dueKeys(env, 2, now, 1).length > 0 || (mayClear && garbageOf(env) !== undefined)
 
-export const sweepExpired = (env: TableEnvironment, records: Iterable<TableRecord>, now: number, rows: RowWriter): boolean => {
+export const sweepExpired = (
+  env: TableEnvironment,
+  records: Iterable<TableRecord>,
+  now: number,
+  rows: RowWriter,
+): boolean => {
   const byNumber = new Map([...records].map((record) => [record.number, record]))
   const due = dueKeys(env, 0, now, STEP)
   for (const key of due) {
@@ -43,11 +55,9 @@ export const sweepGarbage = (env: TableEnvironment, rows: RowWriter): boolean =>
   const table = garbageOf(env)
   if (table === undefined) return false
   const [start, end] = [spaceKey(table, 0), spaceKey(table + 1, 0)]
-  const ranges: [Binary, Buffer, Buffer][] = [env.rows, env.docs, env.postings, env.order, env.spaces].map((database) => [
-    database,
-    start,
-    end,
-  ])
+  const ranges: [Binary, Buffer, Buffer][] = [env.rows, env.docs, env.postings, env.order, env.spaces].map(
+    (database) => [database, start, end],
+  )
   ranges.push([env.expiry, Buffer.concat([Buffer.of(1), start]), Buffer.concat([Buffer.of(1), end])])
   for (const [database, from, to] of ranges) {
     const keys = [...database.getKeys({ start: from, end: to, limit: STEP })]
@@ -60,10 +70,16 @@ export const sweepGarbage = (env: TableEnvironment, rows: RowWriter): boolean =>
 }
 
 const dueKeys = (env: TableEnvironment, kind: number, now: number, limit: number): Buffer[] =>
-  [...env.expiry.getKeys({ start: Buffer.of(kind), end: Buffer.concat([Buffer.of(kind), time6(now + 1)]), limit })].map(bufferOf)
+  [...env.expiry.getKeys({ start: Buffer.of(kind), end: Buffer.concat([Buffer.of(kind), time6(now + 1)]), limit })].map(
+    bufferOf,
+  )
 
 const garbageOf = (env: TableEnvironment): number | undefined => {
-  for (const key of env.meta.getKeys({ start: Buffer.from(GARBAGE_PREFIX), end: Buffer.from(`${GARBAGE_PREFIX}~`), limit: 1 })) {
+  for (const key of env.meta.getKeys({
+    start: Buffer.from(GARBAGE_PREFIX),
+    end: Buffer.from(`${GARBAGE_PREFIX}~`),
+    limit: 1,
+  })) {
     return Number(bufferOf(key).toString('utf8').slice(GARBAGE_PREFIX.length))
   }
   return undefined

@@ -38,7 +38,8 @@ export const NUMBER_MAX = 2 ** 32 - 1
 export const spaceName = (space: Buffer): number => space.readUInt32BE(0) * 2 ** 32 + space.readUInt32BE(4)
 
 export const isSame = (a: unknown, b: unknown): boolean =>
-  a === b || (Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, index) => member === b[index]))
+  a === b ||
+  (Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, index) => member === b[index]))
 
 export const equalityTerms = (value: unknown): ReadonlyMap<string, Buffer> => {
   if (value === undefined) return NONE
@@ -53,4 +54,5 @@ export const equalityTerms = (value: unknown): ReadonlyMap<string, Buffer> => {
 export const wordTerms = (row: Row | undefined, fields: readonly string[]): ReadonlyMap<string, Buffer> =>
   row === undefined ? NONE : new Map(wordsOfRow(row, fields).map((word) => [word, wordBytes(`${word}\0`)]))
 
-export const sortable = (value: unknown): string | number | null => (typeof value === 'string' || typeof value === 'number' ? value : null)
+export const sortable = (value: unknown): string | number | null =>
+  typeof value === 'string' || typeof value === 'number' ? value : null

@@ -53,7 +53,8 @@ export class WriterThread {
     const bytes = transfer.reduce((sum, buffer) => sum + buffer.byteLength, 0)
     return new Promise((resolve, reject) => {
       if (this.down !== undefined || this.isClosing) return reject(this.down ?? closed())
-      if (this.pending.size >= PENDING_JOBS_MAX || this.pendingBytes + bytes > PENDING_BYTES_MAX) return reject(new Failure('overloaded'))
+      if (this.pending.size >= PENDING_JOBS_MAX || this.pendingBytes + bytes > PENDING_BYTES_MAX)
+        return reject(new Failure('overloaded'))
       this.lastNo += 1
       this.pendingBytes += bytes
       this.pending.set(this.lastNo, { bytes, resolve, reject })

@@ -5,7 +5,8 @@ export const wordsOf = (text: string): string[] => {
   const isAscii = /^[\0-\x7f]*$/.test(text)
   const plain = (isAscii ? text : text.normalize('NFKD').replace(/\p{M}/gu, '')).toLowerCase()
   const words = new Set<string>()
-  for (const word of plain.split(isAscii ? /[^a-z0-9]+/ : /[^\p{L}\p{N}]+/u)) if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
+  for (const word of plain.split(isAscii ? /[^a-z0-9]+/ : /[^\p{L}\p{N}]+/u))
+    if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
   return [...words]
 }
 

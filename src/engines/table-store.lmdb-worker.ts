@@ -59,7 +59,10 @@ const takeGroup = (group: readonly JobMessage[]): void => {
   const others = group.filter(({ job }) => job.kind !== 'ping')
   refuse(others, room.failure())
   for (const ping of group.filter((message) => !others.includes(message)))
-    void room.check().then(() => runGroup([ping]), (error: unknown) => refuse([ping], error))
+    void room.check().then(
+      () => runGroup([ping]),
+      (error: unknown) => refuse([ping], error),
+    )
 }
 
 const bytesOf = (job: Job): number => {
@@ -68,7 +71,8 @@ const bytesOf = (job: Job): number => {
 }
 
 /** The driver gives its errors a number, those of this code have none. */
-const isOfDisk = (error: unknown): boolean => error instanceof Error && typeof (error as { code?: unknown }).code === 'number'
+const isOfDisk = (error: unknown): boolean =>
+  error instanceof Error && typeof (error as { code?: unknown }).code === 'number'
 
 const nextGroup = (): JobMessage[] => {
   let bytes = 0
@@ -121,6 +125,7 @@ port.on('message', (message: JobMessage) => {
   schedule()
 })
 
-const replacesTables = ({ job }: JobMessage): boolean => job.kind === 'declare' || job.kind === 'promote' || job.kind === 'reset'
+const replacesTables = ({ job }: JobMessage): boolean =>
+  job.kind === 'declare' || job.kind === 'promote' || job.kind === 'reset'
 
 answer({ no: 0, result: { records: writer.declared() } })

@@ -1,7 +1,16 @@
 import type { TableDeclaration } from '../kernel/table.ts'
 import { RowWriter } from './table-store.lmdb-apply.ts'
 import type { Job, JobResult, PackedChange } from './table-store.lmdb-jobs.ts'
-import { bufferOf, number4, pack, recordOf, type TableEnvironment, type TableRecord, time6, unpack } from './table-store.lmdb-layout.ts'
+import {
+  bufferOf,
+  number4,
+  pack,
+  recordOf,
+  type TableEnvironment,
+  type TableRecord,
+  time6,
+  unpack,
+} from './table-store.lmdb-layout.ts'
 import { hasSweep, markGarbage, sweepCounters, sweepExpired, sweepGarbage } from './table-store.lmdb-sweep.ts'
 import { NOTHING } from './table-store.lmdb-terms.ts'
 import type { Checkpoint } from './table-store.ts'
@@ -96,12 +105,17 @@ export class TableWriter {
   private finish(rows: RowWriter): void {
     rows.flush()
     const bytes = Math.max(0, this.next.bytes + rows.bytesAdded)
-    if (rows.bytesAdded > 0 && bytes > this.bytesMax) throw new Error(`The tables hold all of the ${this.bytesMax} bytes that they may.`)
+    if (rows.bytesAdded > 0 && bytes > this.bytesMax)
+      throw new Error(`The tables hold all of the ${this.bytesMax} bytes that they may.`)
     this.next.bytes = bytes
     this.env.meta.putSync(NEXT_KEY, pack(this.next))
   }
 
-  private commit(parts: readonly Uint8Array[], checkpoint: { consumer: string; at: Checkpoint } | undefined, rows: RowWriter): undefined {
+  private commit(
+    parts: readonly Uint8Array[],
+    checkpoint: { consumer: string; at: Checkpoint } | undefined,
+    rows: RowWriter,
+  ): undefined {
     for (const part of parts) {
       for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part))
         rows.write(this.record(table), scope, id, row, expiresAt)
@@ -140,7 +154,9 @@ export class TableWriter {
     if (known?.version === table.version) {
       const wanted = recordOf(table, known.number)
       if (JSON.stringify(wanted) !== JSON.stringify(known)) {
-        throw new Misuse(`Table ${table.name} was declared with other indexes under version ${table.version}: raise the version.`)
+        throw new Misuse(
+          `Table ${table.name} was declared with other indexes under version ${table.version}: raise the version.`,
+        )
       }
       return { records: [[table.name, known]] }
     }

@@ -4,7 +4,13 @@ import type { Row, RowChange, TableDeclaration } from '../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from './data-folder.ts'
 import { Finder } from './table-store.lmdb-find.ts'
 import type { JobResult } from './table-store.lmdb-jobs.ts'
-import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './table-store.lmdb-layout.ts'
+import {
+  idBytes,
+  openTableEnvironment,
+  type TableEnvironment,
+  type TableRecord,
+  unpack,
+} from './table-store.lmdb-layout.ts'
 import { packOne, packParts } from './table-store.lmdb-pack.ts'
 import { checkQuestion } from './table-store.lmdb-question.ts'
 import { openTableReaders, type TableReaders } from './table-store.lmdb-readers.ts'
@@ -85,8 +91,17 @@ class LmdbTableStore implements TableStore {
     const transaction = this.env.root.useReadTransaction()
     try {
       const number = this.reader.scopeNumber(scope)
-      if (number === undefined) return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
-      const source = { env: this.env, readers: this.readers, transaction, record, scope, scopeNumber: number, now: this.clock.now() }
+      if (number === undefined)
+        return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
+      const source = {
+        env: this.env,
+        readers: this.readers,
+        transaction,
+        record,
+        scope,
+        scopeNumber: number,
+        now: this.clock.now(),
+      }
       return await new Finder(source, question).find<R>()
     } finally {
       transaction.done()
@@ -108,7 +123,9 @@ class LmdbTableStore implements TableStore {
     const sent = this.packing.then(async () => {
       const parts = await packParts(changes)
       const transfer = parts.map(({ buffer }) => buffer)
-      return { done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer) }
+      return {
+        done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer),
+      }
     })
     const packed = (): void => {
       this.packingCount -= 1
@@ -128,7 +145,10 @@ class LmdbTableStore implements TableStore {
 
   async increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }> {
     idBytes(id)
-    return (await this.thread.run({ kind: 'increment', scope, id, windowMs }, this.clock.now())) as { count: number; expiresAt: number }
+    return (await this.thread.run({ kind: 'increment', scope, id, windowMs }, this.clock.now())) as {
+      count: number
+      expiresAt: number
+    }
   }
 
   async checkpoint(consumer: string): Promise<Checkpoint | undefined> {
@@ -163,7 +183,8 @@ class LmdbTableStore implements TableStore {
 
   // The writer clears what was replaced only after this thread reads the successor.
   private rename(result: JobResult): void {
-    for (const [name, record] of (result as { records: [string, TableRecord][] }).records) this.records.set(name, record)
+    for (const [name, record] of (result as { records: [string, TableRecord][] }).records)
+      this.records.set(name, record)
     void this.thread.run({ kind: 'clear' }, this.clock.now()).catch(() => undefined)
   }
 

@@ -19,7 +19,9 @@ export const boxOfDegrees = (west: number, south: number, east: number, north: n
 
 /** -180 and 180 are the same meridian. */
 export const boxContains = (box: Box, lngE7: number, latE7: number): boolean =>
-  latE7 >= box.south && latE7 <= box.north && (spans(box, lngE7) || (Math.abs(lngE7) === LNG_MAX_E7 && spans(box, -lngE7)))
+  latE7 >= box.south &&
+  latE7 <= box.north &&
+  (spans(box, lngE7) || (Math.abs(lngE7) === LNG_MAX_E7 && spans(box, -lngE7)))
 
 /** The box as one or two that do not cross the antimeridian: west, south, east, north of each in turn. */
 export const plainBoxes = (box: Box): Int32Array =>

@@ -9,7 +9,8 @@ const PARTS_WITHOUT_SLABS = 8
 export const shapeContains = (shape: Shape, lngE7: number, latE7: number): boolean => {
   const { parts } = shape
   if (parts.length <= PARTS_WITHOUT_SLABS) {
-    for (let i = 0; i < parts.length; i++) if (inBoxes(parts[i]!, lngE7, latE7) && partContains(parts[i]!, lngE7, latE7)) return true
+    for (let i = 0; i < parts.length; i++)
+      if (inBoxes(parts[i]!, lngE7, latE7) && partContains(parts[i]!, lngE7, latE7)) return true
     return false
   }
   const slabs = partSlabs(shape)
@@ -26,7 +27,8 @@ export const partContains = (part: Part, lngE7: number, latE7: number): boolean 
 
 const inBoxes = ({ boxes }: Part, lngE7: number, latE7: number): boolean => {
   for (let at = 0; at < boxes.length; at += 4) {
-    if (lngE7 >= boxes[at]! && lngE7 <= boxes[at + 2]! && latE7 >= boxes[at + 1]! && latE7 <= boxes[at + 3]!) return true
+    if (lngE7 >= boxes[at]! && lngE7 <= boxes[at + 2]! && latE7 >= boxes[at + 1]! && latE7 <= boxes[at + 3]!)
+      return true
   }
   return false
 }

@@ -9,7 +9,10 @@ import { splitLeaf } from './leaf-split.ts'
 import type { Shape } from './shape.ts'
 
 /** `fence`: an integer from 0 to 2^31 - 1 that the caller gives; adding one that is there replaces its shape. */
-export type FenceEdit = { readonly remove?: readonly number[]; readonly add?: readonly { readonly fence: number; readonly shape: Shape }[] }
+export type FenceEdit = {
+  readonly remove?: readonly number[]
+  readonly add?: readonly { readonly fence: number; readonly shape: Shape }[]
+}
 
 export type FenceIndexOptions = {
   /** Leaves are dropped, and made again as they are needed, when those of a version take more (default 128 MiB). */
@@ -126,7 +129,11 @@ export class FenceIndex {
       for (const fence of remove) if (editing.remove(fence)) yield
       for (const { fence, shape } of add) if (editing.add(fence, shape)) yield
       const changedBoxes = editing.finish()
-      return this.#next({ changedBoxes, fencesTotal: fencesTotal + editing.fencesGained, ...this.#leavesApartFrom(changedBoxes) })
+      return this.#next({
+        changedBoxes,
+        fencesTotal: fencesTotal + editing.fencesGained,
+        ...this.#leavesApartFrom(changedBoxes),
+      })
     } finally {
       editing.undoUnlessFinished()
       this.#state.line.editing = false
@@ -152,7 +159,8 @@ export class FenceIndex {
 
   #begin(): State {
     const { line, version } = this.#state
-    if (version !== line.newest) throw new Error(`only the newest version can be edited: this is ${version}, not ${line.newest}`)
+    if (version !== line.newest)
+      throw new Error(`only the newest version can be edited: this is ${version}, not ${line.newest}`)
     if (line.editing) throw new Error('another edit of this index is under way')
     line.editing = true
     return this.#state

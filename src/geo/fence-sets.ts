@@ -87,10 +87,11 @@ const hashOf = (fences: readonly number[]): number => {
   return hash
 }
 
-const equal = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((fence, i) => fence === b[i])
+const equal = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((fence, i) => fence === b[i])
 
 const withMember = (members: readonly number[], fence: number): readonly number[] => {
-  const at = members.findIndex(member => member >= fence)
+  const at = members.findIndex((member) => member >= fence)
   if (at < 0) return [...members, fence]
   return members[at] === fence ? members : [...members.slice(0, at), fence, ...members.slice(at)]
 }

@@ -48,7 +48,7 @@ export class FenceStore {
 
   /** A fence from that version on; one that counts already must have been removed before. Answers its items. */
   add(fence: number, shape: Shape, version: number): readonly Item[] {
-    const items = shape.parts.flatMap(part => itemsOf(part, fence, version))
+    const items = shape.parts.flatMap((part) => itemsOf(part, fence, version))
     for (const item of items) this.#tree.insert(item)
     const older = this.#entries.get(fence)
     if (older !== undefined) this.#prune(older)
@@ -100,7 +100,8 @@ export class FenceStore {
       for (const child of node.children) {
         if (child.minX > e || child.maxX < w || child.minY > n || child.maxY < s) continue
         if (!node.leaf) nodes.push(child as Node)
-        else if ((child as Item).from <= version && version < (child as Item).until && !each(child as Item)) return false
+        else if ((child as Item).from <= version && version < (child as Item).until && !each(child as Item))
+          return false
       }
     }
     return true

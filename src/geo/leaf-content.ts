@@ -29,7 +29,7 @@ export const gather = (store: FenceStore, version: number, cell: Cell, workMax: 
   const found: Item[] = []
   let sure = 0
   const { w, s, e, n } = cell
-  const whole = store.search(version, w, s, e, n, item => {
+  const whole = store.search(version, w, s, e, n, (item) => {
     found.push(item)
     if (item.minX >= w && item.maxX <= e && item.minY >= s && item.maxY <= n) sure += workOf(item.part)
     return sure <= workMax
@@ -38,11 +38,11 @@ export const gather = (store: FenceStore, version: number, cell: Cell, workMax: 
   const content: Content = { cuts: [], covers: [], work: 0 }
   for (const { fence, part } of found) {
     // A part with two boxes may be found by both.
-    if (part.boxes.length > 4 && content.cuts.some(cut => cut.part === part && cut.fence === fence)) continue
+    if (part.boxes.length > 4 && content.cuts.some((cut) => cut.part === part && cut.fence === fence)) continue
     if (part.kind === 'reach') addReach(content, cell, fence, part)
     else {
       const edges: number[] = []
-      forEachEdgeIn(part, w, s, e, n, edge => edges.push(edge))
+      forEachEdgeIn(part, w, s, e, n, (edge) => edges.push(edge))
       addPolygon(content, cell, fence, part, edges)
     }
   }

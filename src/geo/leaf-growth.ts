@@ -7,13 +7,24 @@ import { WIDTH_MIN, writeLeaf } from './leaf-write.ts'
 /** A leaf begins with up to so many edges: fewer would cost more searching than they save where few positions come. */
 const WORK_AT_FIRST = 64
 
-type Versioned = { readonly pool: LeafPool; readonly sets: FenceSets; readonly store: FenceStore; readonly version: number }
+type Versioned = {
+  readonly pool: LeafPool
+  readonly sets: FenceSets
+  readonly store: FenceStore
+  readonly version: number
+}
 
 /**
  * Makes the leaf that holds the position, and the nodes above it, under an empty slot of `node`, whose slots are 2^shift units
  * wide. Tries the square of four slots, then the slot, then the same in a node below, until there is little enough work.
  */
-export const growLeaf = ({ pool, sets, store, version }: Versioned, node: number, shift: number, lngE7: number, latE7: number): number => {
+export const growLeaf = (
+  { pool, sets, store, version }: Versioned,
+  node: number,
+  shift: number,
+  lngE7: number,
+  latE7: number,
+): number => {
   let content: Content | undefined
   for (;;) {
     for (const width of [shift + 1, shift]) {

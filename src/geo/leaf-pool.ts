@@ -68,7 +68,8 @@ export const cellStart = (e7: number, shift: number): number => (e7 >> shift) * 
 /** A root without the leaves that meet any of the closed boxes: west, south, east, north of each in turn. */
 export const rootWithout = (pool: LeafPool, root: number, boxes: Int32Array): number => {
   const end = -(2 ** 31)
-  for (let i = 0; i < boxes.length; i += 4) root = copyWithout(pool, root, ROOT_SHIFT, end, end, boxes.subarray(i, i + 4))
+  for (let i = 0; i < boxes.length; i += 4)
+    root = copyWithout(pool, root, ROOT_SHIFT, end, end, boxes.subarray(i, i + 4))
   return root
 }
 
@@ -76,7 +77,14 @@ export const rootWithout = (pool: LeafPool, root: number, boxes: Int32Array): nu
  * A copy of a node, whose slots are 2^shift wide from (west, south), without the leaves that meet the closed box; shares the
  * nodes that do not. Slots that are small beside the box go whole, so an edit costs at most some hundred nodes.
  */
-const copyWithout = (pool: LeafPool, node: number, shift: number, west: number, south: number, box: ArrayLike<number>): number => {
+const copyWithout = (
+  pool: LeafPool,
+  node: number,
+  shift: number,
+  west: number,
+  south: number,
+  box: ArrayLike<number>,
+): number => {
   const copy = takeNode(pool)
   const size = 2 ** shift
   const small = size * 8 <= Math.max(box[2]! - box[0]!, box[3]! - box[1]!)

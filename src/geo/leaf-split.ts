@@ -1,7 +1,17 @@
 import type { FenceSets } from './fence-sets.ts'
 import { insideByEdges } from './leaf.ts'
 import { type Cell, cellAt, reachHolds, withinTurn, workOf } from './leaf-content.ts'
-import { CENTRE_LAT, CENTRE_LNG, COVERS, ENTRIES, LEAF_HEAD, type LeafPool, slotAt, hangNode, VISITS } from './leaf-pool.ts'
+import {
+  CENTRE_LAT,
+  CENTRE_LNG,
+  COVERS,
+  ENTRIES,
+  LEAF_HEAD,
+  type LeafPool,
+  slotAt,
+  hangNode,
+  VISITS,
+} from './leaf-pool.ts'
 import { centresOf, visitsToSplit, writeEdge, writeHead } from './leaf-write.ts'
 import { orientation } from './orientation.ts'
 import { edgeMeetsBox, forEachEdgeIn, polygonContains } from './polygon.ts'
@@ -15,8 +25,8 @@ export const splitLeaf = (pool: LeafPool, sets: FenceSets, node: number, shift: 
   const [w, s] = [pool.ints[leaf]!, pool.ints[leaf + 1]!]
   const width = 31 - Math.clz32(pool.ints[leaf + 2]! - w)
   // The width of the leaf is now width + 1, that of a quarter width.
-  const quarters = [0, 1, 2, 3].map(i => cellAt(w + (i >> 1) * 2 ** width, s + (i & 1) * 2 ** width, width))
-  const leaves = quarters.map(cell => writeQuarter(pool, sets, leaf, cell, width))
+  const quarters = [0, 1, 2, 3].map((i) => cellAt(w + (i >> 1) * 2 ** width, s + (i & 1) * 2 ** width, width))
+  const leaves = quarters.map((cell) => writeQuarter(pool, sets, leaf, cell, width))
   if (leaves.includes(NONE)) {
     pool.ints[leaf + VISITS] = -1
     return
@@ -60,7 +70,16 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
       at += 2
     } else {
       const next = at + 2 + (edges >> 1) * 4
-      const inside = insideByEdges(ints, at + 2, next, (edges & 1) === 1, ints[from + CENTRE_LNG]!, ints[from + CENTRE_LAT]!, lng, lat)
+      const inside = insideByEdges(
+        ints,
+        at + 2,
+        next,
+        (edges & 1) === 1,
+        ints[from + CENTRE_LNG]!,
+        ints[from + CENTRE_LAT]!,
+        lng,
+        lat,
+      )
       const written = copyEdges(ints, at + 2, next, to + 2, cell, lng, lat)
       here = (written - to - 2) / 4
       ints[to] = fence
@@ -74,13 +93,30 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
       work += here
     }
   }
-  writeHead(ints, leaf, cell, lng, lat, sets.addAll(ints[from + COVERS]!, covers, covers.length), entries, visitsToSplit(width, work))
+  writeHead(
+    ints,
+    leaf,
+    cell,
+    lng,
+    lat,
+    sets.addAll(ints[from + COVERS]!, covers, covers.length),
+    entries,
+    visitsToSplit(width, work),
+  )
   pool.used = to
   return leaf
 }
 
 /** The edges that may have a point in the cell, turned so that the position is to their left; answers where they end. */
-const copyEdges = (ints: Int32Array, from: number, end: number, to: number, cell: Cell, lng: number, lat: number): number => {
+const copyEdges = (
+  ints: Int32Array,
+  from: number,
+  end: number,
+  to: number,
+  cell: Cell,
+  lng: number,
+  lat: number,
+): number => {
   for (let at = from; at < end; at += 4) {
     if (!edgeMeetsBox(ints, at, cell.w, cell.s, cell.e, cell.n)) continue
     writeEdge(ints, to, ints[at]!, ints[at + 1]!, ints[at + 2]!, ints[at + 3]!, lng, lat)

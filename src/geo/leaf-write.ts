@@ -20,7 +20,13 @@ export const visitsToSplit = (width: number, work: number): number => {
 }
 
 /** Writes the leaf of a cell of 2^width units to the pool, as `LeafPool` describes it, and answers its offset. */
-export const writeLeaf = (pool: LeafPool, sets: FenceSets, cell: Cell, width: number, { cuts, covers, work }: Content): number => {
+export const writeLeaf = (
+  pool: LeafPool,
+  sets: FenceSets,
+  cell: Cell,
+  width: number,
+  { cuts, covers, work }: Content,
+): number => {
   const steps = stepsToClear(cell, cuts)
   const lng = cell.lng + Math.max(0, steps)
   const lat = cell.lat + Math.max(0, steps) ** 2
@@ -42,7 +48,14 @@ export const writeLeaf = (pool: LeafPool, sets: FenceSets, cell: Cell, width: nu
 }
 
 export const writeHead = (
-  ints: Int32Array, leaf: number, cell: Cell, lng: number, lat: number, covers: number, entries: number, visits: number,
+  ints: Int32Array,
+  leaf: number,
+  cell: Cell,
+  lng: number,
+  lat: number,
+  covers: number,
+  entries: number,
+  visits: number,
 ): void => {
   ints[leaf] = cell.w
   ints[leaf + 1] = cell.s
@@ -57,7 +70,14 @@ export const writeHead = (
 
 /** Writes an edge turned so that a position, on its line it is not, is to its left. */
 export const writeEdge = (
-  ints: Int32Array, at: number, ax: number, ay: number, bx: number, by: number, lng: number, lat: number,
+  ints: Int32Array,
+  at: number,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
+  lng: number,
+  lat: number,
 ): void => {
   const toLeft = orientation(ax, ay, bx, by, lng, lat) > 0
   ints[at] = toLeft ? ax : bx
@@ -74,7 +94,14 @@ export const centresOf = (cell: Cell): number => Math.min(CENTRES_MAX, Math.ceil
 
 const CENTRES_MAX = 16
 
-const writeEdges = (ints: Int32Array, at: number, polygon: Polygon, edges: readonly number[], lng: number, lat: number): number => {
+const writeEdges = (
+  ints: Int32Array,
+  at: number,
+  polygon: Polygon,
+  edges: readonly number[],
+  lng: number,
+  lat: number,
+): number => {
   const { coords } = polygon
   ints[at++] = edges.length * 2 + (polygonContains(polygon, lng, lat) ? 1 : 0)
   for (let i = 0; i < edges.length; i++, at += 4) {
@@ -95,7 +122,8 @@ const isClear = (cuts: readonly Cut[], lng: number, lat: number): boolean => {
     for (let i = 0; i < edges.length; i++) {
       const { coords } = part as Polygon
       const edge = edges[i]! * 2
-      if (orientation(coords[edge]!, coords[edge + 1]!, coords[edge + 2]!, coords[edge + 3]!, lng, lat) === 0) return false
+      if (orientation(coords[edge]!, coords[edge + 1]!, coords[edge + 2]!, coords[edge + 3]!, lng, lat) === 0)
+        return false
     }
   }
   return true

@@ -19,7 +19,9 @@ export const locateIn = (pool: LeafPool, sets: FenceSets, leaf: number, lngE7: n
       continue
     }
     const end = at + (edges >> 1) * 4
-    if (insideByEdges(ints, at, end, (edges & 1) === 1, ints[leaf + CENTRE_LNG]!, ints[leaf + CENTRE_LAT]!, lngE7, latE7)) {
+    if (
+      insideByEdges(ints, at, end, (edges & 1) === 1, ints[leaf + CENTRE_LNG]!, ints[leaf + CENTRE_LAT]!, lngE7, latE7)
+    ) {
       holding[found++] = fence
     }
     at = end
@@ -31,7 +33,14 @@ export const locateIn = (pool: LeafPool, sets: FenceSets, leaf: number, lngE7: n
 const holding: number[] = []
 
 /** Writes a box of the leaf that holds the position and nothing of any boundary. */
-export const safeBoxIn = (pool: LeafPool, leaf: number, lngE7: number, latE7: number, boxes: Int32Array, slot: number): void => {
+export const safeBoxIn = (
+  pool: LeafPool,
+  leaf: number,
+  lngE7: number,
+  latE7: number,
+  boxes: Int32Array,
+  slot: number,
+): void => {
   const { ints } = pool
   for (let i = 0; i < 4; i++) boxes[slot + i] = ints[leaf + i]!
   let at = leaf + LEAF_HEAD
@@ -54,7 +63,14 @@ export const safeBoxIn = (pool: LeafPool, leaf: number, lngE7: number, latE7: nu
  * same for both edges that meet there.
  */
 export const insideByEdges = (
-  ints: Int32Array, at: number, end: number, centreInside: boolean, cx: number, cy: number, px: number, py: number,
+  ints: Int32Array,
+  at: number,
+  end: number,
+  centreInside: boolean,
+  cx: number,
+  cy: number,
+  px: number,
+  py: number,
 ): boolean => {
   let inside = centreInside
   for (; at < end; at += 4) {
@@ -65,7 +81,8 @@ export const insideByEdges = (
     const side = orientation(ax, ay, bx, by, px, py)
     if (side > 0) continue
     if (side === 0) {
-      if (px >= Math.min(ax, bx) && px <= Math.max(ax, bx) && py >= Math.min(ay, by) && py <= Math.max(ay, by)) return true
+      if (px >= Math.min(ax, bx) && px <= Math.max(ax, bx) && py >= Math.min(ay, by) && py <= Math.max(ay, by))
+        return true
     } else if (orientation(px, py, cx, cy, ax, ay) > 0 !== orientation(px, py, cx, cy, bx, by) > 0) inside = !inside
   }
   return inside
@@ -75,7 +92,16 @@ const keepOffPart = (pool: LeafPool, index: number, px: number, py: number, boxe
   const part = pool.parts[index]!
   if (part.kind === 'reach') return keepOffReach(boxes, slot, px, py, part)
   const { coords } = part
-  forEachEdgeIn(part, boxes[slot]!, boxes[slot + 1]!, boxes[slot + 2]!, boxes[slot + 3]!, edge => {
-    keepOffEdge(boxes, slot, px, py, coords[edge * 2]!, coords[edge * 2 + 1]!, coords[edge * 2 + 2]!, coords[edge * 2 + 3]!)
+  forEachEdgeIn(part, boxes[slot]!, boxes[slot + 1]!, boxes[slot + 2]!, boxes[slot + 3]!, (edge) => {
+    keepOffEdge(
+      boxes,
+      slot,
+      px,
+      py,
+      coords[edge * 2]!,
+      coords[edge * 2 + 1]!,
+      coords[edge * 2 + 2]!,
+      coords[edge * 2 + 3]!,
+    )
   })
 }

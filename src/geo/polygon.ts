@@ -33,18 +33,32 @@ const EDGES_WITHOUT_SLABS = 64
  */
 export const makePolygon = (rings: readonly Ring[], reachE7 = LNG_MAX_E7): Polygon => {
   const unwrapped = rings.map(unwrap)
-  const wide = unwrapped.some(ring => ring.turns !== 0 || ring.west <= -LNG_MAX_E7 || ring.east >= LNG_MAX_E7)
-  const paths = wide ? unwrapped.flatMap(ring => edgeCopies(ring.path, reachE7)) : unwrapped.map(ring => ring.path)
+  const wide = unwrapped.some((ring) => ring.turns !== 0 || ring.west <= -LNG_MAX_E7 || ring.east >= LNG_MAX_E7)
+  const paths = wide ? unwrapped.flatMap((ring) => edgeCopies(ring.path, reachE7)) : unwrapped.map((ring) => ring.path)
   const coords = new (wide ? Float64Array : Int32Array)(paths.reduce((sum, path) => sum + path.length, 0))
   const starts = new Int32Array(paths.length + 1)
   paths.forEach((path, i) => {
     coords.set(path, starts[i]! * 2)
     starts[i + 1] = starts[i]! + path.length / 2
   })
-  const odd = unwrapped.filter(ring => ring.turns % 2 !== 0)
-  const north = odd.filter(ring => ring.latSum >= 0).length % 2 === 1
-  const boxes = boxesOf(coords, wide, north, odd.some(ring => ring.latSum < 0))
-  return { kind: 'polygon', coords, starts, edgesTotal: coords.length / 2 - paths.length, wide, north, boxes, slabs: undefined }
+  const odd = unwrapped.filter((ring) => ring.turns % 2 !== 0)
+  const north = odd.filter((ring) => ring.latSum >= 0).length % 2 === 1
+  const boxes = boxesOf(
+    coords,
+    wide,
+    north,
+    odd.some((ring) => ring.latSum < 0),
+  )
+  return {
+    kind: 'polygon',
+    coords,
+    starts,
+    edgesTotal: coords.length / 2 - paths.length,
+    wide,
+    north,
+    boxes,
+    slabs: undefined,
+  }
 }
 
 /**
@@ -74,7 +88,14 @@ export const polygonContains = (polygon: Polygon, px: number, py: number): boole
 }
 
 /** Calls back with each edge that may have a point in the closed box (never leaves one out; may give a few more). */
-export const forEachEdgeIn = (polygon: Polygon, w: number, s: number, e: number, n: number, each: (edge: number) => void): void => {
+export const forEachEdgeIn = (
+  polygon: Polygon,
+  w: number,
+  s: number,
+  e: number,
+  n: number,
+  each: (edge: number) => void,
+): void => {
   const { coords, starts } = polygon
   if (polygon.edgesTotal > EDGES_WITHOUT_SLABS) {
     const slabs = slabsOf(polygon)
@@ -97,7 +118,14 @@ export const forEachEdgeIn = (polygon: Polygon, w: number, s: number, e: number,
 }
 
 /** May the edge whose ends are the two positions at coords[at..at + 3] have a point in the closed box? Never a false no. */
-export const edgeMeetsBox = (coords: Int32Array | Float64Array, at: number, w: number, s: number, e: number, n: number): boolean => {
+export const edgeMeetsBox = (
+  coords: Int32Array | Float64Array,
+  at: number,
+  w: number,
+  s: number,
+  e: number,
+  n: number,
+): boolean => {
   const ax = coords[at]!
   const ay = coords[at + 1]!
   const bx = coords[at + 2]!
@@ -198,8 +226,9 @@ const boxesOf = (coords: ArrayLike<number>, wide: boolean, north: boolean, south
       if (w < 0 && e >= -LNG_MAX_E7) extend(west, Math.max(-LNG_MAX_E7, w), s, Math.min(0, e), n)
     }
   }
-  const found = [east, west].filter(box => box[0] !== Infinity)
-  if (north || south) for (const box of found) extend(box, box[0]!, south ? -LAT_MAX_E7 : box[1]!, box[2]!, north ? LAT_MAX_E7 : box[3]!)
+  const found = [east, west].filter((box) => box[0] !== Infinity)
+  if (north || south)
+    for (const box of found) extend(box, box[0]!, south ? -LAT_MAX_E7 : box[1]!, box[2]!, north ? LAT_MAX_E7 : box[3]!)
   return Int32Array.from(found.flat())
 }
 

@@ -21,7 +21,14 @@ export const makeReach = (path: readonly number[], meters: number): Reach => {
   for (let i = 0; i < path.length / 2; i++) writeVector(path[i * 2]!, path[i * 2 + 1]!, vectors, i * 3)
   const segments = new Float64Array((path.length / 2 - 1) * SEGMENT_NUMBERS)
   for (let i = 0; i < path.length / 2 - 1; i++) writeSegment(vectors, i * 3, i * 3 + 3, segments, i * SEGMENT_NUMBERS)
-  return { kind: 'reach', lngE7: path[0]!, latE7: path[1]!, meters, segments, boxes: boxesAround(path, segments, meters) }
+  return {
+    kind: 'reach',
+    lngE7: path[0]!,
+    latE7: path[1]!,
+    meters,
+    segments,
+    boxes: boxesAround(path, segments, meters),
+  }
 }
 
 /** Metres from a position to the point or path of the reach. */

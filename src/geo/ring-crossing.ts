@@ -11,7 +11,8 @@ export const properCrossing = (polygon: Polygon): readonly [lngE7: number, latE7
   const edges = sweepEdges(polygon)
   const order = new Int32Array(edges.total)
   let size = 0
-  const crosses = (lower: number): boolean => lower >= 0 && lower + 1 < size && cross(edges, order[lower]!, order[lower + 1]!)
+  const crosses = (lower: number): boolean =>
+    lower >= 0 && lower + 1 < size && cross(edges, order[lower]!, order[lower + 1]!)
   for (const event of edges.events) {
     const edge = event >> 1
     if ((event & 1) === LEAVE) {
@@ -30,8 +31,14 @@ export const properCrossing = (polygon: Polygon): readonly [lngE7: number, latE7
 
 /** Do two edges cross at a point inside both? */
 export const edgesCross = (
-  ax: number, ay: number, bx: number, by: number,
-  cx: number, cy: number, dx: number, dy: number,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
+  cx: number,
+  cy: number,
+  dx: number,
+  dy: number,
 ): boolean =>
   opposite(orientation(ax, ay, bx, by, cx, cy), orientation(ax, ay, bx, by, dx, dy)) &&
   opposite(orientation(cx, cy, dx, dy, ax, ay), orientation(cx, cy, dx, dy, bx, by))
@@ -68,7 +75,9 @@ const sweepEdges = ({ coords, starts, edgesTotal }: Polygon): SweepEdges => {
   }
   const x = (event: number) => ((event & 1) === ENTER ? leftX : rightX)[event >> 1]!
   const y = (event: number) => ((event & 1) === ENTER ? leftY : rightY)[event >> 1]!
-  const events = Int32Array.from({ length: total * 2 }, (_, i) => i).sort((p, q) => x(p) - x(q) || y(p) - y(q) || (p & 1) - (q & 1))
+  const events = Int32Array.from({ length: total * 2 }, (_, i) => i).sort(
+    (p, q) => x(p) - x(q) || y(p) - y(q) || (p & 1) - (q & 1),
+  )
   return { total, leftX, leftY, rightX, rightY, events }
 }
 
@@ -102,8 +111,14 @@ const placeOf = (edges: SweepEdges, order: Int32Array, size: number, edge: numbe
 
 const cross = (edges: SweepEdges, a: number, b: number): boolean =>
   edgesCross(
-    edges.leftX[a]!, edges.leftY[a]!, edges.rightX[a]!, edges.rightY[a]!,
-    edges.leftX[b]!, edges.leftY[b]!, edges.rightX[b]!, edges.rightY[b]!,
+    edges.leftX[a]!,
+    edges.leftY[a]!,
+    edges.rightX[a]!,
+    edges.rightY[a]!,
+    edges.leftX[b]!,
+    edges.leftY[b]!,
+    edges.rightX[b]!,
+    edges.rightY[b]!,
   )
 
 const opposite = (a: number, b: number): boolean => (a > 0 && b < 0) || (a < 0 && b > 0)

@@ -8,8 +8,14 @@ import { metersFrom, type Reach } from './reach.ts'
 
 /** Cuts the box about (px, py) back so that it has no point of the edge a→b; to the position alone where that is on it. */
 export const keepOffEdge = (
-  boxes: Int32Array, at: number, px: number, py: number,
-  ax: number, ay: number, bx: number, by: number,
+  boxes: Int32Array,
+  at: number,
+  px: number,
+  py: number,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
 ): void => {
   const minX = Math.min(ax, bx)
   const maxX = Math.max(ax, bx)

@@ -28,9 +28,14 @@ export const makeShape = (input: ShapeInput): Shape => ({ parts: partsOf(input),
 /** The input with every position rounded to what is kept, 1e-7 degree; further numbers of a position stay. */
 export const keptShape = <T extends ShapeInput>(input: T): T => {
   if ('center' in input) return { ...input, center: { lat: kept(input.center.lat), lng: kept(input.center.lng) } }
-  if ('geometry' in input) return { ...input, geometry: { ...input.geometry, coordinates: input.geometry.coordinates.map(keptPosition) } }
-  if (input.type === 'Polygon') return { ...input, coordinates: input.coordinates.map(ring => ring.map(keptPosition)) }
-  return { ...input, coordinates: (input as MultiPolygon).coordinates.map(rings => rings.map(ring => ring.map(keptPosition))) }
+  if ('geometry' in input)
+    return { ...input, geometry: { ...input.geometry, coordinates: input.geometry.coordinates.map(keptPosition) } }
+  if (input.type === 'Polygon')
+    return { ...input, coordinates: input.coordinates.map((ring) => ring.map(keptPosition)) }
+  return {
+    ...input,
+    coordinates: (input as MultiPolygon).coordinates.map((rings) => rings.map((ring) => ring.map(keptPosition))),
+  }
 }
 
 /** Positions to longitude and latitude in turn, E7. */
@@ -50,7 +55,7 @@ const partsOf = (input: ShapeInput): Part[] => {
   if ('center' in input) return [makeReach([toE7(input.center.lng), toE7(input.center.lat)], input.radius)]
   if ('geometry' in input) return corridorParts(ringOf(input.geometry.coordinates), input.width / 2)
   const polygons = input.type === 'Polygon' ? [input.coordinates] : input.coordinates
-  return polygons.map(rings => makePolygon(rings.map(ringOf)))
+  return polygons.map((rings) => makePolygon(rings.map(ringOf)))
 }
 
 const corridorParts = (path: Ring, meters: number): Reach[] => {
@@ -62,8 +67,10 @@ const corridorParts = (path: Ring, meters: number): Reach[] => {
 }
 
 const makePartSlabs = (parts: readonly Part[]): Slabs => {
-  const boxes = parts.flatMap((part, id) => 
-    part.boxes.length === 4 ? [[id, part.boxes, 0] as const] : [[id, part.boxes, 0] as const, [id, part.boxes, 4] as const],
+  const boxes = parts.flatMap((part, id) =>
+    part.boxes.length === 4
+      ? [[id, part.boxes, 0] as const]
+      : [[id, part.boxes, 0] as const, [id, part.boxes, 4] as const],
   )
   return makeSlabs(
     Int32Array.from(boxes, ([id]) => id),

@@ -2,7 +2,12 @@
  * Intervals of longitude, sorted into slabs of equal width: which intervals can a longitude be in?
  * `of[first[i] .. first[i + 1]]` are the intervals that reach into slab i.
  */
-export type Slabs = { readonly west: number; readonly width: number; readonly first: Int32Array; readonly of: Int32Array }
+export type Slabs = {
+  readonly west: number
+  readonly width: number
+  readonly first: Int32Array
+  readonly of: Int32Array
+}
 
 const ENTRIES_PER_INTERVAL = 4
 
@@ -17,7 +22,10 @@ export const makeSlabs = (ids: Int32Array, west: Float64Array, east: Float64Arra
     total += east[i]! - west[i]!
   }
   const range = max - min + 1
-  const count = Math.max(1, Math.min(ids.length, Math.floor(((ENTRIES_PER_INTERVAL - 1) * ids.length * range) / (total + 1))))
+  const count = Math.max(
+    1,
+    Math.min(ids.length, Math.floor(((ENTRIES_PER_INTERVAL - 1) * ids.length * range) / (total + 1))),
+  )
   const slabs = { west: min, width: range / count, first: new Int32Array(count + 1), of: new Int32Array(0) }
   for (let i = 0; i < ids.length; i++) {
     for (let s = slabAt(slabs, west[i]!), last = slabAt(slabs, east[i]!); s <= last; s++) slabs.first[s]!++
@@ -25,7 +33,8 @@ export const makeSlabs = (ids: Int32Array, west: Float64Array, east: Float64Arra
   for (let s = 1; s <= count; s++) slabs.first[s]! += slabs.first[s - 1]!
   slabs.of = new Int32Array(slabs.first[count]!)
   for (let i = ids.length - 1; i >= 0; i--) {
-    for (let s = slabAt(slabs, west[i]!), last = slabAt(slabs, east[i]!); s <= last; s++) slabs.of[--slabs.first[s]!] = ids[i]!
+    for (let s = slabAt(slabs, west[i]!), last = slabAt(slabs, east[i]!); s <= last; s++)
+      slabs.of[--slabs.first[s]!] = ids[i]!
   }
   return slabs
 }

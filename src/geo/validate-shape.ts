@@ -50,18 +50,24 @@ const corridorError = ({ geometry, width }: Record<string, unknown>): ShapeError
 }
 
 const polygonError = (path: string, coordinates: unknown): ShapeError | undefined => {
-  const malformed = listError(path, coordinates, 1, 'rings') ?? firstError(coordinates as unknown[], ringFormError, path)
+  const malformed =
+    listError(path, coordinates, 1, 'rings') ?? firstError(coordinates as unknown[], ringFormError, path)
   if (malformed) return malformed
   const rings = (coordinates as Position[][]).map(ringOf)
-  const polygons = rings.map(ring => makePolygon([ring], AROUND_TWICE_E7))
-  return firstError(polygons, crossingError, path) ?? firstError(rings.slice(1), (at, hole) => holeError(at, hole, polygons[0]!), path, 1)
+  const polygons = rings.map((ring) => makePolygon([ring], AROUND_TWICE_E7))
+  return (
+    firstError(polygons, crossingError, path) ??
+    firstError(rings.slice(1), (at, hole) => holeError(at, hole, polygons[0]!), path, 1)
+  )
 }
 
 const ringFormError = (path: string, ring: unknown): ShapeError | undefined => {
   const malformed = listError(path, ring, 4, 'positions') ?? firstError(ring as unknown[], positionError, path)
   if (malformed) return malformed
   const [first, last] = [(ring as Position[])[0]!, (ring as Position[]).at(-1)!]
-  return first[0] === last[0] && first[1] === last[1] ? undefined : error(path, 'must be closed: its last position must equal its first')
+  return first[0] === last[0] && first[1] === last[1]
+    ? undefined
+    : error(path, 'must be closed: its last position must equal its first')
 }
 
 const crossingError = (path: string, polygon: Polygon): ShapeError | undefined => {
@@ -82,7 +88,8 @@ const holeError = (path: string, hole: Ring, ring: Polygon): ShapeError | undefi
   for (let p = 1; p < starts.length; p++) {
     for (let i = starts[p - 1]! * 2; i < starts[p]! * 2 - 2; i += 2) {
       const [ax, ay, bx, by] = [coords[i]!, coords[i + 1]!, coords[i + 2]!, coords[i + 3]!]
-      if (edgeLeaves(ring, ax, ay, bx, by)) return error(path, `must lie inside the outer ring: an edge at ${place(ax, ay)} does not`)
+      if (edgeLeaves(ring, ax, ay, bx, by))
+        return error(path, `must lie inside the outer ring: an edge at ${place(ax, ay)} does not`)
     }
   }
   return undefined
@@ -90,9 +97,12 @@ const holeError = (path: string, hole: Ring, ring: Polygon): ShapeError | undefi
 
 const edgeLeaves = (ring: Polygon, ax: number, ay: number, bx: number, by: number): boolean => {
   let crosses = false
-  const cuts: [x: number, y: number][] = [[ax, ay], [bx, by]]
+  const cuts: [x: number, y: number][] = [
+    [ax, ay],
+    [bx, by],
+  ]
   const { coords } = ring
-  forEachEdgeIn(ring, Math.min(ax, bx), Math.min(ay, by), Math.max(ax, bx), Math.max(ay, by), edge => {
+  forEachEdgeIn(ring, Math.min(ax, bx), Math.min(ay, by), Math.max(ax, bx), Math.max(ay, by), (edge) => {
     const [cx, cy, dx, dy] = [coords[edge * 2]!, coords[edge * 2 + 1]!, coords[edge * 2 + 2]!, coords[edge * 2 + 3]!]
     crosses ||= edgesCross(ax, ay, bx, by, cx, cy, dx, dy)
     if (onEdge(ax, ay, bx, by, cx, cy)) cuts.push([cx, cy])
@@ -107,12 +117,15 @@ const edgeLeaves = (ring: Polygon, ax: number, ay: number, bx: number, by: numbe
 const holds = (ring: Polygon, x: number, y: number): boolean => polygonContains(ring, ring.wide ? wrapLngE7(x) : x, y)
 
 const onEdge = (ax: number, ay: number, bx: number, by: number, px: number, py: number): boolean =>
-  px >= Math.min(ax, bx) && px <= Math.max(ax, bx) && py >= Math.min(ay, by) && py <= Math.max(ay, by) &&
+  px >= Math.min(ax, bx) &&
+  px <= Math.max(ax, bx) &&
+  py >= Math.min(ay, by) &&
+  py <= Math.max(ay, by) &&
   orientation(ax, ay, bx, by, px, py) === 0
 
 const positionError = (path: string, position: unknown): ShapeError | undefined => {
   if (!Array.isArray(position) || position.length < 2) return error(path, 'must be a position: [longitude, latitude]')
-  if (!position.every(number => Number.isFinite(number))) return error(path, 'must hold finite numbers')
+  if (!position.every((number) => Number.isFinite(number))) return error(path, 'must hold finite numbers')
   return degreesError(`${path}/0`, position[0], 180) ?? degreesError(`${path}/1`, position[1], 90)
 }
 
@@ -123,7 +136,9 @@ const degreesError = (path: string, value: unknown, max: number): ShapeError | u
 
 const metersError = (path: string, value: unknown, max: number): ShapeError | undefined => {
   if (!Number.isFinite(value)) return error(path, 'must be a number of metres')
-  return (value as number) > 0 && (value as number) <= max ? undefined : error(path, `must be over 0 and at most ${max} metres`)
+  return (value as number) > 0 && (value as number) <= max
+    ? undefined
+    : error(path, `must be over 0 and at most ${max} metres`)
 }
 
 const listError = (path: string, value: unknown, min: number, of: string): ShapeError | undefined => {
@@ -133,7 +148,9 @@ const listError = (path: string, value: unknown, min: number, of: string): Shape
 
 /** Counted before anything else is looked at. */
 const tooMany = (coordinates: unknown, depth: number): ShapeError | undefined =>
-  countPositions(coordinates, depth) > POSITIONS_MAX ? error('', `must not have over ${POSITIONS_MAX} positions`) : undefined
+  countPositions(coordinates, depth) > POSITIONS_MAX
+    ? error('', `must not have over ${POSITIONS_MAX} positions`)
+    : undefined
 
 const countPositions = (value: unknown, depth: number): number => {
   if (!Array.isArray(value)) return 0
@@ -141,7 +158,10 @@ const countPositions = (value: unknown, depth: number): number => {
 }
 
 const firstError = <T>(
-  items: readonly T[], check: (path: string, item: T) => ShapeError | undefined, path: string, offset = 0,
+  items: readonly T[],
+  check: (path: string, item: T) => ShapeError | undefined,
+  path: string,
+  offset = 0,
 ): ShapeError | undefined => {
   for (let i = 0; i < items.length; i++) {
     const found = check(`${path}/${i + offset}`, items[i]!)
@@ -154,4 +174,5 @@ const error = (path: string, message: string): ShapeError => ({ path, message })
 
 const place = (lngE7: number, latE7: number): string => `${fromE7(wrapLngE7(lngE7))}, ${fromE7(latE7)}`
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -15,7 +15,9 @@ const PEERS_CACHED_MAX = 10_000
  * proxy: what stands before the first one that is not may be made up.
  * @throws Error for a range that is no CIDR.
  */
-export const clientAddresses = (trustedProxies: readonly string[]): ((peer: string, forwardedFor: string | undefined) => ClientAddress) => {
+export const clientAddresses = (
+  trustedProxies: readonly string[],
+): ((peer: string, forwardedFor: string | undefined) => ClientAddress) => {
   const ranges = trustedProxies.map((range) => parseRange(range))
   const isTrusted = (address: string): boolean => {
     if (!ipaddr.isValid(address)) return false
@@ -55,4 +57,5 @@ const parseRange = (range: string): Range => {
 
 const plain = (address: string): string => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address)
 
-const isLoopback = (address: string): boolean => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
+const isLoopback = (address: string): boolean =>
+  ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'

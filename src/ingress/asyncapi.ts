@@ -25,7 +25,12 @@ const COMMON: readonly ChannelMessage[] = [
     direction: 'out',
     payload: {
       type: 'object',
-      properties: { type: { const: 'error' }, id: { type: 'string' }, code: { type: 'string' }, message: { type: 'string' } },
+      properties: {
+        type: { const: 'error' },
+        id: { type: 'string' },
+        code: { type: 'string' },
+        message: { type: 'string' },
+      },
       required: ['type', 'code', 'message'],
     },
     examples: [{ type: 'error', code: 'invalid', message: '/bbox must have 4 items' }],
@@ -47,8 +52,12 @@ export const asyncApiDocument = (documents: readonly ChannelDocument[], info: Ap
       address: API_BASE + document.path,
       title: document.title,
       description: `${document.description}\n\n${CLOSE_CODES}`,
-      messages: Object.fromEntries(all.map((message) => [message.name, { $ref: `#/components/messages/${keyOf(name, message)}` }])),
-      bindings: { ws: { method: 'GET', headers: { type: 'object', properties: { authorization: { type: 'string' } } } } },
+      messages: Object.fromEntries(
+        all.map((message) => [message.name, { $ref: `#/components/messages/${keyOf(name, message)}` }]),
+      ),
+      bindings: {
+        ws: { method: 'GET', headers: { type: 'object', properties: { authorization: { type: 'string' } } } },
+      },
     }
     operations[`${name}Receive`] = operationOf(
       name,

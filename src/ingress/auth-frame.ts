@@ -39,7 +39,8 @@ export const readAuthFrame = (data: ArrayBuffer): { token: unknown } | undefined
     return undefined
   if (!bytes.includes(AUTH)) return undefined
   const message = parse(data)
-  if (typeof message !== 'object' || message === null || (message as { type?: unknown }).type !== 'auth') return undefined
+  if (typeof message !== 'object' || message === null || (message as { type?: unknown }).type !== 'auth')
+    return undefined
   return { token: (message as { token?: unknown }).token }
 }
 

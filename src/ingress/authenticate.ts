@@ -14,7 +14,12 @@ export class Admission {
   private readonly perToken: RateLimiter | undefined
   private readonly perOrganization: RateLimiter | undefined
 
-  constructor(options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'> & { clock: Clock; rateLimits?: RateLimits }) {
+  constructor(
+    options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'> & {
+      clock: Clock
+      rateLimits?: RateLimits
+    },
+  ) {
     this.options = options
     const { token, organization, address } = options.rateLimits ?? {}
     this.perAddress = limiterOf(address, options.clock)
@@ -32,7 +37,8 @@ export class Admission {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
     const caller = await this.identify(exchange.bearer)
-    if (route.rollout !== undefined && !(caller.kind === 'user' && this.options.rollout(caller))) throw new Failure('not_found')
+    if (route.rollout !== undefined && !(caller.kind === 'user' && this.options.rollout(caller)))
+      throw new Failure('not_found')
     if (!mayCall(caller, route)) throw new Failure('forbidden')
     return caller
   }
@@ -50,7 +56,9 @@ export class Admission {
     const { metricsToken } = this.options
     if (metricsToken === undefined) {
       if (exchange.client.isLocal && !PROXY_HEADERS.some((name) => exchange.headers.has(name))) return undefined
-      throw new Failure('forbidden', { message: 'Without a metrics token this answers only to the machine that it runs on.' })
+      throw new Failure('forbidden', {
+        message: 'Without a metrics token this answers only to the machine that it runs on.',
+      })
     }
     if (exchange.bearer === undefined || !isSame(exchange.bearer, metricsToken)) throw new Failure('unauthenticated')
     return undefined

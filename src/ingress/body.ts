@@ -103,7 +103,8 @@ export class BodyReader {
 
   private keep(chunk: ArrayBuffer): void {
     if (this.receivedBytes > this.options.bytesMax) return this.fail(tooLarge(this.options.bytesMax))
-    if (!this.options.budget.take(chunk.byteLength)) return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
+    if (!this.options.budget.take(chunk.byteLength))
+      return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
     this.heldBytes += chunk.byteLength
     // The chunk's memory is taken back when the callback returns.
     this.chunks.push(Buffer.from(new Uint8Array(chunk)))
@@ -166,4 +167,5 @@ export const hashOf = async (body: Buffer): Promise<string> => {
   return hash.digest('base64url')
 }
 
-const tooLarge = (bytesMax: number): Failure => new Failure('too_large', { message: `The body is larger than ${bytesMax} bytes.` })
+const tooLarge = (bytesMax: number): Failure =>
+  new Failure('too_large', { message: `The body is larger than ${bytesMax} bytes.` })

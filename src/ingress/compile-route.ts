@@ -22,7 +22,10 @@ const BODY_BYTES_MAX = 1024 * 1024
 const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /** @throws Error naming the route whose access, schema or path is wrong. */
-export const compileRoute = (route: Route, address: { method: Method; path: string; operationId: string }): CompiledRoute => {
+export const compileRoute = (
+  route: Route,
+  address: { method: Method; path: string; operationId: string },
+): CompiledRoute => {
   try {
     checkAccess(route)
     if ((route.body !== undefined || route.rawBody !== undefined) && !METHODS_WITH_BODY.includes(address.method))
@@ -35,11 +38,15 @@ export const compileRoute = (route: Route, address: { method: Method; path: stri
       body: route.body === undefined ? undefined : compileBody(route.body),
       bodyRequired: route.bodyRequired ?? (route.body !== undefined || route.rawBody !== undefined),
       bodyBytesMax: route.bodyBytesMax ?? BODY_BYTES_MAX,
-      contentTypes: route.rawBody?.contentTypes.map((type) => type.toLowerCase()) ?? (route.body === undefined ? [] : ['application/json']),
+      contentTypes:
+        route.rawBody?.contentTypes.map((type) => type.toLowerCase()) ??
+        (route.body === undefined ? [] : ['application/json']),
       idempotent: address.method === 'POST' && route.idempotent !== false,
     }
   } catch (error) {
-    throw new Error(`route ${address.operationId} (${address.method} ${address.path}): ${(error as Error).message}`, { cause: error })
+    throw new Error(`route ${address.operationId} (${address.method} ${address.path}): ${(error as Error).message}`, {
+      cause: error,
+    })
   }
 }
 

@@ -40,7 +40,9 @@ export class Connection {
   opened(ws: WebSocket<unknown>): void {
     this.ws = ws
     if (this.credential !== undefined) return this.begin(this.credential)
-    this.cancelTimer = this.options.clock.after(this.options.authTimeoutMs, () => this.close(CLOSE.authTimeout, 'no auth message in time'))
+    this.cancelTimer = this.options.clock.after(this.options.authTimeoutMs, () =>
+      this.close(CLOSE.authTimeout, 'no auth message in time'),
+    )
   }
 
   message(data: ArrayBuffer, isBinary: boolean): void {
@@ -93,7 +95,8 @@ export class Connection {
 
   private first(data: ArrayBuffer, isBinary: boolean): void {
     if (this.isChecking) {
-      if (!this.held.push({ data: data.slice(0), isBinary }, data.byteLength)) this.close(CLOSE.tooFast, 'wait for the answer to auth')
+      if (!this.held.push({ data: data.slice(0), isBinary }, data.byteLength))
+        this.close(CLOSE.tooFast, 'wait for the answer to auth')
       return
     }
     const frame = readFirstFrame(data, isBinary)
@@ -116,13 +119,15 @@ export class Connection {
   private begin(credential: Credential): void {
     const { channel } = this.options
     this.credential = credential
-    if (!channel.accepts.includes(credential.caller.kind)) return this.close(CLOSE.forbidden, 'this credential does not open this channel')
+    if (!channel.accepts.includes(credential.caller.kind))
+      return this.close(CLOSE.forbidden, 'this credential does not open this channel')
     this.options.authenticated()
     this.watchExpiry()
     this.guarded(() => {
       this.inner = channel.open(this.socket(), credential.caller)
     })
-    for (let frame = this.held.shift(); frame !== undefined; frame = this.held.shift()) this.message(frame.data, frame.isBinary)
+    for (let frame = this.held.shift(); frame !== undefined; frame = this.held.shift())
+      this.message(frame.data, frame.isBinary)
   }
 
   /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
@@ -157,7 +162,8 @@ export class Connection {
   }
 
   private refuse(error: unknown): void {
-    if (error instanceof Failure && error.status === 401) return this.close(CLOSE.unauthenticated, 'the credential is not valid')
+    if (error instanceof Failure && error.status === 401)
+      return this.close(CLOSE.unauthenticated, 'the credential is not valid')
     if (error instanceof Failure && error.status === 429) return this.close(CLOSE.tooFast, 'too many requests')
     this.options.logger.warn('a socket could not be authenticated', { error: String(error) })
     this.close(CLOSE.restart, 'the credential could not be checked')
@@ -198,7 +204,10 @@ export class Connection {
     try {
       run()
     } catch (error) {
-      this.options.logger.error('a channel failed', { channel: this.options.channel.path, error: String((error as Error).stack ?? error) })
+      this.options.logger.error('a channel failed', {
+        channel: this.options.channel.path,
+        error: String((error as Error).stack ?? error),
+      })
       this.close(INTERNAL_ERROR, 'something went wrong on our side')
     }
   }

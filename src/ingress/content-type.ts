@@ -12,9 +12,11 @@ export const assertType = (route: CompiledRoute, contentType: string | undefined
   const [essence, ...parameters] = (contentType ?? '').toLowerCase().split(';')
   const type = essence.trim()
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
-  const isCharsetRight = route.body === undefined || charset === undefined || /^charset="?(utf-8|utf8|us-ascii)"?$/.test(charset)
+  const isCharsetRight =
+    route.body === undefined || charset === undefined || /^charset="?(utf-8|utf8|us-ascii)"?$/.test(charset)
   const isJsonVariant = route.body !== undefined && /^application\/[\w.-]+\+json$/.test(type)
-  if (isCharsetRight && (isJsonVariant || route.contentTypes.includes(type) || route.contentTypes.includes('*/*'))) return
+  if (isCharsetRight && (isJsonVariant || route.contentTypes.includes(type) || route.contentTypes.includes('*/*')))
+    return
   throw new Failure('unsupported_type', {
     message: `Send ${route.contentTypes.join(' or ')}${route.body === undefined ? '' : ' in UTF-8'}.`,
   })

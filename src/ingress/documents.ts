@@ -25,13 +25,21 @@ export const documentRoutes = ({
         texts.set(path, text)
         return {
           raw: text,
-          headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-cache', 'access-control-allow-origin': '*' },
+          headers: {
+            'content-type': 'application/json; charset=utf-8',
+            'cache-control': 'no-cache',
+            'access-control-allow-origin': '*',
+          },
         }
       },
     })
   const described: Route[] = [
-    documentRoute('/openapi.json', 'readOpenApi', 'Read the OpenAPI document', () => openApiDocument([...routes, ...described], info)),
-    documentRoute('/asyncapi.json', 'readAsyncApi', 'Read the AsyncAPI document', () => asyncApiDocument(channelDocuments, info)),
+    documentRoute('/openapi.json', 'readOpenApi', 'Read the OpenAPI document', () =>
+      openApiDocument([...routes, ...described], info),
+    ),
+    documentRoute('/asyncapi.json', 'readAsyncApi', 'Read the AsyncAPI document', () =>
+      asyncApiDocument(channelDocuments, info),
+    ),
   ]
   return described
 }

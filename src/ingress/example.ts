@@ -38,9 +38,13 @@ const exampleOfType = (schema: JsonSchema, depth: number): unknown => {
   if (type === 'boolean') return true
   if (type === 'null') return null
   if (type === 'array')
-    return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => exampleOf(schema.items as JsonSchema, depth + 1))
+    return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () =>
+      exampleOf(schema.items as JsonSchema, depth + 1),
+    )
   const properties = (schema.properties ?? {}) as { [name: string]: JsonSchema }
-  return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(property, depth + 1)]))
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => [name, exampleOf(property, depth + 1)]),
+  )
 }
 
 const exampleOfText = ({ format, minLength, maxLength }: JsonSchema): string => {
@@ -49,6 +53,8 @@ const exampleOfText = ({ format, minLength, maxLength }: JsonSchema): string => 
 }
 
 const exampleOfNumber = ({ minimum, maximum, exclusiveMinimum }: JsonSchema): number => {
-  const least = Number(minimum ?? (exclusiveMinimum === undefined ? Number.NEGATIVE_INFINITY : Number(exclusiveMinimum) + 1))
+  const least = Number(
+    minimum ?? (exclusiveMinimum === undefined ? Number.NEGATIVE_INFINITY : Number(exclusiveMinimum) + 1),
+  )
   return Math.min(Math.max(1, least), Number(maximum ?? Number.POSITIVE_INFINITY))
 }

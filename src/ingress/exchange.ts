@@ -19,13 +19,20 @@ export class Exchange {
   private abort: AbortController | undefined
   private readonly onOver: (() => void)[] = []
 
-  constructor(res: HttpResponse, req: HttpRequest, addressOf: (peer: string, forwardedFor: string | undefined) => ClientAddress) {
+  constructor(
+    res: HttpResponse,
+    req: HttpRequest,
+    addressOf: (peer: string, forwardedFor: string | undefined) => ClientAddress,
+  ) {
     this.res = res
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
     this.queryText = req.getQuery() ?? ''
     this.headers = headersOf(req)
-    this.client = addressOf(Buffer.from(res.getRemoteAddressAsText()).toString('latin1'), this.headers.get('x-forwarded-for'))
+    this.client = addressOf(
+      Buffer.from(res.getRemoteAddressAsText()).toString('latin1'),
+      this.headers.get('x-forwarded-for'),
+    )
     res.onAborted(() => {
       this.isAborted = true
       this.finish()

@@ -70,7 +70,12 @@ export class HttpDoor {
     if (!exchange.hasBody) return undefined
     const { clock, budget, limits } = this.options
     const bytesMax = match === undefined || match.route.contentTypes.length === 0 ? 0 : match.route.bodyBytesMax
-    const reader = new BodyReader(exchange.res, exchange.declaredBytes, { clock, budget, bytesMax, timeoutMs: limits.bodyTimeoutMs })
+    const reader = new BodyReader(exchange.res, exchange.declaredBytes, {
+      clock,
+      budget,
+      bytesMax,
+      timeoutMs: limits.bodyTimeoutMs,
+    })
     exchange.whenOver(() => reader.release())
     return reader
   }
@@ -85,7 +90,12 @@ export class HttpDoor {
     try {
       await this.send(exchange, reader, answer, correlationId)
     } catch (error) {
-      if (!exchange.isEndedBy(error)) this.options.logger.error('an answer broke off', { correlationId, operationId: match?.route.operationId, error: describe(error) })
+      if (!exchange.isEndedBy(error))
+        this.options.logger.error('an answer broke off', {
+          correlationId,
+          operationId: match?.route.operationId,
+          error: describe(error),
+        })
     }
     exchange.finish()
     metrics.httpSeconds.observe(labels, (clock.now() - startedAt) / 1000)
@@ -115,7 +125,10 @@ export class HttpDoor {
     try {
       caller = await this.options.admission.admit(call.exchange, call.route.declaration)
     } catch (error) {
-      const kept = error instanceof Failure && error.code === 'unauthenticated' ? await keptForRevoked(call, this.options) : undefined
+      const kept =
+        error instanceof Failure && error.code === 'unauthenticated'
+          ? await keptForRevoked(call, this.options)
+          : undefined
       if (kept === undefined) throw error
       return kept
     }
@@ -145,7 +158,12 @@ export class HttpDoor {
       return new Failure('internal')
     }
     if (error.status >= 500)
-      this.options.logger.warn('a request failed', { ...fields, code: error.code, error: error.message, cause: describe(error.cause) })
+      this.options.logger.warn('a request failed', {
+        ...fields,
+        code: error.code,
+        error: error.message,
+        cause: describe(error.cause),
+      })
     return error
   }
 
@@ -159,12 +177,16 @@ export class HttpDoor {
     if (reader !== undefined && !reader.complete) await reader.discarded()
     const closeConnection = this.isClosing || (reader !== undefined && !reader.complete)
     const headers = this.commonHeaders(exchange, correlationId)
-    if ('stream' in answer) await sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
+    if ('stream' in answer)
+      await sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
     else sendAnswer(exchange, answer, { headers, closeConnection })
   }
 
   private commonHeaders(exchange: Exchange, correlationId: string): Headers {
-    const headers: Headers = { 'x-request-id': correlationId, ...corsHeaders(this.options.corsOrigins, exchange.headers.get('origin')) }
+    const headers: Headers = {
+      'x-request-id': correlationId,
+      ...corsHeaders(this.options.corsOrigins, exchange.headers.get('origin')),
+    }
     if (this.options.isTls) headers['strict-transport-security'] = 'max-age=31536000'
     return headers
   }

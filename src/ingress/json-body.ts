@@ -7,13 +7,17 @@ const JSON_DEPTH_MAX = 32
 /** @throws Failure `invalid` for what is no JSON, too deep, or names a prototype, unless `takesAnyNames`. */
 export const parseJson = (bytes: Buffer, takesAnyNames = false): unknown => {
   if (!isUtf8(bytes)) throw new Failure('invalid', { message: 'The body is not UTF-8.' })
-  if (isTooDeep(bytes)) throw new Failure('invalid', { message: `The body nests deeper than ${JSON_DEPTH_MAX} levels.` })
+  if (isTooDeep(bytes))
+    throw new Failure('invalid', { message: `The body nests deeper than ${JSON_DEPTH_MAX} levels.` })
   const text = bytes.toString('utf8')
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new Failure('invalid', { message: `The body is not JSON: ${(error as Error).message}.`.slice(0, 200), cause: error })
+    throw new Failure('invalid', {
+      message: `The body is not JSON: ${(error as Error).message}.`.slice(0, 200),
+      cause: error,
+    })
   }
   if (!takesAnyNames && mayNamePrototype(text)) refusePrototypes(value)
   return value
@@ -41,7 +45,8 @@ const endOfString = (bytes: Buffer, start: number): number => {
 }
 
 /** Names may be written with escapes, so any escape of a letter or underscore counts as a suspicion. */
-const mayNamePrototype = (text: string): boolean => text.includes('"__proto__"') || text.includes('"prototype"') || text.includes('\\u00')
+const mayNamePrototype = (text: string): boolean =>
+  text.includes('"__proto__"') || text.includes('"prototype"') || text.includes('\\u00')
 
 /** Such names would change what all objects inherit once a handler merges the value into another. */
 const refusePrototypes = (value: unknown): void => {

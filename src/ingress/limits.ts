@@ -32,7 +32,9 @@ export class RateLimiter {
     this.buckets.set(key, bucket)
     if (this.buckets.size > BUCKETS_MAX) this.buckets.delete(this.buckets.keys().next().value as string)
     if (bucket.tokens < 1)
-      throw new Failure('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil((1 - bucket.tokens) / this.perSecond)) })
+      throw new Failure('rate_limited', {
+        retryAfterSeconds: Math.max(1, Math.ceil((1 - bucket.tokens) / this.perSecond)),
+      })
     bucket.tokens -= 1
   }
 }

@@ -29,7 +29,11 @@ export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json =
     paths,
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An access token, or where points are sent a device key or ingest key.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An access token, or where points are sent a device key or ingest key.',
+        },
       },
       schemas: { Error: errorSchema },
       responses: errorResponses(),
@@ -92,7 +96,10 @@ const bodyOf = (route: Route): Json | undefined => {
     return { required: route.bodyRequired ?? true, content }
   }
   if (route.body === undefined) return undefined
-  return { required: route.bodyRequired ?? true, content: { 'application/json': mediaType(route.body, route.bodyExample) } }
+  return {
+    required: route.bodyRequired ?? true,
+    content: { 'application/json': mediaType(route.body, route.bodyExample) },
+  }
 }
 
 const rawSchema = (type: string): JsonSchema => {
@@ -100,23 +107,36 @@ const rawSchema = (type: string): JsonSchema => {
   return { type: 'string', contentMediaType: type }
 }
 
-const mediaType = (schema: JsonSchema, example: unknown): Json => ({ schema: clean(schema), example: example ?? exampleOf(schema) })
+const mediaType = (schema: JsonSchema, example: unknown): Json => ({
+  schema: clean(schema),
+  example: example ?? exampleOf(schema),
+})
 
 const responsesOf = (route: Route, method: Method): Json => {
   const responses: Json = {}
   for (const [status, answer] of Object.entries(route.answers)) responses[status] = responseOf(answer)
-  for (const status of errorStatusesOf(route, method)) responses[status] ??= { $ref: `#/components/responses/Error${status}` }
+  for (const status of errorStatusesOf(route, method))
+    responses[status] ??= { $ref: `#/components/responses/Error${status}` }
   return responses
 }
 
-const okSchema: JsonSchema = { type: 'object', properties: { status: { const: true }, message: { type: 'string' } }, required: ['status'] }
+const okSchema: JsonSchema = {
+  type: 'object',
+  properties: { status: { const: true }, message: { type: 'string' } },
+  required: ['status'],
+}
 
 const responseOf = ({ description, schema, example, contentType }: Answer): Json => {
   const type = contentType ?? 'application/json'
   const shown = schema ?? (type === 'application/json' ? okSchema : rawSchema(type))
   return {
     description,
-    content: { [type]: mediaType(shown, example ?? (schema === undefined && type === 'application/json' ? { status: true } : undefined)) },
+    content: {
+      [type]: mediaType(
+        shown,
+        example ?? (schema === undefined && type === 'application/json' ? { status: true } : undefined),
+      ),
+    },
   }
 }
 
@@ -155,10 +175,13 @@ const errorResponses = (): Json => {
 
 const errorResponse = (status: number): Json => {
   const rows = Object.entries(ERRORS).filter(([, error]) => error.status === status)
-  const examples = Object.fromEntries(rows.map(([code, { text }]) => [code, { value: { status: false, message: text, code } }]))
+  const examples = Object.fromEntries(
+    rows.map(([code, { text }]) => [code, { value: { status: false, message: text, code } }]),
+  )
   const headers: Json = {}
   if (status === 401) headers['WWW-Authenticate'] = { schema: { const: 'Bearer' } }
-  if (status === 429 || status === 503) headers['Retry-After'] = { description: 'Seconds.', schema: { type: 'integer' } }
+  if (status === 429 || status === 503)
+    headers['Retry-After'] = { description: 'Seconds.', schema: { type: 'integer' } }
   return {
     description: STATUS_CODES[status],
     ...(Object.keys(headers).length === 0 ? {} : { headers }),

@@ -40,7 +40,13 @@ export const answerFailure = (failure: Failure): Answered => {
   if (failure.status === 401) headers['www-authenticate'] = 'Bearer'
   const waitSeconds = retryAfterSeconds ?? (failure.status === 429 || failure.status === 503 ? 1 : undefined)
   if (waitSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(waitSeconds)))
-  const body = { ...extra, status: false, message: failure.message, code: failure.code, ...(errors === undefined ? {} : { errors }) }
+  const body = {
+    ...extra,
+    status: false,
+    message: failure.message,
+    code: failure.code,
+    ...(errors === undefined ? {} : { errors }),
+  }
   return { status: failure.status, headers, body: JSON.stringify(body) }
 }
 
@@ -58,8 +64,10 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
     const hasLength = answer.body !== undefined && answer.status !== 204 && answer.status !== 304
     const connection: Headers = closeConnection && !hasLength ? { connection: 'close' } : {}
     writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers, ...connection })
-    if (!hasLength) res.endWithoutBody() // an undefined length would be sent as 2^63
-    else if (exchange.method === 'HEAD') res.endWithoutBody(Buffer.byteLength(answer.body as string | Uint8Array), closeConnection)
+    if (!hasLength)
+      res.endWithoutBody() // an undefined length would be sent as 2^63
+    else if (exchange.method === 'HEAD')
+      res.endWithoutBody(Buffer.byteLength(answer.body as string | Uint8Array), closeConnection)
     else res.end(answer.body, closeConnection)
   })
   exchange.finish()
@@ -85,7 +93,14 @@ export const sendStream = async (
   const writer = new StreamWriter(exchange)
   // When a body has begun, ending with `closeConnection` would write the header into it.
   const connection: Headers = closeConnection ? { connection: 'close' } : {}
-  res.cork(() => writeHead(res, status, { 'content-type': 'application/octet-stream', ...SECURITY_HEADERS, ...headers, ...connection }))
+  res.cork(() =>
+    writeHead(res, status, {
+      'content-type': 'application/octet-stream',
+      ...SECURITY_HEADERS,
+      ...headers,
+      ...connection,
+    }),
+  )
   try {
     for await (const chunk of stream) {
       if (chunk.length === 0) continue

@@ -46,11 +46,13 @@ export const createRouter = (routes: readonly Route[]): Router => {
 
 /** Where a route answers: its own address and those of its aliases, each with the full path, without a trailing slash. */
 export const addressesOf = (route: Route): { method: Method; path: string; operationId: string }[] =>
-  [{ path: route.path, operationId: route.operationId, method: route.method }, ...(route.aliases ?? [])].map((address) => ({
-    method: address.method ?? route.method,
-    path: fullPath(address.path, route.root === true),
-    operationId: address.operationId,
-  }))
+  [{ path: route.path, operationId: route.operationId, method: route.method }, ...(route.aliases ?? [])].map(
+    (address) => ({
+      method: address.method ?? route.method,
+      path: fullPath(address.path, route.root === true),
+      operationId: address.operationId,
+    }),
+  )
 
 const fullPath = (path: string, root: boolean): string => {
   if (!path.startsWith('/')) throw new Error(`the path ${path} does not begin with a slash`)

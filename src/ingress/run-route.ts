@@ -40,7 +40,11 @@ const APPLIED_TIMEOUT_MS = 2_000
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** Checks what was sent, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */
-export const runRoute = async (call: Call, caller: Caller | undefined, options: RunOptions): Promise<Answered | StreamAnswer> => {
+export const runRoute = async (
+  call: Call,
+  caller: Caller | undefined,
+  options: RunOptions,
+): Promise<Answered | StreamAnswer> => {
   const { params, query } = checkAddress(call)
   const { bytes, body } = await readBody(call)
   const make = (now: number, seed?: Buffer): RouteRequest => requestOf(call, { caller, params, query, body, now, seed })
@@ -58,7 +62,8 @@ export const runRoute = async (call: Call, caller: Caller | undefined, options: 
     else await recorded(options.logger, begun.open())
     throw error
   }
-  const isKept = !('stream' in answer) && typeof answer.body === 'string' && answer.status < 500 && answer.status !== 429
+  const isKept =
+    !('stream' in answer) && typeof answer.body === 'string' && answer.status < 500 && answer.status !== 429
   await recorded(options.logger, isKept ? begun.done(keptOf(answer as Answered), revokedToken) : begun.open())
   return answer
 }
@@ -67,11 +72,19 @@ export const runRoute = async (call: Call, caller: Caller | undefined, options: 
 export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
   const token = call.exchange.bearer
   if (call.route.declaration.revokesToken !== true || token === undefined) return undefined
-  const repeat = await repeatOf(call, call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(), undefined)
+  const repeat = await repeatOf(
+    call,
+    call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(),
+    undefined,
+  )
   return repeat === undefined ? undefined : idempotency.answerForRevoked(token, repeat)
 }
 
-const checkAddress = ({ route, params, exchange }: Call): { params: { [name: string]: string }; query: { [name: string]: unknown } } => {
+const checkAddress = ({
+  route,
+  params,
+  exchange,
+}: Call): { params: { [name: string]: string }; query: { [name: string]: unknown } } => {
   const checked = { ...params }
   // A parameter that no resource can have names a resource that is not there.
   if (route.params(checked).length > 0) throw new Failure('not_found')
@@ -113,7 +126,10 @@ const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buf
 
 const assertNone = (errors: FieldError[], whole: string): void => {
   if (errors.length === 0) return
-  throw new Failure('invalid', { message: `${errors[0].path === '' ? whole : errors[0].path} ${errors[0].message}`, errors })
+  throw new Failure('invalid', {
+    message: `${errors[0].path === '' ? whole : errors[0].path} ${errors[0].message}`,
+    errors,
+  })
 }
 
 const requestOf = (
@@ -153,7 +169,11 @@ const traceparentOf = ({ headers }: Exchange): string | undefined => {
   return value !== undefined && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : undefined
 }
 
-const repeatOf = async ({ route, params, exchange }: Call, body: Buffer, caller: Caller | undefined): Promise<IdempotentRequest | undefined> => {
+const repeatOf = async (
+  { route, params, exchange }: Call,
+  body: Buffer,
+  caller: Caller | undefined,
+): Promise<IdempotentRequest | undefined> => {
   const key = exchange.headers.get('idempotency-key')
   if (key === undefined || !route.idempotent) return undefined
   if (!KEY.test(key)) throw invalid('/Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
@@ -178,7 +198,10 @@ const handle = async (call: Call, request: RouteRequest, options: RunOptions): P
     return { reply, isPending: !(await options.waitApplied(reply.wrote, APPLIED_TIMEOUT_MS)) }
   } catch (error) {
     // What was appended is done: there is no error answer any more.
-    options.logger.warn('an answer did not wait for its read models', { correlationId: call.correlationId, error: String(error) })
+    options.logger.warn('an answer did not wait for its read models', {
+      correlationId: call.correlationId,
+      error: String(error),
+    })
     return { reply, isPending: true }
   }
 }
@@ -189,7 +212,8 @@ const answerOf = ({ reply, isPending }: Handled): Answered | StreamAnswer => {
   if (isPending) headers['waymark-pending'] = 'true'
   const status = reply.status ?? 200
   if (reply.stream !== undefined) return { status, headers, stream: reply.stream }
-  if (reply.raw !== undefined) return { status, headers: { 'content-type': 'application/octet-stream', ...headers }, body: reply.raw }
+  if (reply.raw !== undefined)
+    return { status, headers: { 'content-type': 'application/octet-stream', ...headers }, body: reply.raw }
   return answerJson(status, reply.body ?? {}, headers)
 }
 

@@ -42,7 +42,9 @@ export const compileQuery = (schema: JsonSchema = {}): Check => {
 
 /** `1e400` is coerced to a number that no bound is compared with. */
 const infinite = (parameters: object): FieldError[] =>
-  Object.entries(parameters).flatMap(([name, value]) => (Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : []))
+  Object.entries(parameters).flatMap(([name, value]) =>
+    Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : [],
+  )
 
 export const compileParams = (properties: { [name: string]: JsonSchema }): Check => {
   const names = Object.keys(properties)
@@ -63,8 +65,10 @@ const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] =>
 
 const faultOf = ({ instancePath, keyword, params, message }: ErrorObject, noun: string): FieldError => {
   const below = (name: string): string => `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-  if (keyword === 'additionalProperties') return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
-  if (keyword === 'unevaluatedProperties') return { path: below(params.unevaluatedProperty), message: `is not a known ${noun}` }
+  if (keyword === 'additionalProperties')
+    return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
+  if (keyword === 'unevaluatedProperties')
+    return { path: below(params.unevaluatedProperty), message: `is not a known ${noun}` }
   if (keyword === 'required') return { path: below(params.missingProperty), message: 'is required' }
   if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
   if (keyword === 'const') return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }

@@ -2,7 +2,14 @@ import './head-size.ts'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
-import { App, SSLApp, us_listen_socket_close, us_socket_local_port, type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
+import {
+  App,
+  SSLApp,
+  us_listen_socket_close,
+  us_socket_local_port,
+  type TemplatedApp,
+  type us_listen_socket,
+} from 'uWebSockets.js'
 import { Idempotency } from '../kit/idempotency.ts'
 import { clientAddresses } from './address.ts'
 import { Admission } from './authenticate.ts'
@@ -94,7 +101,10 @@ const appOf = async (tls: IngressOptions['tls']): Promise<TemplatedApp> => {
   try {
     createSecureContext({ cert: await readFile(tls.certFile), key: await readFile(tls.keyFile) })
   } catch (error) {
-    throw new Error(`the certificate ${tls.certFile} and key ${tls.keyFile} cannot be used: ${(error as Error).message}`, { cause: error })
+    throw new Error(
+      `the certificate ${tls.certFile} and key ${tls.keyFile} cannot be used: ${(error as Error).message}`,
+      { cause: error },
+    )
   }
   return SSLApp({ key_file_name: tls.keyFile, cert_file_name: tls.certFile })
 }
@@ -117,14 +127,21 @@ const limitConnections = (app: TemplatedApp, connectionsMax: number): (() => voi
 const EXCLUSIVE_PORT = 1
 
 /** The four-argument form of `listen`, which the package's types leave out. */
-type ListenExclusively = (host: string, port: number, options: number, opened: (socket: us_listen_socket | false) => void) => TemplatedApp
+type ListenExclusively = (
+  host: string,
+  port: number,
+  options: number,
+  opened: (socket: us_listen_socket | false) => void,
+) => TemplatedApp
 
 const listen = (app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> =>
   new Promise((resolve, reject) => {
     const listenExclusively = app.listen.bind(app) as unknown as ListenExclusively
     listenExclusively(host, port, EXCLUSIVE_PORT, (socket) => {
       if (socket === false)
-        reject(new Error(`cannot listen on ${host} port ${port}: the port is taken or the address is not this machine's`))
+        reject(
+          new Error(`cannot listen on ${host} port ${port}: the port is taken or the address is not this machine's`),
+        )
       else resolve(socket)
     })
   })

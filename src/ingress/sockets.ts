@@ -11,7 +11,8 @@ import { Places } from './limits.ts'
 import type { AccessChange, IngressLimits, IngressOptions } from './options.ts'
 import { answerFailure, sendAnswer } from './reply.ts'
 
-export interface SocketOptions extends Pick<IngressOptions, 'accessChanged' | 'authenticate' | 'clock' | 'logger' | 'metrics'> {
+export interface SocketOptions
+  extends Pick<IngressOptions, 'accessChanged' | 'authenticate' | 'clock' | 'logger' | 'metrics'> {
   admission: Admission
   limits: IngressLimits
   /** The connection of a WebSocket is free again. */
@@ -91,7 +92,12 @@ export class SocketDoor {
     this.accept(exchange, context, this.connectionOf(channel, exchange.client.address, true))
   }
 
-  private async upgradeWith(token: string, channel: Channel, exchange: Exchange, context: us_socket_context_t): Promise<void> {
+  private async upgradeWith(
+    token: string,
+    channel: Channel,
+    exchange: Exchange,
+    context: us_socket_context_t,
+  ): Promise<void> {
     const changes = this.changes
     let caller: Caller
     try {
@@ -110,13 +116,18 @@ export class SocketDoor {
     this.all.add(connection)
     exchange.finish()
     const header = (name: string): string => headers.get(`sec-websocket-${name}`) ?? ''
-    res.cork(() => res.upgrade<UserData>({ connection }, header('key'), header('protocol'), header('extensions'), context))
+    res.cork(() =>
+      res.upgrade<UserData>({ connection }, header('key'), header('protocol'), header('extensions'), context),
+    )
   }
 
   private refuse(exchange: Exchange, error: unknown): void {
     if (!(error instanceof Failure))
       this.options.logger.error('an upgrade failed unexpectedly', { error: String((error as Error).stack ?? error) })
-    sendAnswer(exchange, answerFailure(error instanceof Failure ? error : new Failure('internal')), { headers: {}, closeConnection: true })
+    sendAnswer(exchange, answerFailure(error instanceof Failure ? error : new Failure('internal')), {
+      headers: {},
+      closeConnection: true,
+    })
   }
 
   private connectionOf(channel: Channel, address: string, isWaiting: boolean, credential?: Credential): Connection {
@@ -206,6 +217,7 @@ const concerns = (change: AccessChange, { credential }: Connection): boolean => 
   if (caller === undefined) return false
   if (change.userId !== undefined && !(caller.kind === 'user' && caller.userId === change.userId)) return false
   if (change.jti !== undefined && !(caller.kind === 'user' && caller.jti === change.jti)) return false
-  if (change.trackerId !== undefined && !(caller.kind === 'tracker' && caller.trackerId === change.trackerId)) return false
+  if (change.trackerId !== undefined && !(caller.kind === 'tracker' && caller.trackerId === change.trackerId))
+    return false
   return change.keyId === undefined || (caller.kind === 'ingestKey' && caller.keyId === change.keyId)
 }

@@ -41,7 +41,8 @@ export interface Fact<Type extends string = string, Data = unknown> {
 export const encodeJson = (data: unknown): Uint8Array => Buffer.from(JSON.stringify(data))
 
 /** @throws SyntaxError when the bytes are not JSON. */
-export const decodeJson = <Data>(bytes: Uint8Array): Data => JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as Data
+export const decodeJson = <Data>(bytes: Uint8Array): Data =>
+  JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as Data
 
 export const factOf = (event: RecordedEvent): Fact => ({ type: event.type, data: decodeJson(event.data) })
 

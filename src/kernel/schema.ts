@@ -78,7 +78,9 @@ export const time = (): Field => ({
 export const timeOfDay = (): Field => ({ schema: { type: 'string', pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' } })
 
 /** A language tag such as `de` or `pt-BR`. */
-export const language = (): Field => ({ schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35 } })
+export const language = (): Field => ({
+  schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35 },
+})
 
 /** A name of the IANA time zone database, such as `Europe/Warsaw`. */
 export const timeZone = (): Field => ({ schema: { type: 'string', format: 'time-zone', maxLength: 64 } })
@@ -106,7 +108,8 @@ export const patchSchema = (fields: Fields): JsonSchema => ({
 })
 
 // The default is applied by the kit after validation; here it only documents.
-const shown = (field: Field): JsonSchema => (field.default === undefined ? field.schema : { ...field.schema, default: field.default })
+const shown = (field: Field): JsonSchema =>
+  field.default === undefined ? field.schema : { ...field.schema, default: field.default }
 
 const limits = ({ min, max }: Bounds): JsonSchema => ({
   ...(min === undefined ? {} : { minimum: min }),
@@ -115,7 +118,8 @@ const limits = ({ min, max }: Bounds): JsonSchema => ({
 
 const relaxed = (schema: JsonSchema): JsonSchema => {
   const relaxedSchema: JsonSchema = { ...schema }
-  if (schema.type !== undefined) relaxedSchema.type = [...(Array.isArray(schema.type) ? schema.type : [schema.type]), 'null']
+  if (schema.type !== undefined)
+    relaxedSchema.type = [...(Array.isArray(schema.type) ? schema.type : [schema.type]), 'null']
   if (Array.isArray(schema.enum)) relaxedSchema.enum = [...schema.enum, null]
   if (schema.type !== 'object') return relaxedSchema
   delete relaxedSchema.required
@@ -124,8 +128,10 @@ const relaxed = (schema: JsonSchema): JsonSchema => {
       Object.entries(schema.properties).map(([name, child]) => [name, relaxed(child as JsonSchema)]),
     )
   }
-  if (isObject(schema.additionalProperties)) relaxedSchema.additionalProperties = relaxed(schema.additionalProperties as JsonSchema)
+  if (isObject(schema.additionalProperties))
+    relaxedSchema.additionalProperties = relaxed(schema.additionalProperties as JsonSchema)
   return relaxedSchema
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -22,7 +22,11 @@ export type TrackerRefusal = 'unknown_tracker' | 'forbidden_tracker' | 'tracker_
 /** Answers which tracker a point is of, for the credential that it came with. */
 export interface TrackerResolver {
   /** Without asking anyone; undefined when that takes a lookup or a creation. */
-  known(caller: Caller, trackerId: string | undefined, externalId: string | undefined): KnownTracker | TrackerRefusal | undefined
+  known(
+    caller: Caller,
+    trackerId: string | undefined,
+    externalId: string | undefined,
+  ): KnownTracker | TrackerRefusal | undefined
   /** Looks up and, where the credential allows it, makes what is not known. Answers in the order of the names. @throws Failure engine_down. */
   resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]>
 }

@@ -2,7 +2,10 @@ import type { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 
 /** The package is CommonJS: its plugin is the module itself. */
-const addStandardFormats = addFormatsModule as unknown as (target: Ajv2020, options: { mode: 'full'; formats: string[] }) => void
+const addStandardFormats = addFormatsModule as unknown as (
+  target: Ajv2020,
+  options: { mode: 'full'; formats: string[] },
+) => void
 
 /** The formats that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA). */
 export const addFormats = (ajv: Ajv2020): void => {

@@ -24,7 +24,11 @@ const PAGE_EVENTS = 500
 const TRIES = 5
 
 /** Folds a stream into its state; version 0 for a stream without events. */
-export const loadState = async <State, Command>(log: EventLog, stream: string, decider: Decider<State, Command>): Promise<{ state: State; version: number }> => {
+export const loadState = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+): Promise<{ state: State; version: number }> => {
   let state = decider.initial
   let version = 0
   for (;;) {
@@ -49,14 +53,19 @@ export const handleCommand = async <State, Command>(
   const eventIds: string[] = []
   for (let tries = 0; tries < TRIES; tries++) {
     const { state, version } = await loadState(log, stream, decider)
-    if (context.expectedVersion !== undefined && context.expectedVersion !== version) throw new Failure('stale_version', { extra: { version } })
+    if (context.expectedVersion !== undefined && context.expectedVersion !== version)
+      throw new Failure('stale_version', { extra: { version } })
     const facts = decider.decide(command, state)
     if (facts.length === 0) return { state, version }
     while (eventIds.length < facts.length) eventIds.push(context.ids.next())
     const wrote = await appendFacts(log, stream, facts, eventIds, version, context.metadata)
-    if (wrote !== undefined) return { state: facts.reduce(decider.evolve, state), version: version + facts.length, wrote }
+    if (wrote !== undefined)
+      return { state: facts.reduce(decider.evolve, state), version: version + facts.length, wrote }
   }
-  throw new Failure('conflict', { message: 'Others are changing this at the same time; try again.', retryAfterSeconds: 1 })
+  throw new Failure('conflict', {
+    message: 'Others are changing this at the same time; try again.',
+    retryAfterSeconds: 1,
+  })
 }
 
 /** Appends the facts to a stream that has `version` events; undefined when it has others by now. */
@@ -68,7 +77,13 @@ export const appendFacts = async (
   version: number,
   metadata: EventMetadata,
 ): Promise<Wrote | undefined> => {
-  const events = facts.map((fact, i) => ({ id: eventIds[i], type: fact.type, data: encodeJson(fact.data), isJson: true, metadata }))
+  const events = facts.map((fact, i) => ({
+    id: eventIds[i],
+    type: fact.type,
+    data: encodeJson(fact.data),
+    isJson: true,
+    metadata,
+  }))
   try {
     const { position } = await log.append(stream, events, version === 0 ? 'none' : version - 1)
     return { position, types: facts.map((fact) => fact.type) }

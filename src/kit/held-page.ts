@@ -13,7 +13,11 @@ export const PAGE_BYTES = 2 * 1024 * 1024
  * Reads the first chunk and up to `bytesMax` of further ones, so that what fails at once fails here, and a small page is
  * known whole. The chunks return the cursor of the next page. The signal ends them also where nobody reads on.
  */
-export const holdPage = async (chunks: AsyncGenerator<Uint8Array, string | null>, bytesMax: number, signal?: AbortSignal): Promise<HeldPage> => {
+export const holdPage = async (
+  chunks: AsyncGenerator<Uint8Array, string | null>,
+  bytesMax: number,
+  signal?: AbortSignal,
+): Promise<HeldPage> => {
   const held: Uint8Array[] = []
   let next = await chunks.next()
   for (let bytes = 0; !next.done; next = await chunks.next()) {

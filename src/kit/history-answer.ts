@@ -27,7 +27,12 @@ export const JSON_LIMIT = 500
 export interface HistoryAnswer extends HeldPage, ServedFormat {}
 
 /** The answer to a GET of that path and query, with a link to the next page; all but `json` as a file of that name. */
-export const historyReply = ({ contentType, fileExtension, nextCursor, body }: HistoryAnswer, path: string, query: object, fileName: string): Reply => {
+export const historyReply = (
+  { contentType, fileExtension, nextCursor, body }: HistoryAnswer,
+  path: string,
+  query: object,
+  fileName: string,
+): Reply => {
   const headers: { [name: string]: string } = { 'content-type': contentType }
   if (nextCursor !== null) headers.link = nextLink(path, { ...query }, nextCursor)
   if (fileExtension !== 'json') headers['content-disposition'] = `attachment; filename="${fileName}.${fileExtension}"`

@@ -113,7 +113,8 @@ export class Idempotency {
     if (kept === undefined) return this.run(id, fresh, request)
     if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
     if (kept.state === 'done') return this.open(kept.answer as string)
-    if (kept.state === 'running' && now - kept.aliveAt < CRASHED_AFTER_MS) throw new Failure('in_progress', { retryAfterSeconds: 1 })
+    if (kept.state === 'running' && now - kept.aliveAt < CRASHED_AFTER_MS)
+      throw new Failure('in_progress', { retryAfterSeconds: 1 })
     return this.runAgain(id, kept, request)
   }
 
@@ -189,7 +190,13 @@ export class Idempotency {
 
   private changeForToken(token: string, { operationId, key }: IdempotentRequest, row: TokenRow): RowChange {
     const expiresAt = this.options.clock.now() + REVOKED_TOKEN_MS
-    return { table: IDEMPOTENCY_TABLE.name, scope: NO_ORGANIZATION, id: this.tokenId(token, operationId, key), row, expiresAt }
+    return {
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id: this.tokenId(token, operationId, key),
+      row,
+      expiresAt,
+    }
   }
 
   private commit(changes: RowChange[]): Promise<void> {

@@ -1,5 +1,20 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, createPublicKey, hkdfSync, randomBytes } from 'node:crypto'
-import { KEY_BYTES, readKeyring, readOrMakeKeyring, replaceKeyring, type KeyringFile, type TokenKeyEntry } from './keyring-store.ts'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createPublicKey,
+  hkdfSync,
+  randomBytes,
+} from 'node:crypto'
+import {
+  KEY_BYTES,
+  readKeyring,
+  readOrMakeKeyring,
+  replaceKeyring,
+  type KeyringFile,
+  type TokenKeyEntry,
+} from './keyring-store.ts'
 import type { Keyring } from './keyring.ts'
 import { rotateTokenKeys, verifyingTokenKeys } from './token-keys.ts'
 
@@ -78,7 +93,10 @@ const createKeyring = (file: KeyringFile): Omit<Keyring, 'tokenKeys'> => {
 }
 
 const shown = (keys: readonly TokenKeyEntry[]): Keyring['tokenKeys'] =>
-  keys.map((key) => ({ ...key, publicKey: createPublicKey(key.privateKey).export({ type: 'spki', format: 'pem' }).toString() }))
+  keys.map((key) => ({
+    ...key,
+    publicKey: createPublicKey(key.privateKey).export({ type: 'spki', format: 'pem' }).toString(),
+  }))
 
 const seal = (key: Buffer, purpose: string, text: string): string => {
   const nonce = randomBytes(NONCE_BYTES)

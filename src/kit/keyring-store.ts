@@ -23,7 +23,8 @@ export interface TokenKeyEntry {
 export const KEY_BYTES = 32
 
 /** The keyring of that file, which is made where there is none. @throws Error when the file is no keyring. */
-export const readOrMakeKeyring = async (path: string): Promise<KeyringFile> => (await readIfThere(path)) ?? (await make(path))
+export const readOrMakeKeyring = async (path: string): Promise<KeyringFile> =>
+  (await readIfThere(path)) ?? (await make(path))
 
 /** @throws Error when there is none, or when the file is no keyring. */
 export const readKeyring = async (path: string): Promise<KeyringFile> => {
@@ -45,7 +46,9 @@ export const replaceKeyring = async (path: string, file: KeyringFile): Promise<v
     if (temporary !== undefined) await unlink(temporary).catch(() => undefined) // told by the error
     const { code = '' } = error as NodeJS.ErrnoException
     if (!READ_ONLY.has(code)) throw error
-    throw new Error(`the keyring ${path} cannot be written (${code}), as a secret that is mounted read-only; nothing was changed`)
+    throw new Error(
+      `the keyring ${path} cannot be written (${code}), as a secret that is mounted read-only; nothing was changed`,
+    )
   }
 }
 
@@ -119,7 +122,8 @@ const read = async (path: string): Promise<KeyringFile> => {
     if (error instanceof SyntaxError) throw new Error(`${path} is not JSON`)
     throw error
   }
-  const isKeyring = file?.format === 'waymark-keyring.v1' && typeof file.hashKey === 'string' && file.encryptionKeys?.[0] !== undefined
+  const isKeyring =
+    file?.format === 'waymark-keyring.v1' && typeof file.hashKey === 'string' && file.encryptionKeys?.[0] !== undefined
   if (!isKeyring || file?.tokenKeys?.[0] === undefined) throw new Error(`${path} is not a keyring`)
   return file as KeyringFile
 }

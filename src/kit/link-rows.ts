@@ -9,10 +9,18 @@ export interface LinkField {
 }
 
 /** Makes exactly these rows name `id` in their array field: the other side of a list of members. */
-export const linkRows = async (rows: Rows, { table, scope, field }: LinkField, id: string, members: readonly string[]): Promise<void> => {
+export const linkRows = async (
+  rows: Rows,
+  { table, scope, field }: LinkField,
+  id: string,
+  members: readonly string[],
+): Promise<void> => {
   for (const linked of await rows.findBy(table, scope, field, id)) {
     if (members.includes(linked.id)) continue
-    rows.put(table, scope, linked.id, { ...linked.row, [field]: idsOf(linked.row, field).filter((other) => other !== id) })
+    rows.put(table, scope, linked.id, {
+      ...linked.row,
+      [field]: idsOf(linked.row, field).filter((other) => other !== id),
+    })
   }
   for (const member of members) {
     const row = await rows.get(table, scope, member)

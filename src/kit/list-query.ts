@@ -49,7 +49,12 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
     page: { type: 'integer', minimum: 1, maximum: OFFSET_MAX + 1, description: 'From 1; not together with `cursor`.' },
     cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before.' },
     ...(shape.sortable.length > 0 ? { sortBy: { type: 'string', enum: [...shape.sortable] } } : {}),
-    sortOrder: { type: 'string', enum: ['asc', 'desc'], default: 'asc', description: 'Without `sortBy` of the time of creation.' },
+    sortOrder: {
+      type: 'string',
+      enum: ['asc', 'desc'],
+      default: 'asc',
+      description: 'Without `sortBy` of the time of creation.',
+    },
     ...(shape.searchable
       ? { q: { type: 'string', minLength: 1, maxLength: 200, description: 'Beginnings of words that must all occur.' } }
       : {}),
@@ -77,27 +82,44 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const limit = query.limit ?? LIMIT_DEFAULT
   const choose = chooseFields(shape.members, query.fields)
   const where = whereOf(shape, request)
-  if (query.page !== undefined && query.cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
+  if (query.page !== undefined && query.cursor !== undefined)
+    throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
   if (where === NOTHING) return listReply(request, { rows: [], total: 0, next: null }, page, limit, choose, '')
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
-  const sortBy = query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
+  const sortBy =
+    query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
   if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
   const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)
-  return listReply(request, await request.tables.find(shape.table.name, request.scope, question), page, limit, choose, fingerprint)
+  return listReply(
+    request,
+    await request.tables.find(shape.table.name, request.scope, question),
+    page,
+    limit,
+    choose,
+    fingerprint,
+  )
 }
 
 /** Picks what `fields` names, and the id; @throws Failure invalid for a name that no row has. */
-export const chooseFields = (members: readonly string[], fields: string | undefined, id = '_id'): ((row: Row) => Row) => {
+export const chooseFields = (
+  members: readonly string[],
+  fields: string | undefined,
+  id = '_id',
+): ((row: Row) => Row) => {
   const chosen = chosenFields(members, fields, id)
   if (chosen === undefined) return (row) => row
   return (row) => Object.fromEntries(chosen.filter((name) => row[name] !== undefined).map((name) => [name, row[name]]))
 }
 
 /** The names in `fields` and the id, undefined where all are meant; @throws Failure invalid for a name that no row has. */
-export const chosenFields = (members: readonly string[], fields: string | undefined, id = '_id'): string[] | undefined => {
+export const chosenFields = (
+  members: readonly string[],
+  fields: string | undefined,
+  id = '_id',
+): string[] | undefined => {
   if (fields === undefined) return undefined
   const names = fields.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !members.includes(name))
@@ -116,8 +138,16 @@ export const hubsOf = (row: Row, hubField: string): string[] => {
 }
 
 /** What was asked for, not what the caller may see: that can change while a list is walked. */
-const askedOf = ({ limit: _limit, page: _page, cursor: _cursor, fields: _fields, ...asked }: ListQuery): [string, unknown][] =>
-  Object.entries(asked).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1))
+const askedOf = ({
+  limit: _limit,
+  page: _page,
+  cursor: _cursor,
+  fields: _fields,
+  ...asked
+}: ListQuery): [string, unknown][] =>
+  Object.entries(asked)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
 
 const NOTHING = Symbol('no row can match')
 
@@ -129,7 +159,10 @@ const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find[
   if (shape.hubField === undefined || caller.hubIds === 'all') return conditions
   const own = caller.hubIds
   const asked = conditions[shape.hubField]
-  const hubIds = asked === undefined ? own : (Array.isArray(asked) ? asked : [asked]).filter((hubId) => own.includes(hubId as string))
+  const hubIds =
+    asked === undefined
+      ? own
+      : (Array.isArray(asked) ? asked : [asked]).filter((hubId) => own.includes(hubId as string))
   if (hubIds.length === 0) return NOTHING
   return { ...conditions, [shape.hubField]: hubIds }
 }

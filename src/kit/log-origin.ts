@@ -20,10 +20,18 @@ const MADE = 'logMade.v1'
  * Reads what the log was made with, or makes it.
  * @throws Error when this process is configured for another number of partitions or has another keyring.
  */
-export const openLogOrigin = async (log: EventLog, wanted: Pick<LogOrigin, 'partitions' | 'keyringFingerprint'>, newId: () => string): Promise<LogOrigin> => {
+export const openLogOrigin = async (
+  log: EventLog,
+  wanted: Pick<LogOrigin, 'partitions' | 'keyringFingerprint'>,
+  newId: () => string,
+): Promise<LogOrigin> => {
   const origin = (await read(log)) ?? (await make(log, { logId: newId(), hash: 'fnv1a', epoch: 0, ...wanted }, newId()))
-  if (origin.partitions !== wanted.partitions) throw new Error(`The log was made with ${origin.partitions} partitions; start with --partitions ${origin.partitions}.`)
-  if (origin.keyringFingerprint !== wanted.keyringFingerprint) throw new Error('The keyring is not the one that this log was made with; give the right file as --keys.')
+  if (origin.partitions !== wanted.partitions)
+    throw new Error(
+      `The log was made with ${origin.partitions} partitions; start with --partitions ${origin.partitions}.`,
+    )
+  if (origin.keyringFingerprint !== wanted.keyringFingerprint)
+    throw new Error('The keyring is not the one that this log was made with; give the right file as --keys.')
   return origin
 }
 
@@ -34,7 +42,11 @@ const read = async (log: EventLog): Promise<LogOrigin | undefined> => {
 
 const make = async (log: EventLog, origin: LogOrigin, eventId: string): Promise<LogOrigin> => {
   try {
-    await log.append(STREAM, [{ id: eventId, type: MADE, data: encodeJson(origin), isJson: true, metadata: {} }], 'none')
+    await log.append(
+      STREAM,
+      [{ id: eventId, type: MADE, data: encodeJson(origin), isJson: true, metadata: {} }],
+      'none',
+    )
     return origin
   } catch (error) {
     const other = error instanceof WrongRevision ? await read(log) : undefined

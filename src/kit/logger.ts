@@ -2,10 +2,26 @@ import { pino, stdTimeFunctions } from 'pino'
 import type { Logger } from '../kernel/logger.ts'
 
 /** Members that never reach a log line, wherever they stand. */
-const SECRET = ['token', 'password', 'secret', 'deviceKey', 'key', 'authorization', '*.token', '*.password', '*.secret', '*.deviceKey', '*.key', '*.authorization']
+const SECRET = [
+  'token',
+  'password',
+  'secret',
+  'deviceKey',
+  'key',
+  'authorization',
+  '*.token',
+  '*.password',
+  '*.secret',
+  '*.deviceKey',
+  '*.key',
+  '*.authorization',
+]
 
 /** Lines of JSON on standard output, `{"level":"info","time":…,"msg":…}`. `open` lists members that may be shown (the demo's login). */
-export const createLogger = (level: 'debug' | 'info' | 'warn' | 'silent' = 'info', open: readonly string[] = []): Logger => {
+export const createLogger = (
+  level: 'debug' | 'info' | 'warn' | 'silent' = 'info',
+  open: readonly string[] = [],
+): Logger => {
   const logger = pino({
     level,
     base: null,

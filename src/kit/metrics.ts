@@ -38,26 +38,43 @@ export const createMetrics = (): Metrics => {
     new Counter({ name, help, labelNames, registers })
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> =>
     new Gauge({ name, help, labelNames, registers })
-  const histogram = <Label extends string>(name: string, help: string, buckets: number[], labelNames: Label[] = []): Histogram<Label> =>
-    new Histogram({ name, help, buckets, labelNames, registers })
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[] = [],
+  ): Histogram<Label> => new Histogram({ name, help, buckets, labelNames, registers })
   const metrics: Metrics = {
-    points: counter('waymark_points_total', 'Points by what became of them; accepted ones are acknowledged and durable.', ['result']),
+    points: counter(
+      'waymark_points_total',
+      'Points by what became of them; accepted ones are acknowledged and durable.',
+      ['result'],
+    ),
     appendSeconds: histogram('waymark_append_seconds', 'Time that appends of points to the log take.', APPEND_BUCKETS),
-    consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events that a consumer is behind the log.', ['consumer', 'partition']),
-    consumerLagSeconds: gauge('waymark_consumer_lag_seconds', 'Age of the oldest event that a consumer has not handled.', [
+    consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events that a consumer is behind the log.', [
       'consumer',
       'partition',
     ]),
+    consumerLagSeconds: gauge(
+      'waymark_consumer_lag_seconds',
+      'Age of the oldest event that a consumer has not handled.',
+      ['consumer', 'partition'],
+    ),
     liveClients: gauge('waymark_live_clients', 'Open connections of the live channel.'),
-    liveConflated: counter('waymark_live_conflated_total', 'Positions that were replaced by newer ones before a client got them.'),
+    liveConflated: counter(
+      'waymark_live_conflated_total',
+      'Positions that were replaced by newer ones before a client got them.',
+    ),
     transitions: counter('waymark_transitions_total', 'Geofence transitions.', ['type']),
     deliveries: counter('waymark_deliveries_total', 'Attempts of automations by outcome.', ['outcome']),
     engineUp: gauge('waymark_engine_up', 'Whether a storage engine answers (1) or not (0).', ['engine']),
     httpRequests: counter('waymark_http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
-    httpSeconds: histogram('waymark_http_request_seconds', 'Time from the head of a request to its answer.', REQUEST_BUCKETS, [
-      'method',
-      'route',
-    ]),
+    httpSeconds: histogram(
+      'waymark_http_request_seconds',
+      'Time from the head of a request to its answer.',
+      REQUEST_BUCKETS,
+      ['method', 'route'],
+    ),
     sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
     beforeScrape: (collect) => void collectors.push(collect),
     text: () => {

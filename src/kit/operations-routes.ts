@@ -23,7 +23,12 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
     access: 'public',
     answers: { 200: answerOf('It can.', 'ready') },
     handler: async () => {
-      if (!isReady()) throw new Failure('overloaded', { message: 'The service is starting.', retryAfterSeconds: 1, extra: { engines: [] } })
+      if (!isReady())
+        throw new Failure('overloaded', {
+          message: 'The service is starting.',
+          retryAfterSeconds: 1,
+          extra: { engines: [] },
+        })
       const down = await health.down()
       if (down.length === 0) return { body: { data: { ready: true } } }
       const verb = down.length === 1 ? 'does' : 'do'
@@ -46,7 +51,10 @@ const answerOf = (description: string, member: string): Answer => ({
   description,
   schema: {
     type: 'object',
-    properties: { status: { const: true }, data: { type: 'object', properties: { [member]: { const: true } }, required: [member] } },
+    properties: {
+      status: { const: true },
+      data: { type: 'object', properties: { [member]: { const: true } }, required: [member] },
+    },
     required: ['status', 'data'],
   },
 })

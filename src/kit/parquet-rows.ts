@@ -14,7 +14,11 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][nu
 
 const TYPES: { [type in ParquetColumn['type']]: Partial<SchemaElement> } = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
-  time: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' } },
+  time: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MILLIS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
+  },
   number: { type: 'DOUBLE' },
 }
 
@@ -31,7 +35,11 @@ export class ParquetRows {
     this.columns = columns
     this.groupRows = groupRows
     this.values = columns.map(() => [])
-    this.writer = new ParquetWriter({ writer: this.bytes, schema: [{ name: 'schema', num_children: columns.length }, ...columns.map(elementOf)], createdBy: 'Waymark' })
+    this.writer = new ParquetWriter({
+      writer: this.bytes,
+      schema: [{ name: 'schema', num_children: columns.length }, ...columns.map(elementOf)],
+      createdBy: 'Waymark',
+    })
   }
 
   /** A row's values in the order of the columns. */
@@ -55,9 +63,16 @@ export class ParquetRows {
   }
 
   private finishGroup(): void {
-    void this.writer.write({ columnData: this.columns.map(({ name }, i) => ({ name, data: this.values[i] })), rowGroupSize: this.groupRows })
+    void this.writer.write({
+      columnData: this.columns.map(({ name }, i) => ({ name, data: this.values[i] })),
+      rowGroupSize: this.groupRows,
+    })
     this.values = this.columns.map(() => [])
   }
 }
 
-const elementOf = ({ name, type, isOptional = false }: ParquetColumn): SchemaElement => ({ name, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED', ...TYPES[type] })
+const elementOf = ({ name, type, isOptional = false }: ParquetColumn): SchemaElement => ({
+  name,
+  repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED',
+  ...TYPES[type],
+})

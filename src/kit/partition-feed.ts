@@ -79,13 +79,23 @@ export class PartitionFeed<Entry> {
   /** Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. */
   async add(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
     const at = await consumer.load(partition)
-    const member: Member<Entry> = { consumer, at, underWay: at, behindSince: undefined, inbox: [], inboxWeight: 0, wake: undefined }
+    const member: Member<Entry> = {
+      consumer,
+      at,
+      underWay: at,
+      behindSince: undefined,
+      inbox: [],
+      inboxWeight: 0,
+      wake: undefined,
+    }
     if (!this.members.has(partition)) {
       this.members.set(partition, [])
       await this.learnHead(partition)
       const { signal } = this.abort
       const onFailure = (error: unknown): void => this.options.onFailure('follow', partition, error)
-      this.running.push(untilDone(() => this.follow(partition), { clock: systemClock, signal, retryMs: RETRY_MS, onFailure }))
+      this.running.push(
+        untilDone(() => this.follow(partition), { clock: systemClock, signal, retryMs: RETRY_MS, onFailure }),
+      )
     }
     this.members.get(partition)?.push(member)
     this.running.push(this.run(member, partition))
@@ -151,7 +161,8 @@ export class PartitionFeed<Entry> {
         if (wanting.length === 0) continue
         try {
           const entry = decode(event, partition)
-          for (const member of wanting) this.push(member, { revision: event.revision, loggedAt: event.loggedAt, entry, weight: 1 })
+          for (const member of wanting)
+            this.push(member, { revision: event.revision, loggedAt: event.loggedAt, entry, weight: 1 })
         } catch (error) {
           onFailure('decode', partition, error)
         }
@@ -197,7 +208,12 @@ export class PartitionFeed<Entry> {
     member.underWay = events.at(-1)?.revision ?? member.at
     for (const event of events) {
       if (this.abort.signal.aborted) return
-      await this.handle(member, partition, { revision: event.revision, loggedAt: event.loggedAt, entry: this.options.decode(event, partition), weight: 1 })
+      await this.handle(member, partition, {
+        revision: event.revision,
+        loggedAt: event.loggedAt,
+        entry: this.options.decode(event, partition),
+        weight: 1,
+      })
     }
   }
 
@@ -232,7 +248,9 @@ export interface PartitionFeedOptions<Entry> {
 
 /** Whether an entry is the very next one for the consumer, and there is room for it. */
 const takes = <Entry>({ inbox, inboxWeight, underWay }: Member<Entry>, revision: number): boolean =>
-  (inbox.length > 0 ? inbox[inbox.length - 1].revision : underWay) + 1 === revision && inbox.length < INBOX_MAX && inboxWeight < INBOX_WEIGHT_MAX
+  (inbox.length > 0 ? inbox[inbox.length - 1].revision : underWay) + 1 === revision &&
+  inbox.length < INBOX_MAX &&
+  inboxWeight < INBOX_WEIGHT_MAX
 
 const take = <Entry>(member: Member<Entry>): void => {
   member.inboxWeight -= member.inbox.shift()?.weight ?? 0

@@ -80,7 +80,12 @@ export class ProjectionLoop {
     let failures = 0
     while (!this.abort.signal.aborted) {
       try {
-        for await (const batch of log.follow({ prefixes: this.projection.prefixes }, this.at, this.abort.signal, BATCH_EVENTS_MAX)) {
+        for await (const batch of log.follow(
+          { prefixes: this.projection.prefixes },
+          this.at,
+          this.abort.signal,
+          BATCH_EVENTS_MAX,
+        )) {
           await this.exclusively(() => this.take(batch))
           failures = 0
         }
@@ -118,7 +123,10 @@ export class ProjectionLoop {
   }
 
   private async commit(changes: readonly RowChange[], position: number): Promise<void> {
-    await this.services.tables.commit(changes, { consumer: this.projection.name, at: { all: position, version: this.projection.version } })
+    await this.services.tables.commit(changes, {
+      consumer: this.projection.name,
+      at: { all: position, version: this.projection.version },
+    })
     this.checkpointAt = this.services.clock.now()
   }
 }

@@ -22,16 +22,30 @@ export class RowsOverlay implements Rows {
     return this.tables.get<R>(table + this.suffix, scope, id)
   }
 
-  async findBy<R extends Row>(table: string, scope: string, field: string, value: string): Promise<{ id: string; row: R }[]> {
+  async findBy<R extends Row>(
+    table: string,
+    scope: string,
+    field: string,
+    value: string,
+  ): Promise<{ id: string; row: R }[]> {
     const found: { id: string; row: R }[] = []
     let after: string | undefined
     do {
-      const page = await this.tables.find<R>(table + this.suffix, scope, { where: { [field]: value }, limit: PAGE_ROWS, after })
+      const page = await this.tables.find<R>(table + this.suffix, scope, {
+        where: { [field]: value },
+        limit: PAGE_ROWS,
+        after,
+      })
       for (const { id, row } of page.rows) if (!this.changes.has(keyOf(table, scope, id))) found.push({ id, row })
       after = page.next ?? undefined
     } while (after !== undefined)
     for (const change of this.changes.values()) {
-      if (change.table === table + this.suffix && change.scope === scope && change.row !== null && matches(change.row[field], value)) {
+      if (
+        change.table === table + this.suffix &&
+        change.scope === scope &&
+        change.row !== null &&
+        matches(change.row[field], value)
+      ) {
         found.push({ id: change.id, row: change.row as R })
       }
     }
@@ -54,4 +68,5 @@ export class RowsOverlay implements Rows {
 
 const keyOf = (table: string, scope: string, id: string): string => `${table}\u0000${scope}\u0000${id}`
 
-const matches = (field: unknown, value: string): boolean => field === value || (Array.isArray(field) && field.includes(value))
+const matches = (field: unknown, value: string): boolean =>
+  field === value || (Array.isArray(field) && field.includes(value))

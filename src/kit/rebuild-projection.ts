@@ -68,7 +68,8 @@ export const compareTables = async (projection: Projection, tables: TableStore):
       if (rebuilt !== undefined) report.rows++
       if (isDeepStrictEqual(live?.row, rebuilt?.row)) continue
       const { scope, id } = (live ?? rebuilt) as StoredRow
-      if (++report.differing <= DIFFERENCES_MAX) report.differences.push({ table: name, scope, id, live: live?.row, rebuilt: rebuilt?.row })
+      if (++report.differing <= DIFFERENCES_MAX)
+        report.differences.push({ table: name, scope, id, live: live?.row, rebuilt: rebuilt?.row })
     }
   }
   return report

@@ -33,6 +33,7 @@ export const assertUnused = async (
 ): Promise<void> => {
   for (const { table, field } of references) {
     const { rows } = await tables.find(table, organizationId, { where: { [field]: id }, limit: 1 })
-    if (rows.length > 0) throw new Failure('conflict', { message: `It is still in use by ${table}.`, extra: { usedBy: table } })
+    if (rows.length > 0)
+      throw new Failure('conflict', { message: `It is still in use by ${table}.`, extra: { usedBy: table } })
   }
 }

@@ -18,7 +18,11 @@ export const actorOf = (caller: Caller): string => {
 }
 
 /** The metadata of events that a request makes. A public request names its organization and actor itself. */
-export const metadataOf = (request: RequestOrigin, organizationId = request.caller?.organizationId, actor?: string): EventMetadata => ({
+export const metadataOf = (
+  request: RequestOrigin,
+  organizationId = request.caller?.organizationId,
+  actor?: string,
+): EventMetadata => ({
   organizationId,
   actor: actor ?? (request.caller === undefined ? undefined : actorOf(request.caller)),
   $correlationId: request.correlationId,

@@ -24,18 +24,27 @@ export class ResourceClaims {
   private readonly services: ResourceServices
   private readonly load: (id: string) => Promise<ResourceState>
 
-  constructor(declaration: ResourceDeclaration, services: ResourceServices, load: (id: string) => Promise<ResourceState>) {
+  constructor(
+    declaration: ResourceDeclaration,
+    services: ResourceServices,
+    load: (id: string) => Promise<ResourceState>,
+  ) {
     this.declaration = declaration
     this.services = services
     this.load = load
   }
 
   /** @throws Failure key_in_use */
-  async claim({ organizationId, id, now, context }: Claimant, values: JsonObject, before: JsonObject | undefined): Promise<Claims> {
+  async claim(
+    { organizationId, id, now, context }: Claimant,
+    values: JsonObject,
+    before: JsonObject | undefined,
+  ): Promise<Claims> {
     const next = this.claimOf(organizationId, values)
     const last = before === undefined ? undefined : this.claimOf(organizationId, before)
     if (next?.stream === last?.stream) return {}
-    if (next !== undefined) await claimValue(this.services.log, next, id, now, context, (owner) => this.holds(owner, next))
+    if (next !== undefined)
+      await claimValue(this.services.log, next, id, now, context, (owner) => this.holds(owner, next))
     return { next, last }
   }
 

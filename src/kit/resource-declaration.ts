@@ -124,7 +124,8 @@ export const mergePatch = (target: Json | undefined, patch: Json): Json => {
 export const pick = (values: JsonObject, names: readonly string[]): JsonObject =>
   Object.fromEntries(names.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]))
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
@@ -132,12 +133,18 @@ const without = (fields: Fields, names: readonly string[]): Fields =>
 const keepable = (declaration: ResourceDeclaration): Fields => {
   const secret = writeOnlyOf(declaration)
   return Object.fromEntries(
-    Object.entries(declaration.fields).map(([name, field]) => [name, secret.includes(name) ? { ...field, optional: true } : field]),
+    Object.entries(declaration.fields).map(([name, field]) => [
+      name,
+      secret.includes(name) ? { ...field, optional: true } : field,
+    ]),
   )
 }
 
 const ignored = (declaration: ResourceDeclaration): JsonObject =>
   Object.fromEntries([
-    ...['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})].map((name) => [name, ANY]),
+    ...['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})].map((name) => [
+      name,
+      ANY,
+    ]),
     ['version', { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' }],
   ]) as JsonObject

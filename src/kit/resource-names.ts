@@ -16,7 +16,9 @@ const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
 
 /** What the documentation shows for a row. */
 export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
-  ...Object.fromEntries(Object.entries(declaration.example).filter(([name]) => !writeOnlyOf(declaration).includes(name))),
+  ...Object.fromEntries(
+    Object.entries(declaration.example).filter(([name]) => !writeOnlyOf(declaration).includes(name)),
+  ),
   _id: EXAMPLE_ID,
   organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
   version: 1,

@@ -3,9 +3,23 @@ import type { JsonObject, JsonSchema } from '../kernel/json.ts'
 import type { Row } from '../kernel/table.ts'
 import type { Services } from './services.ts'
 import { PAGE_MEMBERS } from './page-members.ts'
-import { answerList, chooseFields, FIELDS_PARAMETER, listQuerySchema, seesRow, type ListQuery, type ListShape } from './list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  FIELDS_PARAMETER,
+  listQuerySchema,
+  seesRow,
+  type ListQuery,
+  type ListShape,
+} from './list-query.ts'
 import { metadataOf, userOf } from './request-context.ts'
-import { amendSchema, createSchema, replaceSchema, rowSchema, type ResourceDeclaration } from './resource-declaration.ts'
+import {
+  amendSchema,
+  createSchema,
+  replaceSchema,
+  rowSchema,
+  type ResourceDeclaration,
+} from './resource-declaration.ts'
 import { tableOf } from './resource-rows.ts'
 import { article, capital, exampleRow, idParameter, pathsOf, words } from './resource-names.ts'
 import type { ResourceWriter, WriteOrigin } from './resource-write.ts'
@@ -17,7 +31,9 @@ type ReadServices = Pick<Services, 'tables'>
 export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
-  const filters = Object.fromEntries((table.equality ?? []).map((name) => [name, filterSchema(schemas[name] ?? { type: 'string' })]))
+  const filters = Object.fromEntries(
+    (table.equality ?? []).map((name) => [name, filterSchema(schemas[name] ?? { type: 'string' })]),
+  )
   return {
     table,
     members: Object.keys(schemas),
@@ -62,7 +78,10 @@ export const readRoute = (declaration: ResourceDeclaration, services: ReadServic
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
-      return rowReply(chooseFields(listShape(declaration).members, request.query.fields)(presenter(declaration, request)(row)), row)
+      return rowReply(
+        chooseFields(listShape(declaration).members, request.query.fields)(presenter(declaration, request)(row)),
+        row,
+      )
     },
   })
 
@@ -107,7 +126,11 @@ export const deleteRoute = (declaration: ResourceDeclaration, writer: ResourceWr
     ...one(declaration, 'DELETE', 'delete', declaration.permissions.edit),
     answers: { 200: { description: 'It is deleted.' } },
     handler: async (request) => {
-      const { wrote } = await writer.delete(originOf(request), request.params[idParameter(declaration)], versionOf(request, undefined))
+      const { wrote } = await writer.delete(
+        originOf(request),
+        request.params[idParameter(declaration)],
+        versionOf(request, undefined),
+      )
       return { wrote }
     },
   })
@@ -123,9 +146,17 @@ export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObje
 }
 
 /** Who writes, from a request. */
-export const originOf = (request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>): WriteOrigin => {
+export const originOf = (
+  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
+): WriteOrigin => {
   const caller = userOf(request)
-  return { organizationId: caller.organizationId, caller, now: request.now, ids: request.ids, metadata: metadataOf(request) }
+  return {
+    organizationId: caller.organizationId,
+    caller,
+    now: request.now,
+    ids: request.ids,
+    metadata: metadataOf(request),
+  }
 }
 
 /** The reply of a read or write: the row in `data`, its version as ETag. */

@@ -86,7 +86,9 @@ export class ResourceWriter {
       const other = await this.load(id)
       return this.repeated(origin, id, values, other.state, other.version)
     }
-    await this.claims.settle(claimant(origin, id), claims, () => this.append(id, { type: this.types.deleted, data }, 1, origin))
+    await this.claims.settle(claimant(origin, id), claims, () =>
+      this.append(id, { type: this.types.deleted, data }, 1, origin),
+    )
     return { row: this.row(id, 1, { ...data, updatedAt: at }), wrote }
   }
 
@@ -103,8 +105,15 @@ export class ResourceWriter {
       const data = { organizationId, ...this.secrets.seal(values, state.sealed), createdAt, at: formatTime(origin.now) }
       const wrote = await this.append(change.id, { type: this.types.changed, data }, version, origin)
       if (wrote === undefined) continue
-      const before: ResourceData = { organizationId, values: state.values, sealed: state.sealed, createdAt, at: state.updatedAt }
-      const undo = (): Promise<unknown> => this.append(change.id, { type: this.types.changed, data: before }, version + 1, origin)
+      const before: ResourceData = {
+        organizationId,
+        values: state.values,
+        sealed: state.sealed,
+        createdAt,
+        at: state.updatedAt,
+      }
+      const undo = (): Promise<unknown> =>
+        this.append(change.id, { type: this.types.changed, data: before }, version + 1, origin)
       await this.claims.settle(claimant(origin, change.id), claims, undo)
       return { row: this.row(change.id, version + 1, { ...data, updatedAt: data.at }), wrote }
     }
@@ -143,12 +152,21 @@ export class ResourceWriter {
     const loaded = await this.load(id)
     const { state } = loaded
     if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
-    if (origin.caller !== undefined && !seesRow(origin.caller, this.row(id, loaded.version, state), this.declaration.hubField))
+    if (
+      origin.caller !== undefined &&
+      !seesRow(origin.caller, this.row(id, loaded.version, state), this.declaration.hubField)
+    )
       throw new Failure('not_found')
     return loaded
   }
 
-  private repeated(origin: WriteOrigin, id: string, values: JsonObject, state: ResourceState, version: number): Written {
+  private repeated(
+    origin: WriteOrigin,
+    id: string,
+    values: JsonObject,
+    state: ResourceState,
+    version: number,
+  ): Written {
     const isSame = state.status === 'live' && state.organizationId === origin.organizationId
     if (!isSame || !isDeepStrictEqual(values, this.secrets.opened(state.first))) {
       throw new Failure('conflict', { message: `/_id ${id} is taken`, errors: [{ path: '/_id', message: 'is taken' }] })
@@ -162,18 +180,31 @@ export class ResourceWriter {
     const writable = pick(change.body, Object.keys(fields))
     const kept = pick(current, change.kind === 'replace' ? writeOnlyOf(this.declaration) : Object.keys(fields))
     const merged =
-      change.kind === 'replace' ? { ...kept, ...writable } : (mergePatch(kept, pickWithNull(change.body, fields)) as JsonObject)
+      change.kind === 'replace'
+        ? { ...kept, ...writable }
+        : (mergePatch(kept, pickWithNull(change.body, fields)) as JsonObject)
     assertValid(this.check, merged)
     return { ...withDefaults(fields, merged), ...pick(state.values, Object.keys(readOnly)) }
   }
 
-  private async assertAllowed(origin: WriteOrigin, id: string, values: JsonObject, before: JsonObject | undefined): Promise<void> {
+  private async assertAllowed(
+    origin: WriteOrigin,
+    id: string,
+    values: JsonObject,
+    before: JsonObject | undefined,
+  ): Promise<void> {
     const { hubField } = this.declaration
-    if (hubField !== undefined && hubField !== '_id' && origin.caller !== undefined) assertHubs(origin.caller, values, hubField)
+    if (hubField !== undefined && hubField !== '_id' && origin.caller !== undefined)
+      assertHubs(origin.caller, values, hubField)
     await this.declaration.checks?.(this.context(origin, id, values, before))
   }
 
-  private context({ caller, organizationId }: WriteOrigin, id: string, values: JsonObject, before: JsonObject | undefined): WriteContext {
+  private context(
+    { caller, organizationId }: WriteOrigin,
+    id: string,
+    values: JsonObject,
+    before: JsonObject | undefined,
+  ): WriteContext {
     return { services: this.services, caller, organizationId, id, values, before }
   }
 
@@ -181,7 +212,11 @@ export class ResourceWriter {
     return appendFacts(this.services.log, this.stream(id), [fact], [ids.next()], version, metadata)
   }
 
-  private row(id: string, version: number, data: Pick<ResourceState, 'organizationId' | 'values' | 'createdAt' | 'updatedAt'>): Row {
+  private row(
+    id: string,
+    version: number,
+    data: Pick<ResourceState, 'organizationId' | 'values' | 'createdAt' | 'updatedAt'>,
+  ): Row {
     return rowOf(id, version, data)
   }
 
@@ -205,7 +240,9 @@ const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): v
   if (!seesRow(caller, values, hubField)) {
     throw invalid(
       `/${hubField}`,
-      hubsOf(values, hubField).length === 0 ? 'is required: you see only what belongs to your hubs' : 'must be one of your hubs',
+      hubsOf(values, hubField).length === 0
+        ? 'is required: you see only what belongs to your hubs'
+        : 'must be one of your hubs',
     )
   }
 }

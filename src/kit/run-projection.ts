@@ -31,8 +31,10 @@ export class ProjectionRunner {
 
   constructor(services: ProjectionServices, projections: readonly Projection[]) {
     this.services = services
-    const advanced = (name: string, position: number, changes: readonly RowChange[]): void => this.advanced(name, position, changes)
-    for (const projection of projections) this.loops.set(projection.name, new ProjectionLoop(projection, services, advanced))
+    const advanced = (name: string, position: number, changes: readonly RowChange[]): void =>
+      this.advanced(name, position, changes)
+    for (const projection of projections)
+      this.loops.set(projection.name, new ProjectionLoop(projection, services, advanced))
   }
 
   /** Declares the tables and begins; a projection of another version than the stored one is built anew beside the live tables first. */
@@ -89,7 +91,10 @@ export class ProjectionRunner {
    * Builds the tables of a projection anew beside the live ones and swaps them. With `compare` the live loop stands
    * still while both are compared at the same place of the log, and the report names the rows that differ.
    */
-  async rebuild(name: string, { compare = false, signal = this.abort.signal }: { compare?: boolean; signal?: AbortSignal } = {}): Promise<RebuildReport> {
+  async rebuild(
+    name: string,
+    { compare = false, signal = this.abort.signal }: { compare?: boolean; signal?: AbortSignal } = {},
+  ): Promise<RebuildReport> {
     const loop = this.loops.get(name)
     if (loop === undefined) throw new Error(`no projection ${name} runs here`)
     const { projection } = loop

@@ -4,7 +4,11 @@ import { breathe } from '../kernel/breath.ts'
  * Runs a task for each item, at most `atOnce` at a time, with breaths before they begin. Rejects with the first failure,
  * once all that had begun has ended; what had not begun by then is left.
  */
-export const severalAtOnce = async <Item>(items: Iterable<Item>, atOnce: number, run: (item: Item) => Promise<unknown>): Promise<void> => {
+export const severalAtOnce = async <Item>(
+  items: Iterable<Item>,
+  atOnce: number,
+  run: (item: Item) => Promise<unknown>,
+): Promise<void> => {
   const failures: unknown[] = []
   let running = 0
   let wake = (): void => undefined

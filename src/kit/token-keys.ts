@@ -5,8 +5,12 @@ const KEYS_MAX = 16
 
 /** A new key first; the one that signed so far verifies for `tokenTtlMs` more. @throws Error when too many still verify. */
 export const rotateTokenKeys = (keys: readonly TokenKeyEntry[], now: number, tokenTtlMs: number): TokenKeyEntry[] => {
-  const before = verifyingTokenKeys(keys, now).map((key) => ({ ...key, verifiesUntil: key.verifiesUntil ?? now + wholeSeconds(tokenTtlMs) }))
-  if (before.length >= KEYS_MAX) throw new Error(`${before.length} token keys verify still; the next one can be made when the oldest has ended`)
+  const before = verifyingTokenKeys(keys, now).map((key) => ({
+    ...key,
+    verifiesUntil: key.verifiesUntil ?? now + wholeSeconds(tokenTtlMs),
+  }))
+  if (before.length >= KEYS_MAX)
+    throw new Error(`${before.length} token keys verify still; the next one can be made when the oldest has ended`)
   return [newTokenKey(), ...before]
 }
 

@@ -24,13 +24,15 @@ const claimDecider = (noun: string): Decider<ClaimState, ClaimCommand> => ({
   initial: { owner: undefined, confirmed: false, at: 0 },
   decide: (command, state) => {
     const { owner } = command
-    if (command.type === 'release') return state.owner === owner ? [{ type: `${noun}KeyReleased`, data: { owner } }] : []
+    if (command.type === 'release')
+      return state.owner === owner ? [{ type: `${noun}KeyReleased`, data: { owner } }] : []
     if (command.type === 'confirm') {
       if (state.owner !== owner) throw taken(command.field)
       return state.confirmed ? [] : [{ type: `${noun}KeyConfirmed`, data: { owner } }]
     }
     if (state.owner === owner) return []
-    const held = state.owner !== undefined && (state.confirmed || command.ownerHolds || command.now - state.at < CLAIM_MS)
+    const held =
+      state.owner !== undefined && (state.confirmed || command.ownerHolds || command.now - state.at < CLAIM_MS)
     if (held) throw taken(command.field)
     return [{ type: `${noun}KeyClaimed`, data: { owner, at: command.now } }]
   },
@@ -51,7 +53,13 @@ export interface UniqueClaim {
 }
 
 /** `scope` is the organization, or empty for a value that is unique in the whole installation. Values compare without case. */
-export const uniqueClaim = (keyring: Keyring, noun: string, field: string, scope: string, value: string): UniqueClaim => ({
+export const uniqueClaim = (
+  keyring: Keyring,
+  noun: string,
+  field: string,
+  scope: string,
+  value: string,
+): UniqueClaim => ({
   noun,
   field,
   stream: `${noun}-by-${keyring.hmac('unique', [noun, field, scope, normalizeKey(value)].join('\u0000')).toString('hex')}`,
@@ -66,7 +74,8 @@ export const claimOwner = async (log: EventLog, claim: UniqueClaim): Promise<Cla
   return events
     .reverse()
     .reduce(
-      (state, event) => decider.evolve(state, { type: event.type, data: JSON.parse(new TextDecoder().decode(event.data)) }),
+      (state, event) =>
+        decider.evolve(state, { type: event.type, data: JSON.parse(new TextDecoder().decode(event.data)) }),
       decider.initial,
     )
 }
@@ -84,17 +93,40 @@ export const claimValue = async (
   holds: (owner: string) => Promise<boolean>,
 ): Promise<void> => {
   const current = await claimOwner(log, claim)
-  const isStale = current.owner !== undefined && current.owner !== owner && !current.confirmed && now - current.at >= CLAIM_MS
+  const isStale =
+    current.owner !== undefined && current.owner !== owner && !current.confirmed && now - current.at >= CLAIM_MS
   const ownerHolds = isStale && current.owner !== undefined && (await holds(current.owner))
-  await handleCommand(log, claim.stream, claimDecider(claim.noun), { type: 'claim', owner, now, ownerHolds, field: claim.field }, context)
+  await handleCommand(
+    log,
+    claim.stream,
+    claimDecider(claim.noun),
+    { type: 'claim', owner, now, ownerHolds, field: claim.field },
+    context,
+  )
 }
 
 /** @throws Failure key_in_use when the claim went to another one meanwhile: the caller then undoes what it wrote. */
-export const confirmClaim = async (log: EventLog, claim: UniqueClaim, owner: string, context: CommandContext): Promise<void> => {
-  await handleCommand(log, claim.stream, claimDecider(claim.noun), { type: 'confirm', owner, field: claim.field }, context)
+export const confirmClaim = async (
+  log: EventLog,
+  claim: UniqueClaim,
+  owner: string,
+  context: CommandContext,
+): Promise<void> => {
+  await handleCommand(
+    log,
+    claim.stream,
+    claimDecider(claim.noun),
+    { type: 'confirm', owner, field: claim.field },
+    context,
+  )
 }
 
-export const releaseClaim = async (log: EventLog, claim: UniqueClaim, owner: string, context: CommandContext): Promise<void> => {
+export const releaseClaim = async (
+  log: EventLog,
+  claim: UniqueClaim,
+  owner: string,
+  context: CommandContext,
+): Promise<void> => {
   await handleCommand(log, claim.stream, claimDecider(claim.noun), { type: 'release', owner }, context)
 }
 

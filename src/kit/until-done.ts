@@ -11,7 +11,10 @@ export interface UntilDoneOptions {
 }
 
 /** Runs until it succeeds, or the signal is aborted. */
-export const untilDone = async (run: () => Promise<void>, { clock, signal, retryMs, onFailure }: UntilDoneOptions): Promise<void> => {
+export const untilDone = async (
+  run: () => Promise<void>,
+  { clock, signal, retryMs, onFailure }: UntilDoneOptions,
+): Promise<void> => {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
       return await run()

@@ -20,7 +20,8 @@ export const assertValid = (check: Check, value: unknown): void => {
   if (errors.length > 0) throw new Failure('invalid', { message: sentence(errors), errors })
 }
 
-const sentence = (errors: FieldError[]): string => `${errors[0].path === '' ? 'The body' : errors[0].path} ${errors[0].message}`
+const sentence = (errors: FieldError[]): string =>
+  `${errors[0].path === '' ? 'The body' : errors[0].path} ${errors[0].message}`
 
 const createAjv = (): Ajv2020 => {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
@@ -37,7 +38,8 @@ const fieldError = (error: ErrorObject): FieldError => {
     return { path: `${instancePath}/${pointer(params.additionalProperty)}`, message: 'is not a known field' }
   if (keyword === 'unevaluatedProperties')
     return { path: `${instancePath}/${pointer(params.unevaluatedProperty)}`, message: 'is not a known field' }
-  if (keyword === 'required') return { path: `${instancePath}/${pointer(params.missingProperty)}`, message: 'is required' }
+  if (keyword === 'required')
+    return { path: `${instancePath}/${pointer(params.missingProperty)}`, message: 'is required' }
   if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
   return { path: instancePath, message: message ?? 'is not valid' }
 }

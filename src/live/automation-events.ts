@@ -1,6 +1,13 @@
 import {
-  ATTEMPTS_MADE, AUTOMATION_DEACTIVATED, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED,
-  type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
+  ATTEMPTS_MADE,
+  AUTOMATION_DEACTIVATED,
+  RUN_REOPENED,
+  RUNS_OWED,
+  RUNS_SKIPPED,
+  type AttemptsMade,
+  type RunReopened,
+  type RunsOwed,
+  type RunsSkipped,
 } from '../features/automations/events.ts'
 import { evolveRow, owedRows, type AutomationRow, type RunRow } from '../features/automations/views.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
@@ -29,15 +36,26 @@ export const automationEvents = async (
 ): Promise<{ organizationId: string; told: LiveEvent }[]> => {
   const liveEvent = (seen: number, shown: () => object, trackerId?: string): LiveEvent => {
     let text: string | undefined
-    return { channel: 'automation', trackerId, partition, place: { revision: event.position, seen }, text: () => (text ??= JSON.stringify(shown())) }
+    return {
+      channel: 'automation',
+      trackerId,
+      partition,
+      place: { revision: event.position, seen },
+      text: () => (text ??= JSON.stringify(shown())),
+    }
   }
   if (event.type === AUTOMATION_DEACTIVATED) {
     const organizationId = event.metadata.organizationId ?? ''
-    const row = isChosen(organizationId) ? await foldStream<AutomationRow | undefined>(log, event.stream, event.revision, undefined, evolveRow) : undefined
+    const row = isChosen(organizationId)
+      ? await foldStream<AutomationRow | undefined>(log, event.stream, event.revision, undefined, evolveRow)
+      : undefined
     return row === undefined ? [] : [{ organizationId, told: liveEvent(1, () => sources.automationShown(row)) }]
   }
   const runs = event.type === RUNS_OWED ? owedRuns(event, isChosen) : await changedRuns(sources, event, isChosen)
-  return runs.map(({ row, ordinal }) => ({ organizationId: row.organizationId, told: liveEvent(ordinal, () => sources.runShown(row), row.trackerId) }))
+  return runs.map(({ row, ordinal }) => ({
+    organizationId: row.organizationId,
+    told: liveEvent(ordinal, () => sources.runShown(row), row.trackerId),
+  }))
 }
 
 interface RunThen {
@@ -50,12 +68,20 @@ const owedRuns = (event: RecordedEvent, isChosen: (organizationId: string) => bo
     .map((row, i) => ({ row, ordinal: i + 1 }))
     .filter(({ row }) => isChosen(row.organizationId))
 
-const changedRuns = async (sources: HubOptions['sources'], event: RecordedEvent, isChosen: (organizationId: string) => boolean): Promise<RunThen[]> => {
+const changedRuns = async (
+  sources: HubOptions['sources'],
+  event: RecordedEvent,
+  isChosen: (organizationId: string) => boolean,
+): Promise<RunThen[]> => {
   const changes = changesOf(event).filter(({ organizationId }) => isChosen(organizationId))
   const runs: RunThen[] = []
   for (const organizationId of new Set(changes.map((change) => change.organizationId))) {
     const own = changes.filter((change) => change.organizationId === organizationId)
-    const rows = await sources.runs(organizationId, own.map(({ runId }) => runId), event.position)
+    const rows = await sources.runs(
+      organizationId,
+      own.map(({ runId }) => runId),
+      event.position,
+    )
     for (const [i, { at, ordinal }] of own.entries()) {
       const row = rows[i]
       if (row !== undefined) runs.push({ row: at(row), ordinal })
@@ -66,18 +92,44 @@ const changedRuns = async (sources: HubOptions['sources'], event: RecordedEvent,
 
 const changesOf = ({ type, data, loggedAt }: RecordedEvent): RunChange[] => {
   if (type === ATTEMPTS_MADE) {
-    return decodeJson<AttemptsMade>(data).attempts.map(({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
-      organizationId, runId, ordinal: i + 1, at: (row) => ({ ...row, status, reason: undefined, dueAt, attempts: row.attempts.filter(({ at }) => at <= attemptedAt) }),
-    }))
+    return decodeJson<AttemptsMade>(data).attempts.map(
+      ({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
+        organizationId,
+        runId,
+        ordinal: i + 1,
+        at: (row) => ({
+          ...row,
+          status,
+          reason: undefined,
+          dueAt,
+          attempts: row.attempts.filter(({ at }) => at <= attemptedAt),
+        }),
+      }),
+    )
   }
   if (type === RUNS_SKIPPED) {
     const { organizationId, runIds, reason } = decodeJson<RunsSkipped>(data)
     return runIds.map((runId, i) => ({
-      organizationId, runId, ordinal: i + 1, at: (row) => ({ ...row, status: 'skipped', reason, dueAt: undefined, attempts: row.attempts.filter(({ at }) => at <= loggedAt) }),
+      organizationId,
+      runId,
+      ordinal: i + 1,
+      at: (row) => ({
+        ...row,
+        status: 'skipped',
+        reason,
+        dueAt: undefined,
+        attempts: row.attempts.filter(({ at }) => at <= loggedAt),
+      }),
     }))
   }
   if (type !== RUN_REOPENED) return []
   const { trigger, runId, dueAt } = decodeJson<RunReopened>(data)
-  const at = (row: RunRow): RunRow => ({ ...row, status: 'pending', reason: undefined, dueAt, attempts: row.attempts.filter((attempt) => attempt.at < loggedAt) })
+  const at = (row: RunRow): RunRow => ({
+    ...row,
+    status: 'pending',
+    reason: undefined,
+    dueAt,
+    attempts: row.attempts.filter((attempt) => attempt.at < loggedAt),
+  })
   return [{ organizationId: trigger.organizationId, runId, ordinal: 1, at }]
 }

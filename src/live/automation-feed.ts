@@ -25,20 +25,30 @@ export const automationFeed = (hub: LiveHub): LogFeed => {
     }
     hub.seen(place, placeOf(event.position))
   }
-  const tell = (event: RecordedEvent): Promise<void> | void => (watchers.isEmpty ? hub.seen(place, placeOf(event.position)) : tellEach(event))
+  const tell = (event: RecordedEvent): Promise<void> | void =>
+    watchers.isEmpty ? hub.seen(place, placeOf(event.position)) : tellEach(event)
   return new LogFeed(hub, { name: 'automations', place, prefixes: [AUTOMATION_STREAMS], tell })
 }
 
 /** The organization's events of automations between two places, from the log; undefined, as the last one, where there is a gap or too much to read. */
 export async function* replayAutomations(
-  options: HubOptions, organizationId: string, signal: AbortSignal, from: Place, to: Place,
+  options: HubOptions,
+  organizationId: string,
+  signal: AbortSignal,
+  from: Place,
+  to: Place,
 ): AsyncGenerator<LiveEvent | undefined> {
   if (isBehind(to, from)) return
   if (await isTruncatedAfter(options, from)) return yield undefined
   const place = automationPlace(options)
   const after = from.seen === ALL_SEEN ? from.revision : from.revision - 1
   let read = 0
-  for await (const { events, checkpoint } of options.log.follow({ prefixes: [AUTOMATION_STREAMS] }, after, signal, REPLAY_PAGE_EVENTS)) {
+  for await (const { events, checkpoint } of options.log.follow(
+    { prefixes: [AUTOMATION_STREAMS] },
+    after,
+    signal,
+    REPLAY_PAGE_EVENTS,
+  )) {
     for (const event of events) {
       if (event.position > to.revision) continue
       for (const { told } of await automationEvents(options, event, place, (one) => one === organizationId)) {
@@ -54,10 +64,14 @@ export async function* replayAutomations(
 const automationPlace = ({ partitions }: HubOptions): number => partitions + 1
 
 /** The event for all who ask; made again for one who began to while its rows were read. */
-const watchedEvents = async ({ options, automationWatchers }: LiveHub, event: RecordedEvent): ReturnType<typeof automationEvents> => {
+const watchedEvents = async (
+  { options, automationWatchers }: LiveHub,
+  event: RecordedEvent,
+): ReturnType<typeof automationEvents> => {
   for (;;) {
     const left = new Set<string>()
-    const isWatched = (organizationId: string): boolean => automationWatchers.has(organizationId) || !left.add(organizationId)
+    const isWatched = (organizationId: string): boolean =>
+      automationWatchers.has(organizationId) || !left.add(organizationId)
     const events = await automationEvents(options, event, automationPlace(options), isWatched)
     if (![...left].some((organizationId) => automationWatchers.has(organizationId))) return events
   }

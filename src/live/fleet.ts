@@ -42,7 +42,15 @@ export class Fleet {
     const known = this.slots.get(trackerId)
     if (known !== undefined) return known
     this.slots.set(trackerId, this.units.length)
-    this.units.push({ trackerId, facts: undefined, point: undefined, text: undefined, textStatus: undefined, toldLat: Number.NaN, toldLng: Number.NaN })
+    this.units.push({
+      trackerId,
+      facts: undefined,
+      point: undefined,
+      text: undefined,
+      textStatus: undefined,
+      toldLat: Number.NaN,
+      toldLng: Number.NaN,
+    })
     return this.units.length - 1
   }
 

@@ -1,4 +1,9 @@
-import { locationStream, type LocationEntry, type PointBatch, type TrackerDeleted } from '../features/locations/events.ts'
+import {
+  locationStream,
+  type LocationEntry,
+  type PointBatch,
+  type TrackerDeleted,
+} from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
 import type { PartitionConsumer } from '../kit/partition-feed.ts'
 import { forEachRun } from './apply-entry.ts'
@@ -71,7 +76,9 @@ export class LiveHub {
     const organization = new LiveOrganization(this.options.ages, this.vector.slice(0, -1))
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
-    organization.loaded.catch(() => this.organizations.get(organizationId) === organization && this.organizations.delete(organizationId))
+    organization.loaded.catch(
+      () => this.organizations.get(organizationId) === organization && this.organizations.delete(organizationId),
+    )
     organization.idleSince = this.options.clock.now()
     this.forgetLater()
     return organization
@@ -136,7 +143,8 @@ export class LiveHub {
     decided?.decisions.forEach((decision, index) => {
       const place = { revision, seen: index + 1 }
       this.seen(partition, place)
-      if (this.isWatched(decision.organizationId)) this.tell(decision.organizationId, this.eventOf(decision, partition, place))
+      if (this.isWatched(decision.organizationId))
+        this.tell(decision.organizationId, this.eventOf(decision, partition, place))
     })
     this.seen(partition, { revision, seen: ALL_SEEN })
   }
@@ -162,7 +170,8 @@ export class LiveHub {
   offer(organizationId: string, event: LiveEvent): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return
-    for (const subscription of organization.subscriptions) this.owners.get(subscription)?.offerEvent(subscription, event)
+    for (const subscription of organization.subscriptions)
+      this.owners.get(subscription)?.offerEvent(subscription, event)
   }
 
   seen(partition: number, place: Place): void {
@@ -188,7 +197,8 @@ export class LiveHub {
     this.ticking = false
     const now = this.options.clock.now()
     const later: [Subscription, Viewer][] = []
-    for (const organization of this.organizations.values()) if (organization.subscriptions.size > 0) this.spread(organization)
+    for (const organization of this.organizations.values())
+      if (organization.subscriptions.size > 0) this.spread(organization)
     const end = performance.now() + TURN_MS
     let isOver = false
     for (const [subscription, client] of this.owing) {
@@ -214,7 +224,8 @@ export class LiveHub {
   private forgetIdle(): void {
     this.isForgetting = false
     const now = this.options.clock.now()
-    for (const [id, { idleSince }] of this.organizations) if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
+    for (const [id, { idleSince }] of this.organizations)
+      if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
     if ([...this.organizations.values()].some(({ idleSince }) => idleSince !== undefined)) this.forgetLater()
   }
 }

@@ -27,13 +27,27 @@ export const jobFeed = (hub: LiveHub): LogFeed => {
 
 /** The organization's events of jobs between two places, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
 export async function* replayJobs(
-  log: EventLog, organizationId: string, from: Place, to: Place, partition: number, signal: AbortSignal,
+  log: EventLog,
+  organizationId: string,
+  from: Place,
+  to: Place,
+  partition: number,
+  signal: AbortSignal,
 ): AsyncGenerator<LiveEvent | undefined> {
   if (to.revision <= from.revision) return
   let read = 0
-  for await (const { events, checkpoint } of log.follow({ prefixes: [BACKTEST_STREAMS] }, from.revision, signal, REPLAY_PAGE_EVENTS)) {
+  for await (const { events, checkpoint } of log.follow(
+    { prefixes: [BACKTEST_STREAMS] },
+    from.revision,
+    signal,
+    REPLAY_PAGE_EVENTS,
+  )) {
     for (const event of events) {
-      if (event.position > to.revision || decodeJson<{ organizationId: string }>(event.data).organizationId !== organizationId) continue
+      if (
+        event.position > to.revision ||
+        decodeJson<{ organizationId: string }>(event.data).organizationId !== organizationId
+      )
+        continue
       const told = await jobEvent(log, event, partition)
       if (told !== undefined) yield told
     }
@@ -45,10 +59,19 @@ export async function* replayJobs(
 
 /** The job after the event, as its GET answers it then; undefined for the end of one that had ended before. */
 const jobEvent = async (log: EventLog, event: RecordedEvent, partition: number): Promise<LiveEvent | undefined> => {
-  const row = event.type === BACKTEST_DELETED ? cancelledRow(decodeJson<BacktestDeleted>(event.data)) : await jobAt(log, event)
+  const row =
+    event.type === BACKTEST_DELETED ? cancelledRow(decodeJson<BacktestDeleted>(event.data)) : await jobAt(log, event)
   if (row === undefined) return undefined
-  return { channel: 'job', userId: row.userId, partition, place: placeOf(event.position), text: () => JSON.stringify(backtestShown(row)) }
+  return {
+    channel: 'job',
+    userId: row.userId,
+    partition,
+    place: placeOf(event.position),
+    text: () => JSON.stringify(backtestShown(row)),
+  }
 }
 
 const jobAt = (log: EventLog, { stream, revision }: RecordedEvent): Promise<BacktestRow | undefined> =>
-  foldStream<BacktestRow | undefined>(log, stream, revision, undefined, (row, fact) => evolveBacktest(idOfStream(stream), row, fact))
+  foldStream<BacktestRow | undefined>(log, stream, revision, undefined, (row, fact) =>
+    evolveBacktest(idOfStream(stream), row, fact),
+  )

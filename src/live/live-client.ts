@@ -94,7 +94,9 @@ export class LiveClient implements ChannelConnection, Viewer {
     const { positions, gone } = this.organization.payload(subscription, now)
     if (positions.length === 0 && gone.length === 0) return true
     subscription.sentAt = now
-    const parts = [`{"type":"positions","id":${JSON.stringify(subscription.wanted.id)},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]`]
+    const parts = [
+      `{"type":"positions","id":${JSON.stringify(subscription.wanted.id)},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]`,
+    ]
     if (gone.length > 0) parts.push(`,"gone":${JSON.stringify(gone)}`)
     this.send(`${parts.join('')}}`)
     return true
@@ -104,7 +106,12 @@ export class LiveClient implements ChannelConnection, Viewer {
     const refusal = refusalOf(message.channels, this.caller)
     const full = !this.subscriptions.has(message.id) && this.subscriptions.size >= SUBSCRIPTIONS_MAX
     if (refusal !== undefined) this.error(message.id, 'forbidden', refusal)
-    else if (full) this.error(message.id, 'rate_limited', `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`)
+    else if (full)
+      this.error(
+        message.id,
+        'rate_limited',
+        `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`,
+      )
     else this.start(message)
   }
 
@@ -140,13 +147,20 @@ export class LiveClient implements ChannelConnection, Viewer {
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
     subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
     const withAutomations = subscription.wanted.channels.has('automation')
-    const question = { organizationId: this.caller.organizationId, ring: this.organization.ring, since, withAutomations, signal: subscription.end.signal }
+    const question = {
+      organizationId: this.caller.organizationId,
+      ring: this.organization.ring,
+      since,
+      withAutomations,
+      signal: subscription.end.signal,
+    }
     for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
       if (!this.has(subscription)) return
       if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
       else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)
     }
-    for (let one = held.shift(); one !== undefined && this.has(subscription); one = held.shift()) await this.sendInTurn(subscription, one)
+    for (let one = held.shift(); one !== undefined && this.has(subscription); one = held.shift())
+      await this.sendInTurn(subscription, one)
     subscription.held = undefined
   }
 
@@ -173,7 +187,9 @@ export class LiveClient implements ChannelConnection, Viewer {
     const more = slot < fleet.size
     subscription.snapshotAt = more ? slot : undefined
     if (more && positions.length === 0) return
-    this.send(`{"type":"snapshot","id":${JSON.stringify(subscription.wanted.id)},"positions":[${positions.join()}],"cursor":"${this.hub.cursor}"${more ? ',"more":true' : ''}}`)
+    this.send(
+      `{"type":"snapshot","id":${JSON.stringify(subscription.wanted.id)},"positions":[${positions.join()}],"cursor":"${this.hub.cursor}"${more ? ',"more":true' : ''}}`,
+    )
     subscription.sentAt = now
   }
 
@@ -185,7 +201,9 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private sendEvent(subscription: Subscription, event: LiveEvent, cursor: string): void {
-    this.send(`{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`)
+    this.send(
+      `{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`,
+    )
   }
 
   /** Rights changed: what is out of sight now goes, what came into sight comes. */

@@ -26,7 +26,13 @@ export const SUBSCRIBE_SCHEMA = {
   properties: {
     type: { const: 'subscribe' },
     id: { type: 'string', minLength: 1, maxLength: 100 },
-    bbox: { type: 'array', items: { type: 'number', minimum: -180, maximum: 180 }, minItems: 4, maxItems: 4, description: 'west, south, east, north in degrees' },
+    bbox: {
+      type: 'array',
+      items: { type: 'number', minimum: -180, maximum: 180 },
+      minItems: 4,
+      maxItems: 4,
+      description: 'west, south, east, north in degrees',
+    },
     trackerIds: { type: 'array', items: { type: 'string', maxLength: 100 }, maxItems: TRACKER_IDS_MAX },
     hubId: { type: 'string', maxLength: 100 },
     teamId: { type: 'string', maxLength: 100 },
@@ -65,10 +71,13 @@ export const readMessage = (data: ArrayBuffer, isBinary: boolean): ClientMessage
     return { kind: 'unreadable', reason: 'a frame must be JSON' }
   }
   const { type, id } = (message ?? {}) as { type?: unknown; id?: unknown }
-  if (type !== 'subscribe' && type !== 'unsubscribe') return { kind: 'unreadable', reason: 'type must be subscribe, unsubscribe or auth' }
-  if (type === 'unsubscribe') return isUnsubscribe(message) ? { kind: 'unsubscribe', id: message.id } : invalid(id, isUnsubscribe.errors)
+  if (type !== 'subscribe' && type !== 'unsubscribe')
+    return { kind: 'unreadable', reason: 'type must be subscribe, unsubscribe or auth' }
+  if (type === 'unsubscribe')
+    return isUnsubscribe(message) ? { kind: 'unsubscribe', id: message.id } : invalid(id, isUnsubscribe.errors)
   if (!isSubscribe(message)) return invalid(id, isSubscribe.errors)
-  if (message.bbox !== undefined && !isBox(message.bbox)) return invalid(id, [{ instancePath: '/bbox', message: 'must be west, south, east, north' }])
+  if (message.bbox !== undefined && !isBox(message.bbox))
+    return invalid(id, [{ instancePath: '/bbox', message: 'must be west, south, east, north' }])
   return { kind: 'subscribe', message }
 }
 
@@ -84,7 +93,14 @@ export const wantedOf = (message: SubscribeMessage): Wanted => ({
 
 const isBox = ([, south, , north]: number[]): boolean => south >= -90 && north <= 90 && south <= north
 
-const invalid = (id: unknown, errors: { instancePath: string; message?: string }[] | null | undefined): ClientMessage => {
+const invalid = (
+  id: unknown,
+  errors: { instancePath: string; message?: string }[] | null | undefined,
+): ClientMessage => {
   const [error] = errors ?? []
-  return { kind: 'invalid', id: typeof id === 'string' ? id : undefined, message: `${error?.instancePath ?? ''} ${error?.message ?? 'is not valid'}`.trim() }
+  return {
+    kind: 'invalid',
+    id: typeof id === 'string' ? id : undefined,
+    message: `${error?.instancePath ?? ''} ${error?.message ?? 'is not valid'}`.trim(),
+  }
 }

@@ -20,7 +20,11 @@ export interface MissedQuestion {
  * The organization's events from a client's cursor up to a vector, from memory where that reaches back, else from the log,
  * each with the cursor that has seen it. Undefined, as the last one, where there is a gap.
  */
-export async function* missedEvents(hub: LiveHub, question: MissedQuestion, to: EventVector): AsyncGenerator<{ event: LiveEvent; cursor: string } | undefined> {
+export async function* missedEvents(
+  hub: LiveHub,
+  question: MissedQuestion,
+  to: EventVector,
+): AsyncGenerator<{ event: LiveEvent; cursor: string } | undefined> {
   const { logMark } = hub.options
   const seen = decodeCursor(question.since, logMark, to.length)
   if (seen === undefined) return yield undefined
@@ -33,7 +37,13 @@ export async function* missedEvents(hub: LiveHub, question: MissedQuestion, to: 
   }
 }
 
-async function* eventsBetween({ options, eventOf }: LiveHub, { organizationId, ring, withAutomations, signal }: MissedQuestion, seen: EventVector, to: EventVector): AsyncGenerator<LiveEvent | undefined> {
+async function* eventsBetween(
+  { options, eventOf }: LiveHub,
+  { organizationId, ring, withAutomations, signal }: MissedQuestion,
+  seen: EventVector,
+  to: EventVector,
+): AsyncGenerator<LiveEvent | undefined> {
   yield* ring.after(seen) ?? replayEvents(options.log, organizationId, seen, to, eventOf, signal)
-  if (withAutomations) yield* replayAutomations(options, organizationId, signal, seen[seen.length - 1], to[to.length - 1])
+  if (withAutomations)
+    yield* replayAutomations(options, organizationId, signal, seen[seen.length - 1], to[to.length - 1])
 }

@@ -44,10 +44,17 @@ export class LiveOrganization {
     let conflated = 0
     for (const slot of this.fleet.takeChanged()) {
       const { trackerId, point, toldLat, toldLng } = this.fleet.unit(slot)
-      this.viewports.visit(trackerId, toldLat, toldLng, point?.lat ?? Number.NaN, point?.lng ?? Number.NaN, (subscription) => {
-        if (subscription.mark(slot)) conflated++
-        owing.add(subscription)
-      })
+      this.viewports.visit(
+        trackerId,
+        toldLat,
+        toldLng,
+        point?.lat ?? Number.NaN,
+        point?.lng ?? Number.NaN,
+        (subscription) => {
+          if (subscription.mark(slot)) conflated++
+          owing.add(subscription)
+        },
+      )
       this.fleet.told(slot)
     }
     return conflated

@@ -47,7 +47,8 @@ export class Outbox {
   /** The socket has room again. */
   drain(): void {
     this.buffered = this.socket.bufferedBytes()
-    while (this.waiting.length > 0 && this.buffered <= SOCKET_BYTES_MAX) this.buffered = this.socket.send(this.waiting.shift() as string)
+    while (this.waiting.length > 0 && this.buffered <= SOCKET_BYTES_MAX)
+      this.buffered = this.socket.send(this.waiting.shift() as string)
     if (!this.congested) this.wake()
   }
 

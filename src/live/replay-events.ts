@@ -40,7 +40,8 @@ export async function* replayEvents(
         read += decisions.length
         for (const [index, decision] of decisions.entries()) {
           const place = { revision: event.revision, seen: index + 1 }
-          if (decision.organizationId === organizationId && !isBehind(place, from[partition])) yield eventOf(decision, partition, place)
+          if (decision.organizationId === organizationId && !isBehind(place, from[partition]))
+            yield eventOf(decision, partition, place)
         }
       }
       if (read > DECISIONS_MAX) return yield undefined

@@ -43,13 +43,21 @@ export class ViewportIndex {
 
   remove(subscription: Subscription): void {
     this.everywhere.delete(subscription)
-    if (subscription.wanted.viewport === undefined) for (const trackerId of subscription.wanted.trackerIds ?? []) this.unwatch(trackerId, subscription)
+    if (subscription.wanted.viewport === undefined)
+      for (const trackerId of subscription.wanted.trackerIds ?? []) this.unwatch(trackerId, subscription)
     for (const entry of this.entries.get(subscription) ?? []) this.tree.remove(entry)
     if (this.entries.delete(subscription)) this.cells.clear()
   }
 
   /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: nowhere) may concern; at most once each. */
-  visit(trackerId: string, fromLat: number, fromLng: number, toLat: number, toLng: number, visit: (subscription: Subscription) => void): void {
+  visit(
+    trackerId: string,
+    fromLat: number,
+    fromLng: number,
+    toLat: number,
+    toLng: number,
+    visit: (subscription: Subscription) => void,
+  ): void {
     for (const subscription of this.everywhere) visit(subscription)
     for (const subscription of this.byTracker.get(trackerId) ?? []) visit(subscription)
     if (this.entries.size === 0) return
@@ -79,7 +87,12 @@ export class ViewportIndex {
     const key = row * CELLS_ACROSS + column
     const known = this.cells.get(key)
     if (known !== undefined) return known
-    const found = this.tree.search({ minX: column * CELL, minY: row * CELL, maxX: (column + 1) * CELL, maxY: (row + 1) * CELL })
+    const found = this.tree.search({
+      minX: column * CELL,
+      minY: row * CELL,
+      maxX: (column + 1) * CELL,
+      maxY: (row + 1) * CELL,
+    })
     const subscriptions = found.length === 0 ? NOBODY : [...new Set(found.map(({ subscription }) => subscription))]
     if (this.cells.size >= CELLS_MAX) this.cells.clear()
     this.cells.set(key, subscriptions)
@@ -91,7 +104,8 @@ export class ViewportIndex {
 const boxesOf = (viewport: Box): Omit<Entry, 'subscription'>[] => {
   const boxes: Omit<Entry, 'subscription'>[] = []
   const { south, north } = viewport
-  const add = (minX: number, minY: number, maxX: number, maxY: number): void => void boxes.push({ minX, minY, maxX, maxY })
+  const add = (minX: number, minY: number, maxX: number, maxY: number): void =>
+    void boxes.push({ minX, minY, maxX, maxY })
   const plain = plainBoxes(viewport)
   for (let i = 0; i < plain.length; i += 4) add(plain[i], plain[i + 1], plain[i + 2], plain[i + 3])
   if (viewport.west === -LNG_MAX_E7) add(LNG_MAX_E7, south, LNG_MAX_E7, north)

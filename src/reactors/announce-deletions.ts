@@ -1,5 +1,11 @@
 import {
-  deletedTrackersStream, DELETION_PLACED, locationStream, partitionOf, TRACKER_DELETED, type DeletionPlaced, type TrackerDeleted,
+  deletedTrackersStream,
+  DELETION_PLACED,
+  locationStream,
+  partitionOf,
+  TRACKER_DELETED,
+  type DeletionPlaced,
+  type TrackerDeleted,
 } from '../features/locations/events.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../features/trackers/events.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
@@ -30,7 +36,11 @@ export class DeletionAnnouncer {
   private readonly through: ReachedPosition
 
   /** `epoch` is that of the log. */
-  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, epoch: number, onFailure: (error: unknown) => void) {
+  constructor(
+    services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>,
+    epoch: number,
+    onFailure: (error: unknown) => void,
+  ) {
     this.services = services
     this.epoch = epoch
     this.onFailure = onFailure
@@ -62,7 +72,8 @@ export class DeletionAnnouncer {
       for (const event of deletions) await this.untilDone(() => this.announce(event, isFirst))
       if (this.abort.signal.aborted) return
       this.through.moveTo(batch.checkpoint)
-      if (deletions.length > 0) await this.untilDone(() => tables.commit([], { consumer: ANNOUNCE_DELETIONS, at: { all: batch.checkpoint } }))
+      if (deletions.length > 0)
+        await this.untilDone(() => tables.commit([], { consumer: ANNOUNCE_DELETIONS, at: { all: batch.checkpoint } }))
       if (deletions.length > 0 || batch.caughtUp) isFirst = false
     }
   }
@@ -85,13 +96,19 @@ export class DeletionAnnouncer {
       const found = events.find((event) => event.id === id)
       if (found !== undefined) return found.revision
       const last = events.at(-1)
-      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0) return undefined
+      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0)
+        return undefined
       from = last.revision - 1
     }
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {
-    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure: this.onFailure })
+    return untilDone(run, {
+      clock: this.services.clock,
+      signal: this.abort.signal,
+      retryMs: RETRY_MS,
+      onFailure: this.onFailure,
+    })
   }
 }
 
@@ -111,5 +128,11 @@ const announcementOf = (event: RecordedEvent): NewEvent => {
 const placeOf = ({ id, data, metadata }: NewEvent, epoch: number, revision: number): NewEvent => {
   const { organizationId, trackerId } = decodeJson<TrackerDeleted>(data)
   const place: DeletionPlaced = { organizationId, trackerId, epoch, revision }
-  return { id: idFrom(DELETION_PLACED, id), type: DELETION_PLACED, data: encodeJson(place), isJson: true, metadata: { ...metadata, $causationId: id } }
+  return {
+    id: idFrom(DELETION_PLACED, id),
+    type: DELETION_PLACED,
+    data: encodeJson(place),
+    isJson: true,
+    metadata: { ...metadata, $causationId: id },
+  }
 }

@@ -37,7 +37,10 @@ export class FenceAnnouncer {
   private running: Promise<void> | undefined
   private readonly through: ReachedPosition
 
-  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, onFailure: (error: unknown) => void) {
+  constructor(
+    services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>,
+    onFailure: (error: unknown) => void,
+  ) {
     this.services = services
     this.onFailure = onFailure
     this.through = new ReachedPosition(services.clock)
@@ -67,33 +70,58 @@ export class FenceAnnouncer {
   private async follow(): Promise<void> {
     const { log, tables } = this.services
     const from = this.through.at < 0 ? undefined : this.through.at
-    for await (const batch of log.follow({ prefixes: [GEOFENCE_PREFIX, GROUP_PREFIX] }, from, this.abort.signal, BATCH_EVENTS)) {
+    for await (const batch of log.follow(
+      { prefixes: [GEOFENCE_PREFIX, GROUP_PREFIX] },
+      from,
+      this.abort.signal,
+      BATCH_EVENTS,
+    )) {
       const changes = await changesOf(batch.events)
       if (changes.length > 0) await this.untilDone(() => this.append(changes))
       if (this.abort.signal.aborted) return
       this.through.moveTo(batch.checkpoint)
-      if (changes.length > 0) await this.untilDone(() => tables.commit([], { consumer: CONSUMER, at: { all: batch.checkpoint } }))
+      if (changes.length > 0)
+        await this.untilDone(() => tables.commit([], { consumer: CONSUMER, at: { all: batch.checkpoint } }))
     }
   }
 
   private async append(changes: readonly FencesChanged[]): Promise<void> {
     const { log, partitions } = this.services
     const encoded = changes.map(encodeJson)
-    const eventsOf = (partition: number): NewEvent[] => changes.map((change, i) => eventOf(partition, change, encoded[i]))
-    await Promise.all(Array.from({ length: partitions }, (_, partition) => log.append(locationStream(partition), eventsOf(partition), 'any')))
+    const eventsOf = (partition: number): NewEvent[] =>
+      changes.map((change, i) => eventOf(partition, change, encoded[i]))
+    await Promise.all(
+      Array.from({ length: partitions }, (_, partition) =>
+        log.append(locationStream(partition), eventsOf(partition), 'any'),
+      ),
+    )
   }
 
   private async announceSettings(settings: StoredSettings): Promise<void> {
     const { tables, clock } = this.services
-    const told = await tables.get<StoredSettings & { [field: string]: unknown }>(MATCHER_STATE.name, NO_ORGANIZATION, SETTINGS_ROW)
-    if (told !== undefined && told.tripStopMs === settings.tripStopMs && String(told.rollout) === String(settings.rollout)) return
+    const told = await tables.get<StoredSettings & { [field: string]: unknown }>(
+      MATCHER_STATE.name,
+      NO_ORGANIZATION,
+      SETTINGS_ROW,
+    )
+    if (
+      told !== undefined &&
+      told.tripStopMs === settings.tripStopMs &&
+      String(told.rollout) === String(settings.rollout)
+    )
+      return
     const change = { organizationId: '*', at: clock.now(), sourcePosition: -1, geofences: [], groups: [], settings }
     await this.append([change])
     await tables.commit([{ table: MATCHER_STATE.name, scope: NO_ORGANIZATION, id: SETTINGS_ROW, row: { ...settings } }])
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {
-    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure: this.onFailure })
+    return untilDone(run, {
+      clock: this.services.clock,
+      signal: this.abort.signal,
+      retryMs: RETRY_MS,
+      onFailure: this.onFailure,
+    })
   }
 }
 
@@ -142,10 +170,12 @@ const put = ({ geofences, groups }: FencesChanged, { type, stream, revision }: R
 }
 
 const eventOf = (partition: number, change: FencesChanged, data: Uint8Array): NewEvent => ({
-  id: change.settings === undefined ? idFrom(CONSUMER, partition, change.organizationId, change.sourcePosition) : idFrom(CONSUMER, partition, 'settings', change.at),
+  id:
+    change.settings === undefined
+      ? idFrom(CONSUMER, partition, change.organizationId, change.sourcePosition)
+      : idFrom(CONSUMER, partition, 'settings', change.at),
   type: FENCES_CHANGED,
   data,
   isJson: true,
   metadata: { organizationId: change.organizationId, actor: `reactor:${CONSUMER}` },
 })
-

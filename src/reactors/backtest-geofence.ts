@@ -49,8 +49,11 @@ export async function* backtest(question: Backtest, points: AsyncIterable<PointR
       const decisions = new Decisions(0)
       decideBatch(state, batchOf(rows, at, end, organizationId), settings, () => place, decisions)
       processed += end - at
-      const transitions = decisions.list.filter((decision) => decision.kind === 'transition' && decision.at >= from) as Transition[]
-      for (const transition of transitions) transition._id = idFrom('backtest', geofenceId, transition.trackerId, transition.at, transition.type)
+      const transitions = decisions.list.filter(
+        (decision) => decision.kind === 'transition' && decision.at >= from,
+      ) as Transition[]
+      for (const transition of transitions)
+        transition._id = idFrom('backtest', geofenceId, transition.trackerId, transition.at, transition.type)
       yield { transitions, processed }
       await breathe()
     }
@@ -64,7 +67,14 @@ const fencesOf = ({ organizationId, geofenceId, geofenceGroupId, shape, rules }:
   const fence = numbers.of(geofenceId)
   const index = FenceIndex.empty().with({ add: [{ fence, shape: makeShape(shape) }] })
   const inForce = { geofenceId, revision: 0, geofenceGroupId, laneKey: group.laneKey, shapeVersion: 1 }
-  return new Fences({ organizationId, through: 0, numbers, chunks: [[inForce]], groups: new Map([[geofenceGroupId, group]]), lanes: [new Lane(group.laneKey, index)] })
+  return new Fences({
+    organizationId,
+    through: 0,
+    numbers,
+    chunks: [[inForce]],
+    groups: new Map([[geofenceGroupId, group]]),
+    lanes: [new Lane(group.laneKey, index)],
+  })
 }
 
 /** Rows of history as a batch, its trackers numbered as they come. */
@@ -73,7 +83,8 @@ const batchOf = (rows: PointRows, from: number, to: number, organizationId: stri
   const tracker = new Uint16Array(to - from)
   const attributes = new Map<number, string>()
   for (let row = from; row < to; row++) {
-    if (row === from || !sameTracker(rows, row, rows, row - 1)) trackers.push({ trackerId: trackerIdAt(rows, row), organizationId })
+    if (row === from || !sameTracker(rows, row, rows, row - 1))
+      trackers.push({ trackerId: trackerIdAt(rows, row), organizationId })
     tracker[row - from] = trackers.length - 1
     if (rows.attributes[row] !== '') attributes.set(row - from, rows.attributes[row])
   }

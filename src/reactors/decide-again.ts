@@ -26,7 +26,12 @@ const DIFFERENCES_MAX = 100
  * Decides a partition again, in memory, from its last snapshot (or the beginning) to where the matcher stands, and compares
  * that with what the stream of transitions has. Changes nothing. `rows` are decisions.
  */
-export const decideAgain = async (services: Pick<Services, 'log' | 'tables' | 'clock'>, live: GeofenceMatcher, partition: number, signal: AbortSignal): Promise<Required<RebuildReport>> => {
+export const decideAgain = async (
+  services: Pick<Services, 'log' | 'tables' | 'clock'>,
+  live: GeofenceMatcher,
+  partition: number,
+  signal: AbortSignal,
+): Promise<Required<RebuildReport>> => {
   const running = live.partition(partition)
   if (running === undefined) throw new Error(`partition ${partition} of the matcher does not run here`)
   const { log, clock } = services
@@ -36,7 +41,14 @@ export const decideAgain = async (services: Pick<Services, 'log' | 'tables' | 'c
     const through = running.at
     await running.settled()
     const comparison = new Comparison(partition, loggedDecisions(log, partition, again.settledThrough, through))
-    const outbox = new DecisionOutbox({ log: comparison, clock, partition, revision: -1, onDecided: () => undefined, onFailure: () => undefined })
+    const outbox = new DecisionOutbox({
+      log: comparison,
+      clock,
+      partition,
+      revision: -1,
+      onDecided: () => undefined,
+      onFailure: () => undefined,
+    })
     again.begin(outbox, { sourceRevision: -1, ordinal: -1 })
     await replay(log, again, partition, from, through, signal)
     await outbox.settled()
@@ -46,7 +58,14 @@ export const decideAgain = async (services: Pick<Services, 'log' | 'tables' | 'c
   }
 }
 
-const replay = async (log: EventLog, matcher: MatcherPartition, partition: number, from: number, through: number, signal: AbortSignal): Promise<void> => {
+const replay = async (
+  log: EventLog,
+  matcher: MatcherPartition,
+  partition: number,
+  from: number,
+  through: number,
+  signal: AbortSignal,
+): Promise<void> => {
   for (let next = from; next <= through; ) {
     const events = await log.read(locationStream(partition), next, PAGE_EVENTS)
     if (events.length === 0) return
@@ -75,10 +94,14 @@ class Comparison implements Pick<EventLog, 'append'> {
     this.next.catch(() => undefined) // told where it is awaited
   }
 
-  async append(_stream: string, events: readonly { data: Uint8Array }[]): Promise<{ revision: number; position: number }> {
+  async append(
+    _stream: string,
+    events: readonly { data: Uint8Array }[],
+  ): Promise<{ revision: number; position: number }> {
     for (const { data } of events) {
       const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(data)
-      for (const [i, decision] of decisions.entries()) await this.take({ sourceRevision, ordinal: ordinal + i, decision })
+      for (const [i, decision] of decisions.entries())
+        await this.take({ sourceRevision, ordinal: ordinal + i, decision })
       this.appended++
     }
     return { revision: this.appended, position: this.appended }
@@ -112,13 +135,22 @@ class Comparison implements Pick<EventLog, 'append'> {
     const { report } = this
     report.rows++
     if (++report.differing > DIFFERENCES_MAX) return
-    const difference: Difference = { table: transitionStream(this.partition), scope: decision.organizationId, id: `${sourceRevision}.${ordinal}` }
+    const difference: Difference = {
+      table: transitionStream(this.partition),
+      scope: decision.organizationId,
+      id: `${sourceRevision}.${ordinal}`,
+    }
     report.differences.push({ ...difference, live: live?.decision, rebuilt: rebuilt?.decision })
   }
 }
 
 /** Decisions that the log has, of entries after one revision and up to another. */
-async function* loggedDecisions(log: Pick<EventLog, 'read'>, partition: number, after: number, through: number): AsyncGenerator<Placed> {
+async function* loggedDecisions(
+  log: Pick<EventLog, 'read'>,
+  partition: number,
+  after: number,
+  through: number,
+): AsyncGenerator<Placed> {
   const stream = transitionStream(partition)
   for (let next = await firstAfter(log, stream, after); ; ) {
     const events = await log.read(stream, next, PAGE_EVENTS)
@@ -137,7 +169,9 @@ async function* loggedDecisions(log: Pick<EventLog, 'read'>, partition: number, 
 const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: number): Promise<number> => {
   for (let from: number | 'end' = 'end'; ; ) {
     const events: RecordedEvent[] = await log.read(stream, from, PAGE_EVENTS, 'backwards')
-    const before = events.find(({ type, data }) => type === DECIDED && decodeJson<Decided>(data).sourceRevision <= after)
+    const before = events.find(
+      ({ type, data }) => type === DECIDED && decodeJson<Decided>(data).sourceRevision <= after,
+    )
     if (before !== undefined) return before.revision + 1
     const last = events.at(-1)
     if (last === undefined || last.revision === 0) return 0

@@ -53,12 +53,14 @@ export const stepTrip = (
   const lng = batch.lng[i]
   const time = batch.recordedAt[i]
   const mode = ints[at + T_TRIP_MODE]
-  if (mode >= TRIP_DETECTED) doubles[atF + T_DISTANCE] += distanceMeters(ints[at + T_LAST_LNG], ints[at + T_LAST_LAT], lng, lat)
+  if (mode >= TRIP_DETECTED)
+    doubles[atF + T_DISTANCE] += distanceMeters(ints[at + T_LAST_LNG], ints[at + T_LAST_LAT], lng, lat)
   ints[at + T_LAST_LAT] = lat
   ints[at + T_LAST_LNG] = lng
   const flags = batch.flags[i]
   if ((flags & TRIP_START) !== 0) {
-    if (mode >= TRIP_DETECTED) out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
+    if (mode >= TRIP_DETECTED)
+      out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
     out.push(started(state, slot, trackerId, true, pointOfBatch(batch, i)))
   } else if (mode === TRIP_EXPLICIT) {
     if ((flags & TRIP_FINISH) === 0) return
@@ -68,14 +70,16 @@ export const stepTrip = (
   } else {
     const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], lng, lat)
     if (away <= REST_METERS) {
-      if (mode === TRIP_DETECTED && time - doubles[atF + T_ANCHOR_AT] > tripStopMs) out.push(finishedAtAnchor(state, slot, trackerId))
+      if (mode === TRIP_DETECTED && time - doubles[atF + T_ANCHOR_AT] > tripStopMs)
+        out.push(finishedAtAnchor(state, slot, trackerId))
       return
     }
     const silentMs = time - previousAt
     if (mode === TRIP_DETECTED && silentMs > tripStopMs && away * tripStopMs < REST_METERS * silentMs) {
       out.push(finishedAtAnchor(state, slot, trackerId))
     }
-    if (ints[at + T_TRIP_MODE] === TRIP_RESTING) out.push(started(state, slot, trackerId, false, pointOfBatch(batch, i)))
+    if (ints[at + T_TRIP_MODE] === TRIP_RESTING)
+      out.push(started(state, slot, trackerId, false, pointOfBatch(batch, i)))
   }
   ints[at + T_ANCHOR_LAT] = lat
   ints[at + T_ANCHOR_LNG] = lng
@@ -94,19 +98,41 @@ export const endTrip = (state: MatcherState, slot: number, trackerId: string): T
 
 /** Metres so far of a running trip, without what a stop may take off again. */
 export const runningMeters = (state: MatcherState, slot: number): number | undefined =>
-  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED ? undefined : Math.round(state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] * 100) / 100
+  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED
+    ? undefined
+    : Math.round(state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] * 100) / 100
 
 /** The trip's id: it follows from tracker and start. */
 export const tripId = (trackerId: string, startedAt: number): string => idFrom('trip', trackerId, startedAt)
 
-const started = (state: MatcherState, slot: number, trackerId: string, explicit: boolean, point: PointValue): TripDraft => {
+const started = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  explicit: boolean,
+  point: PointValue,
+): TripDraft => {
   state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] = explicit ? TRIP_EXPLICIT : TRIP_DETECTED
   state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT] = point.recordedAt
   state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] = 0
-  return { kind: 'tripStarted', _id: tripId(trackerId, point.recordedAt), explicit, startedAt: point.recordedAt, distance: 0, point }
+  return {
+    kind: 'tripStarted',
+    _id: tripId(trackerId, point.recordedAt),
+    explicit,
+    startedAt: point.recordedAt,
+    distance: 0,
+    point,
+  }
 }
 
-const finished = (state: MatcherState, slot: number, trackerId: string, finishedAt: number, meters: number, point: PointValue): TripDraft => {
+const finished = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  finishedAt: number,
+  meters: number,
+  point: PointValue,
+): TripDraft => {
   const explicit = state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] === TRIP_EXPLICIT
   const startedAt = state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT]
   state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] = TRIP_RESTING
@@ -123,4 +149,8 @@ const finishedAtAnchor = (state: MatcherState, slot: number, trackerId: string):
   return finished(state, slot, trackerId, stoppedAt, state.trackersF[atF + T_ANCHOR_DISTANCE], point)
 }
 
-const placeOf = (recordedAt: number, lat: number, lng: number): PointValue => ({ recordedAt, lat: lat / 1e7, lng: lng / 1e7 })
+const placeOf = (recordedAt: number, lat: number, lng: number): PointValue => ({
+  recordedAt,
+  lat: lat / 1e7,
+  lng: lng / 1e7,
+})

@@ -40,7 +40,12 @@ export class LogConsumers {
     const { tables, clock } = this.services
     await tables.declare(LOG_CONSUMERS)
     for (const name of this.running) {
-      await tables.putIfAbsent({ table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: name, row: { name, registeredAt: clock.now() } satisfies ConsumerRow })
+      await tables.putIfAbsent({
+        table: LOG_CONSUMERS.name,
+        scope: NO_ORGANIZATION,
+        id: name,
+        row: { name, registeredAt: clock.now() } satisfies ConsumerRow,
+      })
     }
   }
 
@@ -58,7 +63,12 @@ export class LogConsumers {
         const at = await this.checkpointAt(consumer, partition)
         const [oldest] = await log.read(locationStream(partition), at + 1, 1)
         const events = oldest === undefined ? 0 : (await log.head(locationStream(partition))) - oldest.revision + 1
-        absent.push({ consumer, partition, events, seconds: oldest === undefined ? 0 : Math.max(0, clock.now() - oldest.loggedAt) / 1000 })
+        absent.push({
+          consumer,
+          partition,
+          events,
+          seconds: oldest === undefined ? 0 : Math.max(0, clock.now() - oldest.loggedAt) / 1000,
+        })
       }
     }
     return absent
@@ -67,8 +77,10 @@ export class LogConsumers {
   /** Lets go of a consumer that no longer exists. @throws Error for one that runs here, and for one that is not registered. */
   async forget(name: string): Promise<void> {
     const names = await this.names()
-    if (this.running.includes(name)) throw new Error(`${name} runs here and would lose points; only a consumer that no longer exists can be forgotten`)
-    if (!names.includes(name)) throw new Error(`there is no consumer ${name} of the location log; there are ${names.join(', ')}`)
+    if (this.running.includes(name))
+      throw new Error(`${name} runs here and would lose points; only a consumer that no longer exists can be forgotten`)
+    if (!names.includes(name))
+      throw new Error(`there is no consumer ${name} of the location log; there are ${names.join(', ')}`)
     await this.services.tables.commit([{ table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: name, row: null }])
   }
 

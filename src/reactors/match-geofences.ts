@@ -56,7 +56,8 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   /** @throws Error when another owner has taken the partition and this process may not. */
   async load(partition: number): Promise<number> {
     await this.drop(partition)
-    if (this.options.mayTake?.(partition) === false) throw new Error(`partition ${partition} belongs to another process`)
+    if (this.options.mayTake?.(partition) === false)
+      throw new Error(`partition ${partition} belongs to another process`)
     const { log, tables, clock } = this.services
     await tables.declare(MATCHER_STATE)
     const revision = await takePartition(log, partition, clock.now())
@@ -164,15 +165,18 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       .catch((error: unknown) => this.options.onFailure?.(partition, error))
       .finally(() => {
         const delayMs = Math.max(intervalMs, (clock.now() - startedAt) / SAVE_SHARE)
-        if (this.running.get(partition) === running && running.matcher.isDirty) this.scheduleSave(partition, running, delayMs)
+        if (this.running.get(partition) === running && running.matcher.isDirty)
+          this.scheduleSave(partition, running, delayMs)
       })
   }
 
   /** Partitions store one after the other: together they would hold up everything else. */
   private saveNow(running: Running): Promise<void> {
-    running.saving = this.lastSave.then(() => running.matcher.save()).finally(() => {
-      running.saving = undefined
-    })
+    running.saving = this.lastSave
+      .then(() => running.matcher.save())
+      .finally(() => {
+        running.saving = undefined
+      })
     this.lastSave = running.saving.catch(() => undefined)
     return running.saving
   }
@@ -184,7 +188,13 @@ const takePartition = async (log: EventLog, partition: number, now: number): Pro
   const ids = idSource(now)
   for (let tries = 0; ; tries++) {
     const head = await log.head(stream)
-    const event = { id: ids.next(), type: PARTITION_TAKEN, data: encodeJson({ at: now }), isJson: true, metadata: { actor: 'reactor:match-geofences' } }
+    const event = {
+      id: ids.next(),
+      type: PARTITION_TAKEN,
+      data: encodeJson({ at: now }),
+      isJson: true,
+      metadata: { actor: 'reactor:match-geofences' },
+    }
     try {
       return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
     } catch (error) {

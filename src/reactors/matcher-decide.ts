@@ -5,7 +5,11 @@ import { type Decisions, draftOf, inOrder, type TransitionDraft } from './matche
 import type { Fences, Lane } from './matcher-fences.ts'
 import { pointOfBatch, storedPoint, storePoint } from './matcher-points.ts'
 import {
-  DECIDED, L_BITS, L_EAST, L_KEY, L_NEXT,
+  DECIDED,
+  L_BITS,
+  L_EAST,
+  L_KEY,
+  L_NEXT,
   L_NORTH,
   L_SET,
   L_SOUTH,
@@ -58,14 +62,21 @@ export const decideBatch = (
     let to = first + 1
     while (to < batch.count && batch.tracker[to] === tracker) to++
     const { trackerId, organizationId } = batch.trackers[tracker]
-    if (!isSettled(trackerId)) decideRun(state, batch, first, to, trackerId, organizationOf(organizationId), settings, decisions, counts)
+    if (!isSettled(trackerId))
+      decideRun(state, batch, first, to, trackerId, organizationOf(organizationId), settings, decisions, counts)
     counts.next = to
   }
   return counts
 }
 
 /** A deleted tracker leaves what it is in, its trip finishes, and it is forgotten. */
-export const decideDeletion = (state: MatcherState, organizationId: string, trackerId: string, at: number, decisions: Decisions): void => {
+export const decideDeletion = (
+  state: MatcherState,
+  organizationId: string,
+  trackerId: string,
+  at: number,
+  decisions: Decisions,
+): void => {
   const slot = state.slots.get(trackerId)
   if (slot === undefined) return
   const organization = state.organizations[state.organizationPlaces.get(organizationId) ?? -1]
@@ -153,7 +164,14 @@ const addTracker = (state: MatcherState, trackerId: string, organizationPlace: n
 }
 
 /** The hot path: four comparisons where the fix is in the safe box of its lane. */
-const decidePoint = (state: MatcherState, slot: number, batch: PointBatch, i: number, fences: Fences, drafts: TransitionDraft[]): void => {
+const decidePoint = (
+  state: MatcherState,
+  slot: number,
+  batch: PointBatch,
+  i: number,
+  fences: Fences,
+  drafts: TransitionDraft[],
+): void => {
   const lng = batch.lng[i]
   const lat = batch.lat[i]
   const states = (batch.flags[i] & HAS_ACCURACY) !== 0
@@ -163,8 +181,13 @@ const decidePoint = (state: MatcherState, slot: number, batch: PointBatch, i: nu
     const at = lane * LANE_INTS
     const key = lanes[at + L_KEY]
     if (key < 0 || !states || batch.accuracy[i] <= key) {
-      const safe = lng >= lanes[at + L_WEST] && lng <= lanes[at + L_EAST] && lat >= lanes[at + L_SOUTH] && lat <= lanes[at + L_NORTH]
-      if (!safe || (lanes[at + L_BITS] & PENDING) !== 0) decideSlowly(state, lane, fences.lanes[place], batch, i, fences, drafts)
+      const safe =
+        lng >= lanes[at + L_WEST] &&
+        lng <= lanes[at + L_EAST] &&
+        lat >= lanes[at + L_SOUTH] &&
+        lat <= lanes[at + L_NORTH]
+      if (!safe || (lanes[at + L_BITS] & PENDING) !== 0)
+        decideSlowly(state, lane, fences.lanes[place], batch, i, fences, drafts)
       storePoint(state, lane, batch, i)
     }
     lane = lanes[at + L_NEXT]
@@ -188,7 +211,8 @@ const decideSlowly = (
   state.lanes[at + L_SET] = after
   if (before === after && (bits & PENDING) === 0) return
   const point = pointOfBatch(batch, i)
-  if ((bits & DECIDED) !== 0) return decideChange(state, lane, index.members(before), index.members(after), point, fences, drafts)
+  if ((bits & DECIDED) !== 0)
+    return decideChange(state, lane, index.members(before), index.members(after), point, fences, drafts)
   // A tracker's first decided fix waits for no other.
   for (const number of index.members(after)) {
     drafts.push(draftOf(fences, number, 'entry', point.recordedAt, 'point', point))
@@ -215,15 +239,23 @@ const decideChange = (
     const change = { geofenceId, count: (pending?.count ?? 0) + 1, point: pending?.point ?? point }
     const debounce = fences.debounceOf(number)
     const counts =
-      debounce === undefined || change.count >= debounce.fixes || point.recordedAt - change.point.recordedAt >= debounce.ms
-    if (counts) drafts.push(draftOf(fences, number, inside ? 'entry' : 'leave', change.point.recordedAt, 'point', change.point))
+      debounce === undefined ||
+      change.count >= debounce.fixes ||
+      point.recordedAt - change.point.recordedAt >= debounce.ms
+    if (counts)
+      drafts.push(draftOf(fences, number, inside ? 'entry' : 'leave', change.point.recordedAt, 'point', change.point))
     else keep.push(change)
   }
   setPending(state, lane, keep)
 }
 
 /** Fences whose side differs between two sets, and those with a change held back. */
-const differing = (before: readonly number[], after: readonly number[], held: readonly PendingChange[], fences: Fences): Set<number> => {
+const differing = (
+  before: readonly number[],
+  after: readonly number[],
+  held: readonly PendingChange[],
+  fences: Fences,
+): Set<number> => {
   const numbers = new Set(held.map((change) => fences.numbers.of(change.geofenceId)))
   if (before === after) return numbers
   for (const number of before) if (!after.includes(number)) numbers.add(number)

@@ -28,7 +28,18 @@ export class Decisions {
   addTransitions(organizationId: string, trackerId: string, drafts: readonly TransitionDraft[]): void {
     for (const { type, geofenceId, geofenceGroupId, at, cause, point } of drafts) {
       const _id = idFrom(organizationId, geofenceId, trackerId, this.sourceRevision, this.list.length)
-      this.list.push({ kind: 'transition', _id, organizationId, trackerId, geofenceId, geofenceGroupId, type, at, cause, point })
+      this.list.push({
+        kind: 'transition',
+        _id,
+        organizationId,
+        trackerId,
+        geofenceId,
+        geofenceGroupId,
+        type,
+        at,
+        cause,
+        point,
+      })
     }
   }
 

@@ -79,7 +79,13 @@ export const rebase = (state: MatcherState, organization: number, target: Fences
 }
 
 /** Where an organization leaves the rollout its trackers leave what they are in, and their next fix there is a first one. */
-export const decideStop = (state: MatcherState, organization: number, at: number, decisions: Decisions, isSettled: (trackerId: string) => boolean): void => {
+export const decideStop = (
+  state: MatcherState,
+  organization: number,
+  at: number,
+  decisions: Decisions,
+  isSettled: (trackerId: string) => boolean,
+): void => {
   const { organizationId, fences } = state.organizations[organization]
   const made: TrackerDrafts[] = []
   for (const slot of state.slotsOf(organization)) {
@@ -118,14 +124,23 @@ const addInOrder = (organizationId: string, made: TrackerDrafts[], decisions: De
 const moveTracker = (state: MatcherState, slot: number, edit: Edit): TransitionDraft[] => {
   const records = state.lanesOf(slot)
   const { before, after, touched } = edit
-  const holdsBack = records.some((record) => state.pending.get(record)?.some((change) => touched.has(before.numbers.of(change.geofenceId))))
-  const isSame = before.lanes.length === after.lanes.length && records.every((record, i) => keeps(state, record, before.lanes[i], after.lanes[i]))
+  const holdsBack = records.some((record) =>
+    state.pending.get(record)?.some((change) => touched.has(before.numbers.of(change.geofenceId))),
+  )
+  const isSame =
+    before.lanes.length === after.lanes.length &&
+    records.every((record, i) => keeps(state, record, before.lanes[i], after.lanes[i]))
   if (isSame && !holdsBack) return []
   state.dirtyPages.add(pageOf(slot))
   const left = new Map<number, PointValue>()
   for (const record of records) {
-    for (const number of committedFences(state, record, before)) if (touched.has(number)) left.set(number, storedPoint(state, record))
-    setPending(state, record, (state.pending.get(record) ?? []).filter((change) => !touched.has(before.numbers.of(change.geofenceId))))
+    for (const number of committedFences(state, record, before))
+      if (touched.has(number)) left.set(number, storedPoint(state, record))
+    setPending(
+      state,
+      record,
+      (state.pending.get(record) ?? []).filter((change) => !touched.has(before.numbers.of(change.geofenceId))),
+    )
   }
   const entered = new Map<number, PointValue>()
   for (const record of moveLanes(state, slot, records, edit)) {
@@ -167,7 +182,9 @@ const moveLanes = (state: MatcherState, slot: number, records: readonly number[]
     const at = record * LANE_INTS
     state.forgetBox(record)
     const isDecided = (state.lanes[at + L_BITS] & DECIDED) !== 0
-    state.lanes[at + L_SET] = isDecided ? lane.index.locateSafe(state.lanes[at + L_LNG], state.lanes[at + L_LAT], state.lanes, record * (LANE_INTS / 4)) : 0
+    state.lanes[at + L_SET] = isDecided
+      ? lane.index.locateSafe(state.lanes[at + L_LNG], state.lanes[at + L_LAT], state.lanes, record * (LANE_INTS / 4))
+      : 0
     return record
   })
   for (const record of records) if (!moved.includes(record)) state.freeLane(record)
@@ -184,7 +201,8 @@ const beginLane = (state: MatcherState, records: readonly number[], key: number)
     const bits = state.lanes[at + L_BITS]
     const passes = key < 0 || (bits & HAS_ACCURACY) === 0 || state.lanes[at + L_ACCURACY] <= key
     if ((bits & DECIDED) === 0 || !passes) continue
-    if (newest === undefined || state.lanesF[other * LANE_DOUBLES + L_AT] > state.lanesF[newest * LANE_DOUBLES + L_AT]) newest = other
+    if (newest === undefined || state.lanesF[other * LANE_DOUBLES + L_AT] > state.lanesF[newest * LANE_DOUBLES + L_AT])
+      newest = other
   }
   if (newest === undefined) return record
   const from = newest * LANE_INTS
@@ -196,8 +214,14 @@ const beginLane = (state: MatcherState, records: readonly number[], key: number)
   return record
 }
 
-const draftsOf = (left: ReadonlyMap<number, PointValue>, entered: ReadonlyMap<number, PointValue>, { before, after, at }: Edit): TransitionDraft[] => {
-  const draft = (type: 'entry' | 'leave') => ([number, point]: readonly [number, PointValue]): TransitionDraft =>
-    draftOf(after.fence(number) === undefined ? before : after, number, type, at, 'geofence', point)
+const draftsOf = (
+  left: ReadonlyMap<number, PointValue>,
+  entered: ReadonlyMap<number, PointValue>,
+  { before, after, at }: Edit,
+): TransitionDraft[] => {
+  const draft =
+    (type: 'entry' | 'leave') =>
+    ([number, point]: readonly [number, PointValue]): TransitionDraft =>
+      draftOf(after.fence(number) === undefined ? before : after, number, type, at, 'geofence', point)
   return [...[...left].map(draft('leave')), ...[...entered].map(draft('entry'))]
 }

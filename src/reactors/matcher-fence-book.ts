@@ -64,7 +64,14 @@ export class FenceBook {
     if (known !== undefined) return known
     return this.register(
       new Fences(
-        { organizationId, through: NOTHING_YET, numbers: new FenceNumbers(), chunks: [], groups: new Map(), lanes: [this.nothing] },
+        {
+          organizationId,
+          through: NOTHING_YET,
+          numbers: new FenceNumbers(),
+          chunks: [],
+          groups: new Map(),
+          lanes: [this.nothing],
+        },
         this.forget,
       ),
     )
@@ -147,14 +154,21 @@ export class FenceBook {
       const add = [...touched]
         .filter((number) => chunks[Math.floor(number / CHUNK_FENCES)][number % CHUNK_FENCES]?.laneKey === key)
         .map((fence) => ({ fence, shape: shapes.get(fence) as Shape }))
-      if (remove.length === 0 && add.length === 0) lanes.push(before.key === key ? before : new Lane(key, FenceIndex.empty()))
+      if (remove.length === 0 && add.length === 0)
+        lanes.push(before.key === key ? before : new Lane(key, FenceIndex.empty()))
       else if (before === this.nothing) lanes.push(new Lane(key, await edited(FenceIndex.empty(), remove, add)))
-      else lanes.push((await editedLane(before, remove, add)) ?? new Lane(key, await edited(FenceIndex.empty(), [], fencesOfLane(chunks, before, shapes))))
+      else
+        lanes.push(
+          (await editedLane(before, remove, add)) ??
+            new Lane(key, await edited(FenceIndex.empty(), [], fencesOfLane(chunks, before, shapes))),
+        )
     }
     return lanes
   }
 
-  private async loadFences(wanted: readonly { geofenceId: string; revision: number }[]): Promise<{ geofenceId: string; fence: LoadedFence | undefined }[]> {
+  private async loadFences(
+    wanted: readonly { geofenceId: string; revision: number }[],
+  ): Promise<{ geofenceId: string; fence: LoadedFence | undefined }[]> {
     const loaded: { geofenceId: string; fence: LoadedFence | undefined }[] = []
     for (const { geofenceId, revision } of wanted) {
       await breathe()
@@ -163,7 +177,13 @@ export class FenceBook {
     return loaded
   }
 
-  private async loadFence({ geofenceId, revision }: { geofenceId: string; revision: number }): Promise<LoadedFence | undefined> {
+  private async loadFence({
+    geofenceId,
+    revision,
+  }: {
+    geofenceId: string
+    revision: number
+  }): Promise<LoadedFence | undefined> {
     const state = await foldStream(this.log, geofenceStream(geofenceId), revision, geofence.initial, geofence.evolve)
     if (state.status !== 'live' || state.values === undefined) return undefined
     const { geofenceGroupId, isActive, shape } = state.values
@@ -194,7 +214,10 @@ export class FenceBook {
 
 const keyOf = (organizationId: string, through: number): string => `${organizationId}|${through}`
 
-const inForce = ({ shape: _shape, isActive, ...fence }: LoadedFence, groups: ReadonlyMap<string, GroupInForce>): FenceInForce => ({
+const inForce = (
+  { shape: _shape, isActive, ...fence }: LoadedFence,
+  groups: ReadonlyMap<string, GroupInForce>,
+): FenceInForce => ({
   ...fence,
   laneKey: isActive ? (groups.get(fence.geofenceGroupId)?.laneKey ?? EVERY_FIX) : undefined,
 })
@@ -209,10 +232,19 @@ const fencesOfMovedGroups = (
     (from.groups.get(groupId)?.laneKey ?? EVERY_FIX) !== (groups.get(groupId)?.laneKey ?? EVERY_FIX)
   const movedGroups = new Set([...groups.keys(), ...from.groups.keys()].filter(isMoved))
   if (movedGroups.size === 0) return []
-  return from.chunks.flat().filter((fence) => fence !== undefined && movedGroups.has(fence.geofenceGroupId) && !others.has(fence.geofenceId)) as FenceInForce[]
+  return from.chunks
+    .flat()
+    .filter(
+      (fence) => fence !== undefined && movedGroups.has(fence.geofenceGroupId) && !others.has(fence.geofenceId),
+    ) as FenceInForce[]
 }
 
-const setFence = (chunks: FenceChunk[], number: number, fence: FenceInForce | undefined, shared: readonly FenceChunk[]): void => {
+const setFence = (
+  chunks: FenceChunk[],
+  number: number,
+  fence: FenceInForce | undefined,
+  shared: readonly FenceChunk[],
+): void => {
   const place = Math.floor(number / CHUNK_FENCES)
   while (chunks.length <= place) chunks.push([])
   if (chunks[place] === shared[place]) chunks[place] = [...chunks[place]]

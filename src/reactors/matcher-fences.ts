@@ -130,7 +130,11 @@ export class Fences {
     if (--this.uses > 0) return
     for (const lane of this.lanes) lane.release()
     this.onUnused(this)
-    for (const step of this.next.values()) void step.then(({ fences }) => fences.release(), () => undefined)
+    for (const step of this.next.values())
+      void step.then(
+        ({ fences }) => fences.release(),
+        () => undefined,
+      )
   }
 
   /** The version after an edit, made once for all partitions. */

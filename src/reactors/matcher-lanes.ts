@@ -17,7 +17,11 @@ export const prepare = async (inputs: ReadonlyMap<number, ShapeInput>): Promise<
 }
 
 /** The lane after an edit; undefined where another edit has gone on from it, or does: an index grows only at its newest version. */
-export const editedLane = async (before: Lane, remove: readonly number[], add: readonly { fence: number; shape: Shape }[]): Promise<Lane | undefined> => {
+export const editedLane = async (
+  before: Lane,
+  remove: readonly number[],
+  add: readonly { fence: number; shape: Shape }[],
+): Promise<Lane | undefined> => {
   if (!before.takeEdit()) return undefined
   const index = await edited(before.index, remove, add)
   if (index.setsTotal <= SETS_MAX) return new Lane(before.key, index, before.family)
@@ -27,7 +31,11 @@ export const editedLane = async (before: Lane, remove: readonly number[], add: r
 }
 
 /** All fences of a lane, from the edit or from the version before it. */
-export const fencesOfLane = (chunks: readonly FenceChunk[], { key, index }: Lane, shapes: ReadonlyMap<number, Shape>): { fence: number; shape: Shape }[] =>
+export const fencesOfLane = (
+  chunks: readonly FenceChunk[],
+  { key, index }: Lane,
+  shapes: ReadonlyMap<number, Shape>,
+): { fence: number; shape: Shape }[] =>
   chunks.flatMap((chunk, place) =>
     chunk.flatMap((fence, i) => {
       const number = place * CHUNK_FENCES + i
@@ -37,7 +45,11 @@ export const fencesOfLane = (chunks: readonly FenceChunk[], { key, index }: Lane
   )
 
 /** The index after an edit, in slices. */
-export const edited = async (index: FenceIndex, remove: readonly number[], add: readonly { fence: number; shape: Shape }[]): Promise<FenceIndex> => {
+export const edited = async (
+  index: FenceIndex,
+  remove: readonly number[],
+  add: readonly { fence: number; shape: Shape }[],
+): Promise<FenceIndex> => {
   const slices = index.withSlices({ remove, add })
   for (;;) {
     const slice = slices.next()

@@ -77,7 +77,13 @@ export class DecisionOutbox {
   private pushPart(decided: Decided): void {
     const { partition } = this.options
     const id = idFrom('decided', partition, decided.sourceRevision, decided.ordinal)
-    const event = { id, type: DECIDED, data: encodeJson(decided), isJson: true, metadata: { actor: 'reactor:match-geofences' } }
+    const event = {
+      id,
+      type: DECIDED,
+      data: encodeJson(decided),
+      isJson: true,
+      metadata: { actor: 'reactor:match-geofences' },
+    }
     this.waiting.push({ event, decided })
     this.waitingBytes += event.data.byteLength
     this.appending ??= this.pump()
@@ -96,7 +102,10 @@ export class DecisionOutbox {
   private async appendSome(): Promise<void> {
     let count = 0
     let bytes = 0
-    while (count < this.waiting.length && (count === 0 || bytes + this.waiting[count].event.data.byteLength <= APPEND_BYTES)) {
+    while (
+      count < this.waiting.length &&
+      (count === 0 || bytes + this.waiting[count].event.data.byteLength <= APPEND_BYTES)
+    ) {
       bytes += this.waiting[count++].event.data.byteLength
     }
     const batch = this.waiting.slice(0, count)
@@ -105,14 +114,16 @@ export class DecisionOutbox {
     this.waiting.splice(0, count)
     this.waitingBytes -= bytes
     // The events of one append stand side by side in the log.
-    for (const [i, { decided }] of batch.entries()) this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided)
+    for (const [i, { decided }] of batch.entries())
+      this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided)
   }
 
   private async appendBatch(events: NewEvent[]): Promise<number | undefined> {
     const { log, clock, partition, onFailure } = this.options
     for (let failures = 0; !this.isClosed; failures++) {
       try {
-        return (await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision)).position
+        return (await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision))
+          .position
       } catch (error) {
         const isLasting = !(error instanceof Failure) || error.code !== 'engine_down'
         if (isLasting) {

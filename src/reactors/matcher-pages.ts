@@ -33,7 +33,17 @@ export interface PageRow extends Row {
 }
 
 export const encodePage = (state: MatcherState, page: number, at: number): PageRow => {
-  const row: PageRow = { at, trackerIds: [], organizations: [], trackers: new Uint8Array(0), laneCounts: [], lanes: new Uint8Array(0), sets: [], pending: [], attributes: [] }
+  const row: PageRow = {
+    at,
+    trackerIds: [],
+    organizations: [],
+    trackers: new Uint8Array(0),
+    laneCounts: [],
+    lanes: new Uint8Array(0),
+    sets: [],
+    pending: [],
+    attributes: [],
+  }
   const from = page * PAGE_TRACKERS
   const trackers = state.trackers.slice(from * TRACKER_INTS, (from + PAGE_TRACKERS) * TRACKER_INTS)
   const records: number[] = []
@@ -46,7 +56,9 @@ export const encodePage = (state: MatcherState, page: number, at: number): PageR
     records.push(...own)
     if (trackerId === undefined) continue
     const at = place * TRACKER_INTS + T_ORGANIZATION
-    trackers[at] = numberOf(organizations, trackers[at], () => row.organizations.push(state.organizations[trackers[at]].organizationId))
+    trackers[at] = numberOf(organizations, trackers[at], () =>
+      row.organizations.push(state.organizations[trackers[at]].organizationId),
+    )
   }
   row.trackers = bytesOf(trackers)
   const lanes = new Int32Array(records.length * LANE_INTS)
@@ -56,8 +68,15 @@ export const encodePage = (state: MatcherState, page: number, at: number): PageR
     lanes.set(state.lanes.subarray(record * LANE_INTS, (record + 1) * LANE_INTS), i * LANE_INTS)
     const { fences } = state.organizations[state.organizationPlaces.get(row.organizations[organizationOf[i]]) as number]
     const set = state.lanes[record * LANE_INTS + L_SET]
-    const ids = () => (fences.lane(state.lanes[record * LANE_INTS + L_KEY])?.index.members(set) ?? []).map((number) => fences.numbers.idOf(number))
-    lanes[i * LANE_INTS + L_SET] = numberOf(sets, `${organizationOf[i]}.${state.lanes[record * LANE_INTS + L_KEY]}.${set}`, () => row.sets.push(ids()))
+    const ids = () =>
+      (fences.lane(state.lanes[record * LANE_INTS + L_KEY])?.index.members(set) ?? []).map((number) =>
+        fences.numbers.idOf(number),
+      )
+    lanes[i * LANE_INTS + L_SET] = numberOf(
+      sets,
+      `${organizationOf[i]}.${state.lanes[record * LANE_INTS + L_KEY]}.${set}`,
+      () => row.sets.push(ids()),
+    )
     const changes = state.pending.get(record)
     if (changes !== undefined) row.pending.push([i, changes])
     const attributes = state.attributes.get(record)
@@ -68,7 +87,12 @@ export const encodePage = (state: MatcherState, page: number, at: number): PageR
 }
 
 /** Puts the trackers of a stored page in their places. The fences must be those that were in force at `row.at`. */
-export const installPage = (state: MatcherState, page: number, row: PageRow, organizationOf: (organizationId: string) => number): void => {
+export const installPage = (
+  state: MatcherState,
+  page: number,
+  row: PageRow,
+  organizationOf: (organizationId: string) => number,
+): void => {
   const trackers = intsOf(row.trackers)
   const lanes = intsOf(row.lanes)
   const pending = new Map(row.pending)

@@ -1,6 +1,11 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { TableStore } from '../engines/table-store.ts'
-import { locationStream, type FencesChanged, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
+import {
+  locationStream,
+  type FencesChanged,
+  type LocationEntry,
+  type PointBatch,
+} from '../features/locations/events.ts'
 import { breathe, inSlices } from '../kernel/breath.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { decideBatch, decideDeletion, type MatcherSettings, type PointCounts } from './matcher-decide.ts'
@@ -75,7 +80,8 @@ export class MatcherPartition {
    */
   async loadSnapshot(): Promise<number> {
     if (!(await readSnapshot(this.services.log, this.partition, this))) {
-      if (await this.isBehindLog(-1)) throw new Error(`the location log of partition ${this.partition} is truncated and the matcher has no snapshot`)
+      if (await this.isBehindLog(-1))
+        throw new Error(`the location log of partition ${this.partition} is truncated and the matcher has no snapshot`)
       return -1
     }
     this.endRestore()
@@ -138,7 +144,8 @@ export class MatcherPartition {
       return this.applied(entry, decisions, at)
     }
     const loggedAt = entry.kind === 'points' ? entry.batch.loggedAt : entry.change.at
-    const deciding = entry.kind === 'points' ? this.decidePoints(entry.batch, decisions) : this.applyChange(entry.change, decisions)
+    const deciding =
+      entry.kind === 'points' ? this.decidePoints(entry.batch, decisions) : this.applyChange(entry.change, decisions)
     if (deciding === undefined) return this.applied(entry, decisions, loggedAt)
     this.applying = deciding.then(() => {
       this.applying = undefined
@@ -156,7 +163,10 @@ export class MatcherPartition {
   async save(): Promise<void> {
     const { state } = this
     while (this.applying !== undefined) await this.applying
-    const { organizations, changes } = this.store.describe(state.organizations.map(({ fences }) => fences), this.at)
+    const { organizations, changes } = this.store.describe(
+      state.organizations.map(({ fences }) => fences),
+      this.at,
+    )
     const root: MatcherRoot = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
     const pages = new Map<number, PageRow>()
     try {
@@ -182,7 +192,12 @@ export class MatcherPartition {
     if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
     while (this.applying !== undefined) await this.applying
     const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)
-    const root = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations: versions.map(capturedOrganization) }
+    const root = {
+      at: this.at,
+      settings: this.settings,
+      pages: this.pageCount(),
+      organizations: versions.map(capturedOrganization),
+    }
     return { root, fences: versions.map(capturedFences), pages: this.capturePages(root.pages) }
   }
 
@@ -210,7 +225,13 @@ export class MatcherPartition {
     this.at = entry.revision
     if (this.later.length > 0) this.installLater()
     const { sourceRevision, ordinal } = this.lastDecision
-    if (decisions.list.length === 0 || entry.revision <= this.decidedThrough || entry.revision < sourceRevision || this.outbox === undefined) return
+    if (
+      decisions.list.length === 0 ||
+      entry.revision <= this.decidedThrough ||
+      entry.revision < sourceRevision ||
+      this.outbox === undefined
+    )
+      return
     const known = entry.revision === sourceRevision ? ordinal + 1 : 0
     this.outbox.push(entry.revision, known, loggedAt, decisions.list.slice(known))
     if (this.outbox.isFull) return this.outbox.room()
@@ -218,7 +239,16 @@ export class MatcherPartition {
 
   private decidePoints(batch: PointBatch, decisions: Decisions): void | Promise<void> {
     return inSlices(batch.count, (from) => {
-      const { decided, late, next } = decideBatch(this.state, batch, this.matcherSettings, this.organizationOf, decisions, this.isSettled, from, POINTS_PER_SLICE)
+      const { decided, late, next } = decideBatch(
+        this.state,
+        batch,
+        this.matcherSettings,
+        this.organizationOf,
+        decisions,
+        this.isSettled,
+        from,
+        POINTS_PER_SLICE,
+      )
       this.counts.decided += decided
       this.counts.late += late
       return next
@@ -244,14 +274,18 @@ export class MatcherPartition {
     const places = this.state.organizations.map((_, place) => place)
     const idOf = (place: number): string => this.state.organizations[place].organizationId
     for (const place of places.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))) {
-      if (wasIn(idOf(place)) && !this.matcherSettings.inRollout(idOf(place))) decideStop(this.state, place, at, decisions, this.isSettled)
+      if (wasIn(idOf(place)) && !this.matcherSettings.inRollout(idOf(place)))
+        decideStop(this.state, place, at, decisions, this.isSettled)
     }
   }
 
   private useSettings(settings: StoredSettings): void {
     this.settings = settings
     const rollout = settings.rollout === '*' ? undefined : new Set(settings.rollout)
-    this.matcherSettings = { tripStopMs: settings.tripStopMs, inRollout: (organizationId) => rollout?.has(organizationId) ?? true }
+    this.matcherSettings = {
+      tripStopMs: settings.tripStopMs,
+      inRollout: (organizationId) => rollout?.has(organizationId) ?? true,
+    }
   }
 
   private installLater(): void {
@@ -264,7 +298,8 @@ export class MatcherPartition {
     this.endRestore()
   }
 
-  private readonly isSettled = (trackerId: string): boolean => this.settledTrackers.size > 0 && this.settledTrackers.has(trackerId)
+  private readonly isSettled = (trackerId: string): boolean =>
+    this.settledTrackers.size > 0 && this.settledTrackers.has(trackerId)
 
   private readonly organizationOf = (organizationId: string): number => {
     const place = this.state.organizationPlaces.get(organizationId)

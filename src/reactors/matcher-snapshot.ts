@@ -60,26 +60,41 @@ const EVENTS_PER_READ = 32
  * Writes a snapshot of a partition and hides the one before. Answers the revision of the location stream up to which it
  * goes: what is before that may be truncated.
  */
-export const writeSnapshot = async (log: EventLog, partition: number, matcher: SnapshotSource, now: number): Promise<number> => {
+export const writeSnapshot = async (
+  log: EventLog,
+  partition: number,
+  matcher: SnapshotSource,
+  now: number,
+): Promise<number> => {
   const stream = matcherStateStream(partition)
   const ids = idSource(now)
   const from = (await log.head(stream)) + 1
   let revision = from - 1
   const write = async (type: string, data: object): Promise<void> => {
-    const event: NewEvent = { id: ids.next(), type, data: encodeJson(data), isJson: true, metadata: { actor: 'reactor:match-geofences' } }
+    const event: NewEvent = {
+      id: ids.next(),
+      type,
+      data: encodeJson(data),
+      isJson: true,
+      metadata: { actor: 'reactor:match-geofences' },
+    }
     revision = (await log.append(stream, [event], revision < 0 ? 'none' : revision)).revision
   }
   const { root, fences, pages } = await matcher.capture()
   await write(SNAPSHOT_BEGUN, root)
   for (const { organizationId, geofences } of fences) {
     for (let at = 0; at < geofences.length; at += FENCES_PER_EVENT) {
-      await write(SNAPSHOT_FENCES, { organizationId, geofences: geofences.slice(at, at + FENCES_PER_EVENT) } satisfies SnapshotFences)
+      await write(SNAPSHOT_FENCES, {
+        organizationId,
+        geofences: geofences.slice(at, at + FENCES_PER_EVENT),
+      } satisfies SnapshotFences)
     }
   }
   const group: SnapshotPages['pages'] = []
   for await (const { page, row } of pages) {
     group.push({ page, row: { ...row, trackers: textOf(row.trackers), lanes: textOf(row.lanes) } })
-    if (group.length === PAGES_PER_EVENT) await write(SNAPSHOT_PAGES, { pages: group.splice(0) } satisfies SnapshotPages)
+    if (group.length === PAGES_PER_EVENT)
+      await write(SNAPSHOT_PAGES, { pages: group.splice(0) } satisfies SnapshotPages)
   }
   if (group.length > 0) await write(SNAPSHOT_PAGES, { pages: group } satisfies SnapshotPages)
   await matcher.settled()
@@ -98,11 +113,17 @@ export const capturedOrganization = ({ organizationId, through, groups }: Fences
 
 export const capturedFences = ({ organizationId, chunks }: Fences): SnapshotFences => ({
   organizationId,
-  geofences: chunks.flat().flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
+  geofences: chunks
+    .flat()
+    .flatMap((fence) => (fence === undefined ? [] : [{ geofenceId: fence.geofenceId, revision: fence.revision }])),
 })
 
 /** Restores the newest whole snapshot of a partition, if there is one. */
-export const readSnapshot = async (log: Pick<EventLog, 'read'>, partition: number, matcher: SnapshotTarget): Promise<boolean> => {
+export const readSnapshot = async (
+  log: Pick<EventLog, 'read'>,
+  partition: number,
+  matcher: SnapshotTarget,
+): Promise<boolean> => {
   const ended = await newestEnd(log, partition)
   if (ended === undefined) return false
   let root: MatcherRoot | undefined
@@ -122,8 +143,12 @@ export const readSnapshot = async (log: Pick<EventLog, 'read'>, partition: numbe
     next = events[events.length - 1].revision + 1
   }
   if (root === undefined) return false
-  await matcher.restore(root, async ({ organizationId, groups }) => ({ groups, geofences: geofences.get(organizationId) ?? [] }))
-  for (const { page, row } of pages) matcher.takePage(page, { ...row, trackers: bytesOf(row.trackers), lanes: bytesOf(row.lanes) } as PageRow)
+  await matcher.restore(root, async ({ organizationId, groups }) => ({
+    groups,
+    geofences: geofences.get(organizationId) ?? [],
+  }))
+  for (const { page, row } of pages)
+    matcher.takePage(page, { ...row, trackers: bytesOf(row.trackers), lanes: bytesOf(row.lanes) } as PageRow)
   return true
 }
 
@@ -139,5 +164,6 @@ const newestEnd = async (log: Pick<EventLog, 'read'>, partition: number): Promis
   }
 }
 
-const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 const bytesOf = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'base64'))

@@ -163,7 +163,12 @@ export class MatcherState {
 
   lanesOf(slot: number): number[] {
     const lanes: number[] = []
-    for (let lane = this.trackers[slot * TRACKER_INTS + T_LANE]; lane >= 0; lane = this.lanes[lane * LANE_INTS + L_NEXT]) lanes.push(lane)
+    for (
+      let lane = this.trackers[slot * TRACKER_INTS + T_LANE];
+      lane >= 0;
+      lane = this.lanes[lane * LANE_INTS + L_NEXT]
+    )
+      lanes.push(lane)
     return lanes
   }
 
@@ -178,7 +183,8 @@ export class MatcherState {
   slotsOf(organization: number): number[] {
     const slots: number[] = []
     for (let slot = 0; slot < this.trackerIds.length; slot++) {
-      if (this.trackerIds[slot] !== undefined && this.trackers[slot * TRACKER_INTS + T_ORGANIZATION] === organization) slots.push(slot)
+      if (this.trackerIds[slot] !== undefined && this.trackers[slot * TRACKER_INTS + T_ORGANIZATION] === organization)
+        slots.push(slot)
     }
     return slots
   }

@@ -74,7 +74,11 @@ export class MatcherStore {
   async revisions(organization: StoredOrganization): Promise<RevisionsInForce> {
     const geofences: RevisionsInForce['geofences'] = []
     for (let from = 0; from < organization.chunks.length; from += ROWS_PER_READ) {
-      const rows = await this.tables.getMany<ChunkRow>(MATCHER_STATE.name, NO_ORGANIZATION, organization.chunks.slice(from, from + ROWS_PER_READ))
+      const rows = await this.tables.getMany<ChunkRow>(
+        MATCHER_STATE.name,
+        NO_ORGANIZATION,
+        organization.chunks.slice(from, from + ROWS_PER_READ),
+      )
       for (const row of rows) geofences.push(...fencesOf(row))
     }
     return { geofences, groups: organization.groups }
@@ -83,15 +87,19 @@ export class MatcherStore {
   /** Rows to write, and the description, of the fences in force. */
   describe(fences: readonly Fences[], at: number): { organizations: StoredOrganization[]; changes: RowChange[] } {
     const changes: RowChange[] = []
-    const organizations = fences.filter(({ through }) => through >= 0).map((version) => this.describeOne(version, at, changes))
+    const organizations = fences
+      .filter(({ through }) => through >= 0)
+      .map((version) => this.describeOne(version, at, changes))
     return { organizations, changes }
   }
 
   /** What is stored of an organization, when it stands in the order of these fences: it need not be written again. */
   remember(fences: Fences, stored: StoredOrganization, { geofences }: RevisionsInForce): void {
     const inForce = fences.chunks.flat()
-    const isSame = inForce.length === geofences.length && inForce.every((fence, i) => fence?.geofenceId === geofences[i].geofenceId)
-    if (isSame && stored.chunks.length === fences.chunks.length) this.saved.set(fences.organizationId, { fences, stored })
+    const isSame =
+      inForce.length === geofences.length && inForce.every((fence, i) => fence?.geofenceId === geofences[i].geofenceId)
+    if (isSame && stored.chunks.length === fences.chunks.length)
+      this.saved.set(fences.organizationId, { fences, stored })
     else this.unneeded.push(...stored.chunks)
   }
 
@@ -103,10 +111,14 @@ export class MatcherStore {
   /** Stores pages and what is named by the root, then the root with the checkpoint. */
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
-    for (let from = 0; from < rows.length; from += ROWS_PER_COMMIT) await this.tables.commit(rows.slice(from, from + ROWS_PER_COMMIT))
+    for (let from = 0; from < rows.length; from += ROWS_PER_COMMIT)
+      await this.tables.commit(rows.slice(from, from + ROWS_PER_COMMIT))
     const unneeded = this.unneeded.splice(0)
     const last = [this.change(`${this.partition}`, root), ...unneeded.map((id) => this.change(id, null))]
-    await this.tables.commit(last, { consumer: checkpointName(this.partition), at: { [String(this.partition)]: root.at } })
+    await this.tables.commit(last, {
+      consumer: checkpointName(this.partition),
+      at: { [String(this.partition)]: root.at },
+    })
   }
 
   private describeOne(fences: Fences, at: number, changes: RowChange[]): StoredOrganization {
@@ -118,7 +130,12 @@ export class MatcherStore {
       if (kept !== undefined) return kept
       const id = `${this.partition}.fences.${organizationId}.${place}.${at}`
       const inForce = chunk.filter((fence) => fence !== undefined)
-      changes.push(this.change(id, { ids: inForce.map(({ geofenceId }) => geofenceId).join(), revisions: inForce.map(({ revision }) => revision) }))
+      changes.push(
+        this.change(id, {
+          ids: inForce.map(({ geofenceId }) => geofenceId).join(),
+          revisions: inForce.map(({ revision }) => revision),
+        }),
+      )
       return id
     })
     if (before !== undefined) this.unneeded.push(...before.stored.chunks.filter((id) => !chunks.includes(id)))
@@ -138,8 +155,9 @@ export class MatcherStore {
 }
 
 const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
-  row === undefined || row.ids === '' ? [] : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
+  row === undefined || row.ids === ''
+    ? []
+    : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
 /** What a partition begins with. */
 export const FIRST_SETTINGS: StoredSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
-

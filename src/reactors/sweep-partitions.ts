@@ -44,7 +44,9 @@ export class PartitionSweeper {
 
   start(): void {
     this.cancelTimer = this.services.clock.after(this.options.intervalMs ?? HOUR_MS, () => {
-      this.sweeping = this.sweepAll().catch((error) => this.options.onFailure(error)).finally(() => !this.isClosed && this.start())
+      this.sweeping = this.sweepAll()
+        .catch((error) => this.options.onFailure(error))
+        .finally(() => !this.isClosed && this.start())
     })
   }
 

@@ -16,14 +16,23 @@ export interface LocationSweepOptions {
  * Truncates the location streams: what is older than `keepMs` and applied by every consumer, after a snapshot of the
  * matcher, which could not be rebuilt without. A consumer that is behind holds the log back.
  */
-export const locationSweep = ({ log, clock }: Pick<Services, 'log' | 'clock'>, { keepMs, consumersAt, snapshot }: LocationSweepOptions): StreamSweep => ({
+export const locationSweep = (
+  { log, clock }: Pick<Services, 'log' | 'clock'>,
+  { keepMs, consumersAt, snapshot }: LocationSweepOptions,
+): StreamSweep => ({
   streamOf: locationStream,
   sweep: async (partition) => {
     const stream = locationStream(partition)
     const [first] = await log.read(stream, 0, 1)
     if (first === undefined) return undefined
     const before = clock.now() - keepMs
-    const young = await firstKept(log, stream, first.revision, (await log.head(stream)) + 1, ({ loggedAt }) => loggedAt >= before)
+    const young = await firstKept(
+      log,
+      stream,
+      first.revision,
+      (await log.head(stream)) + 1,
+      ({ loggedAt }) => loggedAt >= before,
+    )
     const wanted = Math.min(young, ...(await consumersAt(partition)).map((applied) => applied + 1))
     if (wanted <= first.revision) return undefined
     const left = Math.min(wanted, (await snapshot(partition)) + 1)

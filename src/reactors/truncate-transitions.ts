@@ -23,7 +23,10 @@ export interface TransitionSweepOptions {
  * again stays, that is everything since the oldest event that the location stream has left; so does the last event, by
  * which an owner of the partition and cursors know where the stream stands.
  */
-export const transitionSweep = ({ log, clock }: Pick<Services, 'log' | 'clock'>, { keepMs, appliedAt }: TransitionSweepOptions): StreamSweep => ({
+export const transitionSweep = (
+  { log, clock }: Pick<Services, 'log' | 'clock'>,
+  { keepMs, appliedAt }: TransitionSweepOptions,
+): StreamSweep => ({
   streamOf: transitionStream,
   sweep: async (partition) => {
     const stream = transitionStream(partition)
@@ -32,8 +35,12 @@ export const transitionSweep = ({ log, clock }: Pick<Services, 'log' | 'clock'>,
     if (first === undefined || first.loggedAt >= before) return undefined
     const applied = await appliedAt(partition)
     const left = await firstKept(
-      log, stream, first.revision, await log.head(stream),
-      ({ loggedAt, revision, position }) => loggedAt >= before || revision > applied.revision || position > applied.position,
+      log,
+      stream,
+      first.revision,
+      await log.head(stream),
+      ({ loggedAt, revision, position }) =>
+        loggedAt >= before || revision > applied.revision || position > applied.position,
     )
     if (left <= first.revision) return undefined
     await log.truncateBefore(stream, left)

@@ -8,13 +8,24 @@ const require = createRequire(import.meta.url)
 const MAPLIBRE = require.resolve('maplibre-gl/package.json').replace(/package\.json$/, 'dist/')
 
 /** Nothing from outside, no inline code; MapLibre paints with a worker of its own file and sets styles by script. */
-const POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const POLICY =
+  "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const FILES = [
   { path: '/web/app.js', file: `${HERE}app.js`, type: 'text/javascript', operationId: 'getPageScript' },
   { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
-  { path: '/web/maplibre-gl.js', file: `${MAPLIBRE}maplibre-gl-csp.js`, type: 'text/javascript', operationId: 'getMapScript' },
-  { path: '/web/maplibre-gl-worker.js', file: `${MAPLIBRE}maplibre-gl-csp-worker.js`, type: 'text/javascript', operationId: 'getMapWorker' },
+  {
+    path: '/web/maplibre-gl.js',
+    file: `${MAPLIBRE}maplibre-gl-csp.js`,
+    type: 'text/javascript',
+    operationId: 'getMapScript',
+  },
+  {
+    path: '/web/maplibre-gl-worker.js',
+    file: `${MAPLIBRE}maplibre-gl-csp-worker.js`,
+    type: 'text/javascript',
+    operationId: 'getMapWorker',
+  },
   { path: '/web/maplibre-gl.css', file: `${MAPLIBRE}maplibre-gl.css`, type: 'text/css', operationId: 'getMapStyle' },
 ]
 
@@ -30,7 +41,10 @@ export const pageRoutes = (demoLogin: () => { email: string; password: string } 
 const page = readFileSync(`${HERE}index.html`, 'utf8')
 
 const pageWith = (login: object | undefined): Buffer => {
-  const content = login === undefined ? '' : JSON.stringify(login).replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+  const content =
+    login === undefined
+      ? ''
+      : JSON.stringify(login).replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
   return Buffer.from(page.replace('name="demo-login" content=""', () => `name="demo-login" content="${content}"`))
 }
 

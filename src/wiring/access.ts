@@ -12,7 +12,8 @@ export const openAccess = (users: Authenticator, devices: DeviceAuthenticator) =
   users.onAccessChanged(tell)
   return {
     tell,
-    authenticate: (token: string): Promise<Caller> => (devices.takes(token) ? devices.authenticate(token) : users.authenticate(token)),
+    authenticate: (token: string): Promise<Caller> =>
+      devices.takes(token) ? devices.authenticate(token) : users.authenticate(token),
     accessChanged: (listener: (change: AccessChange) => void): (() => void) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

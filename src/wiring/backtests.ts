@@ -15,7 +15,11 @@ const BACKTEST_POINTS_MAX = 20_000_000
 const DAY_MS = 86_400_000
 
 /** Back-tests: what their routes need, and what does those that are jobs. */
-export const openBacktests = async (services: Services, config: Pick<Config, 'automationLogDays'>, pointsMax = BACKTEST_POINTS_MAX) => {
+export const openBacktests = async (
+  services: Services,
+  config: Pick<Config, 'automationLogDays'>,
+  pointsMax = BACKTEST_POINTS_MAX,
+) => {
   const { log, tables, history, logger } = services
   const { visibleTrackers } = trackerLookups(tables)
   const onFailure = (error: unknown): void => logger.error('a back-test failed', { error: String(error) })

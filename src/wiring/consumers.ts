@@ -26,9 +26,19 @@ export interface ConsumerParts {
 }
 
 /** What follows the streams of partitions, each from where it stands. */
-export const openConsumers = async ({ config, services, origin, caller, metrics, feeds, hub, directory }: ConsumerParts) => {
+export const openConsumers = async ({
+  config,
+  services,
+  origin,
+  caller,
+  metrics,
+  feeds,
+  hub,
+  directory,
+}: ConsumerParts) => {
   const { tables, history, clock, logger, partitions } = services
-  const failed = (consumer: string) => (error: unknown) => logger.error('consumer failed', { consumer, error: String(error) })
+  const failed = (consumer: string) => (error: unknown) =>
+    logger.error('consumer failed', { consumer, error: String(error) })
   const matcher = new GeofenceMatcher(services, {
     onDecided: (partition, revision, position, decided) => {
       countTransitions(metrics, decided)
@@ -37,7 +47,13 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
     onFailure: (partition, error) => logger.error('matcher failed', { partition, error: String(error) }),
   })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
-  const locationHistory = new LocationHistory({ history, tables, clock, epoch: origin.epoch, onFailure: failed('location-history') })
+  const locationHistory = new LocationHistory({
+    history,
+    tables,
+    clock,
+    epoch: origin.epoch,
+    onFailure: failed('location-history'),
+  })
   const decisionsHistory = new DecisionsHistory({ history, tables, clock, onFailure: failed('decisions-history') })
   const dispatcher = new Dispatcher({
     ...services,
@@ -51,7 +67,8 @@ export const openConsumers = async ({ config, services, origin, caller, metrics,
   await dispatcher.declare()
   for (let partition = 0; partition < partitions; partition++) {
     for (const consumer of [hub.events, decisionsHistory, dispatcher]) await feeds.transitions.add(consumer, partition)
-    for (const consumer of [hub.positions, latest, locationHistory, matcher]) await feeds.locations.add(consumer, partition)
+    for (const consumer of [hub.positions, latest, locationHistory, matcher])
+      await feeds.locations.add(consumer, partition)
   }
   const told = await openLiveFeeds(hub)
   return {

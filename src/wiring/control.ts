@@ -37,14 +37,23 @@ export const controlOf =
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
     const lags = [...lagsOf(feeds, clock), ...(await runner.lags()), ...(await absent())]
-    return { engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])), consumers: worstByConsumer(lags) }
+    return {
+      engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])),
+      consumers: worstByConsumer(lags),
+    }
   }
 
-const worstByConsumer = (lags: readonly { consumer: string; events: number; seconds: number }[]): { consumer: string; events: number; seconds: number }[] => {
+const worstByConsumer = (
+  lags: readonly { consumer: string; events: number; seconds: number }[],
+): { consumer: string; events: number; seconds: number }[] => {
   const worst = new Map<string, { consumer: string; events: number; seconds: number }>()
   for (const { consumer, events, seconds } of lags) {
     const known = worst.get(consumer)
-    worst.set(consumer, { consumer, events: (known?.events ?? 0) + events, seconds: Math.max(known?.seconds ?? 0, seconds) })
+    worst.set(consumer, {
+      consumer,
+      events: (known?.events ?? 0) + events,
+      seconds: Math.max(known?.seconds ?? 0, seconds),
+    })
   }
   return [...worst.values()]
 }

@@ -28,7 +28,10 @@ export class Forgetting {
       await new Promise<void>((resume) => this.clock.after(LOOK_MS, resume))
     }
     // A commit that fails is tried again with the next one.
-    const committed = latest.flushOf(trackerId).then(() => true, () => false)
+    const committed = latest.flushOf(trackerId).then(
+      () => true,
+      () => false,
+    )
     return this.within(until - this.clock.now(), committed)
   }
 

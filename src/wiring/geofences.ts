@@ -11,7 +11,10 @@ export interface GeofenceParts {
 }
 
 /** What the routes of geofences and of back-tests need beside their tables, and what does back-tests. */
-export const openGeofences = async ({ config, services, backtestPointsMax }: GeofenceParts, { fences }: Awaited<ReturnType<typeof openReactors>>) => {
+export const openGeofences = async (
+  { config, services, backtestPointsMax }: GeofenceParts,
+  { fences }: Awaited<ReturnType<typeof openReactors>>,
+) => {
   const shapes = new ShapeChecker(services.clock)
   const backtests = await openBacktests(services, config, backtestPointsMax)
   return {

@@ -14,12 +14,22 @@ import { Forgetting } from './forgetting.ts'
 const DAY_MS = 86_400_000
 
 /** The door for points: who they are of, and how they get into the log. */
-export const openIngest = (config: Config, services: Services, metrics: Metrics, feed: PartitionFeed<LocationEntry>) => {
+export const openIngest = (
+  config: Config,
+  services: Services,
+  metrics: Metrics,
+  feed: PartitionFeed<LocationEntry>,
+) => {
   const { log, tables, clock, logger, keyring, partitions } = services
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
   const forgetting = new Forgetting(clock)
   const writer = new TrackerWriter({ log, tables, keyring }, quota, forgetting.wait)
-  const known = new KnownTrackers({ tables, writer, clock, partitionOf: (trackerId) => partitionOf(trackerId, partitions) })
+  const known = new KnownTrackers({
+    tables,
+    writer,
+    clock,
+    partitionOf: (trackerId) => partitionOf(trackerId, partitions),
+  })
   const batcher = new Batcher({
     log,
     clock,

@@ -9,7 +9,10 @@ import { LIVE_DOCUMENT } from '../live/live-document.ts'
 const VERSION = '3.0.0'
 
 /** What of the ingress this process makes; the rest follows from configuration and services. */
-type Doors = Pick<IngressOptions, 'routes' | 'channels' | 'authenticate' | 'accessChanged' | 'waitApplied' | 'rollout' | 'metrics'>
+type Doors = Pick<
+  IngressOptions,
+  'routes' | 'channels' | 'authenticate' | 'accessChanged' | 'waitApplied' | 'rollout' | 'metrics'
+>
 
 /** The door to HTTP and WebSocket, as configured. @throws Error for a port that is taken. */
 export const openIngress = (config: Config, { tables, keyring, logger, clock }: Services, doors: Doors) =>

@@ -27,7 +27,13 @@ import { factsOf, trackerLookups } from './lookups.ts'
 const APPLIED_LIMIT_MS = 5_000
 
 /** The live view, with what it takes from tables when somebody begins to look. */
-export const openLive = (config: Config, { log, tables, clock, logger, keyring, partitions }: Services, origin: LogOrigin, metrics: Metrics, runner: ProjectionRunner): LiveHub =>
+export const openLive = (
+  config: Config,
+  { log, tables, clock, logger, keyring, partitions }: Services,
+  origin: LogOrigin,
+  metrics: Metrics,
+  runner: ProjectionRunner,
+): LiveHub =>
   new LiveHub({
     log,
     partitions,
@@ -81,7 +87,8 @@ const applied = async (runner: ProjectionRunner, clock: Clock, projection: strin
 
 /** Tells the live view of trackers that were made, renamed or moved. */
 export const noteTrackers = (hub: LiveHub, changes: readonly RowChange[]): void => {
-  for (const { table, scope, id, row } of changes) if (table === 'trackers' && row !== null) hub.trackerChanged(scope, id, factsOf(row))
+  for (const { table, scope, id, row } of changes)
+    if (table === 'trackers' && row !== null) hub.trackerChanged(scope, id, factsOf(row))
 }
 
 async function* latestPoints(tables: Services['tables'], organizationId: string): AsyncGenerator<LatestPoint> {
@@ -89,4 +96,6 @@ async function* latestPoints(tables: Services['tables'], organizationId: string)
 }
 
 const eventOf = (decision: Decision, tokenOf: (trackerId: string, startedAt: number) => string): object =>
-  decision.kind === 'transition' ? transitionShown(decision) : tripShown(tripRow(decision), tokenOf(decision.trackerId, decision.startedAt))
+  decision.kind === 'transition'
+    ? transitionShown(decision)
+    : tripShown(tripRow(decision), tokenOf(decision.trackerId, decision.startedAt))

@@ -10,13 +10,20 @@ const PAGE_ROWS = 500
 
 /** What readers of points need to know of trackers, whose rows belong to another feature. */
 export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan'>) => ({
-  visibleTrackers: async ({ organizationId, hubIds }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
+  visibleTrackers: async ({
+    organizationId,
+    hubIds,
+  }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
     hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
 
-  trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> => idsWhere(tables, organizationId, { [field]: id }),
+  trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> =>
+    idsWhere(tables, organizationId, { [field]: id }),
 
-  async *trackerFacts(organizationId: string): AsyncGenerator<{ trackerId: string; facts: { name: string; hubIds: readonly string[]; teamId?: string } }> {
-    for await (const { id, row } of tables.scan<TrackerRow>(TRACKERS, organizationId)) yield { trackerId: id, facts: factsOf(row) }
+  async *trackerFacts(
+    organizationId: string,
+  ): AsyncGenerator<{ trackerId: string; facts: { name: string; hubIds: readonly string[]; teamId?: string } }> {
+    for await (const { id, row } of tables.scan<TrackerRow>(TRACKERS, organizationId))
+      yield { trackerId: id, facts: factsOf(row) }
   },
 })
 
@@ -34,7 +41,11 @@ export const factsOf = (row: Row): { name: string; hubIds: readonly string[]; te
   return { name, hubIds, teamId }
 }
 
-const idsWhere = async (tables: Pick<TableStore, 'find'>, organizationId: string, where: { [field: string]: string | readonly string[] }): Promise<string[]> => {
+const idsWhere = async (
+  tables: Pick<TableStore, 'find'>,
+  organizationId: string,
+  where: { [field: string]: string | readonly string[] },
+): Promise<string[]> => {
   const ids: string[] = []
   if (Object.values(where).some((values) => values.length === 0)) return ids
   for (let after: string | null | undefined; after !== null; ) {

@@ -32,9 +32,19 @@ export async function* positionsOf(newest: AsyncIterable<NewestPoints>): AsyncGe
 }
 
 /** Where the last deletion of each tracker of a partition stands. */
-export const deletionsOf = async (log: EventLog, partition: number, signal: AbortSignal): Promise<Map<string, LogPlace>> => {
+export const deletionsOf = async (
+  log: EventLog,
+  partition: number,
+  signal: AbortSignal,
+): Promise<Map<string, LogPlace>> => {
   const deletions = new Map<string, LogPlace>()
-  for await (const { type, data } of eventsOf(log, deletedTrackersStream(partition), 0, Number.MAX_SAFE_INTEGER, signal)) {
+  for await (const { type, data } of eventsOf(
+    log,
+    deletedTrackersStream(partition),
+    0,
+    Number.MAX_SAFE_INTEGER,
+    signal,
+  )) {
     if (type !== DELETION_PLACED) continue
     const { trackerId, epoch, revision } = decodeJson<DeletionPlaced>(data)
     deletions.set(trackerId, { epoch, revision }) // in the order in which they were deleted

@@ -38,8 +38,20 @@ export const declareResources = (): Resources => ({
 })
 
 /** Every read model that is kept in tables and fed by the whole log. */
-export const listProjections = ({ hub, team, vehicle, geofenceGroup }: Resources, days: { history: number; runs: number }): Projection[] => [
-  directory([...identityRows, hub.rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows, geofenceGroup.rows, geofenceRows]),
+export const listProjections = (
+  { hub, team, vehicle, geofenceGroup }: Resources,
+  days: { history: number; runs: number },
+): Projection[] => [
+  directory([
+    ...identityRows,
+    hub.rows,
+    team.rows,
+    vehicle.rows,
+    trackerRows,
+    ingestKeyRows,
+    geofenceGroup.rows,
+    geofenceRows,
+  ]),
   access,
   automations,
   automationRuns(days.runs),

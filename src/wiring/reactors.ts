@@ -6,7 +6,8 @@ import { FenceAnnouncer } from '../reactors/announce-fences.ts'
 
 /** What follows the whole log and answers with commands. */
 export const openReactors = async (config: Config, services: Services, origin: LogOrigin) => {
-  const failed = (reactor: string) => (error: unknown) => services.logger.error('reactor failed', { reactor, error: String(error) })
+  const failed = (reactor: string) => (error: unknown) =>
+    services.logger.error('reactor failed', { reactor, error: String(error) })
   const fences = new FenceAnnouncer(services, failed('announce-fences'))
   const deletions = new DeletionAnnouncer(services, origin.epoch, failed('announce-deletions'))
   const rollout = config.geofenceRollout === '*' ? '*' : [...config.geofenceRollout]

@@ -9,7 +9,11 @@ import { decideAgain } from '../reactors/decide-again.ts'
 import type { GeofenceMatcher } from '../reactors/match-geofences.ts'
 import { DECISIONS_HISTORY, type DecisionsHistory } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
-import { rebuildDecisionsHistory, rebuildLocationHistory, type HistoryRebuild } from '../../projections/history-rebuild.ts'
+import {
+  rebuildDecisionsHistory,
+  rebuildLocationHistory,
+  type HistoryRebuild,
+} from '../../projections/history-rebuild.ts'
 import type { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
@@ -47,7 +51,10 @@ export const openRebuilds = (parts: RebuildParts): Rebuild => {
   }
   return async (name) => {
     if (runner.runs(name)) return turns.run(() => runner.rebuild(name, { compare: true, signal: turns.signal }))
-    if (!Object.hasOwn(others, name)) throw new Error(`there is no projection ${name || '""'}; there are ${[...runner.names, ...Object.keys(others)].join(', ')}`)
+    if (!Object.hasOwn(others, name))
+      throw new Error(
+        `there is no projection ${name || '""'}; there are ${[...runner.names, ...Object.keys(others)].join(', ')}`,
+      )
     return turns.run(others[name])
   }
 }
@@ -62,22 +69,35 @@ export const lacksPositions = async ({ log, tables, partitions }: Services): Pro
   return false
 }
 
-const rebuildPoints = async ({ config, services, origin, locationHistory, turns }: RebuildParts): Promise<RebuildReport> => {
+const rebuildPoints = async ({
+  config,
+  services,
+  origin,
+  locationHistory,
+  turns,
+}: RebuildParts): Promise<RebuildReport> => {
   const { log, partitions } = services
   await locationHistory.flush()
   const stored = await historyCheckpoint(services.tables, LOCATION_HISTORY, partitions)
   async function* entries() {
-    for (let partition = 0; partition < partitions; partition++) yield* locationEntries(log, partition, 0, stored[partition] ?? -1, turns.signal)
+    for (let partition = 0; partition < partitions; partition++)
+      yield* locationEntries(log, partition, 0, stored[partition] ?? -1, turns.signal)
   }
   return rebuildLocationHistory(historyRebuild(services, config), origin.epoch, entries())
 }
 
-const rebuildDecisions = async ({ config, services, decisionsHistory, turns }: RebuildParts): Promise<RebuildReport> => {
+const rebuildDecisions = async ({
+  config,
+  services,
+  decisionsHistory,
+  turns,
+}: RebuildParts): Promise<RebuildReport> => {
   const { log, partitions } = services
   await decisionsHistory.flush()
   const stored = await historyCheckpoint(services.tables, DECISIONS_HISTORY, partitions)
   async function* entries() {
-    for (let partition = 0; partition < partitions; partition++) yield* transitionEntries(log, partition, stored[partition] ?? -1, turns.signal)
+    for (let partition = 0; partition < partitions; partition++)
+      yield* transitionEntries(log, partition, stored[partition] ?? -1, turns.signal)
   }
   return rebuildDecisionsHistory(historyRebuild(services, config), entries())
 }
@@ -95,7 +115,8 @@ const rebuildLatest = ({ config, services, origin, latest, turns }: RebuildParts
     signal,
     historyAt: async (partition) => (await historyCheckpoint(tables, LOCATION_HISTORY, partitions))[partition] ?? -1,
     newest: () => positionsOf(newestPoints(history, signal)),
-    newestSince: ({ organizationId, trackerId }, place) => firstOf(positionsOf(newestPointSince(history, { organizationId, trackerId, ...place }, signal))),
+    newestSince: ({ organizationId, trackerId }, place) =>
+      firstOf(positionsOf(newestPointSince(history, { organizationId, trackerId, ...place }, signal))),
     deletions: (partition) => deletionsOf(log, partition, signal),
     entries: (partition, from, through) => locationEntries(log, partition, from, through, signal),
   })

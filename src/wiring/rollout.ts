@@ -9,4 +9,6 @@ export interface Rollout {
 export const inRollout =
   ({ geofenceRollout, staffDomains }: Rollout) =>
   ({ organizationId, email }: UserCaller): boolean =>
-    geofenceRollout === '*' || geofenceRollout.includes(organizationId) || staffDomains.includes(email.slice(email.lastIndexOf('@') + 1).toLowerCase())
+    geofenceRollout === '*' ||
+    geofenceRollout.includes(organizationId) ||
+    staffDomains.includes(email.slice(email.lastIndexOf('@') + 1).toLowerCase())

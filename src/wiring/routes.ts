@@ -40,7 +40,12 @@ export interface RouteParts {
 }
 
 /** Every route of the API. */
-export const listRoutes = (parts: RouteParts): Route[] => [...officeRoutes(parts), ...fleetRoutes(parts), ...locationRoutes(parts), ...automationParts(parts)]
+export const listRoutes = (parts: RouteParts): Route[] => [
+  ...officeRoutes(parts),
+  ...fleetRoutes(parts),
+  ...locationRoutes(parts),
+  ...automationParts(parts),
+]
 
 const officeRoutes = ({ config, services, resources: { hub, team, vehicle } }: RouteParts): Route[] => {
   const identity = identityContext(services, config, { hubs: hub.writer(services), teams: team.writer(services) })
@@ -69,18 +74,31 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
     ...tripRoutes({
       tables,
       visibleTrackers,
-      seesTracker: async (caller, trackerId) => seesHubs(caller, ((await trackerRow(caller.organizationId, trackerId))?.hubIds as string[] | undefined) ?? []),
+      seesTracker: async (caller, trackerId) =>
+        seesHubs(caller, ((await trackerRow(caller.organizationId, trackerId))?.hubIds as string[] | undefined) ?? []),
       ownsTracker: (organizationId, trackerId) => ownsTracker(log, organizationId, trackerId),
       tripToken: (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt),
       readTripToken: (token) => readTripToken(keyring, token),
       tripId,
       runningMeters,
-      readTrack: (organizationId, trackerId, from, to, signal) => readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
+      readTrack: (organizationId, trackerId, from, to, signal) =>
+        readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
     }),
   ]
 }
 
 const automationParts = ({ services, caller, inRollout, directory }: RouteParts): Route[] => {
-  const options = { ...services, groupsTable: 'geofenceGroups', inRollout, urlRefusal: (url: string) => caller.refusal(url) }
-  return [...automationRoutes({ ...options, dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now) }), ...automationRunRoutes({ ...options, visibleTrackers: trackerLookups(services.tables).visibleTrackers })]
+  const options = {
+    ...services,
+    groupsTable: 'geofenceGroups',
+    inRollout,
+    urlRefusal: (url: string) => caller.refusal(url),
+  }
+  return [
+    ...automationRoutes({
+      ...options,
+      dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now),
+    }),
+    ...automationRunRoutes({ ...options, visibleTrackers: trackerLookups(services.tables).visibleTrackers }),
+  ]
 }

@@ -60,12 +60,23 @@ const CLOSE_REQUESTS_MS = 3_000
 const CLOSE_BATCHER_MS = 10_000
 
 /** Everything on top of the engines, in the order in which it must begin; it ends in the opposite order. */
-export const openService = async ({ config, services, origin, caller, rotateTokenKey, closeEngines, backtestPointsMax }: ServiceParts): Promise<App> => {
+export const openService = async ({
+  config,
+  services,
+  origin,
+  caller,
+  rotateTokenKey,
+  closeEngines,
+  backtestPointsMax,
+}: ServiceParts): Promise<App> => {
   const { log, tables, history, clock, logger, keyring } = services
   const metrics = createMetrics()
   const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
   const resources = declareResources()
-  const projections = listProjections(resources, { history: config.locationHistoryDays, runs: config.automationLogDays })
+  const projections = listProjections(resources, {
+    history: config.locationHistoryDays,
+    runs: config.automationLogDays,
+  })
   const runner = new ProjectionRunner(services, projections)
   const applied = new Applied(projections, runner, tables, clock)
   const feeds = openFeeds(log, logger)
@@ -88,27 +99,50 @@ export const openService = async ({ config, services, origin, caller, rotateToke
   if (mustRebuildLatest) await rebuild('latest-position')
   const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, projections, turns })
   const watching = new AbortController()
-  const watched = await watchTrackers({ log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell }, watching.signal)
+  const watched = await watchTrackers(
+    { log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell },
+    watching.signal,
+  )
   const reactors = await openReactors(config, services, origin)
   ingest.forgetting.connect(reactors.deletions, consumers.latest)
   const geofences = await openGeofences({ config, services, backtestPointsMax }, reactors)
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
-  const runningMeters = (trackerId: string): number | undefined => consumers.matcher.runningMeters(partitionOf(trackerId, services.partitions), trackerId)
-  const routes = listRoutes({ config, services, resources, ingest, caller, directory, inRollout: rollout, geofences, runningMeters })
+  const runningMeters = (trackerId: string): number | undefined =>
+    consumers.matcher.runningMeters(partitionOf(trackerId, services.partitions), trackerId)
+  const routes = listRoutes({
+    config,
+    services,
+    resources,
+    ingest,
+    caller,
+    directory,
+    inRollout: rollout,
+    geofences,
+    runningMeters,
+  })
   metrics.beforeScrape(() => {
     showLags(metrics, lagsOf(feeds, clock))
     metrics.liveClients.set(hub.clientCount)
   })
   const end = async (): Promise<void> => {
     watching.abort()
-    await watched.ended.catch((error: unknown) => logger.warn('trackers were no longer watched', { error: String(error) }))
-    await closeAll([turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics], logger)
+    await watched.ended.catch((error: unknown) =>
+      logger.warn('trackers were no longer watched', { error: String(error) }),
+    )
+    await closeAll(
+      [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics],
+      logger,
+    )
     await closeEngines()
   }
   const ingress = await openIngress(config, services, {
-    routes: [...routes, ...operationsRoutes({ metrics, health, isReady: () => isReady }), ...pageRoutes(() => demoLogin)],
+    routes: [
+      ...routes,
+      ...operationsRoutes({ metrics, health, isReady: () => isReady }),
+      ...pageRoutes(() => demoLogin),
+    ],
     channels: [ingestChannel(ingest.ingest), liveChannel(hub, rollout)],
     authenticate: access.authenticate,
     accessChanged: access.accessChanged,

@@ -8,7 +8,13 @@ import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/tra
 const PAGE_EVENTS = 64
 
 /** The events of a stream from one revision through another, as far as they are still there. */
-export async function* eventsOf(log: EventLog, stream: string, from: number, through: number, signal: AbortSignal): AsyncGenerator<RecordedEvent> {
+export async function* eventsOf(
+  log: EventLog,
+  stream: string,
+  from: number,
+  through: number,
+  signal: AbortSignal,
+): AsyncGenerator<RecordedEvent> {
   for (let next = from; next <= through; ) {
     signal.throwIfAborted()
     const events = await log.read(stream, next, Math.min(PAGE_EVENTS, through - next + 1))
@@ -21,10 +27,23 @@ export async function* eventsOf(log: EventLog, stream: string, from: number, thr
   }
 }
 
-export async function* locationEntries(log: EventLog, partition: number, from: number, through: number, signal: AbortSignal): AsyncGenerator<LocationEntry> {
-  for await (const event of eventsOf(log, locationStream(partition), from, through, signal)) yield locationEntry(event, partition)
+export async function* locationEntries(
+  log: EventLog,
+  partition: number,
+  from: number,
+  through: number,
+  signal: AbortSignal,
+): AsyncGenerator<LocationEntry> {
+  for await (const event of eventsOf(log, locationStream(partition), from, through, signal))
+    yield locationEntry(event, partition)
 }
 
-export async function* transitionEntries(log: EventLog, partition: number, through: number, signal: AbortSignal): AsyncGenerator<TransitionEntry> {
-  for await (const event of eventsOf(log, transitionStream(partition), 0, through, signal)) yield decodeTransition(event)
+export async function* transitionEntries(
+  log: EventLog,
+  partition: number,
+  through: number,
+  signal: AbortSignal,
+): AsyncGenerator<TransitionEntry> {
+  for await (const event of eventsOf(log, transitionStream(partition), 0, through, signal))
+    yield decodeTransition(event)
 }

@@ -15,7 +15,8 @@ export interface Feeds {
 
 /** The two families of streams that partitions have, each read once for all who follow it here. */
 export const openFeeds = (log: EventLog, logger: Logger): Feeds => {
-  const onFailure = (consumer: string, partition: number, error: unknown): void => logger.error('consumer failed', { consumer, partition, error: String(error) })
+  const onFailure = (consumer: string, partition: number, error: unknown): void =>
+    logger.error('consumer failed', { consumer, partition, error: String(error) })
   return {
     locations: new PartitionFeed({ log, streamOf: locationStream, decode: locationEntry, onFailure }),
     transitions: new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure }),
@@ -23,7 +24,10 @@ export const openFeeds = (log: EventLog, logger: Logger): Feeds => {
 }
 
 /** Lag of every consumer, for metrics and doctor. */
-export const lagsOf = (feeds: Feeds, clock: Clock): FeedLag[] => [...feeds.locations.lags(clock.now()), ...feeds.transitions.lags(clock.now())]
+export const lagsOf = (feeds: Feeds, clock: Clock): FeedLag[] => [
+  ...feeds.locations.lags(clock.now()),
+  ...feeds.transitions.lags(clock.now()),
+]
 
 export const showLags = (metrics: Metrics, lags: readonly FeedLag[]): void => {
   for (const { consumer, partition, events, seconds } of lags) {

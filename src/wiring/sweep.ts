@@ -70,7 +70,11 @@ const raiseAlarm = ({ logger }: Services, metrics: Metrics, absent: readonly Abs
     const own = absent.filter((one) => one.consumer === consumer)
     const events = own.reduce((sum, one) => sum + one.events, 0)
     const seconds = Math.max(...own.map((one) => one.seconds))
-    logger.warn('a consumer that does not run holds the location log back; waymark doctor --forget lets go', { consumer, events, seconds })
+    logger.warn('a consumer that does not run holds the location log back; waymark doctor --forget lets go', {
+      consumer,
+      events,
+      seconds,
+    })
   }
 }
 

@@ -11,7 +11,10 @@ export interface TokenKeysReport {
 const HOUR_MS = 3_600_000
 
 /** Rotates the token key when asked, and drops keys from the file once no token of theirs can be good. */
-export const openTokenKeys = async ({ keyring, clock, logger }: { keyring: FileKeyring; clock: Clock; logger: Logger }, tokenTtlMs: number) => {
+export const openTokenKeys = async (
+  { keyring, clock, logger }: { keyring: FileKeyring; clock: Clock; logger: Logger },
+  tokenTtlMs: number,
+) => {
   let cancel = (): void => undefined
   let changing: Promise<unknown> = Promise.resolve()
   const inTurn = <Result>(change: () => Promise<Result>): Promise<Result> => {
@@ -20,7 +23,9 @@ export const openTokenKeys = async ({ keyring, clock, logger }: { keyring: FileK
     return result
   }
   const drop = async (): Promise<void> => {
-    await inTurn(() => keyring.dropTokenKeys(clock.now())).catch((error: unknown) => logger.warn('old token keys stay in the keyring', { error: String(error) }))
+    await inTurn(() => keyring.dropTokenKeys(clock.now())).catch((error: unknown) =>
+      logger.warn('old token keys stay in the keyring', { error: String(error) }),
+    )
     cancel = clock.after(HOUR_MS, () => void drop())
   }
   await drop()
@@ -33,8 +38,15 @@ export const openTokenKeys = async ({ keyring, clock, logger }: { keyring: FileK
   }
 }
 
-export const rotateTokenKey = async (keyring: FileKeyring, clock: Clock, tokenTtlMs: number): Promise<TokenKeysReport> => {
+export const rotateTokenKey = async (
+  keyring: FileKeyring,
+  clock: Clock,
+  tokenTtlMs: number,
+): Promise<TokenKeysReport> => {
   await keyring.rotateTokenKey(clock.now(), tokenTtlMs)
   const [{ kid }, ...before] = keyring.tokenKeys
-  return { kid, before: before.map((key) => ({ kid: key.kid, verifiesUntil: new Date(key.verifiesUntil ?? 0).toISOString() })) }
+  return {
+    kid,
+    before: before.map((key) => ({ kid: key.kid, verifiesUntil: new Date(key.verifiesUntil ?? 0).toISOString() })),
+  }
 }

@@ -10,7 +10,9 @@ import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 export const transitionsApplied =
   (tables: Pick<TableStore, 'checkpoint'>, projections: readonly Pick<Projection, 'name' | 'prefixes'>[]) =>
   async (partition: number): Promise<TransitionsApplied> => {
-    const readers = projections.filter(({ prefixes }) => prefixes.some((prefix) => transitionStream(partition).startsWith(prefix)))
+    const readers = projections.filter(({ prefixes }) =>
+      prefixes.some((prefix) => transitionStream(partition).startsWith(prefix)),
+    )
     const positions = await Promise.all(readers.map(async ({ name }) => (await tables.checkpoint(name))?.all ?? -1))
     const history = await loadHistoryCheckpoint(tables, DECISIONS_HISTORY, partition)
     const dispatched = (await tables.checkpoint(dispatchCheckpoint(partition)))?.source ?? -1

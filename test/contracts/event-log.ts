@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { type Test, test } from 'tap'
-import { APPEND_BYTES_MAX, type EventLog, type FollowBatch, type Source, WrongRevision } from '../../src/engines/event-log.ts'
+import {
+  APPEND_BYTES_MAX,
+  type EventLog,
+  type FollowBatch,
+  type Source,
+  WrongRevision,
+} from '../../src/engines/event-log.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { encodeJson, type NewEvent, type RecordedEvent } from '../../src/kernel/event.ts'
 
@@ -164,7 +170,11 @@ const PROMISES: { [promise: string]: Check } = {
       { name: 'WrongRevision', actual: 4 },
       'one other id is another append',
     )
-    await t.rejects(log.append(stream, second, 1), { name: 'WrongRevision', actual: 4 }, 'another expected revision is another append')
+    await t.rejects(
+      log.append(stream, second, 1),
+      { name: 'WrongRevision', actual: 4 },
+      'another expected revision is another append',
+    )
     await t.rejects(
       log.append(stream, [...second, newEvent()], 2),
       { name: 'WrongRevision', actual: 4 },
@@ -187,7 +197,10 @@ const PROMISES: { [promise: string]: Check } = {
     await log.append(stream, [newEvent('big', APPEND_BYTES_MAX)], 'none')
     const half = APPEND_BYTES_MAX / 2
     await log.append(stream, [newEvent('big', half), newEvent('big', half)], 0)
-    await t.rejects(log.append(stream, [newEvent('big', half), newEvent('big', half + 1)], 2), { name: 'Failure', code: 'too_large' })
+    await t.rejects(log.append(stream, [newEvent('big', half), newEvent('big', half + 1)], 2), {
+      name: 'Failure',
+      code: 'too_large',
+    })
     const read = await log.read(stream, 0, 10)
     t.same(
       read.map(({ data }) => data.byteLength),
@@ -218,7 +231,9 @@ const PROMISES: { [promise: string]: Check } = {
   'appends of one stream keep the order in which they were asked for': async (t, log) => {
     const stream = `${newCategory()}-1`
     const events = newEvents(100)
-    const appended = await Promise.all(events.map((event, index) => log.append(stream, [event], index === 0 ? 'none' : index - 1)))
+    const appended = await Promise.all(
+      events.map((event, index) => log.append(stream, [event], index === 0 ? 'none' : index - 1)),
+    )
     t.same(
       appended.map(({ revision }) => revision),
       events.map((_, index) => index),
@@ -312,7 +327,10 @@ const PROMISES: { [promise: string]: Check } = {
     t.strictSame(idsOf(rest.events), idsOf(events.slice(21)), 'the position of an event is a checkpoint')
   },
 
-  'a follower of prefixes sees every stream that begins with one, in the order of the log, and no other': async (t, log) => {
+  'a follower of prefixes sees every stream that begins with one, in the order of the log, and no other': async (
+    t,
+    log,
+  ) => {
     const category = newCategory()
     const wanted = [`${category}a-1`, `${category}a-2`, `${category}b-runs-1`, `${category}b-runs-2`]
     const foreign = [`${category}-1`, `${category}aa-1`, `${category}b-1`, `${category}b-run`, `x${category}a-1`]
@@ -337,7 +355,11 @@ const PROMISES: { [promise: string]: Check } = {
       t.strictSame(idsOf(own), idsOf(await log.read(stream, 0, 100)), stream)
     }
     t.same([...new Set(events.map(({ stream }) => stream))].sort(), [...wanted].sort())
-    t.ok(batches.every((batch, index) => index === 0 || batch.checkpoint >= (batches[index - 1] as FollowBatch).checkpoint))
+    t.ok(
+      batches.every(
+        (batch, index) => index === 0 || batch.checkpoint >= (batches[index - 1] as FollowBatch).checkpoint,
+      ),
+    )
   },
 
   'a stream of a new category reaches a follower that waits': async (t, log) => {
@@ -416,7 +438,12 @@ const PROMISES: { [promise: string]: Check } = {
   'several followers each see everything': async (t, log) => {
     const category = newCategory()
     const followers = Array.from({ length: 5 }, (_, index) =>
-      followUntil(log, index % 2 === 0 ? { prefixes: [category] } : { stream: `${category}-1` }, undefined, (seen) => seen.length >= 60),
+      followUntil(
+        log,
+        index % 2 === 0 ? { prefixes: [category] } : { stream: `${category}-1` },
+        undefined,
+        (seen) => seen.length >= 60,
+      ),
     )
     for (let count = 0; count < 30; count += 1) await log.append(`${category}-1`, newEvents(2), 'any')
     const expected = idsOf(await log.read(`${category}-1`, 0, 100))

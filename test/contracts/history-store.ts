@@ -15,7 +15,9 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
   const store = await engine.open()
   const setting = 'non_replicated_deduplication_window = 100, fsync_after_insert = 1'
   await store.command('DROP TABLE IF EXISTS contract_rows')
-  await store.command(`CREATE TABLE contract_rows (id UInt32, text String) ENGINE = MergeTree ORDER BY id SETTINGS ${setting}`)
+  await store.command(
+    `CREATE TABLE contract_rows (id UInt32, text String) ENGINE = MergeTree ORDER BY id SETTINGS ${setting}`,
+  )
 
   await t.test('an inserted block is there when the insert resolves', async (t) => {
     await store.insert('contract_rows', blockOf([1, 2, 3]), 'first')
@@ -37,7 +39,10 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
 
   await t.test('parameters are values, whatever they hold', async (t) => {
     for (const text of HOSTILE) {
-      const [row] = await store.rows<{ text: string; list: string[] }>('SELECT {text:String} AS text, {list:Array(String)} AS list', { text, list: [text, 'x'] })
+      const [row] = await store.rows<{ text: string; list: string[] }>(
+        'SELECT {text:String} AS text, {list:Array(String)} AS list',
+        { text, list: [text, 'x'] },
+      )
       t.equal(row.text, text)
       t.same(row.list, [text, 'x'])
     }
@@ -47,20 +52,29 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
   await t.test('parameters of numbers, ids and lists', async (t) => {
     const id = '01900000-0000-7000-8000-000000000001'
     const ids = Array.from({ length: 20_000 }, (_, i) => `01900000-0000-7000-8000-${String(i).padStart(12, '0')}`)
-    const [row] = await store.rows('SELECT {n:Int64} AS n, {x:Float64} AS x, {id:UUID} AS id, {id:UUID} IN {ids:Array(UUID)} AS found, {yes:Bool} AS yes, {none:Array(UInt32)} AS none',
-      { n: -1_700_000_000_123, x: 0.25, id, ids, yes: true, none: [] })
+    const [row] = await store.rows(
+      'SELECT {n:Int64} AS n, {x:Float64} AS x, {id:UUID} AS id, {id:UUID} IN {ids:Array(UUID)} AS found, {yes:Bool} AS yes, {none:Array(UInt32)} AS none',
+      { n: -1_700_000_000_123, x: 0.25, id, ids, yes: true, none: [] },
+    )
     t.same(row, { n: -1_700_000_000_123, x: 0.25, id, found: 1, yes: true, none: [] })
     await t.rejects(store.rows('SELECT {n:Int64} AS n', {}), 'a parameter without a value')
     await t.rejects(store.rows('SELECT {n:Int64} AS n', { n: '1 OR 1' }), 'a text where a number belongs')
   })
 
   await t.test('queries run beside each other and beside inserts', async (t) => {
-    const slow = store.rows<{ n: number }>('SELECT count() AS n FROM numbers(300000000) WHERE cityHash64(number) % 7 = 8')
+    const slow = store.rows<{ n: number }>(
+      'SELECT count() AS n FROM numbers(300000000) WHERE cityHash64(number) % 7 = 8',
+    )
     let slowIsDone = false
     void slow.finally(() => (slowIsDone = true))
     await store.insert('contract_rows', blockOf([8]), 'beside')
-    const answers = await Promise.all([1, 2, 3, 4].map((n) => store.rows<{ n: number }>('SELECT {n:UInt32} AS n', { n })))
-    t.same(answers.flat().map(({ n }) => n), [1, 2, 3, 4])
+    const answers = await Promise.all(
+      [1, 2, 3, 4].map((n) => store.rows<{ n: number }>('SELECT {n:UInt32} AS n', { n })),
+    )
+    t.same(
+      answers.flat().map(({ n }) => n),
+      [1, 2, 3, 4],
+    )
     t.notOk(slowIsDone, 'they did not wait for the long query')
     t.same(await slow, [{ n: 0 }])
   })
@@ -80,7 +94,9 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
     const csv = await textOf(store.query('SELECT number AS n FROM numbers(200000)', undefined, 'CSVWithNames'))
     t.equal(csv.split('\n').length, 200_002)
     t.equal(csv.split('"n"').length, 2, 'one header')
-    const typed = await bytesOf(store.query('SELECT number AS n FROM numbers(200000)', undefined, 'RowBinaryWithNamesAndTypes'))
+    const typed = await bytesOf(
+      store.query('SELECT number AS n FROM numbers(200000)', undefined, 'RowBinaryWithNamesAndTypes'),
+    )
     t.equal(typed.byteLength, 1 + 2 + 7 + 200_000 * 8)
     const compact = await textOf(store.query('SELECT number AS n FROM numbers(3)', undefined, 'JSONCompactEachRow'))
     t.equal(compact, '[0]\n[1]\n[2]\n')
@@ -98,7 +114,9 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
 
   await t.test('an aborted query rejects at once and ends', async (t) => {
     const abort = new AbortController()
-    const answer = bytesOf(store.query('SELECT sum(cityHash64(number)) FROM numbers(100000000000)', undefined, 'RowBinary', abort.signal))
+    const answer = bytesOf(
+      store.query('SELECT sum(cityHash64(number)) FROM numbers(100000000000)', undefined, 'RowBinary', abort.signal),
+    )
     setTimeout(() => abort.abort(), 20)
     await t.rejects(answer, { name: 'AbortError' })
     await nothingRuns(store)
@@ -147,7 +165,9 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
     const bounded = await engine.open({ queueMax: 4 })
     const queries = Array.from({ length: 8 }, () => bounded.rows('SELECT sleep(0.2)'))
     const outcomes = await Promise.allSettled(queries)
-    const refused = outcomes.filter((outcome) => outcome.status === 'rejected' && (outcome.reason as Failure).code === 'overloaded')
+    const refused = outcomes.filter(
+      (outcome) => outcome.status === 'rejected' && (outcome.reason as Failure).code === 'overloaded',
+    )
     t.equal(refused.length, 4)
     await bounded.ping()
     await bounded.close()
@@ -156,14 +176,35 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
 
 /** Rows of the contract's table as a block. */
 export const blockOf = (ids: readonly number[]): Uint8Array =>
-  encodeNativeBlock([
-    { name: 'id', type: 'UInt32', values: Uint32Array.from(ids) },
-    { name: 'text', type: 'String', values: ids.map((id) => `row ${id}`) },
-  ], ids.length)
+  encodeNativeBlock(
+    [
+      { name: 'id', type: 'UInt32', values: Uint32Array.from(ids) },
+      { name: 'text', type: 'String', values: ids.map((id) => `row ${id}`) },
+    ],
+    ids.length,
+  )
 
 const HOSTILE = [
-  "'; DROP TABLE contract_rows; --", "\\'; DROP TABLE contract_rows; --", "\\\\'", "a\\", "'", "''", '{text:String}', '{other:String}',
-  'line\nbreak\ttab\0nul', '😀 ünïcode', '$$', "*/ SELECT 1 /*", '-- ', '', '\\N', 'NULL', '`', '"', "\u2019", '%_',
+  "'; DROP TABLE contract_rows; --",
+  "\\'; DROP TABLE contract_rows; --",
+  "\\\\'",
+  'a\\',
+  "'",
+  "''",
+  '{text:String}',
+  '{other:String}',
+  'line\nbreak\ttab\0nul',
+  '😀 ünïcode',
+  '$$',
+  '*/ SELECT 1 /*',
+  '-- ',
+  '',
+  '\\N',
+  'NULL',
+  '`',
+  '"',
+  '\u2019',
+  '%_',
 ]
 
 const idsOf = async (store: HistoryStore): Promise<number[]> =>
@@ -180,7 +221,9 @@ const textOf = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => (aw
 /** Waits until no query over the table of numbers runs any more. */
 const nothingRuns = async (store: HistoryStore): Promise<void> => {
   for (let tries = 0; ; tries++) {
-    const left = await store.rows<{ query: string }>("SELECT query, elapsed, is_cancelled FROM system.processes WHERE query LIKE '%numbers(%' AND query NOT LIKE '%system.processes%'")
+    const left = await store.rows<{ query: string }>(
+      "SELECT query, elapsed, is_cancelled FROM system.processes WHERE query LIKE '%numbers(%' AND query NOT LIKE '%system.processes%'",
+    )
     if (left.length === 0) return
     if (tries > 100) throw new Error(`still running: ${JSON.stringify(left)}`)
     await new Promise((resume) => setTimeout(resume, 50))

@@ -26,15 +26,46 @@ export const seededRandom = (seed: number): (() => number) => {
   }
 }
 
-const WORDS = ['Zürich', 'Depot', 'nord', 'North', 'Ölwechsel', 'oil', 'Café', 'cafeteria', 'éclair', 'van', 'VAN', 'Nordlicht']
-const NAMES = ['north gate', 'North', 'Zürich Depot', 'a', 'A', 'b', 'café', 'Café', '', 'x'.repeat(60), 'van 12', 'van 9']
+const WORDS = [
+  'Zürich',
+  'Depot',
+  'nord',
+  'North',
+  'Ölwechsel',
+  'oil',
+  'Café',
+  'cafeteria',
+  'éclair',
+  'van',
+  'VAN',
+  'Nordlicht',
+]
+const NAMES = [
+  'north gate',
+  'North',
+  'Zürich Depot',
+  'a',
+  'A',
+  'b',
+  'café',
+  'Café',
+  '',
+  'x'.repeat(60),
+  'van 12',
+  'van 9',
+]
 
 export const randomThing = (random: () => number): ThingRow => {
   const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)] as Value
-  const row: ThingRow = { status: pick(['open', 'done', 'late']), isDone: random() < 0.3, extra: { deep: [1, null, 'x'] } }
+  const row: ThingRow = {
+    status: pick(['open', 'done', 'late']),
+    isDone: random() < 0.3,
+    extra: { deep: [1, null, 'x'] },
+  }
   if (random() < 0.8) row.name = pick(NAMES)
   if (random() < 0.9) row.hubId = `hub-${Math.floor(random() * 5)}`
-  if (random() < 0.7) row.teamIds = Array.from({ length: Math.floor(random() * 4) }, () => `team-${Math.floor(random() * 6)}`)
+  if (random() < 0.7)
+    row.teamIds = Array.from({ length: Math.floor(random() * 4) }, () => `team-${Math.floor(random() * 6)}`)
   if (random() < 0.9) row.createdAt = Math.floor(random() * 50) * 1000 - 20_000
   if (random() < 0.8) row.size = pick([0, -1.5, 3, 3.25, 1e12, -1e-3])
   row.notes = `${pick(WORDS)} ${pick(WORDS)}-${pick(WORDS)}`
@@ -69,7 +100,10 @@ const compareValues = (a: unknown, b: unknown): number => {
 }
 
 /** What a question means, by looking at every row: the ids in order. */
-export const bruteForce = (rows: ReadonlyMap<string, Row>, { where = {}, range, text, sort }: Omit<Find, 'limit'>): string[] => {
+export const bruteForce = (
+  rows: ReadonlyMap<string, Row>,
+  { where = {}, range, text, sort }: Omit<Find, 'limit'>,
+): string[] => {
   const matches = (row: Row): boolean => {
     for (const [field, wanted] of Object.entries(where)) {
       const members = Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]
@@ -86,7 +120,10 @@ export const bruteForce = (rows: ReadonlyMap<string, Row>, { where = {}, range, 
     return plainWords(text ?? '').every((wanted) => words.some((word) => word.startsWith(wanted)))
   }
   const found = [...rows].filter(([, row]) => matches(row))
-  found.sort(([idA, a], [idB, b]) => (sort === undefined ? 0 : compareValues(a[sort.field], b[sort.field])) || compareText(idA, idB))
+  found.sort(
+    ([idA, a], [idB, b]) =>
+      (sort === undefined ? 0 : compareValues(a[sort.field], b[sort.field])) || compareText(idA, idB),
+  )
   if (sort?.order === 'desc') found.reverse()
   return found.map(([id]) => id)
 }
@@ -122,7 +159,12 @@ export const questions = (): Omit<Find, 'limit'>[] => {
   return wheres.flatMap((where) =>
     ranges.flatMap((range) =>
       texts.flatMap((text) =>
-        sorts.map((sort) => ({ ...(where && { where }), ...(range && { range }), ...(text && { text }), ...(sort && { sort }) })),
+        sorts.map((sort) => ({
+          ...(where && { where }),
+          ...(range && { range }),
+          ...(text && { text }),
+          ...(sort && { sort }),
+        })),
       ),
     ),
   )

@@ -2,7 +2,17 @@ import { type Test, test } from 'tap'
 import type { Find, StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
-import { bruteForce, drop, put, questions, randomThing, seededRandom, THINGS, type ThingRow, thingId } from './table-store-rows.ts'
+import {
+  bruteForce,
+  drop,
+  put,
+  questions,
+  randomThing,
+  seededRandom,
+  THINGS,
+  type ThingRow,
+  thingId,
+} from './table-store-rows.ts'
 
 /** An open store and how time passes for it. */
 export interface OpenedTables {
@@ -43,7 +53,12 @@ const scanned = async (store: TableStore, table: string, scope?: string): Promis
 }
 
 /** All pages of a question, by cursor. */
-const walk = async (store: TableStore, scope: string, question: Find, between?: (page: number) => Promise<void>): Promise<string[]> => {
+const walk = async (
+  store: TableStore,
+  scope: string,
+  question: Find,
+  between?: (page: number) => Promise<void>,
+): Promise<string[]> => {
   const ids: string[] = []
   let after: string | undefined
   for (let page = 0; ; page += 1) {
@@ -63,7 +78,13 @@ const fill = async (store: TableStore, scope: string, count: number, seed: numbe
 }
 
 /** Compares some of the questions with what every row says. */
-const compare = async (t: Test, store: TableStore, scope: string, rows: ReadonlyMap<string, Row>, every: number): Promise<void> => {
+const compare = async (
+  t: Test,
+  store: TableStore,
+  scope: string,
+  rows: ReadonlyMap<string, Row>,
+  every: number,
+): Promise<void> => {
   const wrong: unknown[] = []
   for (const [index, question] of questions().entries()) {
     if (index % every !== 0) continue
@@ -74,7 +95,8 @@ const compare = async (t: Test, store: TableStore, scope: string, rows: Readonly
       found.total === expected.length &&
       idsOf(found.rows).join() === page.join() &&
       (found.next === null) === expected.length <= (index % 5) + 7
-    if (!isRight) wrong.push({ question, found: { ...found, rows: idsOf(found.rows) }, expected: page, total: expected.length })
+    if (!isRight)
+      wrong.push({ question, found: { ...found, rows: idsOf(found.rows) }, expected: page, total: expected.length })
   }
   t.same(wrong.slice(0, 3), [], `${wrong.length} questions answered wrong`)
 }
@@ -100,7 +122,11 @@ const PROMISES: { [promise: string]: Check } = {
   },
 
   'a commit stores, replaces and deletes, in the order of its changes': async (t, { store }) => {
-    await store.commit([put('s', 'a', { status: 'open' }), put('s', 'b', { status: 'open' }), put('s', 'a', { status: 'done' })])
+    await store.commit([
+      put('s', 'a', { status: 'open' }),
+      put('s', 'b', { status: 'open' }),
+      put('s', 'a', { status: 'done' }),
+    ])
     t.same(await store.get('things', 's', 'a'), { status: 'done' })
     await store.commit([drop('s', 'a'), put('s', 'a', { status: 'late' }), drop('s', 'b'), drop('s', 'never there')])
     t.same(await store.getMany('things', 's', ['b', 'a', 'never there', 'a']), [
@@ -191,7 +217,11 @@ const PROMISES: { [promise: string]: Check } = {
         seen.filter((id) => constant.includes(id)),
         expected,
       )
-      t.equal(new Set(seen.filter((id) => !fleeting.includes(id))).size, seen.filter((id) => !fleeting.includes(id)).length, 'no row twice')
+      t.equal(
+        new Set(seen.filter((id) => !fleeting.includes(id))).size,
+        seen.filter((id) => !fleeting.includes(id)).length,
+        'no row twice',
+      )
     }
   },
 
@@ -203,7 +233,10 @@ const PROMISES: { [promise: string]: Check } = {
     ]
     for (const question of wrong) await t.rejects(store.find('things', 's', question), Error)
     await store.declare({ name: 'plain', version: 1 })
-    for (const call of [() => store.find('plain', 's', { limit: 1, text: 'x' }), () => store.find('unknown', 's', { limit: 1 })]) {
+    for (const call of [
+      () => store.find('plain', 's', { limit: 1, text: 'x' }),
+      () => store.find('unknown', 's', { limit: 1 }),
+    ]) {
       const error = await call().then(
         () => undefined,
         (reason: unknown) => reason,
@@ -230,18 +263,23 @@ const PROMISES: { [promise: string]: Check } = {
 
   'commits count in the order in which they were asked for': async (t, { store }) => {
     await Promise.all(
-      Array.from({ length: 60 }, (_, at) => store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } })),
+      Array.from({ length: 60 }, (_, at) =>
+        store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } }),
+      ),
     )
     t.same(await store.get('things', 's', 'a'), { status: 'open', at: 59 })
     t.same(await store.checkpoint('c'), { all: 59 })
-    const large = store.commit(Array.from({ length: 2_000 }, (_, index) => put('s', thingId(index), { status: 'first' })))
+    const large = store.commit(
+      Array.from({ length: 2_000 }, (_, index) => put('s', thingId(index), { status: 'first' })),
+    )
     const small = store.commit([put('s', thingId(1_999), { status: 'second' })])
     await Promise.all([large, small])
     t.same(await store.get('things', 's', thingId(1_999)), { status: 'second' })
   },
 
   'a commit is seen whole or not at all': async (t, { store }) => {
-    const generation = (status: string) => Array.from({ length: 800 }, (_, index) => put('s', thingId(index), { status, name: 'x' }))
+    const generation = (status: string) =>
+      Array.from({ length: 800 }, (_, index) => put('s', thingId(index), { status, name: 'x' }))
     await store.commit(generation('0'))
     let isOver = false
     const writing = (async () => {
@@ -381,7 +419,8 @@ const PROMISES: { [promise: string]: Check } = {
       const sizes: number[] = []
       const promoting = store.promote(['things'], 'p')
       const reading = (async () => {
-        for (let read = 0; read < 5; read += 1) sizes.push((await store.find('things', 's', { limit: 500 })).rows.length)
+        for (let read = 0; read < 5; read += 1)
+          sizes.push((await store.find('things', 's', { limit: 500 })).rows.length)
       })()
       await Promise.all([promoting, reading])
       t.ok(
@@ -407,10 +446,13 @@ const PROMISES: { [promise: string]: Check } = {
 
   'reset empties tables and forgets the checkpoint': async (t, { store }) => {
     await store.declare({ ...THINGS, name: 'others' })
-    await store.commit([put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }], {
-      consumer: 'p',
-      at: { all: 5 },
-    })
+    await store.commit(
+      [put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }],
+      {
+        consumer: 'p',
+        at: { all: 5 },
+      },
+    )
     await store.reset(['things'], 'p')
     t.equal(await store.get('things', 's', 'a'), undefined)
     t.equal((await store.find('things', 's', { limit: 1, where: { status: 'open' }, total: true })).total, 0)

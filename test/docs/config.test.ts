@@ -17,7 +17,10 @@ test('a variable with _FILE names a file', async (t) => {
 })
 
 test('an address alone is a range of one', async (t) => {
-  const { trustedProxies, webhookAllow } = readConfig(['--trusted-proxies', '10.1.2.3, fd00::/8', '--webhook-allow', '::1'], {})
+  const { trustedProxies, webhookAllow } = readConfig(
+    ['--trusted-proxies', '10.1.2.3, fd00::/8', '--webhook-allow', '::1'],
+    {},
+  )
   t.same(trustedProxies, ['10.1.2.3/32', 'fd00::/8'])
   t.same(webhookAllow, ['::1/128'])
 })

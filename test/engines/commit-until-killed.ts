@@ -14,7 +14,12 @@ for (let generation = begun + 1; ; generation += 1) {
     row:
       (generation + index) % 5 === 0
         ? null
-        : { status: `g${generation}`, name: `thing ${generation % 7}`, createdAt: generation, hubId: `hub-${index % 3}` },
+        : {
+            status: `g${generation}`,
+            name: `thing ${generation % 7}`,
+            createdAt: generation,
+            hubId: `hub-${index % 3}`,
+          },
   }))
   await store.commit(changes, { consumer: 'generations', at: { all: generation } })
   process.stdout.write(`${generation} end\n`)

@@ -40,7 +40,10 @@ test('another process is refused and named while it lives, and does not block wh
 
 test('a process that was given the number of a dead owner is not taken for it', async (t) => {
   const path = folderOf(t)
-  writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: process.pid, startedAt: '1', bootId: 'another', token: 'x' }))
+  writeFileSync(
+    join(path, 'owner.lock'),
+    JSON.stringify({ pid: process.pid, startedAt: '1', bootId: 'another', token: 'x' }),
+  )
   lockDataFolder(path).release()
   writeFileSync(join(path, 'owner.lock'), '')
   lockDataFolder(path).release()

@@ -53,7 +53,8 @@ test('SIGKILL at any moment loses no acknowledged event', { timeout: 120_000 }, 
     for (const line of lines) {
       const [stream = '', revision = '', id = ''] = line.split(' ')
       if (revision === 'truncated') truncated.set(stream, Math.max(truncated.get(stream) ?? 0, Number(id) || 0))
-      else if (id.length === 36) acknowledged.set(stream, (acknowledged.get(stream) ?? new Map()).set(Number(revision), id))
+      else if (id.length === 36)
+        acknowledged.set(stream, (acknowledged.get(stream) ?? new Map()).set(Number(revision), id))
     }
     const log = await open(folder)
     let missing = 0

@@ -29,15 +29,27 @@ const runOnFullDisk = async (
   return lines as [{ [key: string]: unknown }, { [key: string]: unknown }]
 }
 
-test('an event log on a full disk refuses appends, and works again when there is room', { skip, timeout: 60_000 }, async (t) => {
+test('an event log on a full disk refuses appends, and works again when there is room', {
+  skip,
+  timeout: 60_000,
+}, async (t) => {
   const [full, again] = await runOnFullDisk('log', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 20, `${count} events fit`)
-  t.match(full, { code: 'engine_down', head: count - 1, waiting: ['rejected', 'rejected', 'rejected'], ping: 'engine_down', small: 'engine_down' })
+  t.match(full, {
+    code: 'engine_down',
+    head: count - 1,
+    waiting: ['rejected', 'rejected', 'rejected'],
+    ping: 'engine_down',
+    small: 'engine_down',
+  })
   t.same(again, { revision: count, read: count + 1, isWhole: true, other: -1 })
 })
 
-test('tables on a full disk refuse commits whole, and work again when there is room', { skip, timeout: 60_000 }, async (t) => {
+test('tables on a full disk refuse commits whole, and work again when there is room', {
+  skip,
+  timeout: 60_000,
+}, async (t) => {
   const [full, again] = await runOnFullDisk('tables', folderOf(t), 4 * 1024 * 1024)
   const count = full.count as number
   t.ok(count > 5, `${count} commits fit`)

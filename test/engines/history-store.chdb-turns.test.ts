@@ -28,7 +28,10 @@ test('who has used the threads least goes first', async (t) => {
   await endNext()
   ask('b again', exports[1].user)
   t.same(order, ['a', 'b', 'c', 'a again'], 'in their order while all have used as much')
-  t.same(exports.map(({ user }) => user.usedMs), [100, 200, 0])
+  t.same(
+    exports.map(({ user }) => user.usedMs),
+    [100, 200, 0],
+  )
   ask('one look', { usedMs: 0 })
   await endNext()
   t.equal(order[4], 'one look')
@@ -59,6 +62,9 @@ test('who has used much gets its turn although others who have used nothing keep
 test('a call that fails gives its thread back', async (t) => {
   const turns = new ThreadTurns(1, () => 0)
   const user = { usedMs: 0 }
-  await t.rejects(turns.run(user, () => Promise.reject(new Error('no'))), { message: 'no' })
+  await t.rejects(
+    turns.run(user, () => Promise.reject(new Error('no'))),
+    { message: 'no' },
+  )
   t.equal(await turns.run(user, async () => 'yes'), 'yes')
 })

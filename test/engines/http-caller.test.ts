@@ -23,18 +23,77 @@ const open = (t: Test, options: Partial<Parameters<typeof undiciCaller>[0]> = {}
   return caller
 }
 
-const call = (url: string, more: Partial<HttpCall> = {}): HttpCall => ({ url, headers: ['content-type', 'application/json'], body: '{}', deadlineMs: 5_000, answerBytesMax: 1024, ...more })
+const call = (url: string, more: Partial<HttpCall> = {}): HttpCall => ({
+  url,
+  headers: ['content-type', 'application/json'],
+  body: '{}',
+  deadlineMs: 5_000,
+  answerBytesMax: 1024,
+  ...more,
+})
 
 test('special addresses of both families are refused, others pass', (t) => {
   const passes = addressGuard([])
   const refused = [
-    '127.0.0.1', '127.1.2.3', '0.0.0.0', '0.1.2.3', '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1', '169.254.169.254', '100.64.0.1', '100.127.255.255', '192.0.0.8',
-    '192.0.2.1', '198.18.0.1', '198.19.255.255', '198.51.100.1', '203.0.113.1', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255', '192.88.99.1',
-    '::', '::1', '::ffff:127.0.0.1', '::ffff:10.0.0.1', '::ffff:7f00:1', '::127.0.0.1', '::a00:1', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fd12:3456::1', 'ff02::1', 'fec0::1',
-    '64:ff9b::7f00:1', '64:ff9b::8.8.8.8', '64:ff9b:1::1', '2002:7f00:1::', '2002:808:808::1', '2001::1', '2001:db8::1', '100::1', '3fff::1', '5f00::1', 'example.com', '',
+    '127.0.0.1',
+    '127.1.2.3',
+    '0.0.0.0',
+    '0.1.2.3',
+    '10.0.0.1',
+    '172.16.0.1',
+    '172.31.255.255',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '100.127.255.255',
+    '192.0.0.8',
+    '192.0.2.1',
+    '198.18.0.1',
+    '198.19.255.255',
+    '198.51.100.1',
+    '203.0.113.1',
+    '224.0.0.1',
+    '239.255.255.255',
+    '240.0.0.1',
+    '255.255.255.255',
+    '192.88.99.1',
+    '::',
+    '::1',
+    '::ffff:127.0.0.1',
+    '::ffff:10.0.0.1',
+    '::ffff:7f00:1',
+    '::127.0.0.1',
+    '::a00:1',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fc00::1',
+    'fd12:3456::1',
+    'ff02::1',
+    'fec0::1',
+    '64:ff9b::7f00:1',
+    '64:ff9b::8.8.8.8',
+    '64:ff9b:1::1',
+    '2002:7f00:1::',
+    '2002:808:808::1',
+    '2001::1',
+    '2001:db8::1',
+    '100::1',
+    '3fff::1',
+    '5f00::1',
+    'example.com',
+    '',
   ]
   for (const address of refused) t.notOk(passes(address), address)
-  for (const address of ['8.8.8.8', '1.1.1.1', '172.32.0.1', '100.128.0.1', '::ffff:8.8.8.8', '2606:4700:4700::1111', '2a00:1450:4001::1']) t.ok(passes(address), address)
+  for (const address of [
+    '8.8.8.8',
+    '1.1.1.1',
+    '172.32.0.1',
+    '100.128.0.1',
+    '::ffff:8.8.8.8',
+    '2606:4700:4700::1111',
+    '2a00:1450:4001::1',
+  ])
+    t.ok(passes(address), address)
   const allowing = addressGuard(['127.0.0.0/8', 'fd00::/8', '::ffff:10.0.0.0/104'])
   for (const address of ['127.9.9.9', '::ffff:127.0.0.1', 'fd00::1', '10.1.1.1']) t.ok(allowing(address), address)
   for (const address of ['192.168.0.1', 'fc00::1', '::1', '::127.0.0.1']) t.notOk(allowing(address), address)
@@ -45,12 +104,47 @@ test('special addresses of both families are refused, others pass', (t) => {
 test('a url that names a refused address is refused in every notation', (t) => {
   const { refusal } = open(t, { allow: [] })
   const hosts = [
-    '127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '0x7f.1', '127.1', '127.0.0.1.', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[0:0:0:0:0:ffff:7f00:1]', '[64:ff9b::7f00:1]',
-    '[::127.0.0.1]', '0', '0.0.0.0', '10.1', '169.254.169.254', '192.168.0.1', '%31%32%37.0.0.1', '１２７.0.0.1', 'localhost', 'LOCALHOST.', 'x.localhost', '[fe80::1]', '[fd00::1]', '100.64.1.1',
+    '127.0.0.1',
+    '2130706433',
+    '0x7f000001',
+    '0177.0.0.1',
+    '0x7f.1',
+    '127.1',
+    '127.0.0.1.',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[0:0:0:0:0:ffff:7f00:1]',
+    '[64:ff9b::7f00:1]',
+    '[::127.0.0.1]',
+    '0',
+    '0.0.0.0',
+    '10.1',
+    '169.254.169.254',
+    '192.168.0.1',
+    '%31%32%37.0.0.1',
+    '１２７.0.0.1',
+    'localhost',
+    'LOCALHOST.',
+    'x.localhost',
+    '[fe80::1]',
+    '[fd00::1]',
+    '100.64.1.1',
   ]
-  for (const host of hosts) for (const scheme of ['http', 'https']) t.ok(refusal(`${scheme}://${host}/hook`), `${scheme} ${host}`)
-  for (const url of ['ftp://example.com', 'file:///etc/passwd', 'example.com', '', 'http://', 'javascript:alert(1)', 'https://user:pass@example.com/']) t.ok(refusal(url), url)
-  for (const url of ['https://example.com/hook', 'http://8.8.8.8:8080/x?y=z', 'https://[2606:4700:4700::1111]/']) t.equal(refusal(url), undefined, url)
+  for (const host of hosts)
+    for (const scheme of ['http', 'https']) t.ok(refusal(`${scheme}://${host}/hook`), `${scheme} ${host}`)
+  for (const url of [
+    'ftp://example.com',
+    'file:///etc/passwd',
+    'example.com',
+    '',
+    'http://',
+    'javascript:alert(1)',
+    'https://user:pass@example.com/',
+  ])
+    t.ok(refusal(url), url)
+  for (const url of ['https://example.com/hook', 'http://8.8.8.8:8080/x?y=z', 'https://[2606:4700:4700::1111]/'])
+    t.equal(refusal(url), undefined, url)
   t.equal(open(t).refusal('http://127.0.0.1:1/'), undefined, 'what configuration allows')
   t.end()
 })
@@ -60,17 +154,29 @@ test('a name is judged by the address that is connected to', async (t) => {
   const port = await serve(t, (_, response) => response.writeHead(200).end(`${++asked}`))
   const lookup: Parameters<typeof undiciCaller>[0]['lookup'] = (hostname, _, done) => {
     if (hostname === 'inside.example') return done(null, [{ address: '127.0.0.1', family: 4 }])
-    if (hostname === 'mixed.example') return done(null, [{ address: '10.0.0.1', family: 4 }, { address: '127.0.0.1', family: 4 }, { address: 'fd00::1', family: 6 }])
+    if (hostname === 'mixed.example')
+      return done(null, [
+        { address: '10.0.0.1', family: 4 },
+        { address: '127.0.0.1', family: 4 },
+        { address: 'fd00::1', family: 6 },
+      ])
     done(Object.assign(new Error('no such host'), { code: 'ENOTFOUND' }), [])
   }
   const refusing = open(t, { allow: [], lookup })
-  t.same(await refusing.post(call(`http://inside.example:${port}/`)), { kind: 'failed', error: 'the host resolves to an address that may not be called' })
+  t.same(await refusing.post(call(`http://inside.example:${port}/`)), {
+    kind: 'failed',
+    error: 'the host resolves to an address that may not be called',
+  })
   t.match(await refusing.post(call(`http://127.0.0.1:${port}/`)), { kind: 'failed', error: /may not be called/ })
   t.match(await refusing.post(call(`http://nowhere.example:${port}/`)), { kind: 'failed', error: /ENOTFOUND/ })
   t.equal(asked, 0)
   const allowing = open(t, { lookup })
   t.match(await allowing.post(call(`http://inside.example:${port}/`)), { kind: 'answered', statusCode: 200 })
-  t.match(await allowing.post(call(`http://mixed.example:${port}/`)), { kind: 'answered', statusCode: 200 }, 'only the address that passes is tried')
+  t.match(
+    await allowing.post(call(`http://mixed.example:${port}/`)),
+    { kind: 'answered', statusCode: 200 },
+    'only the address that passes is tried',
+  )
   t.equal(asked, 2)
 })
 
@@ -83,13 +189,24 @@ test('redirects are not followed; answers are cut; headers go in the order given
     response.writeHead(503, { 'retry-after': '120' }).end('later')
   })
   const caller = open(t)
-  t.match(await caller.post(call(`http://127.0.0.1:${port}/moved`, { headers: ['x-a', '1', 'x-b', '2', 'x-a', '3'] })), { kind: 'answered', statusCode: 302 })
+  t.match(
+    await caller.post(call(`http://127.0.0.1:${port}/moved`, { headers: ['x-a', '1', 'x-b', '2', 'x-a', '3'] })),
+    { kind: 'answered', statusCode: 302 },
+  )
   t.equal(seen.length, 1)
-  t.same(seen[0].filter((_, i) => seen[0][i - (i % 2)].startsWith('x-')), ['x-a', '1', 'x-b', '2', 'x-a', '3'])
+  t.same(
+    seen[0].filter((_, i) => seen[0][i - (i % 2)].startsWith('x-')),
+    ['x-a', '1', 'x-b', '2', 'x-a', '3'],
+  )
   const long = await caller.post(call(`http://127.0.0.1:${port}/long`))
   t.match(long, { kind: 'answered', statusCode: 200 })
   t.equal(long.kind === 'answered' && long.answer.length, 1024)
-  t.same(await caller.post(call(`http://127.0.0.1:${port}/`)), { kind: 'answered', statusCode: 503, retryAfter: '120', answer: 'later' })
+  t.same(await caller.post(call(`http://127.0.0.1:${port}/`)), {
+    kind: 'answered',
+    statusCode: 503,
+    retryAfter: '120',
+    answer: 'later',
+  })
 })
 
 test('who hangs before or after the status is given up at the deadline', async (t) => {

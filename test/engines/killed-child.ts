@@ -3,7 +3,12 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 /** Runs a compiled file beside this one, kills it with SIGKILL after so many lines and so many ms, and answers its whole lines. */
-export const runUntilKilled = async (file: string, folder: string, linesMin: number, moreMs: number): Promise<string[]> => {
+export const runUntilKilled = async (
+  file: string,
+  folder: string,
+  linesMin: number,
+  moreMs: number,
+): Promise<string[]> => {
   const child = spawn(process.execPath, [new URL(`./${file}.js`, import.meta.url).pathname, folder], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

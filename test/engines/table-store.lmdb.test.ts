@@ -5,7 +5,15 @@ import type { StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
 import type { Row } from '../../src/kernel/table.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
-import { bruteForce, put, questions, randomThing, seededRandom, THINGS, thingId } from '../contracts/table-store-rows.ts'
+import {
+  bruteForce,
+  put,
+  questions,
+  randomThing,
+  seededRandom,
+  THINGS,
+  thingId,
+} from '../contracts/table-store-rows.ts'
 import { runUntilKilled } from './killed-child.ts'
 import { folderOf } from '../support/folder-of.ts'
 
@@ -56,7 +64,10 @@ test('a commit of 20,000 rows leaves the event loop free', { timeout: 60_000 }, 
   delay.disable()
   t.equal((await store.find('things', 's', { limit: 1, total: true })).total, 20_000)
   // The machine that runs the tests may be busy: the percentile tells the work apart from a stall of the whole machine.
-  t.ok(delay.percentile(90) / 1e6 < 15, `event loop delay p90 ${delay.percentile(90) / 1e6} ms, max ${delay.max / 1e6} ms`)
+  t.ok(
+    delay.percentile(90) / 1e6 < 15,
+    `event loop delay p90 ${delay.percentile(90) / 1e6} ms, max ${delay.max / 1e6} ms`,
+  )
 })
 
 test('tables, checkpoint and what is cleared survive closing', async (t) => {
@@ -131,7 +142,9 @@ test('tables that may hold no more bytes refuse rows whole', async (t) => {
   t.teardown(() => store.close())
   await store.declare(THINGS)
   const rows = (from: number) =>
-    Array.from({ length: 10 }, (_, index) => put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }))
+    Array.from({ length: 10 }, (_, index) =>
+      put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }),
+    )
   await store.commit(rows(0), { consumer: 'c', at: { all: 1 } })
   await store.commit(rows(10))
   await t.rejects(store.commit(rows(20), { consumer: 'c', at: { all: 2 } }), { name: 'Failure', code: 'engine_down' })
@@ -149,7 +162,9 @@ const openWatched = async (path: string): Promise<{ store: TableStore; threads: 
   return { store: await open(path), threads }
 }
 
-test('a writer thread that dies is replaced: what it had is rejected, the next commits work', { timeout: 60_000 }, async (t) => {
+test('a writer thread that dies is replaced: what it had is rejected, the next commits work', {
+  timeout: 60_000,
+}, async (t) => {
   const { store, threads } = await openWatched(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
@@ -164,10 +179,19 @@ test('a writer thread that dies is replaced: what it had is rejected, the next c
     kill(thread)
     const at = (no: number): { consumer: string; at: { all: number } } => ({ consumer: 'c', at: { all: no } })
     const queued = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, no) => store.commit(Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` })), at(no))),
+      Array.from({ length: 20 }, (_, no) =>
+        store.commit(
+          Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` })),
+          at(no),
+        ),
+      ),
     )
-    for (const result of queued) if (result.status === 'rejected') t.match(result.reason, { name: 'Failure', code: 'engine_down' })
-    t.ok(queued.some(({ status }) => status === 'rejected'), 'what it had not answered is rejected')
+    for (const result of queued)
+      if (result.status === 'rejected') t.match(result.reason, { name: 'Failure', code: 'engine_down' })
+    t.ok(
+      queued.some(({ status }) => status === 'rejected'),
+      'what it had not answered is rejected',
+    )
     await exited
     await store.commit([put('s', thingId(0), { status: `after ${index}` })], at(1_000 + index))
     t.same(await store.checkpoint('c'), { all: 1_000 + index })

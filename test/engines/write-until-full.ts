@@ -26,7 +26,10 @@ const codeOf = (error: unknown): string => (error instanceof Failure ? error.cod
 
 const untilUp = async (engine: { ping(): Promise<void> }): Promise<void> => {
   for (let isUp = false; !isUp; ) {
-    isUp = await engine.ping().then(() => true, () => false)
+    isUp = await engine.ping().then(
+      () => true,
+      () => false,
+    )
     if (!isUp) await new Promise((resume) => setTimeout(resume, 50))
   }
 }
@@ -35,16 +38,32 @@ const room = once(process.stdin, 'data')
 
 const fillLog = async (): Promise<void> => {
   const log = await openLmdbEventLog({ path: folder, clock: realClock })
-  const { count, error } = await untilRefused((no) => log.append('hub-1', [newEvent('big', 50_000)], no === 0 ? 'none' : no - 1))
-  const waiting = await Promise.allSettled([1, 2, 3].map((no) => log.append(`hub-${no}`, [newEvent('big', 500_000)], 'any')))
+  const { count, error } = await untilRefused((no) =>
+    log.append('hub-1', [newEvent('big', 50_000)], no === 0 ? 'none' : no - 1),
+  )
+  const waiting = await Promise.allSettled(
+    [1, 2, 3].map((no) => log.append(`hub-${no}`, [newEvent('big', 500_000)], 'any')),
+  )
   const ping = await log.ping().then(() => 'up', codeOf)
   const small = await log.append('hub-1', [newEvent('small', 10)], 'any').then(() => 'stored', codeOf)
-  say({ count, code: codeOf(error), head: await log.head('hub-1'), waiting: waiting.map(({ status }) => status), ping, small })
+  say({
+    count,
+    code: codeOf(error),
+    head: await log.head('hub-1'),
+    waiting: waiting.map(({ status }) => status),
+    ping,
+    small,
+  })
   await room
   await untilUp(log)
   const { revision } = await log.append('hub-1', [newEvent('big', 500_000)], count - 1)
   const read = await log.read('hub-1', 0, 10_000)
-  say({ revision, read: read.length, isWhole: read.every((event, index) => event.revision === index), other: await log.head('hub-2') })
+  say({
+    revision,
+    read: read.length,
+    isWhole: read.every((event, index) => event.revision === index),
+    other: await log.head('hub-2'),
+  })
   await log.close()
 }
 
@@ -63,8 +82,15 @@ const fillTables = async (): Promise<void> => {
     at: (await store.checkpoint('c'))?.all,
     total: (await store.find('things', 's', { where: { kind: 'x' }, limit: 1, total: true })).total,
   })
-  const small = () => store.commit([{ table: 'things', scope: 's', id: 'small', row: { kind: 'y' } }]).then(() => 'stored', codeOf)
-  say({ count, code: codeOf(error), ...(await state()), ping: await store.ping().then(() => 'up', codeOf), small: await small() })
+  const small = () =>
+    store.commit([{ table: 'things', scope: 's', id: 'small', row: { kind: 'y' } }]).then(() => 'stored', codeOf)
+  say({
+    count,
+    code: codeOf(error),
+    ...(await state()),
+    ping: await store.ping().then(() => 'up', codeOf),
+    small: await small(),
+  })
   await room
   await untilUp(store)
   await store.commit(rows(count), { consumer: 'c', at: { all: count } })

@@ -19,9 +19,15 @@ const track = (random: () => number, lng: number, lat: number, step: number, cou
   return { lngs, lats }
 }
 
-test('what is left out is within the tolerance, wherever it is', async t => {
+test('what is left out is within the tolerance, wherever it is', async (t) => {
   const random = seeded(4)
-  for (const [lng, lat, step] of [[10, 50, 900], [179.999, 65, 900], [-179.9, -17, 9_000], [30, 80, 90_000], [0, 0, 3]] as const) {
+  for (const [lng, lat, step] of [
+    [10, 50, 900],
+    [179.999, 65, 900],
+    [-179.9, -17, 9_000],
+    [30, 80, 90_000],
+    [0, 0, 3],
+  ] as const) {
     for (const tolerance of [0.5, 10, 200]) {
       const { lngs, lats } = track(random, lng, lat, step, 400)
       const kept = simplify(lngs, lats, tolerance)
@@ -30,7 +36,11 @@ test('what is left out is within the tolerance, wherever it is', async t => {
         t.ok(kept[k]! > kept[k - 1]!)
         for (let i = kept[k - 1]! + 1; i < kept[k]!; i++) {
           const at = (j: number): [number, number] => [fromE7(lngs[j]!), fromE7(lats[j]!)]
-          const off = pointToLineDistance(at(i), { type: 'LineString', coordinates: [at(kept[k - 1]!), at(kept[k]!)] }, { units: 'meters' })
+          const off = pointToLineDistance(
+            at(i),
+            { type: 'LineString', coordinates: [at(kept[k - 1]!), at(kept[k]!)] },
+            { units: 'meters' },
+          )
           if (off > tolerance + 1e-6) t.fail(`${off} m off at ${at(i)}, tolerance ${tolerance}`)
         }
       }
@@ -38,7 +48,7 @@ test('what is left out is within the tolerance, wherever it is', async t => {
   }
 })
 
-test('a straight track is two points, a corner stays, the tolerance 0 keeps what bends', async t => {
+test('a straight track is two points, a corner stays, the tolerance 0 keeps what bends', async (t) => {
   const lngs = Int32Array.from({ length: 1_000 }, (_, i) => i * 1_000)
   t.same([...simplify(lngs, new Int32Array(1_000), 1)], [0, 999])
   t.same([...simplify([0, 1_000, 1_000], [0, 0, 1_000], 1)], [0, 1, 2])
@@ -49,7 +59,7 @@ test('a straight track is two points, a corner stays, the tolerance 0 keeps what
   t.same([...simplify([5, 5, 5, 5], [5, 5, 5, 5], 0)], [0, 3])
 })
 
-test('a track of 20,000 points that never comes back', async t => {
+test('a track of 20,000 points that never comes back', async (t) => {
   const random = seeded(5)
   const { lngs, lats } = track(random, 10, 50, 900, 20_000)
   const begun = process.cpuUsage().user
@@ -57,7 +67,7 @@ test('a track of 20,000 points that never comes back', async t => {
   t.ok(process.cpuUsage().user - begun < 1_000_000)
 })
 
-test('viewports', async t => {
+test('viewports', async (t) => {
   const plain = boxOfDegrees(-1, -2, 3, 4)
   t.equal(boxContains(plain, toE7(-1), toE7(4)), true)
   t.equal(boxContains(plain, toE7(-1.0000001), toE7(4)), false)

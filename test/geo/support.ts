@@ -12,8 +12,14 @@ export const readData = (path: string): string => {
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
 }
 
-export const readFeatures = (name: string): FeatureCollection<Polygon | MultiPolygon, Record<string, string>>['features'] =>
+export const readFeatures = (
+  name: string,
+): FeatureCollection<Polygon | MultiPolygon, Record<string, string>>['features'] =>
   JSON.parse(readData(`polygons/${name}`)).features
 
 export const readRows = (path: string): string[][] =>
-  readData(path).trim().split('\n').slice(1).map(line => line.split(','))
+  readData(path)
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(','))

@@ -7,72 +7,388 @@ import { validateShape } from '../../src/geo/validate-shape.ts'
 import { readFeatures, withoutData } from './support.ts'
 
 const polygon = (...coordinates: Position[][]) => ({ type: 'Polygon', coordinates })
-const square = (w: number, s: number, e: number, n: number): Position[] => [[w, s], [e, s], [e, n], [w, n], [w, s]]
+const square = (w: number, s: number, e: number, n: number): Position[] => [
+  [w, s],
+  [e, s],
+  [e, n],
+  [w, n],
+  [w, s],
+]
 const pathOf = (input: unknown): string | undefined => validateShape(input)?.path
 const rowOf = (count: number, at: (i: number) => Position): Position[] => {
   const ring = Array.from({ length: count - 1 }, (_, i) => at(i))
   return [...ring, ring[0]!]
 }
 
-test('what is no shape', async t => {
+test('what is no shape', async (t) => {
   for (const [input, path] of [
-    [null, ''], [[], ''], ['Polygon', ''], [{}, '/type'], [{ type: 'Point', coordinates: [1, 2] }, '/type'],
-    [{ type: 'Polygon' }, '/coordinates'], [polygon(), '/coordinates'], [polygon([]), '/coordinates/0'],
-    [{ type: 'Polygon', coordinates: [7] }, '/coordinates/0'], [{ type: 'MultiPolygon', coordinates: [] }, '/coordinates'],
+    [null, ''],
+    [[], ''],
+    ['Polygon', ''],
+    [{}, '/type'],
+    [{ type: 'Point', coordinates: [1, 2] }, '/type'],
+    [{ type: 'Polygon' }, '/coordinates'],
+    [polygon(), '/coordinates'],
+    [polygon([]), '/coordinates/0'],
+    [{ type: 'Polygon', coordinates: [7] }, '/coordinates/0'],
+    [{ type: 'MultiPolygon', coordinates: [] }, '/coordinates'],
     [{ type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)], []] }, '/coordinates/1'],
-    [polygon([[0, 0], [1, 1], [0, 0]]), '/coordinates/0'], [polygon([[0, 0], [1, 0], [1, 1], [0, 1]]), '/coordinates/0'],
-    [polygon([[0, 0], [1], [1, 1], [0, 0]]), '/coordinates/0/1'], [polygon([[0, 0], [181, 0], [1, 1], [0, 0]]), '/coordinates/0/1/0'],
-    [polygon([[0, 0], [1, 91], [1, 1], [0, 0]]), '/coordinates/0/1/1'], [polygon([[0, 0], [1, Number.NaN], [1, 1], [0, 0]]), '/coordinates/0/1'],
-    [polygon([[0, 0], [1, '1'], [1, 1], [0, 0]] as never), '/coordinates/0/1'],
-    [{ center: 1, radius: 1 }, '/center'], [{ center: { lat: 91, lng: 0 }, radius: 1 }, '/center/lat'], [{ center: { lat: 1 }, radius: 1 }, '/center/lng'],
-    [{ center: { lat: 1, lng: 1 }, radius: 0 }, '/radius'], [{ center: { lat: 1, lng: 1 }, radius: 1e9 }, '/radius'],
-    [{ center: { lat: 1, lng: 1 }, radius: Infinity }, '/radius'], [{ center: { lat: 1, lng: 1 } }, '/radius'],
+    [
+      polygon([
+        [0, 0],
+        [1, 1],
+        [0, 0],
+      ]),
+      '/coordinates/0',
+    ],
+    [
+      polygon([
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [0, 1],
+      ]),
+      '/coordinates/0',
+    ],
+    [polygon([[0, 0], [1], [1, 1], [0, 0]]), '/coordinates/0/1'],
+    [
+      polygon([
+        [0, 0],
+        [181, 0],
+        [1, 1],
+        [0, 0],
+      ]),
+      '/coordinates/0/1/0',
+    ],
+    [
+      polygon([
+        [0, 0],
+        [1, 91],
+        [1, 1],
+        [0, 0],
+      ]),
+      '/coordinates/0/1/1',
+    ],
+    [
+      polygon([
+        [0, 0],
+        [1, Number.NaN],
+        [1, 1],
+        [0, 0],
+      ]),
+      '/coordinates/0/1',
+    ],
+    [
+      polygon([
+        [0, 0],
+        [1, '1'],
+        [1, 1],
+        [0, 0],
+      ] as never),
+      '/coordinates/0/1',
+    ],
+    [{ center: 1, radius: 1 }, '/center'],
+    [{ center: { lat: 91, lng: 0 }, radius: 1 }, '/center/lat'],
+    [{ center: { lat: 1 }, radius: 1 }, '/center/lng'],
+    [{ center: { lat: 1, lng: 1 }, radius: 0 }, '/radius'],
+    [{ center: { lat: 1, lng: 1 }, radius: 1e9 }, '/radius'],
+    [{ center: { lat: 1, lng: 1 }, radius: Infinity }, '/radius'],
+    [{ center: { lat: 1, lng: 1 } }, '/radius'],
     [{ geometry: polygon(square(0, 0, 1, 1)), width: 1 }, '/geometry/type'],
     [{ geometry: { type: 'LineString', coordinates: [[0, 0]] }, width: 1 }, '/geometry/coordinates'],
-    [{ geometry: { type: 'LineString', coordinates: [[0, 0], [0, 99]] }, width: 1 }, '/geometry/coordinates/1/1'],
-    [{ geometry: { type: 'LineString', coordinates: [[0, 0], [0, 9]] }, width: -1 }, '/width'],
-  ] as const) t.equal(pathOf(input), path, JSON.stringify(input))
+    [
+      {
+        geometry: {
+          type: 'LineString',
+          coordinates: [
+            [0, 0],
+            [0, 99],
+          ],
+        },
+        width: 1,
+      },
+      '/geometry/coordinates/1/1',
+    ],
+    [
+      {
+        geometry: {
+          type: 'LineString',
+          coordinates: [
+            [0, 0],
+            [0, 9],
+          ],
+        },
+        width: -1,
+      },
+      '/width',
+    ],
+  ] as const)
+    t.equal(pathOf(input), path, JSON.stringify(input))
 })
 
-test('shapes as they should be', async t => {
+test('shapes as they should be', async (t) => {
   for (const input of [
-    polygon(square(0, 0, 1, 1)), polygon(square(0, 0, 9, 9), square(1, 1, 2, 2)), { type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)]] },
-    { center: { lat: 1, lng: 1 }, radius: 50 }, { center: { lat: -90, lng: 180 }, radius: 20_015_115 }, { geometry: { type: 'LineString', coordinates: [[0, 0], [0, 9]] }, width: 10 },
-    polygon([[0, 0, 12], [1, 0, 12], [1, 1, 12], [0, 0, 12]]),
-  ]) t.equal(validateShape(input), undefined, JSON.stringify(input))
+    polygon(square(0, 0, 1, 1)),
+    polygon(square(0, 0, 9, 9), square(1, 1, 2, 2)),
+    { type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)]] },
+    { center: { lat: 1, lng: 1 }, radius: 50 },
+    { center: { lat: -90, lng: 180 }, radius: 20_015_115 },
+    {
+      geometry: {
+        type: 'LineString',
+        coordinates: [
+          [0, 0],
+          [0, 9],
+        ],
+      },
+      width: 10,
+    },
+    polygon([
+      [0, 0, 12],
+      [1, 0, 12],
+      [1, 1, 12],
+      [0, 0, 12],
+    ]),
+  ])
+    t.equal(validateShape(input), undefined, JSON.stringify(input))
 })
 
-test('rings that cross themselves, and rings that only touch', async t => {
-  t.equal(pathOf(polygon([[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]])), '/coordinates/0')
-  t.equal(pathOf({ type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)], [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]] }), '/coordinates/1/0')
-  t.equal(pathOf(polygon([[179, 0], [-179, 2], [-179, 0], [179, 2], [179, 0]])), '/coordinates/0', 'across the antimeridian')
-  t.equal(pathOf(polygon([[179, 0], [-179, 0], [-179, 2], [179, 2], [179, 0]])), undefined)
-  t.equal(pathOf(polygon([[0, 0], [2, 2], [4, 0], [4, 4], [2, 2], [0, 4], [0, 0]])), undefined, 'at a vertex')
-  t.equal(pathOf(polygon([[0, 0], [4, 0], [4, 4], [2, 0], [0, 4], [0, 0]])), undefined, 'a vertex on an edge')
-  t.equal(pathOf(polygon([[0, 0], [4, 0], [4, 4], [4, 0], [0, 4], [0, 0]])), undefined, 'there and back')
-  t.equal(pathOf(polygon([[0, 0], [0, 0], [4, 0], [4, 0], [0, 4], [0, 0]])), undefined, 'repeated positions')
+test('rings that cross themselves, and rings that only touch', async (t) => {
+  t.equal(
+    pathOf(
+      polygon([
+        [0, 0],
+        [2, 2],
+        [2, 0],
+        [0, 2],
+        [0, 0],
+      ]),
+    ),
+    '/coordinates/0',
+  )
+  t.equal(
+    pathOf({
+      type: 'MultiPolygon',
+      coordinates: [
+        [square(0, 0, 1, 1)],
+        [
+          [
+            [0, 0],
+            [2, 2],
+            [2, 0],
+            [0, 2],
+            [0, 0],
+          ],
+        ],
+      ],
+    }),
+    '/coordinates/1/0',
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [179, 0],
+        [-179, 2],
+        [-179, 0],
+        [179, 2],
+        [179, 0],
+      ]),
+    ),
+    '/coordinates/0',
+    'across the antimeridian',
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [179, 0],
+        [-179, 0],
+        [-179, 2],
+        [179, 2],
+        [179, 0],
+      ]),
+    ),
+    undefined,
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [0, 0],
+        [2, 2],
+        [4, 0],
+        [4, 4],
+        [2, 2],
+        [0, 4],
+        [0, 0],
+      ]),
+    ),
+    undefined,
+    'at a vertex',
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [0, 0],
+        [4, 0],
+        [4, 4],
+        [2, 0],
+        [0, 4],
+        [0, 0],
+      ]),
+    ),
+    undefined,
+    'a vertex on an edge',
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [0, 0],
+        [4, 0],
+        [4, 4],
+        [4, 0],
+        [0, 4],
+        [0, 0],
+      ]),
+    ),
+    undefined,
+    'there and back',
+  )
+  t.equal(
+    pathOf(
+      polygon([
+        [0, 0],
+        [0, 0],
+        [4, 0],
+        [4, 0],
+        [0, 4],
+        [0, 0],
+      ]),
+    ),
+    undefined,
+    'repeated positions',
+  )
 })
 
-test('holes outside their ring', async t => {
+test('holes outside their ring', async (t) => {
   const ring = square(0, 0, 10, 10)
   t.equal(pathOf(polygon(ring, square(2, 2, 4, 4), square(11, 2, 12, 4))), '/coordinates/2', 'apart')
   t.equal(pathOf(polygon(ring, square(8, 2, 12, 4))), '/coordinates/1', 'across')
   t.equal(pathOf(polygon(ring, square(-1, -1, 11, 11))), '/coordinates/1', 'around')
   t.equal(pathOf(polygon(ring, square(0, 2, 4, 4))), undefined, 'along an edge')
   t.equal(pathOf(polygon(ring, ring)), undefined, 'all of it')
-  const notch: Position[] = [[0, 0], [10, 0], [5, 5], [10, 10], [0, 10], [0, 0]]
-  t.equal(pathOf(polygon(notch, [[5, 5], [10, 0], [10, 10], [5, 5]])), '/coordinates/1', 'outside between its vertices')
-  t.equal(pathOf(polygon(notch, [[4, 8], [5, 5], [4, 2], [4, 8]])), undefined, 'touches the notch')
+  const notch: Position[] = [
+    [0, 0],
+    [10, 0],
+    [5, 5],
+    [10, 10],
+    [0, 10],
+    [0, 0],
+  ]
+  t.equal(
+    pathOf(
+      polygon(notch, [
+        [5, 5],
+        [10, 0],
+        [10, 10],
+        [5, 5],
+      ]),
+    ),
+    '/coordinates/1',
+    'outside between its vertices',
+  )
+  t.equal(
+    pathOf(
+      polygon(notch, [
+        [4, 8],
+        [5, 5],
+        [4, 2],
+        [4, 8],
+      ]),
+    ),
+    undefined,
+    'touches the notch',
+  )
   // Two teeth: the hole's edge passes through their tips only, and lies outside between them.
-  const teeth: Position[] = [[0, 0], [10, 0], [10, 10], [8, 10], [6, 5], [5, 10], [3, 5], [2, 10], [0, 10], [0, 0]]
-  t.equal(pathOf(polygon(teeth, [[2, 5], [7, 5], [7, 4], [2, 4], [2, 5]])), undefined)
-  const comb: Position[] = [[0, 0], [10, 0], [10, 10], [7, 10], [7, 5], [3, 5], [3, 10], [0, 10], [0, 0]]
-  t.equal(pathOf(polygon(comb, [[2, 5], [8, 5], [8, 4], [2, 4], [2, 5]])), undefined, 'along the bottom of a gap')
-  t.equal(pathOf(polygon([[179, 0], [-179, 0], [-179, 2], [179, 2], [179, 0]], square(-179.8, 0.5, -179.5, 1))), undefined)
-  t.equal(pathOf(polygon([[179, 0], [-179, 0], [-179, 2], [179, 2], [179, 0]], square(178.5, 0.5, 178.8, 1))), '/coordinates/1')
+  const teeth: Position[] = [
+    [0, 0],
+    [10, 0],
+    [10, 10],
+    [8, 10],
+    [6, 5],
+    [5, 10],
+    [3, 5],
+    [2, 10],
+    [0, 10],
+    [0, 0],
+  ]
+  t.equal(
+    pathOf(
+      polygon(teeth, [
+        [2, 5],
+        [7, 5],
+        [7, 4],
+        [2, 4],
+        [2, 5],
+      ]),
+    ),
+    undefined,
+  )
+  const comb: Position[] = [
+    [0, 0],
+    [10, 0],
+    [10, 10],
+    [7, 10],
+    [7, 5],
+    [3, 5],
+    [3, 10],
+    [0, 10],
+    [0, 0],
+  ]
+  t.equal(
+    pathOf(
+      polygon(comb, [
+        [2, 5],
+        [8, 5],
+        [8, 4],
+        [2, 4],
+        [2, 5],
+      ]),
+    ),
+    undefined,
+    'along the bottom of a gap',
+  )
+  t.equal(
+    pathOf(
+      polygon(
+        [
+          [179, 0],
+          [-179, 0],
+          [-179, 2],
+          [179, 2],
+          [179, 0],
+        ],
+        square(-179.8, 0.5, -179.5, 1),
+      ),
+    ),
+    undefined,
+  )
+  t.equal(
+    pathOf(
+      polygon(
+        [
+          [179, 0],
+          [-179, 0],
+          [-179, 2],
+          [179, 2],
+          [179, 0],
+        ],
+        square(178.5, 0.5, 178.8, 1),
+      ),
+    ),
+    '/coordinates/1',
+  )
 })
 
-test('the sweep agrees with every edge against every edge', async t => {
+test('the sweep agrees with every edge against every edge', async (t) => {
   const random = seeded(3)
   let crossing = 0
   for (let round = 0; round < 20_000; round++) {
@@ -87,8 +403,11 @@ test('the sweep agrees with every edge against every edge', async t => {
   t.ok(crossing > 2_000 && crossing < 19_000, `${crossing} cross`)
 })
 
-test('large rings take well under a second', async t => {
-  const star = rowOf(20_000, i => [(i % 2 ? 40 : 0.1) * Math.cos((i * Math.PI) / 10_000), (i % 2 ? 40 : 0.1) * Math.sin((i * Math.PI) / 10_000)])
+test('large rings take well under a second', async (t) => {
+  const star = rowOf(20_000, (i) => [
+    (i % 2 ? 40 : 0.1) * Math.cos((i * Math.PI) / 10_000),
+    (i % 2 ? 40 : 0.1) * Math.sin((i * Math.PI) / 10_000),
+  ])
   const comb = [...Array.from({ length: 19_997 }, (_, i) => [i * 1e-4, i % 2 ? 20 : 1]), [3, -5], [0, -5], [0, 1]]
   for (const ring of [star, comb]) {
     const begun = process.cpuUsage().user
@@ -96,16 +415,28 @@ test('large rings take well under a second', async t => {
     t.ok(process.cpuUsage().user - begun < 1_000_000)
   }
   t.match(validateShape(polygon(rowOf(20_001, star.at.bind(star) as never)))?.message, 'over 20000 positions')
-  t.match(validateShape({ type: 'MultiPolygon', coordinates: Array(5_001).fill([square(0, 0, 1, 1)]) })?.message, 'over 20000 positions')
+  t.match(
+    validateShape({ type: 'MultiPolygon', coordinates: Array(5_001).fill([square(0, 0, 1, 1)]) })?.message,
+    'over 20000 positions',
+  )
 })
 
 for (const name of [
-  'austin-neighborhoods.geojson', 'us-counties.geojson.gz', 'world-countries-110m.geojson', 'helsinki-municipalities.geojson',
-  'toronto-neighbourhoods.geojson.gz', 'messy-charlotte-municipalities.geojson.gz',
+  'austin-neighborhoods.geojson',
+  'us-counties.geojson.gz',
+  'world-countries-110m.geojson',
+  'helsinki-municipalities.geojson',
+  'toronto-neighbourhoods.geojson.gz',
+  'messy-charlotte-municipalities.geojson.gz',
 ]) {
   // What other libraries call invalid in the last two are rings that touch themselves: accepted.
-  test(`real polygons are accepted: ${name}`, { skip: withoutData }, async t => {
-    t.same(readFeatures(name).map(({ geometry }) => validateShape(geometry)).filter(Boolean), [])
+  test(`real polygons are accepted: ${name}`, { skip: withoutData }, async (t) => {
+    t.same(
+      readFeatures(name)
+        .map(({ geometry }) => validateShape(geometry))
+        .filter(Boolean),
+      [],
+    )
   })
 }
 

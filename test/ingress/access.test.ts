@@ -11,7 +11,12 @@ test('who may call', async (t) => {
   const of = (path: string, access: Parameters<typeof simpleRoute>[0]['access']) =>
     simpleRoute({ path, access }, async ({ caller }) => ({ body: { kind: caller?.kind ?? null } }))
   const door = await openDoor(t, {
-    routes: [of('/public', 'public'), of('/user', 'user'), of('/points', 'points'), of('/hubs', { permission: 'view/hub' })],
+    routes: [
+      of('/public', 'public'),
+      of('/user', 'user'),
+      of('/points', 'points'),
+      of('/hubs', { permission: 'view/hub' }),
+    ],
   })
   const status = async (path: string, token?: string) => (await door.call('GET', path, { token })).status
   t.same(await Promise.all([status('/public'), status('/public', 'nonsense')]), [200, 200])
@@ -19,7 +24,10 @@ test('who may call', async (t) => {
     await Promise.all([status('/user'), status('/user', 'bad'), status('/user', 'good'), status('/user', 'device')]),
     [401, 401, 200, 403],
   )
-  t.same(await Promise.all([status('/points'), status('/points', 'good'), status('/points', 'device')]), [401, 200, 200])
+  t.same(
+    await Promise.all([status('/points'), status('/points', 'good'), status('/points', 'device')]),
+    [401, 200, 200],
+  )
   t.same(
     await Promise.all([status('/hubs'), status('/hubs', 'good'), status('/hubs', 'other'), status('/hubs', 'device')]),
     [401, 200, 403, 403],
@@ -28,12 +36,22 @@ test('who may call', async (t) => {
   t.equal(refused.headers.get('www-authenticate'), 'Bearer')
   t.match(refused.body, { status: false, code: 'unauthenticated', message: String })
   t.match((await door.call('GET', '/hubs', { token: 'other' })).body.message, /administrator/)
-  t.equal((await door.call('GET', '/user', { headers: { authorization: 'bearer good' } })).status, 200, 'the scheme has no case')
+  t.equal(
+    (await door.call('GET', '/user', { headers: { authorization: 'bearer good' } })).status,
+    200,
+    'the scheme has no case',
+  )
   t.equal((await door.call('GET', '/user', { headers: { authorization: 'Basic good' } })).status, 401)
 })
 
 test('the order of checks: 401, 404 outside the rollout, 403, 400', async (t) => {
-  const fence = simpleRoute({ method: 'POST', path: '/geofence', access: { permission: 'view/hub' }, rollout: 'geofences', body })
+  const fence = simpleRoute({
+    method: 'POST',
+    path: '/geofence',
+    access: { permission: 'view/hub' },
+    rollout: 'geofences',
+    body,
+  })
   const door = await openDoor(t, { routes: [fence], rollout: ({ organizationId }) => organizationId !== 'org-3' })
   door.callers.set('outside', user({ organizationId: 'org-3', permissions: new Set() }))
   const status = async (token?: string) => (await door.call('POST', '/geofence', { token, body: '{"bad' })).status
@@ -47,7 +65,12 @@ test('operators', async (t) => {
   const routes = [simpleRoute({ path: '/numbers', root: true, access: 'operator' })]
   const local = await openDoor(t, { routes })
   t.equal((await fetch(`${local.url}/numbers`)).status, 200, 'loopback without a token')
-  for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']) t.equal((await fetch(`${local.url}/numbers`, { headers: { [header]: '127.0.0.1' } })).status, 403, `not through a proxy: ${header}`)
+  for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
+    t.equal(
+      (await fetch(`${local.url}/numbers`, { headers: { [header]: '127.0.0.1' } })).status,
+      403,
+      `not through a proxy: ${header}`,
+    )
   const guarded = await openDoor(t, { routes, metricsToken: 'sesame' })
   t.equal((await fetch(`${guarded.url}/numbers`)).status, 401)
   t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer other' } })).status, 401)
@@ -61,18 +84,30 @@ test('rates are limited by token, organization and address', async (t) => {
     door.callers.set('second', user({ jti: 'jti-second' }))
     const answers = []
     for (const { path, token, from } of calls)
-      answers.push(await door.call('GET', path, { token, headers: from === undefined ? {} : { 'x-forwarded-for': from } }))
+      answers.push(
+        await door.call('GET', path, { token, headers: from === undefined ? {} : { 'x-forwarded-for': from } }),
+      )
     return answers
   }
   const good = { path: '/thing', token: 'good' }
-  const byToken = await limited({ token: 2 }, [good, good, good, { path: '/thing', token: 'second' }, { path: '/open' }])
+  const byToken = await limited({ token: 2 }, [
+    good,
+    good,
+    good,
+    { path: '/thing', token: 'second' },
+    { path: '/open' },
+  ])
   t.same(
     byToken.map(({ status }) => status),
     [200, 200, 429, 200, 200],
   )
   t.equal(byToken[2].headers.get('retry-after'), '1')
   t.equal(byToken[2].body.code, 'rate_limited')
-  const byOrganization = await limited({ organization: 1 }, [good, { path: '/thing', token: 'second' }, { path: '/thing', token: 'other' }])
+  const byOrganization = await limited({ organization: 1 }, [
+    good,
+    { path: '/thing', token: 'second' },
+    { path: '/thing', token: 'other' },
+  ])
   t.same(
     byOrganization.map(({ status }) => status),
     [200, 429, 200],
@@ -118,7 +153,11 @@ test('an address is what trusted proxies say, and no further', async (t) => {
   t.same(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined), { address: '127.0.0.1', isLocal: true })
   t.same(addressOf('203.0.113.9', '1.2.3.4'), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
   t.equal(addressOf('10.1.1.1', '1.2.3.4').address, '1.2.3.4')
-  t.equal(addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2').address, '1.2.3.4', 'what a client adds itself does not count')
+  t.equal(
+    addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2').address,
+    '1.2.3.4',
+    'what a client adds itself does not count',
+  )
   t.equal(addressOf('10.1.1.1', 'nonsense').address, '10.1.1.1')
   t.equal(addressOf('fd00::1', '2001:db8::7').address, '2001:db8::7')
   t.equal(addressOf('127.0.0.1', '127.0.0.1').isLocal, false)

@@ -12,11 +12,16 @@ const schema = {
   required: ['name'],
   additionalProperties: false,
 }
-const echo = simpleRoute({ method: 'POST', path: '/echo', body: schema }, async ({ body }) => ({ status: 201, body: { data: body } }))
+const echo = simpleRoute({ method: 'POST', path: '/echo', body: schema }, async ({ body }) => ({
+  status: 201,
+  body: { data: body },
+}))
 
 test('a JSON body is checked before the handler sees it', async (t) => {
   let handled = 0
-  const counted = simpleRoute({ method: 'POST', path: '/counted', body: schema }, async () => ({ body: { handled: ++handled } }))
+  const counted = simpleRoute({ method: 'POST', path: '/counted', body: schema }, async () => ({
+    body: { handled: ++handled },
+  }))
   const door = await openDoor(t, { routes: [echo, counted] })
   const good = await door.call('POST', '/echo', { body: { name: 'a', free: { any: [1, { deep: true }] } } })
   t.equal(good.status, 201)
@@ -26,7 +31,10 @@ test('a JSON body is checked before the handler sees it', async (t) => {
     t.equal(answer.status, status, JSON.stringify(body)?.slice(0, 60))
     t.match(answer.body, { status: false, message: String, ...match })
   }
-  await refused({ hubLat: 91, name: 'a' }, 400, { code: 'invalid', errors: [{ path: '/hubLat', message: 'must be <= 90' }] })
+  await refused({ hubLat: 91, name: 'a' }, 400, {
+    code: 'invalid',
+    errors: [{ path: '/hubLat', message: 'must be <= 90' }],
+  })
   await refused({ hubLat: 91, nmae: 'a' }, 400, {
     errors: [
       { path: '/name', message: 'is required' },
@@ -39,15 +47,36 @@ test('a JSON body is checked before the handler sees it', async (t) => {
   await refused('{"name":', 400, { code: 'invalid' })
   await refused('', 400, { code: 'invalid' })
   await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'text/plain' })
-  await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'application/json; charset=latin1' })
-  await refused('{"name":"a"}', 415, { code: 'unsupported_type', message: /Content-Encoding/ }, { 'content-encoding': 'gzip' })
-  await refused('{"name":"a","__proto__":{"admin":true}}', 400, { errors: [{ path: '/__proto__', message: 'is not a known field' }] })
-  await refused('{"name":"a","free":{"\\u005f_proto__":{"admin":true}}}', 400, { errors: [{ path: '/free/__proto__' }] })
-  await refused('{"name":"a","free":{"constructor":{"prototype":{"admin":true}}}}', 400, { errors: [{ path: '/free/constructor' }] })
+  await refused(
+    '{"name":"a"}',
+    415,
+    { code: 'unsupported_type' },
+    { 'content-type': 'application/json; charset=latin1' },
+  )
+  await refused(
+    '{"name":"a"}',
+    415,
+    { code: 'unsupported_type', message: /Content-Encoding/ },
+    { 'content-encoding': 'gzip' },
+  )
+  await refused('{"name":"a","__proto__":{"admin":true}}', 400, {
+    errors: [{ path: '/__proto__', message: 'is not a known field' }],
+  })
+  await refused('{"name":"a","free":{"\\u005f_proto__":{"admin":true}}}', 400, {
+    errors: [{ path: '/free/__proto__' }],
+  })
+  await refused('{"name":"a","free":{"constructor":{"prototype":{"admin":true}}}}', 400, {
+    errors: [{ path: '/free/constructor' }],
+  })
   t.equal(handled, 0)
   t.equal((await door.call('POST', '/counted')).status, 400, 'no body at all')
   t.equal(
-    (await door.call('POST', '/counted', { body: '{"name":"ä"}', headers: { 'content-type': 'application/merge-patch+json' } })).status,
+    (
+      await door.call('POST', '/counted', {
+        body: '{"name":"ä"}',
+        headers: { 'content-type': 'application/merge-patch+json' },
+      })
+    ).status,
     200,
   )
   t.equal(({} as { admin?: unknown }).admin, undefined)
@@ -62,7 +91,11 @@ test('deep JSON is refused before it is parsed', async (t) => {
   t.match(deep.body.message, /32 levels/)
   t.equal((await door.call('POST', '/echo', { body: '['.repeat(500_000) })).status, 400)
   t.equal(
-    (await door.call('POST', '/echo', { body: `{"name":"[[[[${'['.repeat(3)}\\"","free":{"x":"${'[{'.repeat(100)}"}}` })).status,
+    (
+      await door.call('POST', '/echo', {
+        body: `{"name":"[[[[${'['.repeat(3)}\\"","free":{"x":"${'[{'.repeat(100)}"}}`,
+      })
+    ).status,
     201,
     'brackets in text are text',
   )
@@ -72,14 +105,18 @@ test('bytes that are no UTF-8', async (t) => {
   const door = await openDoor(t, { routes: [echo] })
   const client = await rawClient(t, door)
   const body = Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')])
-  client.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`)
+  client.send(
+    `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
   client.send(body)
   t.match(await client.until(/\r\n\r\n.+/), /^HTTP\/1.1 400 [\s\S]*not UTF-8/)
 })
 
 test('many errors of a large body are not all looked for', async (t) => {
   const door = await openDoor(t, { routes: [echo] })
-  const answer = await door.call('POST', '/echo', { body: { name: 'a', list: Array.from({ length: 100_000 }, () => 'x') } })
+  const answer = await door.call('POST', '/echo', {
+    body: { name: 'a', list: Array.from({ length: 100_000 }, () => 'x') },
+  })
   t.equal(answer.status, 400)
   t.equal(answer.body.errors.length, 1)
   const small = await door.call('POST', '/echo', { body: { name: 'a', list: Array.from({ length: 100 }, () => 'x') } })
@@ -95,7 +132,9 @@ test('a body over the limit of its route is 413, whatever its client says of its
   t.equal(big.body.code, 'too_large')
   t.equal((await door.call('POST', '/small', { body: JSON.stringify({ name: 'x'.repeat(990) }) })).status, 413)
   const client = await rawClient(t, door)
-  client.send('POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+  client.send(
+    'POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  )
   for (let sent = 0; sent < 5; sent++) client.send(`400\r\n${'x'.repeat(1024)}\r\n`)
   client.send('0\r\n\r\n')
   t.match(await client.until(/\r\n\r\n.+/), /^HTTP\/1.1 413 /)
@@ -107,7 +146,9 @@ test('a body without an end is cut', async (t) => {
   const small = simpleRoute({ method: 'POST', path: '/small', body: schema, bodyBytesMax: 1000 })
   const door = await openDoor(t, { routes: [small] })
   const client = await rawClient(t, door)
-  client.send('POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+  client.send(
+    'POST /api/v3/small HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  )
   const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
   let sentBytes = 0
   const pump = (): void => {
@@ -128,7 +169,9 @@ test('half a body is answered 408 and its memory is free again', async (t) => {
     `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(90_000)}`,
   )
   const busy = await rawClient(t, door)
-  busy.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n${'x'.repeat(90_000)}`)
+  busy.send(
+    `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n${'x'.repeat(90_000)}`,
+  )
   t.match(await busy.until(/\r\n\r\n.+/), /^HTTP\/1.1 503 [\s\S]*overloaded/, 'bodies in memory are bounded together')
   const text = await half.closed
   t.match(text, /^HTTP\/1.1 408 /)
@@ -144,7 +187,10 @@ test('raw bodies arrive as they are', async (t) => {
     }),
   )
   const door = await openDoor(t, { routes: [raw] })
-  const answer = await door.call('POST', '/raw', { body: '\u0001[[', headers: { 'content-type': 'multipart/form-data; boundary=Xy' } })
+  const answer = await door.call('POST', '/raw', {
+    body: '\u0001[[',
+    headers: { 'content-type': 'multipart/form-data; boundary=Xy' },
+  })
   t.same(answer.body, { status: true, type: 'multipart/form-data; boundary=Xy', bytes: '015b5b' })
   t.equal((await door.call('POST', '/raw', { body: 'x', headers: { 'content-type': 'text/csv' } })).status, 415)
 })
@@ -160,9 +206,15 @@ test('a body that nobody asked for is passed over', async (t) => {
 
 test('heads that are too large, and requests that are none', async (t) => {
   const door = await openDoor(t, { routes: [simpleRoute({})] })
-  t.equal((await door.call('GET', '/thing', { headers: { cookie: 'x'.repeat(12_000) } })).status, 200, 'a browser with many cookies')
+  t.equal(
+    (await door.call('GET', '/thing', { headers: { cookie: 'x'.repeat(12_000) } })).status,
+    200,
+    'a browser with many cookies',
+  )
   const many = await rawClient(t, door)
-  many.send(`GET /api/v3/thing HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5000 }, (_, i) => `X-${i}: ${i}\r\n`).join('')}\r\n`)
+  many.send(
+    `GET /api/v3/thing HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5000 }, (_, i) => `X-${i}: ${i}\r\n`).join('')}\r\n`,
+  )
   t.notMatch(await many.closed, /^HTTP\/1.1 200/)
   const garbage = await rawClient(t, door)
   garbage.send(Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 131) % 256)))

@@ -98,7 +98,11 @@ test('made examples fit their schemas', async (t) => {
     { oneOf: [{ type: 'object', properties: { lat: { const: 4 } }, required: ['lat'] }, { type: 'null' }] },
     { type: 'integer', minimum: 20, maximum: 30 },
     { type: 'number', exclusiveMinimum: 5 },
-    { type: 'object', properties: { on: { type: 'boolean' }, at: { type: 'string', maxLength: 2 } }, required: ['on', 'at'] },
+    {
+      type: 'object',
+      properties: { on: { type: 'boolean' }, at: { type: 'string', maxLength: 2 } },
+      required: ['on', 'at'],
+    },
   ]
   for (const schema of schemas) t.ok(ajv.validate(schema, exampleOf(schema)), JSON.stringify(schema))
 })

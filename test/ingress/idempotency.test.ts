@@ -4,7 +4,10 @@ import type { Route } from '../../src/kit/route.ts'
 import { openDoor, simpleRoute } from './support.ts'
 
 const posting = (declaration: Partial<Route>, handler: Parameters<typeof simpleRoute>[1]): Route =>
-  simpleRoute({ method: 'POST', access: 'user', body: { type: 'object' }, bodyRequired: false, ...declaration }, handler)
+  simpleRoute(
+    { method: 'POST', access: 'user', body: { type: 'object' }, bodyRequired: false, ...declaration },
+    handler,
+  )
 
 const key = (value: string) => ({ 'idempotency-key': value })
 
@@ -45,7 +48,9 @@ test('the same key and body get the first answer again', async (t) => {
 
 test('a request that is still running is 409', async (t) => {
   let finish = (): void => undefined
-  const door = await openDoor(t, { routes: [posting({}, () => new Promise((resolve) => (finish = () => resolve({ body: { data: 1 } }))))] })
+  const door = await openDoor(t, {
+    routes: [posting({}, () => new Promise((resolve) => (finish = () => resolve({ body: { data: 1 } }))))],
+  })
   const first = door.call('POST', '/thing', { token: 'good', headers: key('k') })
   let second = await door.call('POST', '/thing', { token: 'good', headers: key('k') })
   if (second.status === 200) t.fail('ran twice')
@@ -96,11 +101,13 @@ test('public routes keep keys for an address, and streams run again', async (t) 
     }),
   ]
   const door = await openDoor(t, { routes, trustedProxies: ['127.0.0.0/8'] })
-  const from = (address: string) => door.call('POST', '/signup', { headers: { ...key('k'), 'x-forwarded-for': address } })
+  const from = (address: string) =>
+    door.call('POST', '/signup', { headers: { ...key('k'), 'x-forwarded-for': address } })
   const [one, two, again] = [await from('203.0.113.1'), await from('203.0.113.2'), await from('203.0.113.1')]
   t.same(again.body, one.body)
   t.not(two.body.id, one.body.id)
-  for (let i = 0; i < 2; i++) t.equal((await door.call('POST', '/export', { token: 'good', headers: key('k') })).body, 'a,b')
+  for (let i = 0; i < 2; i++)
+    t.equal((await door.call('POST', '/export', { token: 'good', headers: key('k') })).body, 'a,b')
   t.equal(seen[0], seen[1], 'with the ids of the first run')
 })
 

@@ -5,9 +5,12 @@ import { openDoor, simpleRoute } from './support.ts'
 test('paths and methods', async (t) => {
   const door = await openDoor(t, {
     routes: [
-      simpleRoute({ path: '/hub/{hubId}', params: { hubId: { type: 'string', maxLength: 40 } } }, async ({ params }) => ({
-        body: { data: params },
-      })),
+      simpleRoute(
+        { path: '/hub/{hubId}', params: { hubId: { type: 'string', maxLength: 40 } } },
+        async ({ params }) => ({
+          body: { data: params },
+        }),
+      ),
       simpleRoute({ path: '/hub/special' }, async () => ({ body: { data: 'special' } })),
       simpleRoute({
         method: 'POST',
@@ -18,7 +21,11 @@ test('paths and methods', async (t) => {
         ],
       }),
       simpleRoute({ path: '/up', root: true }),
-      simpleRoute({ path: '/old', aliases: [{ path: '/old/{id}/', operationId: 'oldAlias' }], params: { id: { type: 'string' } } }),
+      simpleRoute({
+        path: '/old',
+        aliases: [{ path: '/old/{id}/', operationId: 'oldAlias' }],
+        params: { id: { type: 'string' } },
+      }),
     ],
   })
   const at = async (method: string, path: string) => (await door.call(method, path)).status
@@ -42,7 +49,9 @@ test('paths and methods', async (t) => {
 })
 
 test('HEAD answers as GET without a body', async (t) => {
-  const door = await openDoor(t, { routes: [simpleRoute({}, async () => ({ body: { data: 'x'.repeat(100) }, headers: { ETag: '"3"' } }))] })
+  const door = await openDoor(t, {
+    routes: [simpleRoute({}, async () => ({ body: { data: 'x'.repeat(100) }, headers: { ETag: '"3"' } }))],
+  })
   const head = await fetch(`${door.url}/api/v3/thing`, { method: 'HEAD' })
   t.equal(head.status, 200)
   t.equal(head.headers.get('etag'), '"3"')
@@ -60,10 +69,17 @@ test('queries are checked and coerced', async (t) => {
     },
   }
   const door = await openDoor(t, {
-    routes: [simpleRoute({ query }, async (request) => ({ body: { data: { ...request.query } } })), simpleRoute({ path: '/plain' })],
+    routes: [
+      simpleRoute({ query }, async (request) => ({ body: { data: { ...request.query } } })),
+      simpleRoute({ path: '/plain' }),
+    ],
   })
   t.same((await door.call('GET', '/thing')).body.data, { limit: 20 })
-  t.same((await door.call('GET', '/thing?limit=7&near=true&name=a&name=b+c')).body.data, { limit: 7, near: true, name: ['a', 'b c'] })
+  t.same((await door.call('GET', '/thing?limit=7&near=true&name=a&name=b+c')).body.data, {
+    limit: 7,
+    near: true,
+    name: ['a', 'b c'],
+  })
   t.same((await door.call('GET', '/thing?name=a')).body.data.name, ['a'])
   const refused = async (path: string, errors: unknown) => {
     const answer = await door.call('GET', path)
@@ -109,7 +125,10 @@ test('failures are answered by the table, and nothing else leaks', async (t) => 
 test('headers of every answer', async (t) => {
   const door = await openDoor(t, {
     routes: [
-      simpleRoute({}, async ({ headers }) => ({ body: {}, headers: { 'X-Echo': `${headers.get('If-Match')}\r\nSet-Cookie: a=b` } })),
+      simpleRoute({}, async ({ headers }) => ({
+        body: {},
+        headers: { 'X-Echo': `${headers.get('If-Match')}\r\nSet-Cookie: a=b` },
+      })),
     ],
   })
   const answer = await door.call('GET', '/thing', { headers: { 'if-match': '"4"' } })
@@ -138,7 +157,11 @@ test('pages of other origins', async (t) => {
 
 test('a door that would not be right does not open', async (t) => {
   const refused = (routes: Parameters<typeof simpleRoute>[0][], pattern: RegExp) =>
-    t.rejects(openDoor(t, { routes: routes.map((declaration) => simpleRoute(declaration)) }), { message: pattern }, String(pattern))
+    t.rejects(
+      openDoor(t, { routes: routes.map((declaration) => simpleRoute(declaration)) }),
+      { message: pattern },
+      String(pattern),
+    )
   const params = { type: 'string' }
   await refused(
     [

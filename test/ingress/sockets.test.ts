@@ -54,10 +54,19 @@ const open = async (t: Test, door: Door, path = '/live'): Promise<Client> => {
   ws.addEventListener('error', () => undefined)
   t.teardown(() => ws.close())
   await new Promise((resolve) => ws.addEventListener('open', resolve))
-  return { ws, texts, closed, send: (message) => ws.send(typeof message === 'string' ? message : JSON.stringify(message)) }
+  return {
+    ws,
+    texts,
+    closed,
+    send: (message) => ws.send(typeof message === 'string' ? message : JSON.stringify(message)),
+  }
 }
 
-const upgrade = async (t: Test, door: Door, headers: string): Promise<{ head: string; client: Awaited<ReturnType<typeof rawClient>> }> => {
+const upgrade = async (
+  t: Test,
+  door: Door,
+  headers: string,
+): Promise<{ head: string; client: Awaited<ReturnType<typeof rawClient>> }> => {
   const client = await rawClient(t, door)
   client.send(
     `GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`,
@@ -79,7 +88,11 @@ test('authenticating at the upgrade', async (t) => {
   t.match(bad.head, /www-authenticate: Bearer/i)
   t.match(await bad.client.closed, /"code":"unauthenticated"/)
   t.equal(opened.length, 1)
-  t.match((await upgrade(t, door, 'Authorization: Basic Zm9v\r\n')).head, /^HTTP\/1.1 401 /, 'another scheme is no token')
+  t.match(
+    (await upgrade(t, door, 'Authorization: Basic Zm9v\r\n')).head,
+    /^HTTP\/1.1 401 /,
+    'another scheme is no token',
+  )
   t.equal((await door.call('GET', '/live')).status, 426, 'no upgrade')
 })
 
@@ -111,7 +124,10 @@ test('authenticating by the first message', async (t) => {
 
 test('a socket that does not authenticate is closed', async (t) => {
   const { channel } = noteChannel()
-  const door = await openDoor(t, { channels: [channel], limits: { authTimeoutMs: 50, unauthenticatedPerAddressMax: 2 } })
+  const door = await openDoor(t, {
+    channels: [channel],
+    limits: { authTimeoutMs: 50, unauthenticatedPerAddressMax: 2 },
+  })
   const [first, second] = [await open(t, door), await open(t, door)]
   const third = await upgrade(t, door, '')
   t.match(third.head, /^HTTP\/1.1 429 /, 'an address has only so many of them')
@@ -223,7 +239,8 @@ test('a socket that never reads is bounded and ended', async (t) => {
   await waitFor(() => opened.length === 1, 'open')
   const text = 'x'.repeat(256 * 1024)
   let buffered = 0
-  for (let sent = 0; sent < 200 && opened[0].closed === 0; sent++) buffered = Math.max(buffered, opened[0].socket.send(text))
+  for (let sent = 0; sent < 200 && opened[0].closed === 0; sent++)
+    buffered = Math.max(buffered, opened[0].socket.send(text))
   await waitFor(() => opened[0].closed === 1, 'it is closed, not fed for ever')
   t.ok(buffered > 1024 * 1024 && buffered < 20 * 1024 * 1024, `at most ${buffered} bytes waited`)
 })

@@ -9,7 +9,9 @@ test('a stream arrives whole, in order, and slowly read ones never pile up', asy
     for (; yielded < 2000; yielded++) yield CHUNK
     yield 'end'
   }
-  const door = await openDoor(t, { routes: [simpleRoute({}, async () => ({ stream: stream(), headers: { 'Content-Type': 'text/csv' } }))] })
+  const door = await openDoor(t, {
+    routes: [simpleRoute({}, async () => ({ stream: stream(), headers: { 'Content-Type': 'text/csv' } }))],
+  })
   const client = await rawClient(t, door)
   let received = 0
   client.socket.removeAllListeners('data')
@@ -112,7 +114,7 @@ test('a client that goes away while its handler works', async (t) => {
   t.equal((await fetch(`${door.url}/api/v3/none`)).status, 404, 'the door goes on')
 })
 
-test('work that ends because its client went away is nobody\'s failure', async (t) => {
+test("work that ends because its client went away is nobody's failure", async (t) => {
   for (const isStreaming of [false, true]) {
     let begun = false
     let aborted = false

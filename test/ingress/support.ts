@@ -23,7 +23,11 @@ export interface Door {
   lines: { level: string; msg: string; fields?: { [name: string]: unknown } }[]
   tables: TableStore
   /** Calls below /api/v3. */
-  call(method: string, path: string, init?: { token?: string; body?: unknown; headers?: { [name: string]: string } }): Promise<Called>
+  call(
+    method: string,
+    path: string,
+    init?: { token?: string; body?: unknown; headers?: { [name: string]: string } },
+  ): Promise<Called>
 }
 
 export interface Called {
@@ -129,7 +133,8 @@ const callOf =
   }
 
 export const loggerTo = (lines: Door['lines']): Logger => {
-  const note = (level: string) => (msg: string, fields?: { [name: string]: unknown }) => void lines.push({ level, msg, fields })
+  const note = (level: string) => (msg: string, fields?: { [name: string]: unknown }) =>
+    void lines.push({ level, msg, fields })
   return { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
 }
 

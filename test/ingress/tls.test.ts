@@ -12,7 +12,20 @@ const makeCertificate = (folder: string): { certFile: string; keyFile: string } 
   try {
     execFileSync(
       'openssl',
-      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', files.keyFile, '-out', files.certFile, ...subject],
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-days',
+        '2',
+        '-keyout',
+        files.keyFile,
+        '-out',
+        files.certFile,
+        ...subject,
+      ],
       { stdio: 'ignore' },
     )
     return files
@@ -48,10 +61,15 @@ test('https and wss', async (t) => {
   t.equal(answer.status, 200)
   t.equal(((await answer.json()) as { data: string }).data.length, 300_000)
   t.ok(answer.headers.get('strict-transport-security'))
-  const socket = new WebSocket(`${door.url.replace('https', 'wss')}/api/v3/live`, { dispatcher, headers: { authorization: 'Bearer good' } })
+  const socket = new WebSocket(`${door.url.replace('https', 'wss')}/api/v3/live`, {
+    dispatcher,
+    headers: { authorization: 'Bearer good' },
+  })
   const text = new Promise((resolve) => socket.addEventListener('message', ({ data }) => resolve(data)))
   socket.addEventListener('open', () => socket.send('hello'))
   t.equal(await text, 'hello')
   socket.close()
-  await t.rejects(openDoor(t, { tls: { ...tls, certFile: '/nowhere.pem' }, tables: door.tables }), { message: /certificate .*nowhere/ })
+  await t.rejects(openDoor(t, { tls: { ...tls, certFile: '/nowhere.pem' }, tables: door.tables }), {
+    message: /certificate .*nowhere/,
+  })
 })

@@ -21,8 +21,15 @@ test('those who wait at once are resumed one after the other, over several turns
   work(12)
   const pieces = Array.from({ length: 40 }, (_, piece) => piece)
   await Promise.all(pieces.map(run))
-  t.same(seen.map(({ piece }) => piece), pieces, 'in their order')
-  t.ok((seen.at(-1)?.turns ?? 0) > seen[0].turns, 'half a second of work does not fit into one turn, however long others took')
+  t.same(
+    seen.map(({ piece }) => piece),
+    pieces,
+    'in their order',
+  )
+  t.ok(
+    (seen.at(-1)?.turns ?? 0) > seen[0].turns,
+    'half a second of work does not fit into one turn, however long others took',
+  )
   while (turns < 3) await run(0) // without a turn for timers it never ends
   clearInterval(count)
 })
@@ -35,11 +42,15 @@ test('slices follow one another to the end, in however many turns', async (t) =>
     return at + 4
   })
   t.strictSame(from, [0, 4, 8])
-  await t.rejects(async () => inSlices(9, (at) => {
-    work(6)
-    if (at > 0) throw new Error('broken')
-    return at + 1
-  }), { message: 'broken' })
+  await t.rejects(
+    async () =>
+      inSlices(9, (at) => {
+        work(6)
+        if (at > 0) throw new Error('broken')
+        return at + 1
+      }),
+    { message: 'broken' },
+  )
 })
 
 test('tasks run some at once; the first failure is told when all that had begun has ended', async (t) => {

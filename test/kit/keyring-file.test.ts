@@ -7,7 +7,11 @@ import { folderOf } from '../support/folder-of.ts'
 test('a keyring is made once, readable by its owner alone, and is the same afterwards', async (t) => {
   const path = join(folderOf(t), 'deep', 'keys.json')
   const rings = await Promise.all(Array.from({ length: 8 }, () => openKeyring(path)))
-  t.equal(new Set(rings.map(({ fingerprint }) => fingerprint)).size, 1, 'processes that start at once share one keyring')
+  t.equal(
+    new Set(rings.map(({ fingerprint }) => fingerprint)).size,
+    1,
+    'processes that start at once share one keyring',
+  )
   t.equal((await stat(path)).mode & 0o777, 0o600)
   const again = await openKeyring(path)
   t.equal(again.fingerprint, rings[0].fingerprint)
@@ -45,13 +49,19 @@ test('rotation signs with a new key, keeps the keys before while they verify, an
   const again = await openKeyring(path)
   t.same(again.tokenKeys, ring.tokenKeys)
   t.equal(again.fingerprint, ring.fingerprint)
-  t.same((await readdir(dirname(path))), ['keys.json'], 'nothing is left beside it')
+  t.same(await readdir(dirname(path)), ['keys.json'], 'nothing is left beside it')
 
   await ring.rotateTokenKey(12_000, 5_000)
-  t.same(ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil), [undefined, 17_000, 15_000])
+  t.same(
+    ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil),
+    [undefined, 17_000, 15_000],
+  )
   t.equal(await ring.dropTokenKeys(15_000), false)
   t.equal(await ring.dropTokenKeys(15_001), true)
-  t.same(ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil), [undefined, 17_000])
+  t.same(
+    ring.tokenKeys.map(({ verifiesUntil }) => verifiesUntil),
+    [undefined, 17_000],
+  )
   t.same((await openKeyring(path)).tokenKeys, ring.tokenKeys)
   for (let i = 0; i < 14; i++) await ring.rotateTokenKey(16_000, 5_000)
   await t.rejects(ring.rotateTokenKey(16_000, 5_000), /16 token keys verify still/)

@@ -15,7 +15,12 @@ const COLUMNS: ParquetColumn[] = [
 ]
 
 const rowOf = (i: number): ParquetValue[] => [
-  `row ${i} ${'é😀'.repeat(i % 3)}`, i % 2 === 0 ? 1_700_000_000_123 + i : -i, i / 7 - 90, i % 5 === 0 ? undefined : -i / 3, i % 11 === 0 ? `"${i}"\n` : i % 13 === 0 ? '' : undefined, undefined,
+  `row ${i} ${'é😀'.repeat(i % 3)}`,
+  i % 2 === 0 ? 1_700_000_000_123 + i : -i,
+  i / 7 - 90,
+  i % 5 === 0 ? undefined : -i / 3,
+  i % 11 === 0 ? `"${i}"\n` : i % 13 === 0 ? '' : undefined,
+  undefined,
 ]
 
 test('a Parquet file says what was added, whatever the number of its rows', async (t) => {
@@ -32,8 +37,18 @@ test('a Parquet file says what was added, whatever the number of its rows', asyn
     parts.push(writer.end())
     const file = join(folder, `${count}.parquet`)
     writeFileSync(file, Buffer.concat(parts))
-    const types = await store.rows<object>(`SELECT ${COLUMNS.map(({ name }) => `toTypeName(${name}) AS ${name}`).join(', ')} FROM file({file:String}, 'Parquet') LIMIT 1`, { file })
-    const expected = { id: 'String', at: "DateTime64(3, 'UTC')", lat: 'Float64', speed: 'Nullable(Float64)', note: 'Nullable(String)', never: 'Nullable(Float64)' }
+    const types = await store.rows<object>(
+      `SELECT ${COLUMNS.map(({ name }) => `toTypeName(${name}) AS ${name}`).join(', ')} FROM file({file:String}, 'Parquet') LIMIT 1`,
+      { file },
+    )
+    const expected = {
+      id: 'String',
+      at: "DateTime64(3, 'UTC')",
+      lat: 'Float64',
+      speed: 'Nullable(Float64)',
+      note: 'Nullable(String)',
+      never: 'Nullable(Float64)',
+    }
     t.same(types, count === 0 ? [] : [expected])
     let met = 0
     let rest = ''

@@ -30,15 +30,31 @@ const open = async (t: Test) => {
   const append = async (): Promise<{ revision: number; n: number }> => {
     const mine = n++
     const id = `00000000-0000-7000-8000-${String(mine).padStart(12, '0')}`
-    const { revision } = await log.append(STREAM, [{ id, type: 'x', data: encodeJson({ n: mine }), isJson: true, metadata: {} }], 'any')
+    const { revision } = await log.append(
+      STREAM,
+      [{ id, type: 'x', data: encodeJson({ n: mine }), isJson: true, metadata: {} }],
+      'any',
+    )
     return { revision, n: mine }
   }
   return { log, feed, append, failures, decodedCount: () => decoded }
 }
 
-const collector = (name: string, from = -1, slow?: () => Promise<void> | undefined): PartitionConsumer<number> & { seen: number[] } => {
+const collector = (
+  name: string,
+  from = -1,
+  slow?: () => Promise<void> | undefined,
+): PartitionConsumer<number> & { seen: number[] } => {
   const seen: number[] = []
-  return { name, seen, load: async () => from, handle: (entry) => { seen.push(entry); return slow?.() } }
+  return {
+    name,
+    seen,
+    load: async () => from,
+    handle: (entry) => {
+      seen.push(entry)
+      return slow?.()
+    },
+  }
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
@@ -48,7 +64,9 @@ test('each consumer gets every entry once and in order, offered or read, whoever
   for (let i = 0; i < 100; i++) await append()
   const random = seeded(7)
   const fast = collector('fast')
-  const slow = collector('slow', -1, () => (random() < 0.2 ? new Promise((resume) => setTimeout(resume, random() * 5)) : undefined))
+  const slow = collector('slow', -1, () =>
+    random() < 0.2 ? new Promise((resume) => setTimeout(resume, random() * 5)) : undefined,
+  )
   await feed.add(fast, 0)
   await feed.add(slow, 0)
   for (let i = 100; i < 1_000; i++) {

@@ -64,11 +64,21 @@ const start = async (t: Test) => {
 
 test('create, read, replace, amend and delete', async (t) => {
   const { call, caller, clock } = await start(t)
-  const made = await call('POST', '/crate', { caller, body: { name: 'A', lat: 1, dueAt: 1_767_225_600_000, pin: '1234' } })
+  const made = await call('POST', '/crate', {
+    caller,
+    body: { name: 'A', lat: 1, dueAt: 1_767_225_600_000, pin: '1234' },
+  })
   t.equal(made.status, 201)
   t.ok(made.applied)
   const { _id } = made.body.data
-  t.match(made.body.data, { name: 'A', lat: 1, tags: [], organizationId: 'org-1', version: 1, dueAt: '2026-01-01T00:00:00.000Z' })
+  t.match(made.body.data, {
+    name: 'A',
+    lat: 1,
+    tags: [],
+    organizationId: 'org-1',
+    version: 1,
+    dueAt: '2026-01-01T00:00:00.000Z',
+  })
   t.match(_id, /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
   t.notOk('pin' in made.body.data, 'a write-only field is never answered')
 
@@ -95,17 +105,30 @@ test('create, read, replace, amend and delete', async (t) => {
 
   const stale = await call('PUT', `/crate/${_id}`, { caller, body: { name: 'B', version: 1 } })
   t.match(stale, { status: 409, body: { code: 'stale_version', version: 2 } })
-  t.equal((await call('PATCH', `/crate/${_id}`, { caller, body: { name: 'B' }, headers: { 'If-Match': '"1"' } })).status, 409)
+  t.equal(
+    (await call('PATCH', `/crate/${_id}`, { caller, body: { name: 'B' }, headers: { 'If-Match': '"1"' } })).status,
+    409,
+  )
 
-  const amended = await call('PATCH', `/crate/${_id}`, { caller, body: { lat: null, box: { wide: 3 } }, headers: { 'If-Match': '"2"' } })
+  const amended = await call('PATCH', `/crate/${_id}`, {
+    caller,
+    body: { lat: null, box: { wide: 3 } },
+    headers: { 'If-Match': '"2"' },
+  })
   t.equal(amended.status, 200)
   t.notOk('lat' in amended.body.data)
-  t.same((await call('PATCH', `/crate/${_id}`, { caller, body: { box: { high: 4 } } })).body.data.box, { wide: 3, high: 4 })
+  t.same((await call('PATCH', `/crate/${_id}`, { caller, body: { box: { high: 4 } } })).body.data.box, {
+    wide: 3,
+    high: 4,
+  })
   t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { box: { wide: null } } }), {
     status: 400,
     body: { errors: [{ path: '/box/wide' }] },
   })
-  t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { name: null } }), { status: 400, body: { errors: [{ path: '/name' }] } })
+  t.match(await call('PATCH', `/crate/${_id}`, { caller, body: { name: null } }), {
+    status: 400,
+    body: { errors: [{ path: '/name' }] },
+  })
   const replaced = await call('PUT', `/crate/${_id}`, { caller, body: { name: 'C' } })
   t.notOk('box' in replaced.body.data, 'what a PUT leaves out is gone')
   t.same(replaced.body.data.tags, [], 'or has its default')
@@ -141,9 +164,18 @@ test('an id made by the client makes a create idempotent', async (t) => {
   const first = await call('POST', '/crate', { caller, body })
   t.equal(first.body.data._id, body._id)
   await call('PATCH', `/crate/${body._id}`, { caller, body: { lat: 1 } })
-  t.match(await call('POST', '/crate', { caller, body }), { status: 201, body: { data: { _id: body._id, lat: 1, version: 2 } } })
-  t.match(await call('POST', '/crate', { caller, body: { ...body, name: 'B' } }), { status: 409, body: { code: 'conflict' } })
-  t.match(await call('POST', '/crate', { caller, body: { ...body, pin: '2' } }), { status: 409, body: { code: 'conflict' } })
+  t.match(await call('POST', '/crate', { caller, body }), {
+    status: 201,
+    body: { data: { _id: body._id, lat: 1, version: 2 } },
+  })
+  t.match(await call('POST', '/crate', { caller, body: { ...body, name: 'B' } }), {
+    status: 409,
+    body: { code: 'conflict' },
+  })
+  t.match(await call('POST', '/crate', { caller, body: { ...body, pin: '2' } }), {
+    status: 409,
+    body: { code: 'conflict' },
+  })
   t.equal((await call('POST', '/crate', { caller: user('org-2'), body })).status, 409)
   const seed = Buffer.alloc(32, 7)
   const one = await call('POST', '/crate', { caller, seed, body: { name: 'S' } })
@@ -158,8 +190,14 @@ test('a unique field', async (t) => {
     status: 409,
     body: { code: 'key_in_use', errors: [{ path: '/name' }] },
   })
-  t.equal((await call('POST', '/crate', { caller: user('org-2'), body: { name: 'Same' } })).status, 201, 'in each organization')
-  const all = await Promise.all(Array.from({ length: 6 }, () => call('POST', '/crate', { caller, body: { name: 'Race' } })))
+  t.equal(
+    (await call('POST', '/crate', { caller: user('org-2'), body: { name: 'Same' } })).status,
+    201,
+    'in each organization',
+  )
+  const all = await Promise.all(
+    Array.from({ length: 6 }, () => call('POST', '/crate', { caller, body: { name: 'Race' } })),
+  )
   t.same(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409])
   t.equal((await call('PATCH', `/crate/${a._id}`, { caller, body: { name: 'Race' } })).status, 409)
   t.equal((await call('PATCH', `/crate/${a._id}`, { caller, body: { name: 'Other' } })).status, 200)
@@ -180,8 +218,15 @@ test('lists', async (t) => {
   const all = await call('GET', '/crates', { caller })
   t.match(all.body, { total: 5, page: 1, limit: 20, nextCursor: null })
   t.same(names(await call('GET', '/crates?sortBy=name', { caller })), ['alpha', 'bravo', 'charlie', 'delta', 'echo'])
-  t.same(names(await call('GET', '/crates?sortBy=name&sortOrder=desc&limit=2&page=2', { caller })), ['charlie', 'bravo'])
-  t.same(names(await call('GET', '/crates?sortOrder=desc', { caller })), ['echo', 'bravo', 'charlie', 'alpha', 'delta'], 'newest first')
+  t.same(names(await call('GET', '/crates?sortBy=name&sortOrder=desc&limit=2&page=2', { caller })), [
+    'charlie',
+    'bravo',
+  ])
+  t.same(
+    names(await call('GET', '/crates?sortOrder=desc', { caller })),
+    ['echo', 'bravo', 'charlie', 'alpha', 'delta'],
+    'newest first',
+  )
   t.same(names(await call('GET', '/crates?tags=early&sortBy=name', { caller })), ['alpha', 'bravo'])
   t.same(names(await call('GET', '/crates?q=char', { caller })), ['charlie'])
   t.same((await call('GET', '/crates?fields=name&q=echo', { caller })).body.data.map(Object.keys), [['_id', 'name']])
@@ -189,7 +234,9 @@ test('lists', async (t) => {
   const walked: string[] = []
   let cursor: string | null = null
   do {
-    const page = await call('GET', `/crates?sortBy=name&limit=2${cursor === null ? '' : `&cursor=${cursor}`}`, { caller })
+    const page = await call('GET', `/crates?sortBy=name&limit=2${cursor === null ? '' : `&cursor=${cursor}`}`, {
+      caller,
+    })
     walked.push(...names(page))
     cursor = page.body.nextCursor
     if (cursor !== null) t.match(page.headers.link, '</api/v3/crates?sortBy=name&limit=2&sortOrder=asc&cursor=')
@@ -211,7 +258,11 @@ test('lists', async (t) => {
     t.equal((await call('GET', `/crates?${query}`, { caller })).status, 400, query)
   }
   t.equal((await call('GET', `/crates?limit=2&cursor=${nextCursor}`, { caller })).status, 200)
-  t.equal((await call('GET', `/crates?limit=2&cursor=${nextCursor}`, { caller: user('org-2') })).status, 400, "another organization's cursor")
+  t.equal(
+    (await call('GET', `/crates?limit=2&cursor=${nextCursor}`, { caller: user('org-2') })).status,
+    400,
+    "another organization's cursor",
+  )
 })
 
 test('whoever lacks the hub sees nothing, another organization neither', async (t) => {
@@ -242,7 +293,10 @@ test('whoever lacks the hub sees nothing, another organization neither', async (
     status: 400,
     body: { errors: [{ path: '/depotId' }] },
   })
-  t.match(await call('POST', '/crate', { caller: clerk, body: { name: 'X' } }), { status: 400, body: { errors: [{ path: '/depotId' }] } })
+  t.match(await call('POST', '/crate', { caller: clerk, body: { name: 'X' } }), {
+    status: 400,
+    body: { errors: [{ path: '/depotId' }] },
+  })
   const foreigner = user('org-2')
   t.equal((await call('GET', `/crate/${north._id}`, { caller: foreigner })).status, 404)
   t.equal((await call('PUT', `/crate/${north._id}`, { caller: foreigner, body: { name: 'X' } })).status, 404)
@@ -263,8 +317,13 @@ test('writers at the same time lose nothing', async (t) => {
     [200, 200, 200],
   )
   t.match((await call('GET', `/crate/${_id}`, { caller })).body.data, { lat: 1, tags: ['t'], depotId: 'd', version: 4 })
-  const many = await Promise.all(Array.from({ length: 12 }, (_, i) => call('PATCH', `/crate/${_id}`, { caller, body: { lat: 10 + i } })))
-  t.ok(many.every(({ status }) => status === 200), 'however many they are')
+  const many = await Promise.all(
+    Array.from({ length: 12 }, (_, i) => call('PATCH', `/crate/${_id}`, { caller, body: { lat: 10 + i } })),
+  )
+  t.ok(
+    many.every(({ status }) => status === 200),
+    'however many they are',
+  )
 })
 
 test('a secret stays out of the log and of the table, and a PUT that leaves it out keeps it', async (t) => {

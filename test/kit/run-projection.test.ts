@@ -33,7 +33,9 @@ const count = async (event: RecordedEvent, rows: Rows): Promise<void> => {
 }
 
 const append = async ({ log }: TestServices, stream: string, data: object, type = 'counted') => ({
-  position: (await log.append(stream, [{ id: randomUUID(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')).position,
+  position: (
+    await log.append(stream, [{ id: randomUUID(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')
+  ).position,
   types: [type],
 })
 
@@ -62,7 +64,11 @@ test('follows from the beginning, sees its own rows within a batch, and tells wh
   await append(services, 'foreign-1', {})
   const { runner, applied } = await run(t, services, counters())
   await runner.ready()
-  t.match(await rowsOf(services), { 'all/count-0': { sum: 172, group: 'a' }, 'groups/a': { size: 3 }, 'groups/b': { size: 4 } })
+  t.match(await rowsOf(services), {
+    'all/count-0': { sum: 172, group: 'a' },
+    'groups/a': { size: 3 },
+    'groups/b': { size: 4 },
+  })
   const heard: string[] = []
   runner.onCommitted((changes, projection) => heard.push(...changes.map(({ id }) => `${projection}:${id}`)))
   t.ok(await applied.waitApplied(await append(services, 'count-0', { group: 'b', by: 1 }), 2_000))
@@ -78,7 +84,10 @@ test('goes on from its checkpoint after a restart', async (t) => {
   await first.start()
   await append(one, 'count-1', { group: 'a', by: 1 })
   await first.ready()
-  await new Applied([counters()], first, one.tables, one.clock).waitApplied(await append(one, 'count-1', { group: 'a', by: 1 }), 2_000)
+  await new Applied([counters()], first, one.tables, one.clock).waitApplied(
+    await append(one, 'count-1', { group: 'a', by: 1 }),
+    2_000,
+  )
   await first.close()
   await append(one, 'count-1', { group: 'a', by: 5 })
   await one.close()
@@ -154,7 +163,12 @@ test('rebuilding gives the same rows, reports those that differ, and swaps', asy
   for (let i = 0; i < 900; i++) void append(services, `count-${i % 5}`, { group: i % 2 ? 'a' : 'b', by: i })
   await applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 1 }), 2_000)
   const before = await rowsOf(services)
-  t.same(await runner.rebuild('counters', { compare: true }), { projection: 'counters', rows: 7, differing: 0, differences: [] })
+  t.same(await runner.rebuild('counters', { compare: true }), {
+    projection: 'counters',
+    rows: 7,
+    differing: 0,
+    differences: [],
+  })
   t.same(await rowsOf(services), before, 'a rebuilt table equals the live one')
 
   await services.tables.commit([
@@ -171,7 +185,11 @@ test('rebuilding gives the same rows, reports those that differ, and swaps', asy
   ])
   t.same(await rowsOf(services), before, 'and mends what differed')
   await applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 10 }), 2_000)
-  t.equal((await rowsOf(services))['all/count-1'].sum, (before['all/count-1'].sum as number) + 10, 'the live loop goes on')
+  t.equal(
+    (await rowsOf(services))['all/count-1'].sum,
+    (before['all/count-1'].sum as number) + 10,
+    'the live loop goes on',
+  )
   t.match(await runner.rebuild('counters'), { projection: 'counters', rows: 7 })
   await t.rejects(runner.rebuild('nothing'), /no projection/)
 })
@@ -194,7 +212,10 @@ test('another version is built anew beside the live rows, then takes their place
   const first = new ProjectionRunner(one, [counters()])
   await first.start()
   for (let i = 0; i < 600; i++) void append(one, `count-${i % 3}`, { group: 'a', by: 1 })
-  await new Applied([counters()], first, one.tables, one.clock).waitApplied(await append(one, 'count-0', { group: 'a', by: 1 }), 2_000)
+  await new Applied([counters()], first, one.tables, one.clock).waitApplied(
+    await append(one, 'count-0', { group: 'a', by: 1 }),
+    2_000,
+  )
   await first.close()
   await one.close()
 
@@ -206,7 +227,11 @@ test('another version is built anew beside the live rows, then takes their place
   })
   const { runner, applied } = await run(t, two, second)
   await runner.ready()
-  t.same(await rowsOf(two), { 'all/count-0': { total: 201 }, 'all/count-1': { total: 200 }, 'all/count-2': { total: 200 } })
+  t.same(await rowsOf(two), {
+    'all/count-0': { total: 201 },
+    'all/count-1': { total: 200 },
+    'all/count-2': { total: 200 },
+  })
   t.ok(await applied.waitApplied(await append(two, 'count-0', { group: 'a', by: 1 }), 2_000))
   t.match(await rowsOf(two), { 'all/count-0': { total: 202 } })
 })

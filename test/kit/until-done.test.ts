@@ -14,8 +14,20 @@ test('what fails is tried again after its pauses, the last of which repeats', as
     if (left-- > 0) throw new Error(`${left} left`)
   }
   let isDone = false
-  const done = untilDone(run, { clock, signal: new AbortController().signal, retryMs: [100, 500], onFailure: (error) => failures.push(String(error)) }).then(() => (isDone = true))
-  for (const [ms, failed] of [[0, 1], [99, 1], [1, 2], [499, 2], [1, 3], [499, 3]]) {
+  const done = untilDone(run, {
+    clock,
+    signal: new AbortController().signal,
+    retryMs: [100, 500],
+    onFailure: (error) => failures.push(String(error)),
+  }).then(() => (isDone = true))
+  for (const [ms, failed] of [
+    [0, 1],
+    [99, 1],
+    [1, 2],
+    [499, 2],
+    [1, 3],
+    [499, 3],
+  ]) {
     clock.advance(ms)
     await turns()
     t.equal(failures.length, failed)

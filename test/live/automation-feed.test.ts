@@ -18,13 +18,24 @@ const open = async (t: Test, scheduleMs: number[]) => {
   const world = await openWorld(t, { clock: systemClock, scheduleMs })
   await world.tables.declare({ name: 'trackers', version: 1 })
   await world.tables.declare(LATEST_POSITIONS)
-  const rows = [1, 2].map((n) => ({ table: 'trackers', scope: ORG, id: trackerId(n), row: { _id: trackerId(n), name: `Bus ${n}`, hubIds: [n === 1 ? HUB : 'h2'] } }))
+  const rows = [1, 2].map((n) => ({
+    table: 'trackers',
+    scope: ORG,
+    id: trackerId(n),
+    row: { _id: trackerId(n), name: `Bus ${n}`, hubIds: [n === 1 ? HUB : 'h2'] },
+  }))
   await world.tables.commit(rows)
   world.known.hubIds.set(trackerId(1), [HUB]).set(trackerId(2), ['h2'])
   const asked = { rows: 0 }
   const openHub = async (): Promise<LiveHub> => {
     const config = { staleAfterMs: 1, offlineAfterMs: 1 } as Config
-    const hub = openLive(config, { ...world, partitions: 1, history: undefined as never }, { logId: 'log', epoch: 0 } as LogOrigin, createMetrics(), world.runner)
+    const hub = openLive(
+      config,
+      { ...world, partitions: 1, history: undefined as never },
+      { logId: 'log', epoch: 0 } as LogOrigin,
+      createMetrics(),
+      world.runner,
+    )
     const { runs } = hub.options.sources
     hub.options.sources.runs = (...args) => {
       asked.rows++
@@ -37,14 +48,32 @@ const open = async (t: Test, scheduleMs: number[]) => {
   }
   const connect = async (hub: LiveHub, caller: Partial<UserCaller> = {}, message: object = {}) => {
     const messages: Json[] = []
-    const socket = { address: '', send: (text: string) => messages.push(JSON.parse(text)) && 0, bufferedBytes: () => 0, close: () => {} }
+    const socket = {
+      address: '',
+      send: (text: string) => messages.push(JSON.parse(text)) && 0,
+      bufferedBytes: () => 0,
+      close: () => {},
+    }
     const connection = liveChannel(hub, () => true).open(socket, { ...owner, ...caller })
-    connection.message(new Uint8Array(Buffer.from(JSON.stringify({ type: 'subscribe', id: 's', channels: ['automation'], ...message }))).buffer, false)
+    connection.message(
+      new Uint8Array(Buffer.from(JSON.stringify({ type: 'subscribe', id: 's', channels: ['automation'], ...message })))
+        .buffer,
+      false,
+    )
     await until('an answer', () => messages.some(({ type }) => type === 'snapshot' || type === 'error'))
     const events = (): Json[] => messages.filter(({ type }) => type === 'event')
-    return { connection, messages, events, of: (tracker: number): Json[] => events().filter(({ event }) => event.trackerId === trackerId(tracker)).map(({ event }) => event) }
+    return {
+      connection,
+      messages,
+      events,
+      of: (tracker: number): Json[] =>
+        events()
+          .filter(({ event }) => event.trackerId === trackerId(tracker))
+          .map(({ event }) => event),
+    }
   }
-  const answered = async (caller: UserCaller = owner): Promise<Json[]> => (await world.call('GET', '/automation-log?limit=100', { caller })).body.data
+  const answered = async (caller: UserCaller = owner): Promise<Json[]> =>
+    (await world.call('GET', '/automation-log?limit=100', { caller })).body.data
   return { world, asked, openHub, connect, answered }
 }
 
@@ -56,7 +85,11 @@ test('whoever may read the runs of automations hears how they go, as their GET a
   const all = await connect(hub)
   const ofHub = await connect(hub, { hubIds: [HUB] })
   const ofTracker = await connect(hub, {}, { trackerIds: [trackerId(2)] })
-  const deaf = await Promise.all([connect(hub, { organizationId: '0190f3a2-0000-7000-8000-0000000000aa' }), connect(hub, {}, { channels: ['geofence', 'job'] }), connect(hub, { hubIds: [] })])
+  const deaf = await Promise.all([
+    connect(hub, { organizationId: '0190f3a2-0000-7000-8000-0000000000aa' }),
+    connect(hub, {}, { channels: ['geofence', 'job'] }),
+    connect(hub, { hubIds: [] }),
+  ])
   const refused = await connect(hub, { permissions: new Set(['view/geofence']) })
   t.match(refused.messages, [{ type: 'error', code: 'forbidden' }])
 
@@ -68,7 +101,8 @@ test('whoever may read the runs of automations hears how they go, as their GET a
   t.ok(all.events().every(({ channel }) => channel === 'automation'))
   t.ok(all.of(2)[1].nextAttemptAt, 'with when the next attempt is due')
   await until('the rows', async () => (await answered()).every(({ status }) => status !== 'pending'))
-  const rowOf = async (tracker: number): Promise<Json> => (await answered()).find((row) => row.trackerId === trackerId(tracker))
+  const rowOf = async (tracker: number): Promise<Json> =>
+    (await answered()).find((row) => row.trackerId === trackerId(tracker))
   for (const tracker of [1, 2]) t.same(all.of(tracker).at(-1), await rowOf(tracker), 'as the read answers it')
 
   // Someone asks for another attempt.
@@ -78,19 +112,36 @@ test('whoever may read the runs of automations hears how they go, as their GET a
   await until('it succeeded', () => all.of(2).length === 5)
   t.same(statuses(all.of(2)).slice(3), ['pending 2', 'succeeded 3'])
 
-  t.same(ofHub.events().map(({ event }) => event), all.of(1), 'a user of one hub')
-  t.same((await answered({ ...owner, hubIds: [HUB] })).map(({ trackerId: id }) => id), [trackerId(1)], 'as the read has it')
-  t.same(ofTracker.events().map(({ event }) => event), all.of(2))
+  t.same(
+    ofHub.events().map(({ event }) => event),
+    all.of(1),
+    'a user of one hub',
+  )
+  t.same(
+    (await answered({ ...owner, hubIds: [HUB] })).map(({ trackerId: id }) => id),
+    [trackerId(1)],
+    'as the read has it',
+  )
+  t.same(
+    ofTracker.events().map(({ event }) => event),
+    all.of(2),
+  )
   for (const { events } of deaf) t.same(events(), [])
 
   const whole = all.events()
-  for (const [what, one] of [['this process', hub], ['another one', await openHub()]] as const) {
+  for (const [what, one] of [
+    ['this process', hub],
+    ['another one', await openHub()],
+  ] as const) {
     for (const i of [0, 1, 3]) {
       const { events, messages } = await connect(one, {}, { since: whole[i].cursor })
       t.same(events(), whole.slice(i + 1), `the same after since ${i}, from ${what}`)
       t.notOk(messages.some(({ type }) => type === 'gap'))
     }
-    t.same((await connect(one, { hubIds: ['h2'] }, { since: whole[0].cursor })).events().map(({ event }) => event), all.of(2).slice(all.events()[0].event.trackerId === trackerId(2) ? 1 : 0))
+    t.same(
+      (await connect(one, { hubIds: ['h2'] }, { since: whole[0].cursor })).events().map(({ event }) => event),
+      all.of(2).slice(all.events()[0].event.trackerId === trackerId(2) ? 1 : 0),
+    )
     t.same((await connect(one, {}, { since: whole[0].cursor, channels: ['geofence'] })).events(), [])
   }
 })
@@ -137,11 +188,22 @@ test('without anybody who asks nothing is made of a run; runs that have left the
   t.same([asked.rows, looked], [0, 0], 'its events are not even looked into')
   t.same(other.events(), [])
   const late = await connect(hub, {}, { since })
-  t.same(late.events().map(({ event }) => event.status), ['pending', 'succeeded'], 'what nobody heard is in the log')
+  t.same(
+    late.events().map(({ event }) => event.status),
+    ['pending', 'succeeded'],
+    'what nobody heard is in the log',
+  )
   t.equal(asked.rows, 1)
 
   await world.log.truncateBefore('automation-runs-0', await world.log.head('automation-runs-0'))
   const gap = await connect(hub, {}, { since })
-  t.same(gap.messages.map(({ type }) => type), ['gap', 'snapshot'])
-  t.same((await connect(hub, {}, { since, channels: ['geofence'] })).messages.map(({ type }) => type), ['snapshot'], 'for those alone who ask for runs')
+  t.same(
+    gap.messages.map(({ type }) => type),
+    ['gap', 'snapshot'],
+  )
+  t.same(
+    (await connect(hub, {}, { since, channels: ['geofence'] })).messages.map(({ type }) => type),
+    ['snapshot'],
+    'for those alone who ask for runs',
+  )
 })

@@ -15,8 +15,19 @@ import { folderOf } from '../support/folder-of.ts'
 const EVERYTHING = new Set(['view/location-history', 'view/geofence'])
 
 const callerOf = (changes: Partial<UserCaller> = {}): UserCaller => ({
-  kind: 'user', organizationId: 'org', userId: 'u', identityId: 'i', email: 'a@b.example', jti: 'j', expiresAt: Number.MAX_SAFE_INTEGER, roleId: 'r',
-  permissions: EVERYTHING, permissionDetails: [], hubIds: 'all', teamIds: [], ...changes,
+  kind: 'user',
+  organizationId: 'org',
+  userId: 'u',
+  identityId: 'i',
+  email: 'a@b.example',
+  jti: 'j',
+  expiresAt: Number.MAX_SAFE_INTEGER,
+  roleId: 'r',
+  permissions: EVERYTHING,
+  permissionDetails: [],
+  hubIds: 'all',
+  teamIds: [],
+  ...changes,
 })
 
 // biome-ignore lint/suspicious/noExplicitAny: a message of any type
@@ -47,7 +58,15 @@ class FakeSocket implements ChannelSocket {
 
 const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
 
-const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts }, latest = [] as LatestPoint[], partitions = 2, isDown = (): boolean | Promise<boolean> => false } = {}) => {
+const open = async (
+  t: Test,
+  {
+    facts = {} as { [trackerId: string]: TrackerFacts },
+    latest = [] as LatestPoint[],
+    partitions = 2,
+    isDown = (): boolean | Promise<boolean> => false,
+  } = {},
+) => {
   const clock = new FakeClock()
   const log = await openLmdbEventLog({ path: folderOf(t), clock })
   t.teardown(() => log.close())
@@ -66,7 +85,9 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
           return { points: each(latest), keptUpTo: {} }
         },
         trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
-        decode: () => { throw new Error('nothing to decode') },
+        decode: () => {
+          throw new Error('nothing to decode')
+        },
         eventOf: (decision) => ({ ...decision }),
         runs: async () => [],
         runShown: (row) => row,
@@ -77,12 +98,16 @@ const open = async (t: Test, { facts = {} as { [trackerId: string]: TrackerFacts
   let revision = -1
   const points = (list: SimplePoint[]): void => {
     revision++
-    hub.positions.handle({ kind: 'points', partition: 0, revision, position: revision, batch: batchOf(list, clock.now()) }, 0)
+    hub.positions.handle(
+      { kind: 'points', partition: 0, revision, position: revision, batch: batchOf(list, clock.now()) },
+      0,
+    )
   }
   const connect = (caller = callerOf(), to = hub) => {
     const socket = new FakeSocket()
     const connection = liveChannel(to, () => true).open(socket, caller)
-    const say = (message: object): void => connection.message(new Uint8Array(Buffer.from(JSON.stringify(message))).buffer, false)
+    const say = (message: object): void =>
+      connection.message(new Uint8Array(Buffer.from(JSON.stringify(message))).buffer, false)
     return { socket, connection, say }
   }
   const settle = async (ms = 200): Promise<void> => {
@@ -98,7 +123,8 @@ async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item> {
 }
 
 /** How many events of a client wait until its socket has room. */
-const waitingIn = (connection: object): number => Object.getOwnPropertyDescriptor(connection, 'outbox')?.value.awaiting.length
+const waitingIn = (connection: object): number =>
+  Object.getOwnPropertyDescriptor(connection, 'outbox')?.value.awaiting.length
 
 const named = (name: string, hubIds: string[] = []): TrackerFacts => ({ name, hubIds })
 const BOX = [20, 52, 22, 53]
@@ -108,12 +134,23 @@ test('a snapshot, then only what moves in the box, and gone for what leaves it',
   const { socket, say } = connect()
   say({ type: 'subscribe', id: 's', bbox: BOX, channels: ['positions'] })
   await settle()
-  t.match(socket.take(), [{ type: 'snapshot', id: 's', positions: [], cursor: String }], 'the snapshot of an empty fleet')
+  t.match(
+    socket.take(),
+    [{ type: 'snapshot', id: 's', positions: [], cursor: String }],
+    'the snapshot of an empty fleet',
+  )
 
-  points([{ trackerId: 'a', recordedAt: clock.now(), lat: 52.5, lng: 21 }, { trackerId: 'b', recordedAt: clock.now(), lat: 10, lng: 10 }])
+  points([
+    { trackerId: 'a', recordedAt: clock.now(), lat: 52.5, lng: 21 },
+    { trackerId: 'b', recordedAt: clock.now(), lat: 10, lng: 10 },
+  ])
   await settle()
   const [first] = socket.take()
-  t.match(first, { type: 'positions', id: 's', positions: [{ trackerId: 'a', name: 'A', lat: 52.5, lng: 21, status: 'online' }] })
+  t.match(first, {
+    type: 'positions',
+    id: 's',
+    positions: [{ trackerId: 'a', name: 'A', lat: 52.5, lng: 21, status: 'online' }],
+  })
   t.equal(first.positions.length, 1, 'what is outside the box is not sent')
 
   points([{ trackerId: 'a', recordedAt: clock.now() + 1, lat: 0, lng: 0 }])
@@ -132,7 +169,10 @@ test('only the newest position of an interval is sent, late and ahead points nev
   socket.take()
   const at = clock.now()
   for (let i = 0; i < 5; i++) points([{ trackerId: 'a', recordedAt: at + i, lat: i, lng: 0 }])
-  points([{ trackerId: 'a', recordedAt: at - 1, lat: 50, lng: 0 }, { trackerId: 'a', recordedAt: at + 700_000, lat: 60, lng: 0, ahead: true }])
+  points([
+    { trackerId: 'a', recordedAt: at - 1, lat: 50, lng: 0 },
+    { trackerId: 'a', recordedAt: at + 700_000, lat: 60, lng: 0, ahead: true },
+  ])
   await settle(2000)
   const messages = socket.take()
   t.equal(messages.length, 1)
@@ -163,7 +203,9 @@ test('a slow reader gets newer positions less often, and catches up', async (t) 
 })
 
 test('hubs decide who sees what, and a change of hubs takes away', async (t) => {
-  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A', ['h1']), b: named('B', ['h2']), c: named('C') } })
+  const { points, connect, settle, clock } = await open(t, {
+    facts: { a: named('A', ['h1']), b: named('B', ['h2']), c: named('C') },
+  })
   const { socket, say, connection } = connect(callerOf({ hubIds: ['h1', 'h2'] }))
   const at = clock.now()
   points([{ trackerId: 'a', recordedAt: at, lat: 1, lng: 1 }])
@@ -171,7 +213,9 @@ test('hubs decide who sees what, and a change of hubs takes away', async (t) => 
   await settle()
   points(['a', 'b', 'c'].map((trackerId) => ({ trackerId, recordedAt: at + 1, lat: 1, lng: 1 })))
   await settle()
-  const seen = new Set(socket.take().flatMap((message) => message.positions.map((position: Message) => position.trackerId)))
+  const seen = new Set(
+    socket.take().flatMap((message) => message.positions.map((position: Message) => position.trackerId)),
+  )
   t.same([...seen].sort(), ['a', 'b'], 'what has no hub only owner and admin see')
   connection.reauthorized(callerOf({ hubIds: ['h1'] }))
   await settle()
@@ -189,28 +233,63 @@ test('messages that are no subscription', async (t) => {
   say({ type: 'subscribe', id: 's', channels: ['positions'], bbox: [1, 5, 2, 4] })
   say({ type: 'subscribe', id: 's', channels: ['positions'], unknown: 1 })
   await settle()
-  t.equal(socket.take().filter((message) => message.type === 'error' && message.code === 'invalid' && message.id === 's').length, 4)
+  t.equal(
+    socket.take().filter((message) => message.type === 'error' && message.code === 'invalid' && message.id === 's')
+      .length,
+    4,
+  )
   t.equal(socket.closedWith, undefined, 'an invalid subscription closes nothing')
   for (let i = 0; i < 17; i++) say({ type: 'subscribe', id: String(i), channels: ['geofence'] })
   await settle()
-  t.match(socket.take().filter((message) => message.type === 'error'), [{ id: '16', code: 'rate_limited' }], 'at most 16 subscriptions')
+  t.match(
+    socket.take().filter((message) => message.type === 'error'),
+    [{ id: '16', code: 'rate_limited' }],
+    'at most 16 subscriptions',
+  )
   say({ type: 'what' })
   t.equal(socket.closedWith, 4400)
 })
 
 const transition = (n: number, organizationId = 'org'): Transition => ({
-  kind: 'transition', _id: String(n), organizationId, trackerId: 'a', geofenceId: 'g', geofenceGroupId: 'gg', type: 'entry', at: n, cause: 'point', point: { recordedAt: n, lat: 1, lng: 1 },
+  kind: 'transition',
+  _id: String(n),
+  organizationId,
+  trackerId: 'a',
+  geofenceId: 'g',
+  geofenceGroupId: 'gg',
+  type: 'entry',
+  at: n,
+  cause: 'point',
+  point: { recordedAt: n, lat: 1, lng: 1 },
 })
 
 test('events resume after a cursor, from memory and from the log, with a gap only where there is one', async (t) => {
   const { log, hub, newHub, connect, settle } = await open(t, { facts: { a: named('A') } })
   let n = 0
   const decide = async (to: LiveHub | undefined, count: number): Promise<void> => {
-    const decided: Decided = { sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: Array.from({ length: count }, () => transition(n++, n % 3 === 2 ? 'other' : 'org')) }
-    const { revision } = await log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson(decided), isJson: true, metadata: {} }], 'any')
+    const decided: Decided = {
+      sourceRevision: n,
+      ordinal: 0,
+      sourceLoggedAt: 0,
+      decisions: Array.from({ length: count }, () => transition(n++, n % 3 === 2 ? 'other' : 'org')),
+    }
+    const { revision } = await log.append(
+      transitionStream(1),
+      [
+        {
+          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+          type: 'decided.v1',
+          data: encodeJson(decided),
+          isJson: true,
+          metadata: {},
+        },
+      ],
+      'any',
+    )
     to?.events.handle({ revision, decided }, 1)
   }
-  const idsOf = (messages: Message[]): string[] => messages.filter((message) => message.type === 'event').map((message) => message.event._id)
+  const idsOf = (messages: Message[]): string[] =>
+    messages.filter((message) => message.type === 'event').map((message) => message.event._id)
   for (const partition of [0, 1]) await hub.events.load(partition)
   const first = connect()
   first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
@@ -252,21 +331,41 @@ test('events resume after a cursor, from memory and from the log, with a gap onl
 })
 
 test('trackers, hubs and teams are named in any case', async (t) => {
-  const [trackerId, hubId, teamId] = ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c']
-  const { points, connect, settle, clock } = await open(t, { facts: { [trackerId]: { name: 'A', hubIds: [hubId], teamId } } })
+  const [trackerId, hubId, teamId] = [
+    '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+    '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+    '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
+  ]
+  const { points, connect, settle, clock } = await open(t, {
+    facts: { [trackerId]: { name: 'A', hubIds: [hubId], teamId } },
+  })
   const { socket, say } = connect()
-  const filters: { [id: string]: object } = { tracker: { trackerIds: [trackerId.toUpperCase()] }, hub: { hubId: hubId.toUpperCase() }, team: { teamId: teamId.toUpperCase() }, other: { hubId: teamId } }
+  const filters: { [id: string]: object } = {
+    tracker: { trackerIds: [trackerId.toUpperCase()] },
+    hub: { hubId: hubId.toUpperCase() },
+    team: { teamId: teamId.toUpperCase() },
+    other: { hubId: teamId },
+  }
   for (const [id, filter] of Object.entries(filters)) say({ type: 'subscribe', id, channels: ['positions'], ...filter })
   await settle()
   socket.take()
   points([{ trackerId, recordedAt: clock.now(), lat: 1, lng: 1 }])
   await settle()
-  t.same(socket.take().map(({ id }) => id).sort(), ['hub', 'team', 'tracker'])
+  t.same(
+    socket
+      .take()
+      .map(({ id }) => id)
+      .sort(),
+    ['hub', 'team', 'tracker'],
+  )
 })
 
 test('a load that fails after its organization was forgotten takes nothing from the next one', async (t) => {
   const down: ((isDown: boolean) => void)[] = []
-  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') }, isDown: () => new Promise((resume) => down.push(resume)) })
+  const { points, connect, settle, clock } = await open(t, {
+    facts: { a: named('A') },
+    isDown: () => new Promise((resume) => down.push(resume)),
+  })
   connect()
   await settle(300_000)
   const { socket, say } = connect()
@@ -286,12 +385,31 @@ test('a load that fails after its organization was forgotten takes nothing from 
 test('a large fleet comes in parts', async (t) => {
   const facts = Object.fromEntries(Array.from({ length: 2500 }, (_, i) => [`t${i}`, named(`T${i}`)]))
   const clock = new FakeClock()
-  const latest = Object.keys(facts).map((trackerId) => ({ trackerId, recordedAt: clock.now(), loggedAt: clock.now(), lat: 1, lng: 1, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }))
+  const latest = Object.keys(facts).map((trackerId) => ({
+    trackerId,
+    recordedAt: clock.now(),
+    loggedAt: clock.now(),
+    lat: 1,
+    lng: 1,
+    flags: 0,
+    accuracy: 0,
+    altitude: 0,
+    speed: 0,
+    heading: 0,
+    battery: 0,
+  }))
   const { connect, settle } = await open(t, { facts, latest })
   const { socket, say } = connect()
   say({ type: 'subscribe', id: 's', channels: ['positions'] })
   for (let i = 0; i < 600 && socket.messages.length < 3; i++) await settle(20)
-  t.same(socket.messages.map(({ type, positions, more }) => [type, positions.length, more]), [['snapshot', 1000, true], ['snapshot', 1000, true], ['snapshot', 500, undefined]])
+  t.same(
+    socket.messages.map(({ type, positions, more }) => [type, positions.length, more]),
+    [
+      ['snapshot', 1000, true],
+      ['snapshot', 1000, true],
+      ['snapshot', 500, undefined],
+    ],
+  )
   await settle(2000)
   t.equal(socket.messages.length, 3, 'nothing is sent twice')
 })
@@ -305,8 +423,25 @@ test('a resume goes as fast as the client reads, and what comes meanwhile follow
   const [{ cursor: since }] = first.socket.take()
   let n = 0
   const decide = async (count: number): Promise<void> => {
-    const decided: Decided = { sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: Array.from({ length: count }, () => transition(n++)) }
-    const { revision } = await log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson(decided), isJson: true, metadata: {} }], 'any')
+    const decided: Decided = {
+      sourceRevision: n,
+      ordinal: 0,
+      sourceLoggedAt: 0,
+      decisions: Array.from({ length: count }, () => transition(n++)),
+    }
+    const { revision } = await log.append(
+      transitionStream(1),
+      [
+        {
+          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+          type: 'decided.v1',
+          data: encodeJson(decided),
+          isJson: true,
+          metadata: {},
+        },
+      ],
+      'any',
+    )
     hub.events.handle({ revision, decided }, 1)
   }
   for (let i = 0; i < 9; i++) await decide(1000)
@@ -326,8 +461,14 @@ test('a resume goes as fast as the client reads, and what comes meanwhile follow
   }
   t.equal(socket.closedWith, undefined, 'it is not too slow')
   for (const wanted of ['s', 't']) {
-    const heard = socket.messages.filter(({ type, id }) => type === 'event' && id === wanted).map(({ event }) => Number(event._id))
-    t.same(heard, Array.from({ length: 9500 }, (_, i) => i), 'each event once, in order')
+    const heard = socket.messages
+      .filter(({ type, id }) => type === 'event' && id === wanted)
+      .map(({ event }) => Number(event._id))
+    t.same(
+      heard,
+      Array.from({ length: 9500 }, (_, i) => i),
+      'each event once, in order',
+    )
   }
   const end = connect()
   end.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: socket.messages.at(-1).cursor })
@@ -346,10 +487,22 @@ test('what is read for a subscription ends with it, also while its client does n
   await settle()
   const [{ cursor: since }] = first.socket.take()
   const eventOf = (n: number) => ({
-    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', isJson: true, metadata: {},
-    data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n, n < 1_280 ? 'other' : 'org')] }),
+    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+    type: 'decided.v1',
+    isJson: true,
+    metadata: {},
+    data: encodeJson({
+      sourceRevision: n,
+      ordinal: 0,
+      sourceLoggedAt: 0,
+      decisions: [transition(n, n < 1_280 ? 'other' : 'org')],
+    }),
   })
-  await log.append(transitionStream(1), Array.from({ length: 1_281 }, (_, n) => eventOf(n)), 'any')
+  await log.append(
+    transitionStream(1),
+    Array.from({ length: 1_281 }, (_, n) => eventOf(n)),
+    'any',
+  )
 
   const hub = newHub()
   let reads = 0
@@ -383,7 +536,20 @@ test('what is read for a subscription ends with it, also while its client does n
 
 test('a cursor whose whole rest was truncated is a gap', async (t) => {
   const { log, newHub, connect, settle } = await open(t)
-  const append = (n: number) => log.append(transitionStream(1), [{ id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, type: 'decided.v1', data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n)] }), isJson: true, metadata: {} }], 'any')
+  const append = (n: number) =>
+    log.append(
+      transitionStream(1),
+      [
+        {
+          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+          type: 'decided.v1',
+          data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n)] }),
+          isJson: true,
+          metadata: {},
+        },
+      ],
+      'any',
+    )
   const heardBy = async (since?: string): Promise<Message[]> => {
     const hub = newHub()
     for (const partition of [0, 1]) await hub.events.load(partition)
@@ -397,21 +563,38 @@ test('a cursor whose whole rest was truncated is a gap', async (t) => {
   await append(1)
   await append(2)
   await log.truncateBefore(transitionStream(1), 1)
-  t.same((await heardBy(cursor)).map(({ type }) => type), ['event', 'event', 'snapshot'], 'all after the cursor is there')
+  t.same(
+    (await heardBy(cursor)).map(({ type }) => type),
+    ['event', 'event', 'snapshot'],
+    'all after the cursor is there',
+  )
   await log.truncateBefore(transitionStream(1), 3)
-  t.same((await heardBy(cursor)).map(({ type }) => type), ['gap', 'snapshot'])
+  t.same(
+    (await heardBy(cursor)).map(({ type }) => type),
+    ['gap', 'snapshot'],
+  )
 })
 
 test('a box that ends at 180 degrees has both sides of that meridian', async (t) => {
-  const { points, connect, settle, clock } = await open(t, { facts: Object.fromEntries(['east', 'west', 'plus', 'minus', 'middle'].map((id) => [id, named(id)])) })
-  const boxes: { [id: string]: number[] } = { east: [170, -20, 180, 20], west: [-180, -20, -170, 20], across: [170, -20, -170, 20] }
+  const { points, connect, settle, clock } = await open(t, {
+    facts: Object.fromEntries(['east', 'west', 'plus', 'minus', 'middle'].map((id) => [id, named(id)])),
+  })
+  const boxes: { [id: string]: number[] } = {
+    east: [170, -20, 180, 20],
+    west: [-180, -20, -170, 20],
+    across: [170, -20, -170, 20],
+  }
   const { socket, say } = connect()
   for (const [id, bbox] of Object.entries(boxes)) say({ type: 'subscribe', id, bbox, channels: ['positions'] })
   await settle()
   const places = { east: 175, west: -175, plus: 180, minus: -180, middle: 0 }
   points(Object.entries(places).map(([trackerId, lng]) => ({ trackerId, recordedAt: clock.now(), lat: 0, lng })))
   await settle()
-  const moved = (id: string): string[] => socket.messages.filter((message) => message.type === 'positions' && message.id === id).flatMap(({ positions }) => positions.map(({ name }: Message) => name)).sort()
+  const moved = (id: string): string[] =>
+    socket.messages
+      .filter((message) => message.type === 'positions' && message.id === id)
+      .flatMap(({ positions }) => positions.map(({ name }: Message) => name))
+      .sort()
   t.same(moved('east'), ['east', 'minus', 'plus'])
   t.same(moved('west'), ['minus', 'plus', 'west'])
   t.same(moved('across'), ['east', 'minus', 'plus', 'west'])

@@ -29,7 +29,11 @@ const open = async (t: Test) => {
   return async ({ rows = [], logged, kept, meanwhile = [] }: Loading): Promise<number | undefined> => {
     partition++
     const idOf = (n: number): string => `00000000-0000-7000-8000-${String(partition * 100 + n).padStart(12, '0')}`
-    await log.append(locationStream(partition), logged.map((_, n) => ({ id: idOf(n), type: 'entry', data: new Uint8Array(1), isJson: false, metadata: {} })), 'none')
+    await log.append(
+      locationStream(partition),
+      logged.map((_, n) => ({ id: idOf(n), type: 'entry', data: new Uint8Array(1), isJson: false, metadata: {} })),
+      'none',
+    )
     const organization = new LiveOrganization(AGES, [])
     const { fleet, deletedWhileLoading } = organization
     const latestPoints = async () => {
@@ -39,7 +43,11 @@ const open = async (t: Test) => {
       }
       return { points: each(rows), keptUpTo: kept === undefined ? {} : { [partition]: kept } }
     }
-    const sources = { latestPoints, trackers: () => each([]), decode: ({ revision }: { revision: number }) => logged[revision] }
+    const sources = {
+      latestPoints,
+      trackers: () => each([]),
+      decode: ({ revision }: { revision: number }) => logged[revision],
+    }
     const handled = Array.from({ length: partition + 1 }, (_, other) => (other === partition ? logged.length - 1 : -1))
     await loadOrganization({ log, sources, ages: AGES } as unknown as HubOptions, 'org', organization, handled)
     return fleet.unit(fleet.slotOf('a')).point?.recordedAt
@@ -50,13 +58,41 @@ async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item> {
   yield* items
 }
 
-const point = (recordedAt: number): LocationEntry => ({ kind: 'points', partition: 0, revision: 0, position: 0, batch: batchOf([{ trackerId: 'a', recordedAt, lat: 1, lng: 1 }], recordedAt) })
-const deletion: LocationEntry = { kind: 'trackerDeleted', partition: 0, revision: 0, position: 0, deletion: { organizationId: 'org', trackerId: 'a', at: 0 } }
-const row = (recordedAt: number): LatestPoint => ({ trackerId: 'a', recordedAt, loggedAt: recordedAt, lat: 0, lng: 0, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 })
+const point = (recordedAt: number): LocationEntry => ({
+  kind: 'points',
+  partition: 0,
+  revision: 0,
+  position: 0,
+  batch: batchOf([{ trackerId: 'a', recordedAt, lat: 1, lng: 1 }], recordedAt),
+})
+const deletion: LocationEntry = {
+  kind: 'trackerDeleted',
+  partition: 0,
+  revision: 0,
+  position: 0,
+  deletion: { organizationId: 'org', trackerId: 'a', at: 0 },
+}
+const row = (recordedAt: number): LatestPoint => ({
+  trackerId: 'a',
+  recordedAt,
+  loggedAt: recordedAt,
+  lat: 0,
+  lng: 0,
+  flags: 0,
+  accuracy: 0,
+  altitude: 0,
+  speed: 0,
+  heading: 0,
+  battery: 0,
+})
 
 test('a fleet is what the rows, the log after them and what comes meanwhile make of it', async (t) => {
   const load = await open(t)
-  t.equal(await load({ rows: [row(5)], logged: [point(5), point(6)], kept: 0 }), 6, 'a point that the rows lack is in the log')
+  t.equal(
+    await load({ rows: [row(5)], logged: [point(5), point(6)], kept: 0 }),
+    6,
+    'a point that the rows lack is in the log',
+  )
   t.equal(await load({ logged: [point(5)] }), 5, 'before the first commit of all everything is in the log')
   t.equal(await load({ rows: [row(5)], logged: [point(5)], kept: 0, meanwhile: [point(7)] }), 7)
   t.equal(await load({ rows: [row(5)], logged: [point(5)], kept: 0, meanwhile: [deletion] }), undefined)
@@ -67,6 +103,10 @@ test('a deletion of before does not forget a tracker that was made anew while it
   const logged = [point(9), deletion]
   t.equal(await load({ rows: [row(9)], logged, kept: 0 }), undefined, 'what was deleted is gone')
   t.equal(await load({ rows: [row(9)], logged, kept: 0, meanwhile: [point(12)] }), 12)
-  t.equal(await load({ rows: [row(9)], logged, kept: 0, meanwhile: [point(4)] }), 4, 'also where its clock goes behind that of the one before')
+  t.equal(
+    await load({ rows: [row(9)], logged, kept: 0, meanwhile: [point(4)] }),
+    4,
+    'also where its clock goes behind that of the one before',
+  )
   t.equal(await load({ rows: [row(9)], logged: [point(9)], kept: 0, meanwhile: [deletion, point(4)] }), 4)
 })

@@ -30,7 +30,8 @@ const open = async (t: Parameters<typeof openTrackers>[0]) => {
 test('the newest point stands, whatever comes late, ahead of the clock or twice', async (t) => {
   const { send, positions, clock } = await open(t)
   const now = clock.now()
-  const shown = async () => (await positions()).map(({ name, recordedAt, lat }) => [name, Date.parse(recordedAt) - now, lat])
+  const shown = async () =>
+    (await positions()).map(({ name, recordedAt, lat }) => [name, Date.parse(recordedAt) - now, lat])
   await send({ recordedAt: now - 5000, lat: 1 }, { recordedAt: now - 3000, lat: 2 }, { recordedAt: now - 4000, lat: 3 })
   t.same(await shown(), [['a', -3000, 2]])
   await send({ recordedAt: now - 3500, lat: 4 })
@@ -40,8 +41,29 @@ test('the newest point stands, whatever comes late, ahead of the clock or twice'
   await send({ recordedAt: now + 3_600_000, lat: 7 })
   await send({ recordedAt: now - 2000, lat: 8 })
   t.same(await shown(), [['a', -2000, 6]], 'the first logged wins')
-  await send({ recordedAt: now - 1000, lat: 9, externalId: 'b', speed: 1.5, heading: 90, battery: 0.5, accuracy: 3, altitude: -2 })
-  t.match((await positions()).find(({ name }) => name === 'b'), { lat: 9, speed: 1.5, heading: 90, battery: 0.5, accuracy: 3, altitude: -2, status: 'online', lastSeenAt: new Date(now - 1000).toISOString() })
+  await send({
+    recordedAt: now - 1000,
+    lat: 9,
+    externalId: 'b',
+    speed: 1.5,
+    heading: 90,
+    battery: 0.5,
+    accuracy: 3,
+    altitude: -2,
+  })
+  t.match(
+    (await positions()).find(({ name }) => name === 'b'),
+    {
+      lat: 9,
+      speed: 1.5,
+      heading: 90,
+      battery: 0.5,
+      accuracy: 3,
+      altitude: -2,
+      status: 'online',
+      lastSeenAt: new Date(now - 1000).toISOString(),
+    },
+  )
 })
 
 test('a deleted tracker has no position, made anew it has only what came after', async (t) => {
@@ -71,10 +93,27 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
       },
     },
   }) as typeof tables
-  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  const latest = new LatestPositions({
+    tables: slow,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => t.fail(String(error)),
+  })
   for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
   const trackerId = idFrom('tracker', 1)
-  const row = { trackerId, recordedAt: 1, loggedAt: 1, lat: 1, lng: 1, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }
+  const row = {
+    trackerId,
+    recordedAt: 1,
+    loggedAt: 1,
+    lat: 1,
+    lng: 1,
+    flags: 0,
+    accuracy: 0,
+    altitude: 0,
+    speed: 0,
+    heading: 0,
+    battery: 0,
+  }
   latest.replace(ORG, trackerId, row)
   const first = latest.flushOf(trackerId)
   await until(async () => order.length > 0)
@@ -103,7 +142,12 @@ test('a row that is on its way to the table does not change when its tracker mov
       },
     },
   }) as typeof tables
-  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  const latest = new LatestPositions({
+    tables: slow,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => t.fail(String(error)),
+  })
   for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
   const trackerId = idFrom('tracker', 2)
   const partition = partitionOf(trackerId, PARTITIONS)
@@ -126,7 +170,10 @@ test('a row that is on its way to the table does not change when its tracker mov
 
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
-  for (let i = 0; i < 50; i++) await send(...Array.from({ length: 20 }, (_, k) => ({ externalId: `v${k}`, recordedAt: clock.now() - 10_000 + i, lat: i })))
+  for (let i = 0; i < 50; i++)
+    await send(
+      ...Array.from({ length: 20 }, (_, k) => ({ externalId: `v${k}`, recordedAt: clock.now() - 10_000 + i, lat: i })),
+    )
   t.same(await latestCheckpoint(tables, PARTITIONS), {}, 'nothing is committed yet')
   clock.advance(1_000)
   await until(async () => Object.keys(await latestCheckpoint(tables, PARTITIONS)).length === PARTITIONS)
@@ -138,7 +185,12 @@ test('rows are committed about once a second with the checkpoint; a new process 
 
   await send({ externalId: 'v1', recordedAt: clock.now() - 1, lat: 77 })
   await feed.close()
-  const again = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  const again = new LatestPositions({
+    tables,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => t.fail(String(error)),
+  })
   for (let partition = 0; partition < PARTITIONS; partition++) {
     const at = await again.load(partition)
     t.ok(at >= 0 && at <= (await log.head(`locations-${partition}`)))
@@ -154,22 +206,39 @@ test('live positions are chosen by box, hub, team, status and nearness, and by w
   const { send, positions, put, call, clock } = await open(t)
   await put('hub', HUB, { name: 'Hub', lat: 1, lng: 1 })
   await put('team', TEAM, { name: 'Team', hubId: HUB, userIds: [] })
-  for (const [externalId, fields] of [['a', { hubId: HUB }], ['b', { hubId: HUB, teamId: TEAM }], ['c', {}], ['far', {}]] as const) await call('POST', '/tracker', { name: externalId, externalId, ...fields })
+  for (const [externalId, fields] of [
+    ['a', { hubId: HUB }],
+    ['b', { hubId: HUB, teamId: TEAM }],
+    ['c', {}],
+    ['far', {}],
+  ] as const)
+    await call('POST', '/tracker', { name: externalId, externalId, ...fields })
   const now = clock.now()
-  await send({ externalId: 'a', recordedAt: now - 1000, lat: 10, lng: 179.9 }, { externalId: 'b', recordedAt: now - 600_000, lat: 10, lng: -179.9 }, { externalId: 'c', recordedAt: now - 7_200_000, lat: 10.01, lng: 20 }, { externalId: 'far', recordedAt: now, lat: 10.5, lng: 20 })
+  await send(
+    { externalId: 'a', recordedAt: now - 1000, lat: 10, lng: 179.9 },
+    { externalId: 'b', recordedAt: now - 600_000, lat: 10, lng: -179.9 },
+    { externalId: 'c', recordedAt: now - 7_200_000, lat: 10.01, lng: 20 },
+    { externalId: 'far', recordedAt: now, lat: 10.5, lng: 20 },
+  )
   const names = async (query: string, caller = {}) => (await positions(query, caller)).map(({ name }) => name)
   t.same((await names('')).sort(), ['a', 'b', 'c', 'far'])
   t.same((await names('bbox=179,9,-179,11')).sort(), ['a', 'b'], 'a box across the antimeridian')
   t.same(await names('bbox=19,9,21,10.1'), ['c'])
   t.same((await names(`hubId=${HUB}`)).sort(), ['a', 'b'])
   t.same(await names(`teamId=${TEAM}`), ['b'])
-  t.same([await names('status=online'), await names('status=stale'), await names('status=offline')].map((list) => list.sort()), [['a', 'far'], ['b'], ['c']])
+  t.same(
+    [await names('status=online'), await names('status=stale'), await names('status=offline')].map((list) =>
+      list.sort(),
+    ),
+    [['a', 'far'], ['b'], ['c']],
+  )
   t.same(await names('near=10,20&radius=2000'), ['c'])
   t.same(await names('near=10,20&limit=2'), ['c', 'far'])
   t.same((await names('', { hubIds: [HUB] })).sort(), ['a', 'b'])
   t.same(await names('', { hubIds: [] }), [])
   t.same(await names('', { organizationId: idFrom('organization', 'b') }), [])
-  for (const query of ['bbox=1,2,3', 'bbox=1,2,x,4', 'bbox=1,5,2,4', 'near=1', 'near=91,0', 'radius=5']) await t.rejects(positions(query), { code: 'invalid' }, query)
+  for (const query of ['bbox=1,2,3', 'bbox=1,2,x,4', 'bbox=1,5,2,4', 'near=1', 'near=91,0', 'radius=5'])
+    await t.rejects(positions(query), { code: 'invalid' }, query)
 })
 
 const until = async (isTrue: () => Promise<boolean>) => {

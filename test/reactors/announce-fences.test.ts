@@ -16,22 +16,33 @@ const open = async (t: Test) => {
   const services = { log: world.log, tables: world.tables, clock: systemClock, partitions: 3 }
   const announcer = () => new FenceAnnouncer(services, (error) => t.fail(String(error)))
   const told = async (partition: number): Promise<FencesChanged[]> =>
-    (await world.log.read(locationStream(partition), 0, 100)).filter(({ type }) => type === FENCES_CHANGED).map(({ data }) => decodeJson<FencesChanged>(data))
+    (await world.log.read(locationStream(partition), 0, 100))
+      .filter(({ type }) => type === FENCES_CHANGED)
+      .map(({ data }) => decodeJson<FencesChanged>(data))
   return { world, services, announcer, told }
 }
 
 test('edits that came together are told together, to every partition', async (t) => {
   const { world, services, announcer, told } = await open(t)
   const group = await world.putGroup('group', {})
-  const fences = [await world.putFence(uuidOf('a'), { shape: SHAPE }), await world.putFence(uuidOf('b'), { shape: SHAPE })]
+  const fences = [
+    await world.putFence(uuidOf('a'), { shape: SHAPE }),
+    await world.putFence(uuidOf('b'), { shape: SHAPE }),
+  ]
   const running = announcer()
   t.equal(await running.waitFencesInForce(fences[1].position, 1), false, 'before it runs')
   await running.start(SETTINGS)
   t.equal(await running.waitFencesInForce(fences[1].position, 10_000), true)
   for (const partition of [0, 1, 2]) {
     const changes = (await told(partition)).filter(({ settings }) => settings === undefined)
-    t.strictSame(changes.flatMap(({ groups }) => groups), [{ geofenceGroupId: 'group', revision: group.revision }])
-    t.match(changes.at(-1), { sourcePosition: fences[1].position, geofences: [{ geofenceId: uuidOf('a') }, { geofenceId: uuidOf('b') }] })
+    t.strictSame(
+      changes.flatMap(({ groups }) => groups),
+      [{ geofenceGroupId: 'group', revision: group.revision }],
+    )
+    t.match(changes.at(-1), {
+      sourcePosition: fences[1].position,
+      geofences: [{ geofenceId: uuidOf('a') }, { geofenceId: uuidOf('b') }],
+    })
   }
   await running.close()
   t.equal(await waitAnnounced(services, fences[1].position, 10_000), true, 'other processes know by the checkpoint')
@@ -52,7 +63,10 @@ test('settings are told at the first start and when they differ; edits go on fro
   const changed = announcer()
   await changed.start({ ...SETTINGS, rollout: ['x'] })
   await changed.close()
-  t.match((await told(1)).map(({ settings, geofences }) => settings ?? geofences.length), [SETTINGS, 1, { tripStopMs: 300_000, rollout: ['x'] }])
+  t.match(
+    (await told(1)).map(({ settings, geofences }) => settings ?? geofences.length),
+    [SETTINGS, 1, { tripStopMs: 300_000, rollout: ['x'] }],
+  )
 })
 
 test('an announcement that is repeated after a crash changes nothing', async (t) => {
@@ -60,7 +74,8 @@ test('an announcement that is repeated after a crash changes nothing', async (t)
   const fence = await world.putFence(uuidOf('a'), { shape: SHAPE })
   const moved = await world.putFence(uuidOf('a'), { shape: { ...SHAPE, radius: 200 } })
   const matcher = world.matcher()
-  for (const { position, ...change } of [fence, moved, fence]) await world.announce(0, { sourcePosition: position, geofences: [change] })
+  for (const { position, ...change } of [fence, moved, fence])
+    await world.announce(0, { sourcePosition: position, geofences: [change] })
   await world.run(matcher, 0)
   const [organization] = matcher.partition(0)?.state.organizations ?? []
   t.equal(organization.fences.fence(0)?.revision, moved.revision)

@@ -9,7 +9,18 @@ import { randomOf } from '../support/random-fleet.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
 import { folderOf } from '../support/folder-of.ts'
 
-const SHAPE = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.01, 0], [0.01, 0.01], [0, 0.01], [0, 0]]] }
+const SHAPE = {
+  type: 'Polygon' as const,
+  coordinates: [
+    [
+      [0, 0],
+      [0.01, 0],
+      [0.01, 0.01],
+      [0, 0.01],
+      [0, 0],
+    ],
+  ],
+}
 
 const walks = (): PlainPoint[] => {
   const random = randomOf(7)
@@ -18,7 +29,15 @@ const walks = (): PlainPoint[] => {
     return Array.from({ length: 300 }, (_, i) => {
       lat += Math.round((random() - 0.5) * 30_000)
       lng += Math.round((random() - 0.5) * 30_000)
-      return { organizationId: ORG, trackerId: uuidOf(`tracker ${tracker}`), recordedAt: i * 10_000, latE7: lat, lngE7: lng, flags: HAS_ACCURACY, accuracyCm: Math.round(random() * 4_000) }
+      return {
+        organizationId: ORG,
+        trackerId: uuidOf(`tracker ${tracker}`),
+        recordedAt: i * 10_000,
+        latE7: lat,
+        lngE7: lng,
+        flags: HAS_ACCURACY,
+        accuracyCm: Math.round(random() * 4_000),
+      }
     })
   }).flat()
 }
@@ -38,19 +57,31 @@ test('a back-test makes the transitions that the matcher makes, and leaves out w
   const fence = await world.putFence(uuidOf('fence'), { shape: SHAPE, geofenceGroupId: 'group' })
   await world.announce(0, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
   const points = walks()
-  for (let i = 0; i < 300; i += 50) await world.points(0, batchOf(points.filter(({ recordedAt }) => recordedAt >= i * 10_000 && recordedAt < (i + 50) * 10_000)))
+  for (let i = 0; i < 300; i += 50)
+    await world.points(
+      0,
+      batchOf(points.filter(({ recordedAt }) => recordedAt >= i * 10_000 && recordedAt < (i + 50) * 10_000)),
+    )
   const matcher = world.matcher()
   await world.run(matcher, 0)
   await matcher.close()
 
   const from = 1_000_000
-  const question = { organizationId: ORG, geofenceId: uuidOf('fence'), geofenceGroupId: 'group', shape: SHAPE, rules, from: 0 }
+  const question = {
+    organizationId: ORG,
+    geofenceId: uuidOf('fence'),
+    geofenceGroupId: 'group',
+    shape: SHAPE,
+    rules,
+    from: 0,
+  }
   async function* history(): AsyncGenerator<PointRows> {
     const half = points.findIndex(({ trackerId }) => trackerId === uuidOf('tracker 10'))
     yield rowsOf(points.slice(0, half))
     yield rowsOf(points.slice(half))
   }
-  const lineOf = ({ trackerId, type, at }: { trackerId: string; type: string; at: number }): string => `${trackerId} ${at} ${type}`
+  const lineOf = ({ trackerId, type, at }: { trackerId: string; type: string; at: number }): string =>
+    `${trackerId} ${at} ${type}`
   const live = (await world.transitions(0)).map(lineOf).sort()
   const found = async (asked: Backtest): Promise<Transition[]> => {
     const made: Transition[] = []
@@ -62,5 +93,8 @@ test('a back-test makes the transitions that the matcher makes, and leaves out w
   t.strictSame(all.map(lineOf).sort(), live)
   t.equal(new Set(all.map(({ _id }) => _id)).size, all.length, 'each has an id of its own')
   const later = await found({ ...question, from })
-  t.strictSame(later.map(lineOf).sort(), live.filter((line) => Number(line.split(' ')[1]) >= from))
+  t.strictSame(
+    later.map(lineOf).sort(),
+    live.filter((line) => Number(line.split(' ')[1]) >= from),
+  )
 })

@@ -7,7 +7,15 @@ import { openChdbHistoryStore } from '../../src/engines/history-store.chdb.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { backtestDecider, type BacktestCommand } from '../../src/features/backtests/backtest.ts'
 import {
-  BACKTEST_DELETED, BACKTEST_FINISHED, backtestStream, packIds, resultStream, unpackIds, type BacktestDeleted, type BacktestPage, type BacktestRequested,
+  BACKTEST_DELETED,
+  BACKTEST_FINISHED,
+  backtestStream,
+  packIds,
+  resultStream,
+  unpackIds,
+  type BacktestDeleted,
+  type BacktestPage,
+  type BacktestRequested,
 } from '../../src/features/backtests/events.ts'
 import { cancelledRow, type BacktestRow } from '../../src/features/backtests/views.ts'
 import { GEOFENCE_CREATED, geofenceStream } from '../../src/features/geofences/events.ts'
@@ -33,13 +41,29 @@ const TRACKERS = 5
 const POINTS_EACH = 60
 const DAY_MS = 86_400_000
 const START = Date.parse('2026-01-01T00:00:00Z')
-const SHAPE = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.01, 0], [0.01, 0.01], [0, 0.01], [0, 0]]] }
+const SHAPE = {
+  type: 'Polygon' as const,
+  coordinates: [
+    [
+      [0, 0],
+      [0.01, 0],
+      [0.01, 0.01],
+      [0, 0.01],
+      [0, 0],
+    ],
+  ],
+}
 
 /** Each tracker is outside, inside, outside, …: as many transitions as points but the first. */
 const walks = (): PlainPoint[] =>
   Array.from({ length: TRACKERS }, (_, tracker) =>
     Array.from({ length: POINTS_EACH }, (_, i) => ({
-      organizationId: ORGANIZATION, trackerId: uuidOf(`tracker ${tracker}`), recordedAt: START + i * 1_000 + (tracker % 2), latE7: i % 2 === 0 ? -50_000 : 50_000, lngE7: 50_000, flags: 0,
+      organizationId: ORGANIZATION,
+      trackerId: uuidOf(`tracker ${tracker}`),
+      recordedAt: START + i * 1_000 + (tracker % 2),
+      latE7: i % 2 === 0 ? -50_000 : 50_000,
+      lngE7: 50_000,
+      flags: 0,
     })),
   ).flat()
 
@@ -52,7 +76,8 @@ class Gate {
   readonly store: HistoryStore
 
   constructor(store: HistoryStore) {
-    const query = (...args: Parameters<HistoryStore['query']>): AsyncIterable<Uint8Array> => this.through(store.query(...args), args[3])
+    const query = (...args: Parameters<HistoryStore['query']>): AsyncIterable<Uint8Array> =>
+      this.through(store.query(...args), args[3])
     this.store = { query, rows: (...args) => store.rows(...args) } as HistoryStore
   }
 
@@ -65,7 +90,10 @@ class Gate {
     for (const resume of this.waiters.splice(0)) resume()
   }
 
-  private async *through(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  private async *through(
+    chunks: AsyncIterable<Uint8Array>,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Uint8Array> {
     this.queries++
     if (this.failure !== undefined) throw this.failure
     for await (const chunk of chunks) {
@@ -92,15 +120,30 @@ const open = async (t: Test) => {
   await history.insert(POINTS, block.encode(), 'points')
   const { runner } = await startProjections(services, [backtests])
   const { log, clock } = services
-  const created = { organizationId: ORGANIZATION, name: 'Yard', geofenceGroupId: uuidOf('group'), isActive: true, shape: SHAPE, at: START }
-  await log.append(geofenceStream(FENCE), [{ id: uuidOf('created'), type: GEOFENCE_CREATED, data: encodeJson(created), isJson: true, metadata: {} }], 'none')
+  const created = {
+    organizationId: ORGANIZATION,
+    name: 'Yard',
+    geofenceGroupId: uuidOf('group'),
+    isActive: true,
+    shape: SHAPE,
+    at: START,
+  }
+  await log.append(
+    geofenceStream(FENCE),
+    [{ id: uuidOf('created'), type: GEOFENCE_CREATED, data: encodeJson(created), isJson: true, metadata: {} }],
+    'none',
+  )
   const gate = new Gate(history)
   const failures: string[] = []
   const opened: BacktestJobs[] = []
   const openJobs = async (): Promise<BacktestJobs> => {
     await runner.whenApplied('backtests', await log.headPosition().then((head) => Math.min(head, lastPosition))).applied
     const jobs = new BacktestJobs({
-      ...services, history: gate.store, visibleTrackers: async () => 'all', keepMs: 30 * DAY_MS, bounds: { runTransitions: 50, pageBytes: 2_000 },
+      ...services,
+      history: gate.store,
+      visibleTrackers: async () => 'all',
+      keepMs: 30 * DAY_MS,
+      bounds: { runTransitions: 50, pageBytes: 2_000 },
       onFailure: (error) => failures.push(String(error)),
     })
     opened.push(jobs)
@@ -117,27 +160,62 @@ const open = async (t: Test) => {
   let lastPosition = -1
   const ids = idSource(START)
   const tell = async (id: string, command: BacktestCommand): Promise<void> => {
-    const { wrote } = await handleCommand(log, backtestStream(id), backtestDecider(id), command, { ids, metadata: { organizationId: ORGANIZATION } })
+    const { wrote } = await handleCommand(log, backtestStream(id), backtestDecider(id), command, {
+      ids,
+      metadata: { organizationId: ORGANIZATION },
+    })
     lastPosition = wrote?.position ?? lastPosition
   }
   const request = async (name: string, changes: Partial<BacktestRequested> = {}): Promise<string> => {
     const requested: BacktestRequested = {
-      organizationId: ORGANIZATION, geofenceId: FENCE, geofenceGroupId: uuidOf('group'), geofenceVersion: 1, userId: uuidOf('user'), hubIds: 'all',
-      from: START, to: START + DAY_MS, rules: {}, total: TRACKERS * POINTS_EACH, at: clock.now(), ...changes,
+      organizationId: ORGANIZATION,
+      geofenceId: FENCE,
+      geofenceGroupId: uuidOf('group'),
+      geofenceVersion: 1,
+      userId: uuidOf('user'),
+      hubIds: 'all',
+      from: START,
+      to: START + DAY_MS,
+      rules: {},
+      total: TRACKERS * POINTS_EACH,
+      at: clock.now(),
+      ...changes,
     }
     await tell(uuidOf(name), { kind: 'request', requested })
     return uuidOf(name)
   }
-  const rowOf = async (id: string): Promise<BacktestRow | undefined> => (await loadState(log, backtestStream(id), backtestDecider(id))).state.row
-  const isNow = (id: string, status: string): Promise<void> => until(status, async () => (await rowOf(id))?.status === status, 20_000)
-  const pages = async (id: string): Promise<BacktestPage['transitions'][]> => (await log.read(resultStream(id), 0, 10_000)).map(({ data }) => decodeJson<BacktestPage>(data).transitions)
+  const rowOf = async (id: string): Promise<BacktestRow | undefined> =>
+    (await loadState(log, backtestStream(id), backtestDecider(id))).state.row
+  const isNow = (id: string, status: string): Promise<void> =>
+    until(status, async () => (await rowOf(id))?.status === status, 20_000)
+  const pages = async (id: string): Promise<BacktestPage['transitions'][]> =>
+    (await log.read(resultStream(id), 0, 10_000)).map(({ data }) => decodeJson<BacktestPage>(data).transitions)
   const direct = async (): Promise<object[]> => {
     const caller = { organizationId: ORGANIZATION, hubIds: 'all' } as UserCaller
     const fence = { geofenceId: FENCE, geofenceGroupId: uuidOf('group'), geofenceVersion: 1 }
-    const answer = await backtestOf({ log, history, visibleTrackers: async () => 'all', pointsMax: 1_000 })({ caller, ...fence, from: START, to: START + DAY_MS, rules: {}, signal: new AbortController().signal })
+    const answer = await backtestOf({ log, history, visibleTrackers: async () => 'all', pointsMax: 1_000 })({
+      caller,
+      ...fence,
+      from: START,
+      to: START + DAY_MS,
+      rules: {},
+      signal: new AbortController().signal,
+    })
     return 'transitions' in answer ? answer.transitions : []
   }
-  return { ...services, direct, clock: clock as unknown as FakeClock, gate, failures, openJobs, tell, request, rowOf, isNow, pages }
+  return {
+    ...services,
+    direct,
+    clock: clock as unknown as FakeClock,
+    gate,
+    failures,
+    openJobs,
+    tell,
+    request,
+    rowOf,
+    isNow,
+    pages,
+  }
 }
 
 const EXPECTED = TRACKERS * (POINTS_EACH - 1)
@@ -158,7 +236,11 @@ test('one that is interrupted is done anew by the next start, and ends once: who
   const transitions = kept.flat()
   t.equal(transitions.length, EXPECTED)
   t.ok(kept.length > 10, 'in pages')
-  t.strictSame(transitions.map((transition) => transitionShown(transition as Transition)), await direct(), 'as the direct answer has it')
+  t.strictSame(
+    transitions.map((transition) => transitionShown(transition as Transition)),
+    await direct(),
+    'as the direct answer has it',
+  )
   t.equal(gate.queries, 2)
   gate.open()
   await until('the slower one is refused by the log', () => failures.length === 1)
@@ -185,8 +267,16 @@ test('cancelling ends the one that runs, lets the next one of the organization r
   t.equal(await rowOf(first), undefined)
   t.same(await pages(first), [])
   const left = await log.read(backtestStream(first), 0, 10)
-  t.same(left.map(({ type }) => type), [BACKTEST_DELETED], 'the stream is cut off')
-  t.match(cancelledRow(decodeJson<BacktestDeleted>(left[0].data)), { _id: first, status: 'cancelled', userId: uuidOf('user') })
+  t.same(
+    left.map(({ type }) => type),
+    [BACKTEST_DELETED],
+    'the stream is cut off',
+  )
+  t.match(cancelledRow(decodeJson<BacktestDeleted>(left[0].data)), {
+    _id: first,
+    status: 'cancelled',
+    userId: uuidOf('user'),
+  })
   await t.rejects(tell(first, { kind: 'delete', organizationId: ORGANIZATION, at: START }), { code: 'not_found' })
   await t.rejects(tell(second, { kind: 'delete', organizationId: uuidOf('other'), at: START }), { code: 'not_found' })
   await tell(second, { kind: 'delete', organizationId: ORGANIZATION, at: START })
@@ -207,7 +297,11 @@ test('a bounded number waits in each organization', async (t) => {
   waiting.logged(ORGANIZATION, 'job 1')
   waiting.logged(ORGANIZATION, 'job 2')
   waiting.logged('another organization', 'its own')
-  t.same([waiting.next(), waiting.next(), waiting.next()], ['job 1', 'its own', undefined], 'one of each organization at a time')
+  t.same(
+    [waiting.next(), waiting.next(), waiting.next()],
+    ['job 1', 'its own', undefined],
+    'one of each organization at a time',
+  )
 })
 
 test('an engine that is down is waited for; what cannot succeed fails by name', async (t) => {

@@ -17,8 +17,21 @@ const found = (trackers: number, each: number): Transition[] => {
     let at = Math.floor(random() * 50)
     return Array.from({ length: each }, (_, i): Transition => {
       at += 1 + Math.floor(random() * 5)
-      const ids = { _id: `${tracker}.${i}`, organizationId: 'o', trackerId: `t${tracker}`, geofenceId: 'f', geofenceGroupId: 'g' }
-      return { kind: 'transition', ...ids, type: i % 2 === 0 ? 'entry' : 'leave', at, cause: 'point', point: { recordedAt: at, lat: 1, lng: 2 } }
+      const ids = {
+        _id: `${tracker}.${i}`,
+        organizationId: 'o',
+        trackerId: `t${tracker}`,
+        geofenceId: 'f',
+        geofenceGroupId: 'g',
+      }
+      return {
+        kind: 'transition',
+        ...ids,
+        type: i % 2 === 0 ? 'entry' : 'leave',
+        at,
+        cause: 'point',
+        point: { recordedAt: at, lat: 1, lng: 2 },
+      }
     })
   }).flat()
 }
@@ -32,7 +45,12 @@ test('a result of many runs is one sorted sequence, and nothing else is left of 
   const log = await openLmdbEventLog({ path: folderOf(t), clock: systemClock })
   t.teardown(() => log.close())
   const job = { backtestId: 'b', organizationId: 'o' }
-  const kept = async () => (await log.read(resultStream('b'), 0, 10_000)).map(({ revision, data }) => ({ revision, bytes: data.byteLength, page: decodeJson<BacktestPage>(data) }))
+  const kept = async () =>
+    (await log.read(resultStream('b'), 0, 10_000)).map(({ revision, data }) => ({
+      revision,
+      bytes: data.byteLength,
+      page: decodeJson<BacktestPage>(data),
+    }))
   const interrupted = await ResultWriter.open(log, { ...job, attempt: 1 }, BOUNDS)
   await interrupted.add(found(3, 40))
   t.ok((await kept()).length > 0)
@@ -40,10 +58,25 @@ test('a result of many runs is one sorted sequence, and nothing else is left of 
   const transitions = found(20, 60)
   const result = await write(await ResultWriter.open(log, { ...job, attempt: 2 }, BOUNDS), transitions)
   const pages = await kept()
-  t.strictSame(pages.flatMap(({ page }) => page.transitions), [...transitions].sort((a, b) => a.at - b.at), 'equal times in the order in which they came')
-  t.strictSame(result, { first: pages[0].revision, last: pages.at(-1)?.revision, transitions: transitions.length }, 'runs and what an attempt before left are gone')
-  t.ok(pages.every(({ bytes }) => bytes < BOUNDS.pageBytes + 100), 'no page is larger than it may be')
-  await t.rejects(interrupted.add(found(3, 40)), { name: 'WrongRevision' }, 'whoever was overtaken is refused by the log')
+  t.strictSame(
+    pages.flatMap(({ page }) => page.transitions),
+    [...transitions].sort((a, b) => a.at - b.at),
+    'equal times in the order in which they came',
+  )
+  t.strictSame(
+    result,
+    { first: pages[0].revision, last: pages.at(-1)?.revision, transitions: transitions.length },
+    'runs and what an attempt before left are gone',
+  )
+  t.ok(
+    pages.every(({ bytes }) => bytes < BOUNDS.pageBytes + 100),
+    'no page is larger than it may be',
+  )
+  await t.rejects(
+    interrupted.add(found(3, 40)),
+    { name: 'WrongRevision' },
+    'whoever was overtaken is refused by the log',
+  )
 
   const few = await write(await ResultWriter.open(log, { ...job, attempt: 3 }, BOUNDS), found(1, 5))
   t.match(few, { transitions: 5 })
@@ -51,5 +84,7 @@ test('a result of many runs is one sorted sequence, and nothing else is left of 
   const none = await write(await ResultWriter.open(log, { ...job, attempt: 4 }, BOUNDS), [])
   t.ok(none.last < none.first)
   t.same(await kept(), [])
-  await t.rejects(write(await ResultWriter.open(log, { ...job, attempt: 5 }, BOUNDS), found(50, 60)), { code: 'too_large' })
+  await t.rejects(write(await ResultWriter.open(log, { ...job, attempt: 5 }, BOUNDS), found(50, 60)), {
+    code: 'too_large',
+  })
 })

@@ -23,7 +23,9 @@ const retold = (log: EventLog, tell: (decided: Decided) => Decided): EventLog =>
       value: async (...args: Parameters<EventLog['read']>): Promise<RecordedEvent[]> => {
         const events = await log.read(...args)
         if (args[0] !== transitionStream(0)) return events
-        return events.map((event) => (event.type === DECIDED ? { ...event, data: encodeJson(tell(decodeJson<Decided>(event.data))) } : event))
+        return events.map((event) =>
+          event.type === DECIDED ? { ...event, data: encodeJson(tell(decodeJson<Decided>(event.data))) } : event,
+        )
       },
     },
   })
@@ -33,11 +35,23 @@ test('what is decided again equals what was decided, from the beginning and from
   t.teardown(() => world.close())
   const { log, tables, clock } = world
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })
-  const square = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.001, 0], [0.001, 0.01], [0, 0.01], [0, 0]]] }
+  const square = {
+    type: 'Polygon' as const,
+    coordinates: [
+      [
+        [0, 0],
+        [0.001, 0],
+        [0.001, 0.01],
+        [0, 0.01],
+        [0, 0],
+      ],
+    ],
+  }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
   await world.announce(0, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
   const write = async (from: number, to: number): Promise<void> => {
-    for (let i = from; i < to; i++) await world.points(0, batchOf(Array.from({ length: 40 }, (_, tracker) => fixOf(tracker, i))))
+    for (let i = from; i < to; i++)
+      await world.points(0, batchOf(Array.from({ length: 40 }, (_, tracker) => fixOf(tracker, i))))
   }
   const matcher = world.matcher()
   t.teardown(() => matcher.close())
@@ -60,11 +74,31 @@ test('what is decided again equals what was decided, from the beginning and from
   t.ok(later.rows > 50 && later.rows < all.rows, `${later.rows} decisions after the snapshot`)
   t.same([later.differing, later.differences], [0, []])
 
-  const turned = await again(retold(log, (decided) => ({ ...decided, decisions: decided.decisions.map((one, i) => (i === 0 && one.kind === 'transition' ? { ...one, at: one.at + 1 } : one)) })))
+  const turned = await again(
+    retold(log, (decided) => ({
+      ...decided,
+      decisions: decided.decisions.map((one, i) =>
+        i === 0 && one.kind === 'transition' ? { ...one, at: one.at + 1 } : one,
+      ),
+    })),
+  )
   t.ok(turned.differing > 5, `${turned.differing} transitions were at another time`)
-  t.match(turned.differences[0], { table: 'transitions-0', scope: ORG, live: { kind: 'transition' }, rebuilt: { kind: 'transition' } })
+  t.match(turned.differences[0], {
+    table: 'transitions-0',
+    scope: ORG,
+    live: { kind: 'transition' },
+    rebuilt: { kind: 'transition' },
+  })
   const lacking = await again(retold(log, (decided) => ({ ...decided, decisions: decided.decisions.slice(0, -1) })))
-  t.ok(lacking.differing > 5 && lacking.differences.every(({ live }) => live === undefined), 'decisions that were not logged')
-  const invented = await again(retold(log, (decided) => ({ ...decided, decisions: [...decided.decisions, ...decided.decisions] })))
-  t.ok(invented.differing > 5 && invented.differences.every(({ rebuilt }) => rebuilt === undefined), 'and logged ones that nobody decides')
+  t.ok(
+    lacking.differing > 5 && lacking.differences.every(({ live }) => live === undefined),
+    'decisions that were not logged',
+  )
+  const invented = await again(
+    retold(log, (decided) => ({ ...decided, decisions: [...decided.decisions, ...decided.decisions] })),
+  )
+  t.ok(
+    invented.differing > 5 && invented.differences.every(({ rebuilt }) => rebuilt === undefined),
+    'and logged ones that nobody decides',
+  )
 })

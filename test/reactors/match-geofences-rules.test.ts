@@ -8,15 +8,44 @@ import { folderOf } from '../support/folder-of.ts'
 
 const FENCE = uuidOf('fence')
 const TRACKER = uuidOf('tracker')
-const SQUARE = { type: 'Polygon' as const, coordinates: [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]] }
-const FAR = { type: 'Polygon' as const, coordinates: [[[50, 50], [51, 50], [51, 51], [50, 51], [50, 50]]] }
+const SQUARE = {
+  type: 'Polygon' as const,
+  coordinates: [
+    [
+      [0, 0],
+      [1, 0],
+      [1, 1],
+      [0, 1],
+      [0, 0],
+    ],
+  ],
+}
+const FAR = {
+  type: 'Polygon' as const,
+  coordinates: [
+    [
+      [50, 50],
+      [51, 50],
+      [51, 51],
+      [50, 51],
+      [50, 50],
+    ],
+  ],
+}
 const IN = 0.5
 const OUT = 2
 
 const fix = (at: number, lng: number, more: Partial<PlainPoint> = {}): PlainPoint => ({
-  organizationId: ORG, trackerId: TRACKER, recordedAt: at * 1_000, latE7: 5_000_000, lngE7: Math.round(lng * 1e7), flags: 0, ...more,
+  organizationId: ORG,
+  trackerId: TRACKER,
+  recordedAt: at * 1_000,
+  latE7: 5_000_000,
+  lngE7: Math.round(lng * 1e7),
+  flags: 0,
+  ...more,
 })
-const rough = (at: number, lng: number, meters: number): PlainPoint => fix(at, lng, { flags: HAS_ACCURACY, accuracyCm: meters * 100 })
+const rough = (at: number, lng: number, meters: number): PlainPoint =>
+  fix(at, lng, { flags: HAS_ACCURACY, accuracyCm: meters * 100 })
 
 /** A partition with one square fence in a group with these rules. */
 const open = async (t: Test, rules: GroupRules = {}, values: Partial<GeofenceValues> = {}) => {
@@ -53,7 +82,14 @@ test('a first fix inside is an entry, touching is inside, and entries and leaves
 
 test('late points and points ahead of the clock decide nothing', async (t) => {
   const { points, made } = await open(t)
-  await points([fix(10, OUT)], [fix(9, IN)], [fix(10, IN)], [fix(7_200, IN, { flags: AHEAD })], [fix(11, OUT)], [fix(12, IN)])
+  await points(
+    [fix(10, OUT)],
+    [fix(9, IN)],
+    [fix(10, IN)],
+    [fix(7_200, IN, { flags: AHEAD })],
+    [fix(11, OUT)],
+    [fix(12, IN)],
+  )
   t.strictSame(await made(), ['entry 12 point'])
 })
 
@@ -91,7 +127,14 @@ test('an edit judges the last decided point anew, at once', async (t) => {
   await edit({ name: 'renamed' }, 6)
   await edit(null, 7)
   await points([fix(8, IN)])
-  t.strictSame(await made(), ['entry 1 point', 'leave 2 geofence', 'entry 3 geofence', 'leave 4 geofence', 'entry 5 geofence', 'leave 7 geofence'])
+  t.strictSame(await made(), [
+    'entry 1 point',
+    'leave 2 geofence',
+    'entry 3 geofence',
+    'leave 4 geofence',
+    'entry 5 geofence',
+    'leave 7 geofence',
+  ])
 })
 
 test('an edit ends what a debounce held back for that geofence', async (t) => {
@@ -120,7 +163,18 @@ test('a deleted tracker leaves, and is new afterwards', async (t) => {
 })
 
 test('a fence across the antimeridian holds both sides', async (t) => {
-  const shape = { type: 'Polygon' as const, coordinates: [[[179, 0], [-179, 0], [-179, 1], [179, 1], [179, 0]]] }
+  const shape = {
+    type: 'Polygon' as const,
+    coordinates: [
+      [
+        [179, 0],
+        [-179, 0],
+        [-179, 1],
+        [179, 1],
+        [179, 0],
+      ],
+    ],
+  }
   const { points, made } = await open(t, {}, { shape })
   await points([fix(1, 178)], [fix(2, 179.5)], [fix(3, -179.5)], [fix(4, 180)], [fix(5, -178)])
   t.strictSame(await made(), ['entry 2 point', 'leave 5 point'])
@@ -130,15 +184,33 @@ test('a transition carries the point as it was kept', async (t) => {
   const { points, world, made } = await open(t)
   await points([fix(1, IN, { flags: HAS_SPEED, speedCms: 1_234, attributes: '{"driver":"7"}' })])
   await made()
-  t.match(await world.transitions(0), [{ trackerId: TRACKER, geofenceId: FENCE, geofenceGroupId: 'group', organizationId: ORG, point: { recordedAt: 1_000, lat: 0.5, lng: 0.5, speed: 12.34, attributes: { driver: '7' } } }])
+  t.match(await world.transitions(0), [
+    {
+      trackerId: TRACKER,
+      geofenceId: FENCE,
+      geofenceGroupId: 'group',
+      organizationId: ORG,
+      point: { recordedAt: 1_000, lat: 0.5, lng: 0.5, speed: 12.34, attributes: { driver: '7' } },
+    },
+  ])
 })
 
 test('an organization that leaves the rollout leaves its geofences, and nothing is decided until it is back', async (t) => {
   const { points, world, made } = await open(t)
   await points([fix(1, IN)])
-  await world.announce(0, { organizationId: '*', at: 2_000, sourcePosition: -1, settings: { tripStopMs: 300_000, rollout: [] } })
+  await world.announce(0, {
+    organizationId: '*',
+    at: 2_000,
+    sourcePosition: -1,
+    settings: { tripStopMs: 300_000, rollout: [] },
+  })
   await points([fix(3, OUT)], [fix(4, IN)])
-  await world.announce(0, { organizationId: '*', at: 5_000, sourcePosition: -1, settings: { tripStopMs: 300_000, rollout: [ORG] } })
+  await world.announce(0, {
+    organizationId: '*',
+    at: 5_000,
+    sourcePosition: -1,
+    settings: { tripStopMs: 300_000, rollout: [ORG] },
+  })
   await points([fix(6, IN)])
   t.strictSame(await made(), ['entry 1 point', 'leave 2 geofence', 'entry 6 point'])
 })
@@ -162,5 +234,8 @@ test('an owner that was replaced can append nothing more, and the new one repeat
   t.throws(() => old.handle({ ...entry, revision: 4 }, 0), { name: 'WrongRevision' })
   await old.drop(0)
   await young.close()
-  t.strictSame((await world.transitions(0)).map(({ type }) => type), ['entry', 'leave'])
+  t.strictSame(
+    (await world.transitions(0)).map(({ type }) => type),
+    ['entry', 'leave'],
+  )
 })

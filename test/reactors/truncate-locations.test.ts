@@ -22,7 +22,18 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
   const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })
-  const square = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.001, 0], [0.001, 0.01], [0, 0.01], [0, 0]]] }
+  const square = {
+    type: 'Polygon' as const,
+    coordinates: [
+      [
+        [0, 0],
+        [0.001, 0],
+        [0.001, 0.01],
+        [0, 0.01],
+        [0, 0],
+      ],
+    ],
+  }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
   const write = async (from: number, to: number): Promise<void> => {
     for (let i = from; i < to; i++) {
@@ -30,7 +41,8 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
       await Promise.all([world.points(0, batch), world.points(1, batch)])
     }
   }
-  for (const partition of [0, 1]) await world.announce(partition, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
+  for (const partition of [0, 1])
+    await world.announce(partition, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
   await write(0, 60)
 
   const matcher = world.matcher()

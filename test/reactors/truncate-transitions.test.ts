@@ -37,14 +37,31 @@ const openYears = async (t: Test) => {
   t.teardown(() => world.close())
   const { log, clock } = world
   const group = await world.putGroup('group', {})
-  const square = { type: 'Polygon' as const, coordinates: [[[0, 0], [0.001, 0], [0.001, 0.01], [0, 0.01], [0, 0]]] }
+  const square = {
+    type: 'Polygon' as const,
+    coordinates: [
+      [
+        [0, 0],
+        [0.001, 0],
+        [0.001, 0.01],
+        [0, 0.01],
+        [0, 0],
+      ],
+    ],
+  }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
-  for (const partition of [0, 1]) await world.announce(partition, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
+  for (const partition of [0, 1])
+    await world.announce(partition, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
   const walk = async (): Promise<void> => {
     for (let i = 0; i < STEPS; i++) {
       clock.advance(10_000)
       const fixOf = (tracker: number) => ({
-        organizationId: ORG, trackerId: uuidOf(`tracker ${tracker}`), recordedAt: clock.now(), latE7: 5_000 + tracker, lngE7: Math.round(Math.sin(i / 4 + tracker) * 20_000), flags: 0,
+        organizationId: ORG,
+        trackerId: uuidOf(`tracker ${tracker}`),
+        recordedAt: clock.now(),
+        latE7: 5_000 + tracker,
+        lngE7: Math.round(Math.sin(i / 4 + tracker) * 20_000),
+        flags: 0,
       })
       const batch = batchOf(Array.from({ length: TRACKERS }, (_, tracker) => fixOf(tracker)))
       for (const partition of [0, 1]) await world.points(partition, batch)
@@ -80,7 +97,11 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   t.equal(await sweep.sweep(0), undefined, 'nobody has stored anything')
   await at(head)
   t.equal(await sweep.sweep(0), undefined, 'the location log has all that led to it')
-  const locations = locationSweep(world, { keepMs: 7 * DAY_MS, consumersAt: async () => [STEPS], snapshot: (partition) => matcher.snapshot(partition) })
+  const locations = locationSweep(world, {
+    keepMs: 7 * DAY_MS,
+    consumersAt: async () => [STEPS],
+    snapshot: (partition) => matcher.snapshot(partition),
+  })
   t.equal(await locations.sweep(0), STEPS + 1)
 
   await storeHistoryCheckpoints(tables, DECISIONS_HISTORY, new Map([[0, 2]]))
@@ -107,15 +128,33 @@ test('what is old leaves the log when every consumer has stored it; the last eve
 test('a truncated stream of transitions restarts, rebuilds and resumes', async (t) => {
   const { world, folder, matcher, walk, oldEnd } = await openYears(t)
   const { log, tables, clock } = world
-  const logger: TestServices['logger'] = { debug() {}, info() {}, warn: (message) => t.fail(message), error: (message) => t.fail(message) }
+  const logger: TestServices['logger'] = {
+    debug() {},
+    info() {},
+    warn: (message) => t.fail(message),
+    error: (message) => t.fail(message),
+  }
   const { runner } = await startProjections({ log, tables, clock, logger } as unknown as TestServices, [trips(KEEP_MS)])
   t.teardown(() => runner.close())
-  const historyStore = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
+  const historyStore = await openChdbHistoryStore({
+    path: join(folder, 'history'),
+    scratchPath: join(folder, 'scratch'),
+  })
   t.teardown(() => historyStore.close())
   await createHistoryTables(historyStore, 3_650)
   const openHistory = async () => {
-    const consumer = new DecisionsHistory({ history: historyStore, tables, clock, onFailure: (error) => t.fail(String(error)) })
-    const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => t.fail(String(failure)) })
+    const consumer = new DecisionsHistory({
+      history: historyStore,
+      tables,
+      clock,
+      onFailure: (error) => t.fail(String(error)),
+    })
+    const feed = new PartitionFeed({
+      log,
+      streamOf: transitionStream,
+      decode: decodeTransition,
+      onFailure: (...failure) => t.fail(String(failure)),
+    })
     const caughtUp = new Promise<void>((done) => {
       Object.assign(consumer, { caughtUp: () => done() })
     })
@@ -129,17 +168,30 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
   const historyBefore = await rowsOf()
   t.ok(historyBefore.length > 100, `${historyBefore.length} transitions`)
 
-  await locationSweep(world, { keepMs: 7 * DAY_MS, consumersAt: async () => [STEPS], snapshot: (partition) => matcher.snapshot(partition) }).sweep(0)
-  const applied: TransitionsApplied = { revision: await log.head(transitionStream(0)), position: await log.headPosition() }
+  await locationSweep(world, {
+    keepMs: 7 * DAY_MS,
+    consumersAt: async () => [STEPS],
+    snapshot: (partition) => matcher.snapshot(partition),
+  }).sweep(0)
+  const applied: TransitionsApplied = {
+    revision: await log.head(transitionStream(0)),
+    position: await log.headPosition(),
+  }
   t.equal(await transitionSweep(world, { keepMs: KEEP_MS, appliedAt: async () => applied }).sweep(0), oldEnd + 1)
 
   const signal = new AbortController().signal
   t.match(await decideAgain(world, matcher, 0, signal), { differing: 0 }, 'the matcher decides the same again')
   const rebuilt = await runner.rebuild('trips', { compare: true })
   t.match(rebuilt, { differing: 0 })
-  t.ok(rebuilt.rows > 0 && rebuilt.rows === (await tables.find(TRIPS.name, ORG, { limit: 1_000 })).rows.length, `${rebuilt.rows} trips`)
+  t.ok(
+    rebuilt.rows > 0 && rebuilt.rows === (await tables.find(TRIPS.name, ORG, { limit: 1_000 })).rows.length,
+    `${rebuilt.rows} trips`,
+  )
   const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
-  t.match(await rebuildDecisionsHistory(parts, transitionEntries(log, 0, applied.revision, signal)), { missing: 0, different: 0 })
+  t.match(await rebuildDecisionsHistory(parts, transitionEntries(log, 0, applied.revision, signal)), {
+    missing: 0,
+    different: 0,
+  })
 
   // A history that knows no place in the log any more takes what is left and loses nothing.
   await history.close()
@@ -148,10 +200,22 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
   t.same(await rowsOf(), historyBefore)
   await history.close()
 
-  const vector = (revision: number) => [{ revision, seen: ALL_SEEN }, { revision: -1, seen: 0 }, { revision: -1, seen: 0 }]
+  const vector = (revision: number) => [
+    { revision, seen: ALL_SEEN },
+    { revision: -1, seen: 0 },
+    { revision: -1, seen: 0 },
+  ]
   const missed = async (from: number) => {
     const events: unknown[] = []
-    for await (const event of replayEvents(log, ORG, vector(from), vector(applied.revision), (decision) => decision as never, new AbortController().signal)) events.push(event)
+    for await (const event of replayEvents(
+      log,
+      ORG,
+      vector(from),
+      vector(applied.revision),
+      (decision) => decision as never,
+      new AbortController().signal,
+    ))
+      events.push(event)
     return events
   }
   t.same(await missed(oldEnd - 1), [undefined], 'a cursor from before is told of a gap')

@@ -7,7 +7,8 @@ import { folderOf } from '../support/folder-of.ts'
 // biome-ignore lint/suspicious/noExplicitAny: parts of a document
 type Json = any
 
-const payloadOf = (document: Json, channel: string, type: string): Json => document.components.messages[`${channel}-${type}`]?.payload
+const payloadOf = (document: Json, channel: string, type: string): Json =>
+  document.components.messages[`${channel}-${type}`]?.payload
 
 test('what the channels send is what the document says', { timeout: 120_000 }, async (t) => {
   const service = await startService(folderOf(t))
@@ -15,18 +16,28 @@ test('what the channels send is what the document says', { timeout: 120_000 }, a
   const document = (await call(service, 'GET', '//asyncapi.json')).json
   const { token } = await signUp(service)
   const group = (await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })).data
-  await ask(service, 'POST', '/geofence', { token, body: { name: 'Yard', geofenceGroupId: group._id, center: { lat: 52, lng: 21 }, radius: 500 } })
-  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data.key
+  await ask(service, 'POST', '/geofence', {
+    token,
+    body: { name: 'Yard', geofenceGroupId: group._id, center: { lat: 52, lng: 21 }, radius: 500 },
+  })
+  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data
+    .key
 
   await t.test('the document', async (t) => {
-    t.match(document, { asyncapi: /^3\./, channels: { ingest: { address: '/api/v3/ingest' }, live: { address: '/api/v3/live' } } })
+    t.match(document, {
+      asyncapi: /^3\./,
+      channels: { ingest: { address: '/api/v3/ingest' }, live: { address: '/api/v3/live' } },
+    })
     for (const [name, { payload, examples, contentType }] of Object.entries<Json>(document.components.messages)) {
       t.ok(contentType !== 'application/json' || examples?.length > 0, `${name} has an example`)
       for (const example of examples ?? []) t.same(faultsOf(payload, example.payload), [], `the example of ${name}`)
     }
     const referenced = JSON.stringify(document).match(/"#\/[^"]+"/g) ?? []
     for (const reference of new Set(referenced.map((text) => text.slice(3, -1)))) {
-      t.ok(reference.split('/').reduce((part, name) => part?.[name], document), `#/${reference} is there`)
+      t.ok(
+        reference.split('/').reduce((part, name) => part?.[name], document),
+        `#/${reference} is there`,
+      )
     }
   })
 
@@ -40,7 +51,10 @@ test('what the channels send is what the document says', { timeout: 120_000 }, a
   const start = Date.now() - 60_000
   const frames = [
     [{ externalId: 'a', recordedAt: start, lat: 52.1, lng: 21, trip: 'start' }],
-    [{ externalId: 'a', recordedAt: start + 1_000, lat: 52, lng: 21, speed: 3 }, { externalId: 'a', recordedAt: start, lat: 91, lng: 0 }],
+    [
+      { externalId: 'a', recordedAt: start + 1_000, lat: 52, lng: 21, speed: 3 },
+      { externalId: 'a', recordedAt: start, lat: 91, lng: 0 },
+    ],
     [{ externalId: 'a', recordedAt: start + 2_000, lat: 52.1, lng: 21, trip: 'finish' }],
   ]
   for (const [i, points] of frames.entries()) ingest.send({ type: 'points', seq: i + 1, points })
@@ -49,14 +63,28 @@ test('what the channels send is what the document says', { timeout: 120_000 }, a
   await live.heard(({ type }) => type === 'positions')
 
   const expected = { ingest: ['ready', 'reject', 'ack'], live: ['snapshot', 'positions', 'event', 'error'] }
-  for (const [channel, { messages }] of [['ingest', ingest], ['live', live]] as const) {
-    for (const type of expected[channel]) t.ok(messages.some((one) => one.type === type), `${channel} sent ${type}`)
+  for (const [channel, { messages }] of [
+    ['ingest', ingest],
+    ['live', live],
+  ] as const) {
+    for (const type of expected[channel])
+      t.ok(
+        messages.some((one) => one.type === type),
+        `${channel} sent ${type}`,
+      )
     for (const message of messages) {
       const payload = payloadOf(document, channel, message.type)
-      if (t.ok(payload, `${channel}-${message.type} is documented`)) t.same(faultsOf(payload, message), [], `${channel}-${message.type}`, { message })
+      if (t.ok(payload, `${channel}-${message.type} is documented`))
+        t.same(faultsOf(payload, message), [], `${channel}-${message.type}`, { message })
     }
   }
-  const events = live.messages.filter(({ type, id }) => type === 'event' && id === 'all').map(({ channel, event }) => `${channel} ${event.type ?? event.state}`)
-  t.same(events.sort(), ['geofence entry', 'geofence leave', 'trip finished', 'trip running'], 'the events of the drive')
+  const events = live.messages
+    .filter(({ type, id }) => type === 'event' && id === 'all')
+    .map(({ channel, event }) => `${channel} ${event.type ?? event.state}`)
+  t.same(
+    events.sort(),
+    ['geofence entry', 'geofence leave', 'trip finished', 'trip running'],
+    'the events of the drive',
+  )
   for (const one of [live, ingest]) one.close()
 })

@@ -10,7 +10,12 @@ const FEW_POINTS = 'dist/test/support/few-points-child.js'
 /** Trackers that go to and fro over the edge of a fence. */
 const walks = (start: number): Json[] =>
   Array.from({ length: TRACKERS }, (_, tracker) =>
-    Array.from({ length: POINTS }, (_, i) => ({ externalId: `t${tracker}`, recordedAt: start + i * 10_000 + tracker, lat: 52 + ((i + tracker) % 5) * 0.003, lng: 21 })),
+    Array.from({ length: POINTS }, (_, i) => ({
+      externalId: `t${tracker}`,
+      recordedAt: start + i * 10_000 + tracker,
+      lat: 52 + ((i + tracker) % 5) * 0.003,
+      lng: 21,
+    })),
   ).flat()
 
 const open = async (t: Test) => {
@@ -19,17 +24,33 @@ const open = async (t: Test) => {
   t.teardown(() => service.kill())
   const owner = await signUp(service)
   const { token } = owner
-  const make = async (path: string, body: Json): Promise<Json> => (await ask(service, 'POST', path, { token, body })).data
+  const make = async (path: string, body: Json): Promise<Json> =>
+    (await ask(service, 'POST', path, { token, body })).data
   const group = await make('/geofence-group', { name: 'Yards', debounce: { fixes: 2 } })
-  const fence = await make('/geofence', { name: 'Yard', geofenceGroupId: group._id, center: { lat: 52, lng: 21 }, radius: 500 })
+  const fence = await make('/geofence', {
+    name: 'Yard',
+    geofenceGroupId: group._id,
+    center: { lat: 52, lng: 21 },
+    radius: 500,
+  })
   const { key } = await make('/ingest-key', { name: 'Gateway', autoCreate: true })
   const start = Date.now() - POINTS * 10_000
   await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points: walks(start) } })
-  await until('the history', async () => (await ask(service, 'GET', '/location-histories?limit=1000', { token })).data.length === TRACKERS * POINTS)
+  await until(
+    'the history',
+    async () =>
+      (await ask(service, 'GET', '/location-histories?limit=1000', { token })).data.length === TRACKERS * POINTS,
+  )
   const path = `/geofence/${fence._id}/backtest`
   const everything = { from: start, to: Date.now(), debounce: { fixes: 1 } }
   return {
-    token, owner, fence, path, everything, start, make,
+    token,
+    owner,
+    fence,
+    path,
+    everything,
+    start,
+    make,
     service: (): Service => service,
     again: async (entry?: string): Promise<void> => void (service = await startService(folder, [], 0, entry)),
     post: (body: Json, as = token) => call(service, 'POST', path, { token: as, body }),
@@ -48,7 +69,9 @@ const resultOf = async (get: (of: string) => Promise<{ json: Json }>, id: string
   return rows
 }
 
-test('a back-test over too many points is a job: live reports, paged result, once, through SIGKILL, as the direct answer has it', { timeout: 180_000 }, async (t) => {
+test('a back-test over too many points is a job: live reports, paged result, once, through SIGKILL, as the direct answer has it', {
+  timeout: 180_000,
+}, async (t) => {
   const { token, path, everything, start, service, again, post, get } = await open(t)
   const trackerId = (await ask(service(), 'GET', '/trackers', { token })).data[0]._id
   const few = await post({ ...everything, trackerIds: [trackerId], to: start + 45_000 })
@@ -65,7 +88,10 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   t.equal(asked.headers.location, `/api/v3${path}/${job._id}`)
   const completed = await live.heard(({ event }) => event?.status === 'completed')
   const told = live.messages.filter(({ type }) => type === 'event')
-  t.same(told.map(({ event }) => event.status), ['queued', 'processing', 'completed'])
+  t.same(
+    told.map(({ event }) => event.status),
+    ['queued', 'processing', 'completed'],
+  )
   t.match(told[0], { id: 's', channel: 'job', cursor: String })
   t.same(told[0].event, job, 'live shows the job as the answer does')
   t.same((await get(`/${job._id}`)).json.data, completed.event, 'and as its GET does')
@@ -76,7 +102,11 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   t.ok(whole.data.length > TRACKERS)
   t.same(await resultOf(get, job._id, 7), whole.data, 'page by page the same')
   t.equal((await get(`/${job._id}/transitions?cursor=x`)).status, 400)
-  t.same((await get('s?status=completed&sortBy=createdAt')).json, { status: true, data: [completed.event], total: 1, page: 1, limit: 20, nextCursor: null }, 'it is listed')
+  t.same(
+    (await get('s?status=completed&sortBy=createdAt')).json,
+    { status: true, data: [completed.event], total: 1, page: 1, limit: 20, nextCursor: null },
+    'it is listed',
+  )
   live.close()
 
   const second = (await post({ ...everything, debounce: undefined })).json.data
@@ -98,11 +128,20 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   await again()
   const direct = await post(everything)
   t.equal(direct.status, 200)
-  t.same((await get(`/${job._id}/transitions`)).json.data, direct.json.data, 'the result is the direct answer, in its order')
-  t.same((await get(`/${second._id}/transitions`)).json.data, (await post({ ...everything, debounce: undefined })).json.data)
+  t.same(
+    (await get(`/${job._id}/transitions`)).json.data,
+    direct.json.data,
+    'the result is the direct answer, in its order',
+  )
+  t.same(
+    (await get(`/${second._id}/transitions`)).json.data,
+    (await post({ ...everything, debounce: undefined })).json.data,
+  )
 })
 
-test('jobs belong to whoever asked and to those who see every hub; deleting ends them', { timeout: 120_000 }, async (t) => {
+test('jobs belong to whoever asked and to those who see every hub; deleting ends them', {
+  timeout: 120_000,
+}, async (t) => {
   const { token, owner, path, everything, service, post, get, make } = await open(t)
   const stranger = await signUp(service(), 'Stranger')
   const role = await make('/role', { name: 'Watcher', permissions: ['view/geofence', 'view/tracker'] })
@@ -113,7 +152,9 @@ test('jobs belong to whoever asked and to those who see every hub; deleting ends
   }
   const watcher = await userOf(`watcher.${owner.email}`, role._id)
   const without = await userOf(`blind.${owner.email}`, blind._id)
-  const sockets = await Promise.all([watcher, without, stranger.token, token].map((as) => openSocket(service(), 'live', as)))
+  const sockets = await Promise.all(
+    [watcher, without, stranger.token, token].map((as) => openSocket(service(), 'live', as)),
+  )
   for (const socket of sockets) {
     socket.send({ type: 'subscribe', id: 's', channels: ['job'] })
     await socket.heard(({ type }) => type === 'snapshot')
@@ -130,10 +171,19 @@ test('jobs belong to whoever asked and to those who see every hub; deleting ends
   t.equal((await get('s', stranger.token)).status, 404)
   t.equal((await call(service(), 'DELETE', `${path}/${_id}`, { token: stranger.token })).status, 404)
   t.equal((await call(service(), 'DELETE', `${path}/${_id}`, { token: watcher })).status, 404)
-  t.match((await post(everything, watcher)), { status: 200, json: { data: [] } }, 'whoever sees no tracker has nothing to read')
+  t.match(
+    await post(everything, watcher),
+    { status: 200, json: { data: [] } },
+    'whoever sees no tracker has nothing to read',
+  )
   t.equal((await call(service(), 'DELETE', `${path}/${_id}`, { token })).status, 200)
   t.equal((await get(`/${_id}`)).status, 404)
   t.equal((await get(`/${_id}/transitions`)).status, 404)
-  for (const socket of sockets.slice(0, 3)) t.same(socket.messages.filter(({ type }) => type === 'event' || type === 'error'), [], 'nobody else was told')
+  for (const socket of sockets.slice(0, 3))
+    t.same(
+      socket.messages.filter(({ type }) => type === 'event' || type === 'error'),
+      [],
+      'nobody else was told',
+    )
   for (const socket of sockets) socket.close()
 })

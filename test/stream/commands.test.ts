@@ -24,7 +24,9 @@ const waymark = (...args: string[]): Command => {
   child.stderr.on('data', (text) => {
     errors += text
   })
-  const ended = new Promise<{ code: number | null; errors: string }>((done) => child.once('close', (code) => done({ code, errors })))
+  const ended = new Promise<{ code: number | null; errors: string }>((done) =>
+    child.once('close', (code) => done({ code, errors })),
+  )
   return { process: child, output: () => output, ended }
 }
 
@@ -37,7 +39,9 @@ const freePort = (): Promise<number> =>
     })
   })
 
-test('what a command cannot do is one sentence; watch outlives a restart of the service', { timeout: 120_000 }, async (t) => {
+test('what a command cannot do is one sentence; watch outlives a restart of the service', {
+  timeout: 120_000,
+}, async (t) => {
   const data = folderOf(t)
   const files = t.testdir({
     'broken.csv.gz': 'no gzip',
@@ -50,10 +54,22 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   const at = ['--url', service.url, '--email', email, '--password', password]
 
   const refused: [string, string[], RegExp][] = [
-    ['a file that is no gzip', ['replay', `${files}/broken.csv.gz`, ...at, '--speed', '0'], /broken\.csv\.gz cannot be read: /],
+    [
+      'a file that is no gzip',
+      ['replay', `${files}/broken.csv.gz`, ...at, '--speed', '0'],
+      /broken\.csv\.gz cannot be read: /,
+    ],
     ['a folder', ['replay', files, ...at, '--speed', '0'], /cannot be read: /],
-    ['an empty coordinate', ['replay', `${files}/empty-cell.csv`, ...at, '--speed', '0'], /:2: timestamp, lat or lng cannot be read/],
-    ['a key that is none', ['replay', `${files}/good.csv`, '--url', service.url, '--key', 'none', '--speed', '0'], /4401/],
+    [
+      'an empty coordinate',
+      ['replay', `${files}/empty-cell.csv`, ...at, '--speed', '0'],
+      /:2: timestamp, lat or lng cannot be read/,
+    ],
+    [
+      'a key that is none',
+      ['replay', `${files}/good.csv`, '--url', service.url, '--key', 'none', '--speed', '0'],
+      /4401/,
+    ],
     ['an url that is none', ['replay', `${files}/good.csv`, '--url', 'nowhere', '--key', 'none'], /./],
     ['a box that is none', ['watch', ...at, '--bbox', '1,9,2,3'], /bbox must be west, south, east, north/],
     ['no projection', ['rebuild'], /name a projection/],
@@ -72,7 +88,10 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   t.equal(await service.stop(), 0)
   service = await startService(data, [], port)
   const { deviceKey } = (await ask(service, 'POST', '/tracker', { token, body: { name: 'late', kind: 'device' } })).data
-  await ask(service, 'POST', '/location-history/bulk', { token: deviceKey, body: { points: [{ recordedAt: Date.now(), lat: 1, lng: 1 }] } })
+  await ask(service, 'POST', '/location-history/bulk', {
+    token: deviceKey,
+    body: { points: [{ recordedAt: Date.now(), lat: 1, lng: 1 }] },
+  })
   await until('the position after the restart', () => watch.output().includes('"name":"late"'))
   watch.process.kill('SIGINT')
   t.match(await watch.ended, { code: 0, errors: '' })
@@ -91,11 +110,26 @@ test('a demo that cannot be made leaves the service running', { timeout: 120_000
 test('a demo whose login is lost begins anew', { timeout: 120_000 }, async (t) => {
   const service = await startService(folderOf(t), [])
   t.teardown(() => service.kill())
-  const body = { name: 'Demo', email: 'demo@waymark.example', password: 'Correct-horse-7-battery', organizationName: 'Demo', hubName: 'Depot', hubLat: 52, hubLng: 21 }
+  const body = {
+    name: 'Demo',
+    email: 'demo@waymark.example',
+    password: 'Correct-horse-7-battery',
+    organizationName: 'Demo',
+    hubName: 'Depot',
+    hubLat: 52,
+    hubLng: 21,
+  }
   await ask(service, 'POST', '/auth/signup', { body })
   const abort = new AbortController()
   const login = await new Promise<{ email: string; password: string }>((onLogin, failed) => {
-    runDemo({ url: service.url, dataPath: folderOf(t), clock: systemClock, logger: createLogger('silent'), signal: abort.signal, onLogin }).catch(failed)
+    runDemo({
+      url: service.url,
+      dataPath: folderOf(t),
+      clock: systemClock,
+      logger: createLogger('silent'),
+      signal: abort.signal,
+      onLogin,
+    }).catch(failed)
   })
   abort.abort()
   t.match(login.email, /^demo-[0-9a-f]+@waymark\.example$/)

@@ -12,10 +12,14 @@ const FRAME = 500
 /** Why the disk of this machine cannot be filled, or false. */
 const noMount = (folder: string): string | false => {
   if (process.getuid?.() !== 0) return 'needs root to mount a small disk'
-  return spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE_MB}m`, 'tmpfs', folder]).status === 0 ? false : 'cannot mount a small disk here'
+  return spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE_MB}m`, 'tmpfs', folder]).status === 0
+    ? false
+    : 'cannot mount a small disk here'
 }
 
-test('a full disk: nothing is acknowledged, and it goes on by itself when there is room', { timeout: 120_000 }, async (t) => {
+test('a full disk: nothing is acknowledged, and it goes on by itself when there is room', {
+  timeout: 120_000,
+}, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'waymark-disk-'))
   const reason = noMount(folder)
   if (reason !== false) {
@@ -29,13 +33,21 @@ test('a full disk: nothing is acknowledged, and it goes on by itself when there 
     rmdirSync(folder)
   })
   const { token } = await signUp(service)
-  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data.key
+  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data
+    .key
   const ingest = await openSocket(service, 'ingest', key)
   await ingest.heard(({ type }) => type === 'ready')
   let seq = 0
   const sentAt = Date.now()
   const frame = () => ({
-    type: 'points', seq: ++seq, points: Array.from({ length: FRAME }, (_, i) => ({ externalId: `t${i % 20}`, recordedAt: sentAt - 1_000_000 + seq * FRAME + i, lat: 52, lng: 21 })),
+    type: 'points',
+    seq: ++seq,
+    points: Array.from({ length: FRAME }, (_, i) => ({
+      externalId: `t${i % 20}`,
+      recordedAt: sentAt - 1_000_000 + seq * FRAME + i,
+      lat: 52,
+      lng: 21,
+    })),
   })
   const acknowledged = (): number => ingest.messages.filter(({ type }) => type === 'ack').at(-1)?.seq ?? 0
   ingest.send(frame())
@@ -54,28 +66,38 @@ test('a full disk: nothing is acknowledged, and it goes on by itself when there 
   for (let full = false; !full && seq < 120; ) {
     const before = acknowledged()
     ingest.send(frame())
-    full = await until('an acknowledgement', () => acknowledged() > before, 1_500).then(() => false, () => true)
+    full = await until('an acknowledgement', () => acknowledged() > before, 1_500).then(
+      () => false,
+      () => true,
+    )
   }
   const held = acknowledged()
   t.ok(held < seq, `frame ${seq} is not acknowledged`)
   t.equal((await call(service, 'GET', '//healthz')).status, 200, 'it is alive')
   const body = { points: [{ externalId: 'h', recordedAt: sentAt, lat: 1, lng: 1 }] }
   const refused = await call(service, 'POST', '/location-history/bulk', { token: key, body })
-  t.match({ status: refused.status, code: refused.json?.code, retry: Number(refused.headers['retry-after']) > 0 }, { status: 503, code: 'engine_down', retry: true })
+  t.match(
+    { status: refused.status, code: refused.json?.code, retry: Number(refused.headers['retry-after']) > 0 },
+    { status: 503, code: 'engine_down', retry: true },
+  )
   t.equal(acknowledged(), held, 'nothing was acknowledged meanwhile')
   // What a merge of the history gives back is filled too.
   await until('the probe to be red', async () => {
     fill()
     return (await call(service, 'GET', '//readyz')).status === 503
   })
-  const group = (): Promise<Answer> => call(service, 'POST', '/geofence-group', { token, body: { name: `Yards ${Math.random()}` } })
+  const group = (): Promise<Answer> =>
+    call(service, 'POST', '/geofence-group', { token, body: { name: `Yards ${Math.random()}` } })
   for (let asked = 0; asked < 20; asked++) {
     fill()
     const red = await call(service, 'GET', '//readyz')
     t.match({ status: red.status, code: red.json?.code }, { status: 503, code: 'engine_down' }, 'it stays red')
     t.ok(red.json?.engines?.includes('log'), `it names the log: ${red.json?.engines}`)
     const answer = await group()
-    t.match({ status: answer.status, code: answer.json?.code, retry: Number(answer.headers['retry-after']) > 0 }, { status: 503, code: 'engine_down', retry: true })
+    t.match(
+      { status: answer.status, code: answer.json?.code, retry: Number(answer.headers['retry-after']) > 0 },
+      { status: 503, code: 'engine_down', retry: true },
+    )
     await new Promise((resume) => setTimeout(resume, 200))
   }
   t.match((await call(service, 'GET', '//metrics')).text, /^waymark_engine_up\{engine="log"\} 0$/m)
@@ -87,6 +109,10 @@ test('a full disk: nothing is acknowledged, and it goes on by itself when there 
   t.equal((await call(service, 'POST', '/location-history/bulk', { token: key, body })).status, 200)
   const expected = seq * FRAME + 1
   await until('history', async () => (await allRows(service, '/location-histories', token)).length >= expected)
-  t.equal((await allRows(service, '/location-histories', token)).length, expected, 'nothing acknowledged is lost, nothing is there twice')
+  t.equal(
+    (await allRows(service, '/location-histories', token)).length,
+    expected,
+    'nothing acknowledged is lost, nothing is there twice',
+  )
   ingest.close()
 })

@@ -13,7 +13,9 @@ interface Ended {
 /** Runs a start that is expected to end by itself. */
 const run = (flags: readonly string[]): Promise<Ended> =>
   new Promise((done) => {
-    const child = spawn(process.execPath, ['dist/src/main.js', 'start', '--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(process.execPath, ['dist/src/main.js', 'start', '--port', '0', ...flags], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
     let errors = ''
     child.stderr.on('data', (text) => {
       errors += text
@@ -26,8 +28,16 @@ const run = (flags: readonly string[]): Promise<Ended> =>
   })
 
 const METRICS = [
-  'waymark_points_total{result="accepted"}', 'waymark_append_seconds', 'waymark_consumer_lag_events{', 'waymark_consumer_lag_seconds{', 'waymark_live_clients',
-  'waymark_live_conflated_total', 'waymark_transitions_total', 'waymark_deliveries_total', 'waymark_event_loop_delay_seconds', 'waymark_engine_up{engine="log"} 1',
+  'waymark_points_total{result="accepted"}',
+  'waymark_append_seconds',
+  'waymark_consumer_lag_events{',
+  'waymark_consumer_lag_seconds{',
+  'waymark_live_clients',
+  'waymark_live_conflated_total',
+  'waymark_transitions_total',
+  'waymark_deliveries_total',
+  'waymark_event_loop_delay_seconds',
+  'waymark_engine_up{engine="log"} 1',
 ]
 
 test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }, async (t) => {
@@ -45,9 +55,17 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }
     ['a value that is none', ['--token-ttl', 'soon', '--data', other('a')], /--token-ttl must be a duration/],
     ['a port that is taken', ['--port', String(port), '--data', other('b')], new RegExp(`${port}`)],
     ['a folder in use', ['--data', data], /in use by process \d+/],
-    ['a folder that cannot be made', ['--data', '/proc/nope/data'], /--data \/proc\/nope\/data cannot be made a folder/],
+    [
+      'a folder that cannot be made',
+      ['--data', '/proc/nope/data'],
+      /--data \/proc\/nope\/data cannot be made a folder/,
+    ],
     ['a file in place of the folder', ['--data', 'package.json'], /--data \S*package.json cannot be made a folder/],
-    ['an engine that is not there', ['--log', 'esdb://127.0.0.1:2113', '--data', other('c')], /--log esdb:\/\/127\.0\.0\.1:2113/],
+    [
+      'an engine that is not there',
+      ['--log', 'esdb://127.0.0.1:2113', '--data', other('c')],
+      /--log esdb:\/\/127\.0\.0\.1:2113/,
+    ],
     ['a keyring that is none', ['--keys', 'package.json', '--data', other('d')], /package\.json/],
     ['a certificate without its key', ['--tls-cert', 'package.json', '--data', other('e')], /go together/],
   ]
@@ -63,13 +81,19 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }
   const keys = readFileSync(`${data}/keys.json`)
   const stranger = await startService(other('f'))
   t.equal(await stranger.stop(), 0, 'SIGTERM ends it with 0')
-  t.match(await run(['--data', data, '--partitions', '8']), { code: 2, errors: /^[^\n]*partitions[^\n]*\n$/ }, 'another number of partitions')
+  t.match(
+    await run(['--data', data, '--partitions', '8']),
+    { code: 2, errors: /^[^\n]*partitions[^\n]*\n$/ },
+    'another number of partitions',
+  )
   writeFileSync(`${data}/keys.json`, readFileSync(`${other('f')}/keys.json`))
   t.match(await run(['--data', data]), { code: 2, errors: /^[^\n]*keyring[^\n]*\n$/ }, 'a keyring of another log')
   writeFileSync(`${data}/keys.json`, keys)
 })
 
-test('tokens and the login of the demo stay good; the metrics are there; a second SIGTERM ends at once', { timeout: 120_000 }, async (t) => {
+test('tokens and the login of the demo stay good; the metrics are there; a second SIGTERM ends at once', {
+  timeout: 120_000,
+}, async (t) => {
   const data = folderOf(t)
   const demoOf = async (service: Service): Promise<{ email: string; password: string }> => {
     await until('the demo login', () => service.lines.some((line) => line.includes('"msg":"demo"')))

@@ -33,7 +33,8 @@ const textFrame = (text: string): Buffer => {
   return Buffer.concat([head, body])
 }
 
-const points = (count: number) => Array.from({ length: count }, (_, i) => ({ externalId: `t${i}`, recordedAt: Date.now(), lat: 52, lng: 21 }))
+const points = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ externalId: `t${i}`, recordedAt: Date.now(), lat: 52, lng: 21 }))
 
 const checkFrames = async (t: Test, service: Service, key: string): Promise<void> => {
   const header = Buffer.alloc(24)
@@ -64,20 +65,33 @@ const checkFrames = async (t: Test, service: Service, key: string): Promise<void
 
   const open = await openSocket(service, 'ingest', key)
   open.send({ type: 'points', seq: 1, points: points(1), color: 'red' })
-  t.match(await open.heard(({ type }) => type === 'error'), { code: 'invalid', message: /color/ }, 'an unknown field of a frame closes nothing')
+  t.match(
+    await open.heard(({ type }) => type === 'error'),
+    { code: 'invalid', message: /color/ },
+    'an unknown field of a frame closes nothing',
+  )
   open.send(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
-  t.match(await open.heard(({ type, seq }) => type === 'reject' && seq === 2), { rejected: [{ index: 0, code: 'invalid' }] }, 'deep JSON is a bad point')
+  t.match(
+    await open.heard(({ type, seq }) => type === 'reject' && seq === 2),
+    { rejected: [{ index: 0, code: 'invalid' }] },
+    'deep JSON is a bad point',
+  )
   open.send({ type: 'points', seq: 10, points: [...points(1), { lat: 1 }] })
-  t.match(await open.heard(({ type, seq }) => type === 'reject' && seq === 10), { rejected: [{ index: 1, code: 'invalid' }] })
+  t.match(await open.heard(({ type, seq }) => type === 'reject' && seq === 10), {
+    rejected: [{ index: 1, code: 'invalid' }],
+  })
   t.ok(await open.heard(({ type, seq }) => type === 'ack' && seq === 10), 'and the good point of the frame is durable')
   open.close()
 }
 
-test('frames of every bad kind, connections that do nothing, and readers that do not read', { timeout: 120_000 }, async (t) => {
+test('frames of every bad kind, connections that do nothing, and readers that do not read', {
+  timeout: 120_000,
+}, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
-  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data.key
+  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })).data
+    .key
   const witness = await openWitness(service)
 
   const silent = await openSocket(service, 'ingest')
@@ -97,7 +111,8 @@ test('frames of every bad kind, connections that do nothing, and readers that do
   await t.test('a reader that does not read', async (t) => {
     const reader = await rawSocket(service, 'live', token)
     reader.pause()
-    for (let i = 0; i < 16; i++) reader.write(textFrame(JSON.stringify({ type: 'subscribe', id: `s${i}`, channels: ['positions'], interval: 20 })))
+    for (let i = 0; i < 16; i++)
+      reader.write(textFrame(JSON.stringify({ type: 'subscribe', id: `s${i}`, channels: ['positions'], interval: 20 })))
     const gateway = await openSocket(service, 'ingest', key)
     await gateway.heard(({ type }) => type === 'ready')
     const before = memoryOf(service)
@@ -106,7 +121,10 @@ test('frames of every bad kind, connections that do nothing, and readers that do
     while (conflated === 0 && seq < 150) {
       gateway.send({ type: 'points', seq: ++seq, points: points(1_000) })
       await gateway.heard((message) => message.type === 'ack' && message.seq === seq)
-      if (seq % 10 === 0) conflated = Number(/waymark_live_conflated_total (\d+)/.exec((await call(service, 'GET', '//metrics')).text)?.[1])
+      if (seq % 10 === 0)
+        conflated = Number(
+          /waymark_live_conflated_total (\d+)/.exec((await call(service, 'GET', '//metrics')).text)?.[1],
+        )
     }
     t.ok(conflated > 0, `positions were conflated after ${seq} frames`)
     t.ok(memoryOf(service) - before < 300 * MB, `it grew by ${Math.round((memoryOf(service) - before) / MB)} MB`)
@@ -116,7 +134,12 @@ test('frames of every bad kind, connections that do nothing, and readers that do
 
   await t.test(`${CONNECTIONS} connections`, async (t) => {
     const sockets: Socket[] = []
-    for (let i = 0; i < CONNECTIONS; i += 200) sockets.push(...(await Promise.all(Array.from({ length: 200 }, () => rawSocket(service, i % 400 === 0 ? 'live' : 'ingest')))))
+    for (let i = 0; i < CONNECTIONS; i += 200)
+      sockets.push(
+        ...(await Promise.all(
+          Array.from({ length: 200 }, () => rawSocket(service, i % 400 === 0 ? 'live' : 'ingest')),
+        )),
+      )
     t.equal(sockets.length, CONNECTIONS)
     t.equal((await call(service, 'GET', '/user', { token })).status, 200, 'others are served')
     await until('all to be closed, as none authenticates', () => sockets.every(({ destroyed }) => destroyed))
@@ -133,7 +156,11 @@ test('a token that expires in mid-stream closes with 4401, unless it is renewed'
   t.teardown(() => service.kill())
   const { token, email, password } = await signUp(service)
   const stranger = await signUp(service)
-  const [dying, renewed, other] = await Promise.all([openSocket(service, 'live', token), openSocket(service, 'live', token), openSocket(service, 'live', token)])
+  const [dying, renewed, other] = await Promise.all([
+    openSocket(service, 'live', token),
+    openSocket(service, 'live', token),
+    openSocket(service, 'live', token),
+  ])
   for (const socket of [dying, renewed]) socket.send({ type: 'subscribe', id: 's', channels: ['positions'] })
   await renewed.heard(({ type }) => type === 'snapshot')
   other.send({ type: 'auth', token: stranger.token })
@@ -148,6 +175,8 @@ test('a token that expires in mid-stream closes with 4401, unless it is renewed'
 })
 
 const memoryOf = ({ process: { pid } }: Service): number => {
-  const line = readFileSync(`/proc/${pid}/status`, 'utf8').split('\n').find((text) => text.startsWith('VmRSS'))
+  const line = readFileSync(`/proc/${pid}/status`, 'utf8')
+    .split('\n')
+    .find((text) => text.startsWith('VmRSS'))
   return Number(line?.match(/\d+/)?.[0]) * 1024
 }

@@ -28,7 +28,9 @@ const sendFrom = async (service: Service, key: string, fixes: Fix[], at: number)
   return acknowledged
 }
 
-test('killed ten times at random moments: nothing acknowledged is lost, nothing is there twice', { timeout: 240_000 }, async (t) => {
+test('killed ten times at random moments: nothing acknowledged is lost, nothing is there twice', {
+  timeout: 240_000,
+}, async (t) => {
   const random = seeded(Date.now())
   const data = folderOf(t)
   const flags = ['--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']

@@ -7,22 +7,41 @@ import { openReceiver } from '../support/webhook-receiver.ts'
 const SECOND = 1_000
 const square = (lng: number, lat: number, half = 0.01) => ({
   type: 'Polygon',
-  coordinates: [[[lng - half, lat - half], [lng + half, lat - half], [lng + half, lat + half], [lng - half, lat + half], [lng - half, lat - half]]],
+  coordinates: [
+    [
+      [lng - half, lat - half],
+      [lng + half, lat - half],
+      [lng + half, lat + half],
+      [lng - half, lat + half],
+      [lng - half, lat - half],
+    ],
+  ],
 })
 
-const eventsOf = ({ messages }: OpenSocket, id: string): Json[] => messages.filter((message) => message.type === 'event' && message.id === id).map(({ event }) => event)
+const eventsOf = ({ messages }: OpenSocket, id: string): Json[] =>
+  messages.filter((message) => message.type === 'event' && message.id === id).map(({ event }) => event)
 
-test('events are as their GET answers them, and thousands of them resume, also after a SIGKILL', { timeout: 120_000 }, async (t) => {
+test('events are as their GET answers them, and thousands of them resume, also after a SIGKILL', {
+  timeout: 120_000,
+}, async (t) => {
   const data = folderOf(t)
   let service = await startService(data)
   t.teardown(() => service.kill())
   const { token } = await signUp(service)
-  const post = (path: string, body: object, as = token): Promise<Json> => ask(service, 'POST', path, { token: as, body })
+  const post = (path: string, body: object, as = token): Promise<Json> =>
+    ask(service, 'POST', path, { token: as, body })
   const group = (await post('/geofence-group', { name: 'g' })).data
   const fence = (await post('/geofence', { name: 'home', geofenceGroupId: group._id, geometry: square(10, 10) })).data
   const key = (await post('/ingest-key', { name: 'k', autoCreate: true })).data.key
   const receiver = await openReceiver(t)
-  const hook = (await post('/automation', { name: 'h', event: 'onFinishTrip', automationType: 'webhook', automationDetails: { url: receiver.url } })).data
+  const hook = (
+    await post('/automation', {
+      name: 'h',
+      event: 'onFinishTrip',
+      automationType: 'webhook',
+      automationDetails: { url: receiver.url },
+    })
+  ).data
   receiver.secrets.set(hook._id, hook.automationDetails.secret)
   const live = await openSocket(service, 'live', token)
   live.send({ type: 'subscribe', id: 'runs', channels: ['automation'] })
@@ -30,7 +49,14 @@ test('events are as their GET answers them, and thousands of them resume, also a
   const { cursor } = await live.heard(({ type, id }) => type === 'snapshot' && id === 's')
 
   const start = Date.now() - 12 * 3600 * SECOND
-  const full = { accuracy: 3.456, altitude: -12.3456, speed: 3.456, heading: 12.34, battery: 0.5, attributes: { door: 'open', count: 2 } }
+  const full = {
+    accuracy: 3.456,
+    altitude: -12.3456,
+    speed: 3.456,
+    heading: 12.34,
+    battery: 0.5,
+    attributes: { door: 'open', count: 2 },
+  }
   const points = [
     { externalId: 'van', recordedAt: start, lat: 10, lng: 10, ...full, trip: 'start' },
     { externalId: 'van', recordedAt: start + SECOND, lat: 11, lng: 10, ...full, trip: 'finish' },
@@ -40,15 +66,28 @@ test('events are as their GET answers them, and thousands of them resume, also a
   await until('all events', () => eventsOf(live, 's').length === 5)
   let rows: Json[] = []
   await until('the transitions', async () => (rows = await allRows(service, '/geofence-events', token)).length === 3)
-  for (const row of rows) t.same(eventsOf(live, 's').find(({ _id }) => _id === row._id), row, `${row.type} by ${row.cause}`)
+  for (const row of rows)
+    t.same(
+      eventsOf(live, 's').find(({ _id }) => _id === row._id),
+      row,
+      `${row.type} by ${row.cause}`,
+    )
   const finished = eventsOf(live, 's').find(({ state }) => state === 'finished')
   t.same(finished, (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data, 'the trip')
   await until('the run', () => eventsOf(live, 'runs').length === 2)
   const runs = eventsOf(live, 'runs')
-  t.same(runs.map(({ status }) => status), ['pending', 'succeeded'])
+  t.same(
+    runs.map(({ status }) => status),
+    ['pending', 'succeeded'],
+  )
   t.same(runs[1], (await ask(service, 'GET', '/automation-log', { token })).data[0], 'the run')
 
-  const jumps = Array.from({ length: 9_000 }, (_, i) => ({ externalId: 'jumper', recordedAt: start + (i + 2) * SECOND, lat: i % 2 === 0 ? 11 : 11.005, lng: i % 2 === 0 ? 10 : 12 }))
+  const jumps = Array.from({ length: 9_000 }, (_, i) => ({
+    externalId: 'jumper',
+    recordedAt: start + (i + 2) * SECOND,
+    lat: i % 2 === 0 ? 11 : 11.005,
+    lng: i % 2 === 0 ? 10 : 12,
+  }))
   await post('/location-history/bulk', { points: jumps }, key)
   await until('9,000 transitions', () => eventsOf(live, 's').filter(({ geofenceId }) => geofenceId).length === 9_003)
   live.close()

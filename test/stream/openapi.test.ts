@@ -54,7 +54,13 @@ const queryOf = ({ operationId }: Operation, { ids }: ApiWorld): string =>
 const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
   const { operationId, responses } = operation
   const documented = Object.keys(responses).filter((status) => status.startsWith('2'))
-  if (!t.ok(documented.includes(String(answer.status)), `${operationId} answers ${documented}`, { status: answer.status, text: answer.text.slice(0, 300) })) return
+  if (
+    !t.ok(documented.includes(String(answer.status)), `${operationId} answers ${documented}`, {
+      status: answer.status,
+      text: answer.text.slice(0, 300),
+    })
+  )
+    return
   const [type, media] = Object.entries<Json>(responses[answer.status].content)[0]
   t.equal(String(answer.headers['content-type']).split(';')[0], type.split(';')[0], `${operationId}: its content type`)
   if (type.includes('json')) t.same(faultsOf(media.schema, answer.json), [], `${operationId}: as its schema says`)
@@ -69,7 +75,12 @@ const deletesLast = (operations: Operation[]): Operation[] => [
 ]
 
 test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
-  const service = await startService(folderOf(t), ['--webhook-schedule', '20ms'], 0, 'dist/test/support/few-points-child.js')
+  const service = await startService(
+    folderOf(t),
+    ['--webhook-schedule', '20ms'],
+    0,
+    'dist/test/support/few-points-child.js',
+  )
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//openapi.json')).json
   const operations = operationsOf(document)
@@ -79,44 +90,91 @@ test('every route of the document is there and answers what the document says', 
 
   await t.test('without a token: 401', async (t) => {
     for (const operation of operations.filter((one) => !one.isPublic && !one.isRoot)) {
-      const answer = await call(service, operation.method, addressOf(operation, world.ids), { body: bodyOf(operation, world) })
-      t.match({ status: answer.status, code: answer.json?.code, bearer: answer.headers['www-authenticate'] }, { status: 401, code: 'unauthenticated', bearer: 'Bearer' }, operation.operationId)
+      const answer = await call(service, operation.method, addressOf(operation, world.ids), {
+        body: bodyOf(operation, world),
+      })
+      t.match(
+        { status: answer.status, code: answer.json?.code, bearer: answer.headers['www-authenticate'] },
+        { status: 401, code: 'unauthenticated', bearer: 'Bearer' },
+        operation.operationId,
+      )
     }
   })
 
   await t.test("another organization's id: 404", async (t) => {
     for (const operation of operations.filter(({ params }) => params.length > 0)) {
-      const answer = await call(service, operation.method, addressOf(operation, world.ids), { token: stranger.token, body: bodyOf(operation, world) })
-      t.match({ status: answer.status, code: answer.json?.code }, { status: 404, code: 'not_found' }, operation.operationId)
+      const answer = await call(service, operation.method, addressOf(operation, world.ids), {
+        token: stranger.token,
+        body: bodyOf(operation, world),
+      })
+      t.match(
+        { status: answer.status, code: answer.json?.code },
+        { status: 404, code: 'not_found' },
+        operation.operationId,
+      )
     }
   })
 
   await t.test('an unknown query parameter, an unknown member of a body: 400 with its path', async (t) => {
     for (const operation of operations.filter(({ isRoot }) => !isRoot)) {
       const query = [queryOf(operation, world), 'nonsense=1'].filter(Boolean).join('&')
-      const unknown = await call(service, operation.method, addressOf(operation, world.ids, query), { token: world.token, body: bodyOf(operation, world) })
-      t.match({ status: unknown.status, json: unknown.json }, { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } }, `${operation.operationId}: the query`)
+      const unknown = await call(service, operation.method, addressOf(operation, world.ids, query), {
+        token: world.token,
+        body: bodyOf(operation, world),
+      })
+      t.match(
+        { status: unknown.status, json: unknown.json },
+        { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } },
+        `${operation.operationId}: the query`,
+      )
       if (operation.body === undefined || operation.operationId === 'importGeofences') continue // a FeatureCollection may carry foreign members
       const body = { ...bodyOf(operation, world), nonsense: 1 }
-      const answer = await call(service, operation.method, addressOf(operation, world.ids, queryOf(operation, world)), { token: world.token, body })
-      t.match({ status: answer.status, json: answer.json }, { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } }, `${operation.operationId}: the body`)
+      const answer = await call(service, operation.method, addressOf(operation, world.ids, queryOf(operation, world)), {
+        token: world.token,
+        body,
+      })
+      t.match(
+        { status: answer.status, json: answer.json },
+        { status: 400, json: { code: 'invalid', errors: [{ path: '/nonsense' }] } },
+        `${operation.operationId}: the body`,
+      )
     }
   })
 
   await t.test('each route answers as documented, deletes last', async (t) => {
     for (const operation of deletesLast(operations)) {
-      const token = operation.isPublic ? undefined : ENDS_ITS_TOKEN.includes(operation.operationId) ? await freshToken(service, world) : world.token
+      const token = operation.isPublic
+        ? undefined
+        : ENDS_ITS_TOKEN.includes(operation.operationId)
+          ? await freshToken(service, world)
+          : world.token
       const ids = operation.method === 'DELETE' ? { ...world.ids, ...world.spare } : world.ids
-      const answer = await call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), { token, body: bodyOf(operation, world) })
+      const answer = await call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), {
+        token,
+        body: bodyOf(operation, world),
+      })
       checkAnswer(t, operation, answer)
     }
   })
 
   await t.test('what is not documented is not there', async (t) => {
-    for (const path of ['/nothing', '/hub', '/auth', '/hubs/x/y', '//metrics/x', '//api/v2/hubs', '//web/../package.json', '//api/v3']) {
+    for (const path of [
+      '/nothing',
+      '/hub',
+      '/auth',
+      '/hubs/x/y',
+      '//metrics/x',
+      '//api/v2/hubs',
+      '//web/../package.json',
+      '//api/v3',
+    ]) {
       const answer = await call(service, 'GET', path, { token: world.token })
       const isKnownPath = path === '/hub'
-      t.match({ status: answer.status, code: answer.json?.code }, isKnownPath ? { status: 405, code: 'method_not_allowed' } : { status: 404, code: 'not_found' }, path)
+      t.match(
+        { status: answer.status, code: answer.json?.code },
+        isKnownPath ? { status: 405, code: 'method_not_allowed' } : { status: 404, code: 'not_found' },
+        path,
+      )
     }
   })
 

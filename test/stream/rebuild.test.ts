@@ -48,12 +48,17 @@ const rebuildEach = async (t: Test, data: string, when: string): Promise<void> =
     const answer = await askControl(data, { command: 'rebuild', name })
     const report = answer?.report as { projection: string; rows: number; differing: number; differences: unknown[] }
     t.match(answer, { ok: true, report: { projection: name } }, `${name} is rebuilt ${when}`)
-    t.same([report?.differing, report?.differences], [0, []], `${name} equals what was there, over ${report?.rows} rows`)
+    t.same(
+      [report?.differing, report?.differences],
+      [0, []],
+      `${name} equals what was there, over ${report?.rows} rows`,
+    )
   }
 }
 
 const answersOf = async (service: Service, token: string) => {
-  const sorted = (rows: { _id?: string; trackerId?: string }[]) => rows.sort((a, b) => String(a._id ?? a.trackerId).localeCompare(String(b._id ?? b.trackerId)))
+  const sorted = (rows: { _id?: string; trackerId?: string }[]) =>
+    rows.sort((a, b) => String(a._id ?? a.trackerId).localeCompare(String(b._id ?? b.trackerId)))
   return {
     history: sorted(await allRows(service, '/location-histories', token)),
     transitions: sorted(await allRows(service, '/geofence-events', token)),
@@ -63,8 +68,14 @@ const answersOf = async (service: Service, token: string) => {
 
 /** A tracker that was deleted and made anew: its position is older than what it had before. */
 const remakeTracker = async (service: Service, token: string): Promise<void> => {
-  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'gateway', autoCreate: true } })).data.key
-  const point = (agoMs: number, lat: number): Fix => ({ externalId: 'remade', recordedAt: Date.now() - agoMs, lat, lng: 7 })
+  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'gateway', autoCreate: true } })).data
+    .key
+  const point = (agoMs: number, lat: number): Fix => ({
+    externalId: 'remade',
+    recordedAt: Date.now() - agoMs,
+    lat,
+    lng: 7,
+  })
   await send(service, key, [point(60_000, 1), point(50_000, 2)])
   await until('its position', async () => (await positionsOf(service, token)).length === 1)
   const [{ trackerId }] = await positionsOf(service, token)
@@ -78,16 +89,27 @@ const remakeTracker = async (service: Service, token: string): Promise<void> => 
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: rows as the API shows them
-const positionsOf = async (service: Service, token: string): Promise<any[]> => (await ask(service, 'GET', '/live-positions', { token })).data
+const positionsOf = async (service: Service, token: string): Promise<any[]> =>
+  (await ask(service, 'GET', '/live-positions', { token })).data
 
 const firstRevisions = async (data: string): Promise<number[]> => {
   const log = await openLmdbEventLog({ path: join(data, 'log'), clock: systemClock })
-  const firsts = await Promise.all(Array.from({ length: PARTITIONS }, async (_, partition) => (await log.read(locationStream(partition), 0, 1))[0]?.revision ?? (await log.head(locationStream(partition))) + 1))
+  const firsts = await Promise.all(
+    Array.from(
+      { length: PARTITIONS },
+      async (_, partition) =>
+        (await log.read(locationStream(partition), 0, 1))[0]?.revision ??
+        (await log.head(locationStream(partition))) + 1,
+    ),
+  )
   await log.close()
   return firsts
 }
 
-const withTables = async <Result>(data: string, run: (tables: Awaited<ReturnType<typeof openLmdbTableStore>>) => Promise<Result>): Promise<Result> => {
+const withTables = async <Result>(
+  data: string,
+  run: (tables: Awaited<ReturnType<typeof openLmdbTableStore>>) => Promise<Result>,
+): Promise<Result> => {
   const tables = await openLmdbTableStore({ path: join(data, 'tables'), clock: systemClock })
   try {
     return await run(tables)
@@ -96,7 +118,9 @@ const withTables = async <Result>(data: string, run: (tables: Awaited<ReturnType
   }
 }
 
-test('what is rebuilt equals what was there, also from a truncated log; what was broken is reported and put right', { timeout: 240_000 }, async (t) => {
+test('what is rebuilt equals what was there, also from a truncated log; what was broken is reported and put right', {
+  timeout: 240_000,
+}, async (t) => {
   const data = folderOf(t)
   let service = await startService(data, FLAGS)
   t.teardown(() => service.kill())
@@ -109,19 +133,27 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
   await send(service, setting.ingestKey, first.fixes)
   let trackers = await checkHistory(t, service, setting, first)
   await checkTransitions(t, service, setting, first, trackers)
-  const isDelivered = async () => (await allPages(service, '/automation-log', token)).every(({ status }) => status === 'succeeded')
+  const isDelivered = async () =>
+    (await allPages(service, '/automation-log', token)).every(({ status }) => status === 'succeeded')
   await until('webhooks', isDelivered)
   const other = await signUp(service, 'Other')
   await remakeTracker(service, other.token)
   await rebuildEach(t, data, 'before')
-  t.match(await askControl(data, { command: 'rebuild', name: 'nothing' }), { ok: false, error: /no projection nothing; there are .*directory.*matcher/ })
+  t.match(await askControl(data, { command: 'rebuild', name: 'nothing' }), {
+    ok: false,
+    error: /no projection nothing; there are .*directory.*matcher/,
+  })
   const before = await answersOf(service, token)
 
   const swept = (await askControl(data, { command: 'sweep' }))?.report as { partition: number; first: number }[]
   t.ok(swept.length > 0 && swept.every((one) => one.first > 0), `${swept.length} partitions were truncated`)
   t.equal(await service.stop(), 0)
   const firsts = await firstRevisions(data)
-  t.same(swept.map(({ partition }) => firsts[partition]), swept.map((one) => one.first), 'the log begins where the sweep said')
+  t.same(
+    swept.map(({ partition }) => firsts[partition]),
+    swept.map((one) => one.first),
+    'the log begins where the sweep said',
+  )
 
   service = await startService(data, FLAGS)
   t.same(await answersOf(service, token), before, 'a truncated log answers the same')
@@ -139,24 +171,41 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
     const rows: { scope: string; id: string; row: LatestPositionRow }[] = []
     for await (const row of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) rows.push(row)
     const [{ scope, id, row }, lost] = rows
-    await tables.commit([{ table: LATEST_POSITIONS.name, scope, id, row: { ...row, lat: row.lat + 1 } }, { table: LATEST_POSITIONS.name, scope, id: lost.id, row: null }])
+    await tables.commit([
+      { table: LATEST_POSITIONS.name, scope, id, row: { ...row, lat: row.lat + 1 } },
+      { table: LATEST_POSITIONS.name, scope, id: lost.id, row: null },
+    ])
     return rows
   })
   const alone = await waymark('rebuild', 'latest-position', '--data', data, ...FLAGS)
   t.equal(alone.code, 1, `with no service running: ${alone.error}`)
   const report = JSON.parse(alone.out)
   t.equal(report.differing, 2, 'the changed row and the missing one')
-  t.ok(report.differences.some((one: { id: string; live: { lat: number }; rebuilt: { lat: number } }) => one.id === broken.id && one.live.lat === one.rebuilt.lat + 1))
+  t.ok(
+    report.differences.some(
+      (one: { id: string; live: { lat: number }; rebuilt: { lat: number } }) =>
+        one.id === broken.id && one.live.lat === one.rebuilt.lat + 1,
+    ),
+  )
   t.equal((await waymark('rebuild', 'latest-position', '--data', data, ...FLAGS)).code, 0, 'it is put right')
   t.match(await waymark('rebuild', 'nothing', '--data', data, ...FLAGS), { code: 2, error: /no projection nothing/ })
 
   // What was sent after the truncation: the log has it still.
   const young = `organizationId = '${organizationId}' AND recordedAt > fromUnixTimestamp64Milli(${inOrder.fixes[BEFORE].recordedAt}, 'UTC')`
   const pointsBefore = whole.history.length
-  const history = await openChdbHistoryStore({ path: join(data, 'history'), scratchPath: join(data, 'history-scratch') })
-  const [{ changed }] = await history.rows<{ changed: number }>(`SELECT count() AS changed FROM points FINAL WHERE ${young} AND intDiv(latE7, 100) % 4 < 2`)
-  await history.command(`ALTER TABLE points DELETE WHERE ${young} AND intDiv(latE7, 100) % 4 = 0 SETTINGS mutations_sync = 2`)
-  await history.command(`ALTER TABLE points UPDATE lngE7 = lngE7 + 1 WHERE ${young} AND intDiv(latE7, 100) % 4 = 1 SETTINGS mutations_sync = 2`)
+  const history = await openChdbHistoryStore({
+    path: join(data, 'history'),
+    scratchPath: join(data, 'history-scratch'),
+  })
+  const [{ changed }] = await history.rows<{ changed: number }>(
+    `SELECT count() AS changed FROM points FINAL WHERE ${young} AND intDiv(latE7, 100) % 4 < 2`,
+  )
+  await history.command(
+    `ALTER TABLE points DELETE WHERE ${young} AND intDiv(latE7, 100) % 4 = 0 SETTINGS mutations_sync = 2`,
+  )
+  await history.command(
+    `ALTER TABLE points UPDATE lngE7 = lngE7 + 1 WHERE ${young} AND intDiv(latE7, 100) % 4 = 1 SETTINGS mutations_sync = 2`,
+  )
   await history.close()
   const repaired = await waymark('rebuild', 'location-history', '--data', data, ...FLAGS)
   t.equal(repaired.code, 1, repaired.error)
@@ -172,7 +221,9 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
       await tables.reset(['matcher_state'], `matcher-${partition}`)
     }
     await tables.declare(LOG_CONSUMERS)
-    await tables.commit([{ table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: 'heat-map', row: { name: 'heat-map', registeredAt: 0 } }])
+    await tables.commit([
+      { table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: 'heat-map', row: { name: 'heat-map', registeredAt: 0 } },
+    ])
   })
   service = await startService(data, FLAGS)
   t.match(await positionsOf(service, other.token), [{ lat: 5 }], 'what a deleted tracker had does not come back')
@@ -185,8 +236,13 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
 
   // A consumer that no longer exists holds the log back until it is forgotten.
   t.same((await askControl(data, { command: 'sweep' }))?.report, [], 'nothing is truncated')
-  await until('it to be named', () => service.lines.some((line) => line.includes('holds the location log back') && line.includes('heat-map')))
-  t.match((await call(service, 'GET', '//metrics')).text, /waymark_consumer_lag_events\{consumer="heat-map",partition="0"\}/)
+  await until('it to be named', () =>
+    service.lines.some((line) => line.includes('holds the location log back') && line.includes('heat-map')),
+  )
+  t.match(
+    (await call(service, 'GET', '//metrics')).text,
+    /waymark_consumer_lag_events\{consumer="heat-map",partition="0"\}/,
+  )
   t.match((await waymark('doctor', '--data', data)).out, /heat-map is [1-9]\d* events and .* behind/)
   t.match(await waymark('doctor', '--data', data, '--forget', 'location-history'), { code: 2, error: /runs here/ })
   t.match(await waymark('doctor', '--data', data, '--forget', 'nobody'), { code: 2, error: /heat-map/ })

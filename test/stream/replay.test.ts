@@ -9,7 +9,9 @@ import { folderOf } from '../support/folder-of.ts'
 
 const FIXES = 6_000
 
-test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', { timeout: 180_000 }, async (t) => {
+test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', {
+  timeout: 180_000,
+}, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const day = await realDay(FIXES, Date.now())
@@ -28,8 +30,16 @@ test('a real day: every point in history once, the obvious transitions, each del
   const transitions = await checkTransitions(t, service, setting, day, trackers)
   t.equal(await checkDeliveries(t, receiver, transitions), 0, 'and once, as nothing was killed')
 
-  const newest = [...tracksOf(day.fixes)].map(([externalId, track]) => [trackers.get(externalId) as string, track[track.length - 1]] as const)
-  const wrong = (): string[] => newest.filter(([id, fix]) => Date.parse(live.newest.get(id)?.recordedAt ?? '') !== fix.recordedAt || live.newest.get(id)?.lat !== fix.lat).map(([id]) => id)
+  const newest = [...tracksOf(day.fixes)].map(
+    ([externalId, track]) => [trackers.get(externalId) as string, track[track.length - 1]] as const,
+  )
+  const wrong = (): string[] =>
+    newest
+      .filter(
+        ([id, fix]) =>
+          Date.parse(live.newest.get(id)?.recordedAt ?? '') !== fix.recordedAt || live.newest.get(id)?.lat !== fix.lat,
+      )
+      .map(([id]) => id)
   await until('live positions', () => wrong().length === 0, 10_000).catch(() => {})
   t.same(wrong(), [], 'the live subscriber ended on every true last position')
   live.close()

@@ -8,20 +8,29 @@ import { folderOf } from '../support/folder-of.ts'
 const NOBODY = 65_534
 
 const waymark = (args: readonly string[], user?: number): { code: number | null; out: string; error: string } => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/src/main.js', ...args], { encoding: 'utf8', timeout: 60_000, ...(user !== undefined && { uid: user, gid: user }) })
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/src/main.js', ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+    ...(user !== undefined && { uid: user, gid: user }),
+  })
   return { code: status, out: stdout, error: stderr }
 }
 
 const kidOf = (token: string): string => JSON.parse(Buffer.from(token.split('.')[0], 'base64url').toString()).kid
-const fileOf = (data: string): { tokenKeys: { kid: string; verifiesUntil?: number }[] } => JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8'))
-const statusOf = async (service: Service, token: string): Promise<number> => (await call(service, 'GET', '/user', { token })).status
+const fileOf = (data: string): { tokenKeys: { kid: string; verifiesUntil?: number }[] } =>
+  JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8'))
+const statusOf = async (service: Service, token: string): Promise<number> =>
+  (await call(service, 'GET', '/user', { token })).status
 
-test('the token key is rotated in a running service and alone; who is signed in stays so', { timeout: 240_000 }, async (t) => {
+test('the token key is rotated in a running service and alone; who is signed in stays so', {
+  timeout: 240_000,
+}, async (t) => {
   const data = folderOf(t)
   let service = await startService(data)
   t.teardown(() => service.kill())
   const owner = await signUp(service)
-  const login = async (): Promise<string> => (await ask(service, 'POST', '/auth/login', { body: { email: owner.email, password: owner.password } })).token
+  const login = async (): Promise<string> =>
+    (await ask(service, 'POST', '/auth/login', { body: { email: owner.email, password: owner.password } })).token
   const first = owner.token
 
   const rotated = waymark(['doctor', '--rotate-token-key', '--data', data])
@@ -30,7 +39,10 @@ test('the token key is rotated in a running service and alone; who is signed in 
   const second = await login()
   t.not(kidOf(second), kidOf(first))
   t.match(rotated.out, `signed with key ${kidOf(second)}`)
-  t.same(fileOf(data).tokenKeys.map(({ kid }) => kid), [kidOf(second), kidOf(first)])
+  t.same(
+    fileOf(data).tokenKeys.map(({ kid }) => kid),
+    [kidOf(second), kidOf(first)],
+  )
   const left = (fileOf(data).tokenKeys[1].verifiesUntil ?? 0) - Date.now()
   t.ok(left > 23 * 3_600_000 && left <= 24 * 3_600_000, 'for --token-ttl')
   t.equal(statSync(join(data, 'keys.json')).mode & 0o777, 0o600)
@@ -48,11 +60,20 @@ test('the token key is rotated in a running service and alone; who is signed in 
 
   // What was signed with the keys before has ended.
   const file = fileOf(data)
-  const ended = file.tokenKeys.map((key) => (key.verifiesUntil === undefined ? key : { ...key, verifiesUntil: Date.now() - 1 }))
+  const ended = file.tokenKeys.map((key) =>
+    key.verifiesUntil === undefined ? key : { ...key, verifiesUntil: Date.now() - 1 },
+  )
   writeFileSync(join(data, 'keys.json'), JSON.stringify({ ...file, tokenKeys: ended }))
   service = await startService(data)
-  t.same(fileOf(data).tokenKeys.map(({ kid }) => kid), [kidOf(third)], 'the keys have left the file')
-  t.same([await statusOf(service, first), await statusOf(service, second), await statusOf(service, third)], [401, 401, 200])
+  t.same(
+    fileOf(data).tokenKeys.map(({ kid }) => kid),
+    [kidOf(third)],
+    'the keys have left the file',
+  )
+  t.same(
+    [await statusOf(service, first), await statusOf(service, second), await statusOf(service, third)],
+    [401, 401, 200],
+  )
   t.equal(await service.stop(), 0)
 
   const none = waymark(['doctor', '--rotate-token-key', '--data', join(data, 'elsewhere')])
@@ -62,7 +83,8 @@ test('the token key is rotated in a running service and alone; who is signed in 
 test('a keyring that cannot be written says so and stays as it is', async (t) => {
   // Nothing is read-only for the superuser.
   const user = process.getuid?.() === 0 ? NOBODY : undefined
-  if (waymark(['help'], user).code !== 0) return void t.pass('as another user', { skip: 'another user cannot run the command here' })
+  if (waymark(['help'], user).code !== 0)
+    return void t.pass('as another user', { skip: 'another user cannot run the command here' })
   const data = folderOf(t)
   const made = join(data, 'made')
   mkdirSync(made)
@@ -79,7 +101,11 @@ test('a keyring that cannot be written says so and stays as it is', async (t) =>
   for (const mode of [0o600, 0o400]) {
     chmodSync(keys, mode)
     // The test runner adds lines of its own where it cannot write as the other user either.
-    t.match(waymark(['doctor', '--rotate-token-key', '--data', data, '--keys', keys], user), { code: 2, out: '', error: /^the keyring .*keys\.json cannot be written \(E[A-Z]+\), as a secret .*read-only[^\n]*\n/ })
+    t.match(waymark(['doctor', '--rotate-token-key', '--data', data, '--keys', keys], user), {
+      code: 2,
+      out: '',
+      error: /^the keyring .*keys\.json cannot be written \(E[A-Z]+\), as a secret .*read-only[^\n]*\n/,
+    })
     t.same(readFileSync(keys), before)
   }
 })

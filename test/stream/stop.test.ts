@@ -4,7 +4,9 @@ import { folderOf } from '../support/folder-of.ts'
 import { openSocket } from '../support/open-socket.ts'
 import { allRows, ask, signUp, startService, until } from '../support/service.ts'
 
-test('SIGTERM: a request that has begun is stored and answered, sockets are told to come back, the exit code is 0', { timeout: 120_000 }, async (t) => {
+test('SIGTERM: a request that has begun is stored and answered, sockets are told to come back, the exit code is 0', {
+  timeout: 120_000,
+}, async (t) => {
   const data = folderOf(t)
   const service = await startService(data)
   t.teardown(() => service.kill())
@@ -22,7 +24,9 @@ test('SIGTERM: a request that has begun is stored and answered, sockets are told
   request.on('data', (chunk) => {
     answer += chunk
   })
-  request.write(`POST /api/v3/location-history/bulk HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`)
+  request.write(
+    `POST /api/v3/location-history/bulk HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+  )
   ingest.send({ type: 'points', seq: 1, points: [{ externalId: 'new-van', recordedAt: Date.now(), lat: 52, lng: 21 }] })
   await ingest.heard(({ type }) => type === 'ack')
   const stopped = service.stop()

@@ -19,19 +19,35 @@ const TIMES = 8
 /** An organization that holds one of everything, so that each route has something real to answer. Back-tests of the service over a few points must be jobs. */
 export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const { token, email, password, organizationId } = await signUp(service, 'World')
-  const make = async (path: string, body: Json): Promise<Json> => (await ask(service, 'POST', path, { token, body })).data
+  const make = async (path: string, body: Json): Promise<Json> =>
+    (await ask(service, 'POST', path, { token, body })).data
   const hub = await make('/hub', { name: 'Second hub', lat: 52.1, lng: 21.1 })
   const role = await make('/role', { name: 'Watcher', permissions: ['view/hub'] })
   const userEmail = `planner.${email}`
-  const user = await make('/user', { name: 'Planner', email: userEmail, roleId: role._id, hubId: [hub._id], password: 'Correct-horse-8-battery' })
+  const user = await make('/user', {
+    name: 'Planner',
+    email: userEmail,
+    roleId: role._id,
+    hubId: [hub._id],
+    password: 'Correct-horse-8-battery',
+  })
   const team = await make('/team', { name: 'Team', hubId: hub._id, userIds: [user._id] })
   const vehicle = await make('/vehicle', { name: 'Van', type: 'car', hubId: hub._id })
   const tracker = await make('/tracker', { name: 'Bus', kind: 'vehicle', externalId: 'bus-1' })
   const key = await make('/ingest-key', { name: 'Gateway', autoCreate: true })
   const group = await make('/geofence-group', { name: 'Yards' })
-  const geofence = await make('/geofence', { name: 'Yard', geofenceGroupId: group._id, center: { lat: 52, lng: 21 }, radius: 500 })
+  const geofence = await make('/geofence', {
+    name: 'Yard',
+    geofenceGroupId: group._id,
+    center: { lat: 52, lng: 21 },
+    radius: 500,
+  })
   const automation = await make('/automation', {
-    name: 'Tell', event: 'onGeofenceEntry', automationType: 'webhook', automationDetails: { url: 'http://127.0.0.1:9/closed' }, rules: { fields: { geofenceGroupId: group._id } },
+    name: 'Tell',
+    event: 'onGeofenceEntry',
+    automationType: 'webhook',
+    automationDetails: { url: 'http://127.0.0.1:9/closed' },
+    rules: { fields: { geofenceGroupId: group._id } },
   })
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
@@ -45,8 +61,21 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     organizationId,
     spare: await spare(make),
     ids: {
-      hubId: hub._id, roleId: role._id, userId: user._id, email: userEmail, teamId: team._id, vehicleId: vehicle._id, trackerId: tracker._id, ingestKeyId: key._id,
-      geofenceGroupId: group._id, geofenceId: geofence._id, automationId: automation._id, runId: run._id, tripId: tripRow._id, token: trip, pointId: first._id,
+      hubId: hub._id,
+      roleId: role._id,
+      userId: user._id,
+      email: userEmail,
+      teamId: team._id,
+      vehicleId: vehicle._id,
+      trackerId: tracker._id,
+      ingestKeyId: key._id,
+      geofenceGroupId: group._id,
+      geofenceId: geofence._id,
+      automationId: automation._id,
+      runId: run._id,
+      tripId: tripRow._id,
+      token: trip,
+      pointId: first._id,
       backtestId,
     },
   }
@@ -62,12 +91,25 @@ const spare = async (make: (path: string, body: Json) => Promise<Json>): Promise
 const drive = async (service: Service, token: string, deviceKey: string): Promise<string> => {
   const start = Date.now() - TIMES * 10_000
   const points = Array.from({ length: TIMES }, (_, i) => ({
-    recordedAt: start + i * 10_000, lat: 52.02 - i * 0.005, lng: 21, speed: 12, accuracy: 4, heading: 180, battery: 0.8, altitude: 100, attributes: { door: 'open' },
+    recordedAt: start + i * 10_000,
+    lat: 52.02 - i * 0.005,
+    lng: 21,
+    speed: 12,
+    accuracy: 4,
+    heading: 180,
+    battery: 0.8,
+    altitude: 100,
+    attributes: { door: 'open' },
     ...(i === 0 ? { trip: 'start' } : i === TIMES - 1 ? { trip: 'finish' } : {}),
   }))
   const answer = await ask(service, 'POST', '/location-history/bulk', { token: deviceKey, body: { points } })
   const tripToken = answer.data.trackingTokens[0].token as string
-  await until('the trip to be decided', async () => (await call(service, 'GET', `/location-history/tracking/${tripToken}`, { token })).json.data.points.length === TIMES)
+  await until(
+    'the trip to be decided',
+    async () =>
+      (await call(service, 'GET', `/location-history/tracking/${tripToken}`, { token })).json.data.points.length ===
+      TIMES,
+  )
   return tripToken
 }
 
@@ -75,7 +117,10 @@ const drive = async (service: Service, token: string, deviceKey: string): Promis
 const backtest = async (service: Service, token: string, geofenceId: string): Promise<string> => {
   const path = `/geofence/${geofenceId}/backtest`
   const { _id } = (await ask(service, 'POST', path, { token, body: { from: 0, to: Date.now() } })).data
-  await until('the back-test', async () => (await ask(service, 'GET', `${path}/${_id}`, { token })).data.status === 'completed')
+  await until(
+    'the back-test',
+    async () => (await ask(service, 'GET', `${path}/${_id}`, { token })).data.status === 'completed',
+  )
   return _id
 }
 

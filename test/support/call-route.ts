@@ -62,7 +62,8 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
         address: options.address ?? '127.0.0.1',
         signal: new AbortController().signal,
       })
-      const isApplied = reply.wrote === undefined || applied === undefined || (await applied.waitApplied(reply.wrote, timeoutMs))
+      const isApplied =
+        reply.wrote === undefined || applied === undefined || (await applied.waitApplied(reply.wrote, timeoutMs))
       return {
         status: reply.status ?? 200,
         body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) },
@@ -79,11 +80,16 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
 const find = (routes: readonly Route[], method: Method, url: string) => {
   const { pathname, searchParams } = new URL(url, 'http://test')
   for (const route of routes) {
-    for (const { method: itsMethod = route.method, path } of [{ path: route.path, method: route.method }, ...(route.aliases ?? [])]) {
+    for (const { method: itsMethod = route.method, path } of [
+      { path: route.path, method: route.method },
+      ...(route.aliases ?? []),
+    ]) {
       if (itsMethod !== method) continue
       const found = new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}/?$`).exec(pathname)
       if (found === null) continue
-      const params = Object.fromEntries(Object.entries(found.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]))
+      const params = Object.fromEntries(
+        Object.entries(found.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
+      )
       return { route, params, query: Object.fromEntries(searchParams) as { [name: string]: unknown } }
     }
   }
@@ -94,13 +100,15 @@ const authorize = ({ access }: Route, caller: Caller | undefined): void => {
   if (access === 'public' || access === 'operator') return
   if (caller === undefined) throw new Failure('unauthenticated')
   if (access === 'points') return
-  if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission))) throw new Failure('forbidden')
+  if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission)))
+    throw new Failure('forbidden')
 }
 
 const failed = (error: unknown): CallAnswer => {
   if (!(error instanceof Failure) || error.code === 'internal') throw error
   const { errors, retryAfterSeconds, extra } = error.details
-  const headers: { [name: string]: string } = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
+  const headers: { [name: string]: string } =
+    retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
   return {
     status: error.status,
     body: { status: false, message: error.message, code: error.code, errors, ...extra },

@@ -13,8 +13,23 @@ const PARTITIONS = 4
 const log = await openLmdbEventLog({ path, clock: systemClock })
 const trackers = new FixedTrackers(PARTITIONS)
 for (let i = 0; i < 20; i++) trackers.add(ORG, `bus-${i}`)
-const batcher = new Batcher({ log, clock: systemClock, logger: quietLogger, partitions: PARTITIONS, limits: BATCHER_LIMITS, onAppended: () => {}, startAppendTimer: () => () => {} })
-const ingest = new Ingest({ batcher, resolver: trackers, clock: systemClock, logger: quietLogger, retentionMs: 1e10, count: () => {} })
+const batcher = new Batcher({
+  log,
+  clock: systemClock,
+  logger: quietLogger,
+  partitions: PARTITIONS,
+  limits: BATCHER_LIMITS,
+  onAppended: () => {},
+  startAppendTimer: () => () => {},
+})
+const ingest = new Ingest({
+  batcher,
+  resolver: trackers,
+  clock: systemClock,
+  logger: quietLogger,
+  retentionMs: 1e10,
+  count: () => {},
+})
 const start = Date.now() - 1_000_000
 const lastOf = new Map<number, number>()
 let seq = 0
@@ -41,7 +56,12 @@ const connection = ingestChannel(ingest).open(
 
 function sendMore(): void {
   while (seq - acked < 100) {
-    const points = Array.from({ length: 7 }, () => ({ externalId: `bus-${++sent % 20}`, recordedAt: start + sent, lat: 1, lng: sent / 1e5 }))
+    const points = Array.from({ length: 7 }, () => ({
+      externalId: `bus-${++sent % 20}`,
+      recordedAt: start + sent,
+      lat: 1,
+      lng: sent / 1e5,
+    }))
     lastOf.set(++seq, sent)
     connection.message(new Uint8Array(Buffer.from(JSON.stringify({ type: 'points', seq, points }))).buffer, false)
   }

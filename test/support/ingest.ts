@@ -2,7 +2,12 @@ import type { Test } from 'tap'
 import type { Appended, EventLog } from '../../src/engines/event-log.ts'
 import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
 import { BATCHER_LIMITS, Batcher, type BatcherLimits } from '../../src/features/locations/batcher.ts'
-import { locationStream, partitionOf, type LocationEntry, type PointBatch } from '../../src/features/locations/events.ts'
+import {
+  locationStream,
+  partitionOf,
+  type LocationEntry,
+  type PointBatch,
+} from '../../src/features/locations/events.ts'
 import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
 import { Ingest } from '../../src/features/locations/ingest.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
@@ -73,13 +78,24 @@ export class FixedTrackers implements TrackerResolver {
 
   add(organizationId: string, externalId: string): KnownTracker {
     const trackerId = idFrom(organizationId, externalId)
-    const tracker = { trackerId, organizationId, externalId, partition: partitionOf(trackerId, this.partitions), mark: 0, index: 0 }
+    const tracker = {
+      trackerId,
+      organizationId,
+      externalId,
+      partition: partitionOf(trackerId, this.partitions),
+      mark: 0,
+      index: 0,
+    }
     this.trackers.set(`${organizationId} ${externalId}`, tracker)
     this.trackers.set(`${organizationId} ${trackerId}`, tracker)
     return tracker
   }
 
-  known({ organizationId }: Caller, trackerId?: string, externalId?: string): KnownTracker | TrackerRefusal | undefined {
+  known(
+    { organizationId }: Caller,
+    trackerId?: string,
+    externalId?: string,
+  ): KnownTracker | TrackerRefusal | undefined {
     const name = trackerId ?? externalId
     if (name === undefined) return 'invalid'
     if (this.unknownAtFirst.has(name)) return undefined
@@ -89,7 +105,10 @@ export class FixedTrackers implements TrackerResolver {
   async resolve({ organizationId }: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
     await this.gate
     await new Promise((done) => setImmediate(done))
-    return names.map(({ trackerId, externalId }) => this.trackers.get(`${organizationId} ${trackerId ?? externalId}`) ?? 'unknown_tracker')
+    return names.map(
+      ({ trackerId, externalId }) =>
+        this.trackers.get(`${organizationId} ${trackerId ?? externalId}`) ?? 'unknown_tracker',
+    )
   }
 }
 
@@ -110,13 +129,21 @@ export const openIngest = async (t: Test, options: TestIngestOptions = {}) => {
   const counts = { accepted: 0, duplicate: 0, rejected: 0 }
   const limits = { ...BATCHER_LIMITS, ...options.limits }
   const batcher = new Batcher({
-    log: refusing.log, clock, logger: quietLogger, partitions, limits,
+    log: refusing.log,
+    clock,
+    logger: quietLogger,
+    partitions,
+    limits,
     onAppended: (entry) => entries.push(entry),
     startAppendTimer: () => () => {},
   })
   const trackers = new FixedTrackers(partitions)
   const ingest = new Ingest({
-    batcher, resolver: trackers, clock, logger: quietLogger, retentionMs,
+    batcher,
+    resolver: trackers,
+    clock,
+    logger: quietLogger,
+    retentionMs,
     count: (result, points) => {
       counts[result] += points
     },
@@ -127,14 +154,35 @@ export const openIngest = async (t: Test, options: TestIngestOptions = {}) => {
     const all: PointBatch[][] = []
     for (let partition = 0; partition < partitions; partition++) {
       const events = await inner.read(locationStream(partition), 0, 10_000)
-      all.push(events.map((event) => locationEntry(event, partition)).flatMap((entry) => (entry.kind === 'points' ? [entry.batch] : [])))
+      all.push(
+        events
+          .map((event) => locationEntry(event, partition))
+          .flatMap((entry) => (entry.kind === 'points' ? [entry.batch] : [])),
+      )
     }
     return all
   }
-  return { log: inner, refusing, batcher, ingest, trackers, channel, entries, counts, clock, logged, connect: (caller: Caller) => connect(channel, caller) }
+  return {
+    log: inner,
+    refusing,
+    batcher,
+    ingest,
+    trackers,
+    channel,
+    entries,
+    counts,
+    clock,
+    logged,
+    connect: (caller: Caller) => connect(channel, caller),
+  }
 }
 
-type Message = { type: string; seq?: number; rejected?: { index: number; code: string; message: string }[]; [member: string]: unknown }
+type Message = {
+  type: string
+  seq?: number
+  rejected?: { index: number; code: string; message: string }[]
+  [member: string]: unknown
+}
 
 /** A client's end of a connection: what the server has sent, and waiting for it. */
 export const connect = (channel: ReturnType<typeof ingestChannel>, caller: Caller) => {
@@ -148,9 +196,15 @@ export const connect = (channel: ReturnType<typeof ingestChannel>, caller: Calle
       return messages.reduce((most, { type, seq }) => (type === 'ack' ? Math.max(most, seq as number) : most), 0)
     },
     get rejected() {
-      return messages.flatMap(({ type, seq, rejected }) => (type === 'reject' ? (rejected ?? []).map((one) => ({ seq, ...one })) : []))
+      return messages.flatMap(({ type, seq, rejected }) =>
+        type === 'reject' ? (rejected ?? []).map((one) => ({ seq, ...one })) : [],
+      )
     },
-    send: (message: unknown) => connection.message(new Uint8Array(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message))).buffer, false),
+    send: (message: unknown) =>
+      connection.message(
+        new Uint8Array(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message))).buffer,
+        false,
+      ),
     sendBinary: (bytes: Uint8Array<ArrayBuffer>) => {
       const copy = bytes.slice()
       connection.message(copy.buffer, true)
@@ -161,7 +215,10 @@ export const connect = (channel: ReturnType<typeof ingestChannel>, caller: Calle
     until: async (isTrue: () => boolean, limitMs = 10_000) => {
       const end = performance.now() + limitMs
       while (!isTrue()) {
-        if (performance.now() > end) throw new Error(`waited ${limitMs} ms; last: ${JSON.stringify(messages.slice(-3))} ${JSON.stringify(client.over)}`)
+        if (performance.now() > end)
+          throw new Error(
+            `waited ${limitMs} ms; last: ${JSON.stringify(messages.slice(-3))} ${JSON.stringify(client.over)}`,
+          )
         await new Promise<void>((done) => {
           waiting.push(done)
           setTimeout(done, 20)
@@ -192,10 +249,17 @@ export const connect = (channel: ReturnType<typeof ingestChannel>, caller: Calle
   return client
 }
 
-export const ingestKey = (organizationId: string): Caller => ({ kind: 'ingestKey', organizationId, keyId: 'key', autoCreate: false })
+export const ingestKey = (organizationId: string): Caller => ({
+  kind: 'ingestKey',
+  organizationId,
+  keyId: 'key',
+  autoCreate: false,
+})
 
 /** (tracker, time) of every point, in the order of the log. */
-export const pointsOf = (batches: readonly PointBatch[]): { trackerId: string; recordedAt: number; lat: number; lng: number; flags: number }[] =>
+export const pointsOf = (
+  batches: readonly PointBatch[],
+): { trackerId: string; recordedAt: number; lat: number; lng: number; flags: number }[] =>
   batches.flatMap((batch) =>
     Array.from({ length: batch.count }, (_, i) => ({
       trackerId: batch.trackers[batch.tracker[i]].trackerId,

@@ -4,11 +4,32 @@ import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { geofence } from '../../src/features/geofences/geofence.ts'
-import { geofenceStream, groupStream, GROUP_CHANGED, GROUP_CREATED, type GeofenceValues, type GroupRules } from '../../src/features/geofences/events.ts'
-import { FENCES_CHANGED, POINTS_RECORDED, TRACKER_DELETED, locationStream, type FencesChanged, type PointBatch } from '../../src/features/locations/events.ts'
+import {
+  geofenceStream,
+  groupStream,
+  GROUP_CHANGED,
+  GROUP_CREATED,
+  type GeofenceValues,
+  type GroupRules,
+} from '../../src/features/geofences/events.ts'
+import {
+  FENCES_CHANGED,
+  POINTS_RECORDED,
+  TRACKER_DELETED,
+  locationStream,
+  type FencesChanged,
+  type PointBatch,
+} from '../../src/features/locations/events.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import { encodePointBatch } from '../../src/features/locations/point-batch-codec.ts'
-import { DECIDED, transitionStream, type Decided, type Decision, type Transition, type TripChange } from '../../src/features/transitions/events.ts'
+import {
+  DECIDED,
+  transitionStream,
+  type Decided,
+  type Decision,
+  type Transition,
+  type TripChange,
+} from '../../src/features/transitions/events.ts'
 import { handleCommand } from '../../src/kit/handle-command.ts'
 import { idSource } from '../../src/kit/ids.ts'
 import { decodeJson, encodeJson } from '../../src/kernel/event.ts'
@@ -33,7 +54,11 @@ export class MatcherWorld {
 
   static async open(folder: string): Promise<MatcherWorld> {
     const clock = new FakeClock()
-    return new MatcherWorld(await openLmdbEventLog({ path: join(folder, 'log'), clock }), await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
+    return new MatcherWorld(
+      await openLmdbEventLog({ path: join(folder, 'log'), clock }),
+      await openLmdbTableStore({ path: join(folder, 'tables'), clock }),
+      clock,
+    )
   }
 
   async close(): Promise<void> {
@@ -46,27 +71,51 @@ export class MatcherWorld {
   }
 
   /** Writes a group's rules; announces nothing. */
-  async putGroup(geofenceGroupId: string, rules: GroupRules): Promise<{ geofenceGroupId: string; revision: number; position: number }> {
+  async putGroup(
+    geofenceGroupId: string,
+    rules: GroupRules,
+  ): Promise<{ geofenceGroupId: string; revision: number; position: number }> {
     const head = await this.log.head(groupStream(geofenceGroupId))
     const data = { organizationId: ORG, values: { name: 'group', ...rules }, createdAt: '', at: '' }
-    const event = { id: this.ids.next(), type: head < 0 ? GROUP_CREATED : GROUP_CHANGED, data: encodeJson(data), isJson: true, metadata: {} }
-    const { revision, position } = await this.log.append(groupStream(geofenceGroupId), [event], head < 0 ? 'none' : head)
+    const event = {
+      id: this.ids.next(),
+      type: head < 0 ? GROUP_CREATED : GROUP_CHANGED,
+      data: encodeJson(data),
+      isJson: true,
+      metadata: {},
+    }
+    const { revision, position } = await this.log.append(
+      groupStream(geofenceGroupId),
+      [event],
+      head < 0 ? 'none' : head,
+    )
     return { geofenceGroupId, revision, position }
   }
 
-  async putFence(geofenceId: string, values: Partial<GeofenceValues> | null): Promise<{ geofenceId: string; revision: number; position: number }> {
+  async putFence(
+    geofenceId: string,
+    values: Partial<GeofenceValues> | null,
+  ): Promise<{ geofenceId: string; revision: number; position: number }> {
     const stream = geofenceStream(geofenceId)
     const head = await this.log.head(stream)
     const context = { ids: this.ids, metadata: {} }
     const full = { name: 'fence', geofenceGroupId: 'group', isActive: true, ...values } as GeofenceValues
-    const command = values === null ? ({ kind: 'delete', organizationId: ORG, at: 0 } as const) : ({ kind: head < 0 ? 'create' : 'change', organizationId: ORG, values: full, at: 0 } as const)
+    const command =
+      values === null
+        ? ({ kind: 'delete', organizationId: ORG, at: 0 } as const)
+        : ({ kind: head < 0 ? 'create' : 'change', organizationId: ORG, values: full, at: 0 } as const)
     const { version, wrote } = await handleCommand(this.log, stream, geofence, command, context)
     return { geofenceId, revision: version - 1, position: wrote?.position ?? -1 }
   }
 
   /** Says in one partition what counts from here on. */
   announce(partition: number, change: Partial<FencesChanged> & { sourcePosition: number }): Promise<unknown> {
-    return this.append(partition, FENCES_CHANGED, encodeJson({ organizationId: ORG, at: 1_000, geofences: [], groups: [], ...change }), true)
+    return this.append(
+      partition,
+      FENCES_CHANGED,
+      encodeJson({ organizationId: ORG, at: 1_000, geofences: [], groups: [], ...change }),
+      true,
+    )
   }
 
   points(partition: number, batch: PointBatch): Promise<unknown> {
@@ -99,7 +148,8 @@ export class MatcherWorld {
       for (const event of events) {
         if (event.type !== DECIDED) continue
         const decided = decodeJson<Decided>(event.data)
-        for (const [i, decision] of decided.decisions.entries()) decisions.push({ ...decision, sourceRevision: decided.sourceRevision, ordinal: decided.ordinal + i })
+        for (const [i, decision] of decided.decisions.entries())
+          decisions.push({ ...decision, sourceRevision: decided.sourceRevision, ordinal: decided.ordinal + i })
       }
       from = events[events.length - 1].revision + 1
     }
@@ -114,6 +164,10 @@ export class MatcherWorld {
   }
 
   private append(partition: number, type: string, data: Uint8Array, isJson: boolean): Promise<unknown> {
-    return this.log.append(locationStream(partition), [{ id: this.ids.next(), type, data, isJson, metadata: {} }], 'any')
+    return this.log.append(
+      locationStream(partition),
+      [{ id: this.ids.next(), type, data, isJson, metadata: {} }],
+      'any',
+    )
   }
 }

@@ -29,7 +29,8 @@ export const operationsOf = (document: Json): Operation[] =>
 
 const operationOf = (path: string, method: string, item: Json): Operation => {
   const { operationId, security, parameters = [], requestBody, responses } = item[method]
-  const named = (place: string): string[] => parameters.filter((one: Json) => one.in === place).map((one: Json) => one.name)
+  const named = (place: string): string[] =>
+    parameters.filter((one: Json) => one.in === place).map((one: Json) => one.name)
   const [type, media] = Object.entries<Json>(requestBody?.content ?? {})[0] ?? []
   return {
     method: method.toUpperCase(),
@@ -52,17 +53,23 @@ ajv.addFormat('binary', true)
 export const faultsOf = (schema: Json, value: unknown, { closed = true } = {}): string[] => {
   const check: ValidateFunction = ajv.compile(closed ? closedSchema(schema) : schema)
   if (check(value)) return []
-  return (check.errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+  return (check.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  )
 }
 
 /** The schema with `unevaluatedProperties: false` wherever properties are listed and nothing else is said. */
 const closedSchema = (schema: Json, isPart = false): Json => {
   if (typeof schema !== 'object' || schema === null) return schema
   const closed: Json = { ...schema }
-  for (const name of ['items', 'additionalProperties', 'not']) if (typeof closed[name] === 'object') closed[name] = closedSchema(closed[name])
-  for (const name of ['oneOf', 'anyOf', 'allOf']) if (closed[name]) closed[name] = closed[name].map((part: Json) => closedSchema(part, true))
+  for (const name of ['items', 'additionalProperties', 'not'])
+    if (typeof closed[name] === 'object') closed[name] = closedSchema(closed[name])
+  for (const name of ['oneOf', 'anyOf', 'allOf'])
+    if (closed[name]) closed[name] = closed[name].map((part: Json) => closedSchema(part, true))
   if (closed.properties === undefined) return closed
-  closed.properties = Object.fromEntries(Object.entries(closed.properties).map(([name, part]) => [name, closedSchema(part)]))
+  closed.properties = Object.fromEntries(
+    Object.entries(closed.properties).map(([name, part]) => [name, closedSchema(part)]),
+  )
   const isOpen = closed.additionalProperties === undefined && closed.unevaluatedProperties === undefined
   if (!isPart && isOpen) closed.unevaluatedProperties = false
   return closed

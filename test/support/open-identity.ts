@@ -44,7 +44,13 @@ export const openIdentity = async (
   const context = identityContext(services, { signup: 'open', tokenTtlMs: 24 * 3_600_000, ...config }, neighbours)
   const authenticator = createAuthenticator(services, context.tokens)
   runner.onCommitted((changes) => authenticator.noteCommitted(changes))
-  const routes = [identityRoutes(context), hub.routes(services), team.routes(services), vehicle.routes(services), further(services)].flat()
+  const routes = [
+    identityRoutes(context),
+    hub.routes(services),
+    team.routes(services),
+    vehicle.routes(services),
+    further(services),
+  ].flat()
   const call = routeCaller({ routes, clock, applied })
   const close = async (): Promise<void> => {
     await runner.close()
@@ -85,7 +91,8 @@ export const openIdentity = async (
   const login = async (email: string, password = PASSWORD, options: CallOptions = {}): Promise<Session> =>
     sessionOf(await call('POST', '/auth/login', { ...options, body: { email, password } }), email)
   /** A role's id by its key. */
-  const roleId = async (session: Session, key: string): Promise<string> => (await session.call('GET', `/roles?key=${key}`)).body.data[0]._id
+  const roleId = async (session: Session, key: string): Promise<string> =>
+    (await session.call('GET', `/roles?key=${key}`)).body.data[0]._id
   return {
     ...services,
     folder,

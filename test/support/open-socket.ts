@@ -17,7 +17,11 @@ export interface OpenSocket {
 }
 
 /** Opens a channel; with a token it authenticates by a first message. */
-export const openSocket = async (service: { url: string }, channel: 'ingest' | 'live', token?: string): Promise<OpenSocket> => {
+export const openSocket = async (
+  service: { url: string },
+  channel: 'ingest' | 'live',
+  token?: string,
+): Promise<OpenSocket> => {
   const socket = new WebSocket(`${service.url.replace('http', 'ws')}/api/v3/${channel}`)
   const messages: Message[] = []
   let code: number | undefined
@@ -36,13 +40,18 @@ export const openSocket = async (service: { url: string }, channel: 'ingest' | '
     messages,
     closed,
     close: () => socket.close(),
-    send: (message) => socket.send(typeof message === 'string' || message instanceof Uint8Array ? (message as string) : JSON.stringify(message)),
+    send: (message) =>
+      socket.send(
+        typeof message === 'string' || message instanceof Uint8Array ? (message as string) : JSON.stringify(message),
+      ),
     heard: async (fits, limitMs = 30_000) => {
       let place = 0
       let found: Message
       const look = (): boolean => {
-        for (; place < messages.length && found === undefined; place++) if (fits(messages[place])) found = messages[place]
-        if (found === undefined && code !== undefined) throw new Error(`closed with ${code}; heard ${JSON.stringify(messages.slice(-3)).slice(0, 500)}`)
+        for (; place < messages.length && found === undefined; place++)
+          if (fits(messages[place])) found = messages[place]
+        if (found === undefined && code !== undefined)
+          throw new Error(`closed with ${code}; heard ${JSON.stringify(messages.slice(-3)).slice(0, 500)}`)
         return found !== undefined
       }
       await until(`a message; heard ${JSON.stringify(messages.slice(-3)).slice(0, 300)}`, look, limitMs)

@@ -43,8 +43,19 @@ const DAY_MS = 86_400_000
 const PERMISSIONS = ['view/tracker', 'edit/tracker', 'view/location-history']
 
 export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
-  kind: 'user', organizationId: ORG, userId: idFrom('user', 'admin'), identityId: 'i', email: 'a@example.com', jti: 'j', expiresAt: Number.MAX_SAFE_INTEGER,
-  roleId: 'r', permissions: new Set(PERMISSIONS), permissionDetails: [], hubIds: 'all', teamIds: [], ...fields,
+  kind: 'user',
+  organizationId: ORG,
+  userId: idFrom('user', 'admin'),
+  identityId: 'i',
+  email: 'a@example.com',
+  jti: 'j',
+  expiresAt: Number.MAX_SAFE_INTEGER,
+  roleId: 'r',
+  permissions: new Set(PERMISSIONS),
+  permissionDetails: [],
+  hubIds: 'all',
+  teamIds: [],
+  ...fields,
 })
 
 /** Trackers and the whole way of points to their latest positions, over the embedded engines and a clock that stands still. */
@@ -57,26 +68,54 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const quota = new TrackerQuota(tables, clock, trackersMax)
   const forgetting = new Forgetting(systemClock)
   const writer = new TrackerWriter(services, quota, forgetting.wait)
-  const known = new KnownTrackers({ tables, writer, clock, partitionOf: (trackerId) => partitionOf(trackerId, PARTITIONS) })
+  const known = new KnownTrackers({
+    tables,
+    writer,
+    clock,
+    partitionOf: (trackerId) => partitionOf(trackerId, PARTITIONS),
+  })
   const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
   const abort = new AbortController()
-  const { ended } = await watchTrackers({ log, known, devices, quota, onAccessChanged: (change) => changes.push(change) }, abort.signal)
+  const { ended } = await watchTrackers(
+    { log, known, devices, quota, onAccessChanged: (change) => changes.push(change) },
+    abort.signal,
+  )
 
   const failures: unknown[] = []
-  const latest = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: (error) => failures.push(error) })
-  const feed = new PartitionFeed<LocationEntry>({ log, streamOf: locationStream, decode: locationEntry, onFailure: (_consumer, _partition, error) => failures.push(error) })
+  const latest = new LatestPositions({
+    tables,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => failures.push(error),
+  })
+  const feed = new PartitionFeed<LocationEntry>({
+    log,
+    streamOf: locationStream,
+    decode: locationEntry,
+    onFailure: (_consumer, _partition, error) => failures.push(error),
+  })
   for (let p = 0; p < PARTITIONS; p++) await feed.add(latest, p)
   const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) => failures.push(error))
   await announcer.start()
   forgetting.connect(announcer, latest)
   const batcher = new Batcher({
-    log, clock, logger, partitions: PARTITIONS, limits: BATCHER_LIMITS, startAppendTimer: () => () => {},
+    log,
+    clock,
+    logger,
+    partitions: PARTITIONS,
+    limits: BATCHER_LIMITS,
+    startAppendTimer: () => () => {},
     onAppended: (entry) => feed.offer(entry.partition, entry.revision, clock.now(), entry),
   })
   const ingest = new Ingest({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
   const channel = ingestChannel(ingest)
-  const routes = [...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES }), ...ingestKeyRoutes(services), bulkRoute(ingest, keyring), livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) })]
+  const routes = [
+    ...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES }),
+    ...ingestKeyRoutes(services),
+    bulkRoute(ingest, keyring),
+    livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) }),
+  ]
   const callRoute = routeCaller({ routes, clock, applied })
   t.teardown(async () => {
     abort.abort()
@@ -89,11 +128,24 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   })
 
   /** As a user of the organization who sees everything, unless told otherwise. */
-  const call = async (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) => callRoute(method, url, { body, caller: userCaller(caller) })
+  const call = async (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
+    callRoute(method, url, { body, caller: userCaller(caller) })
   /** Appends what other features would have. */
   const put = async (noun: string, id: string, values: object, organizationId = ORG, version = 0) => {
     const at = new Date(clock.now()).toISOString()
-    const wrote = await appendFacts(log, `${noun}-${id}`, [{ type: `${noun}${version === 0 ? 'Created' : 'Changed'}`, data: { organizationId, values, createdAt: at, at } }], [idSource(clock.now()).next()], version, {})
+    const wrote = await appendFacts(
+      log,
+      `${noun}-${id}`,
+      [
+        {
+          type: `${noun}${version === 0 ? 'Created' : 'Changed'}`,
+          data: { organizationId, values, createdAt: at, at },
+        },
+      ],
+      [idSource(clock.now()).next()],
+      version,
+      {},
+    )
     if (wrote !== undefined) await applied.waitApplied(wrote, 2_000)
   }
   /** What the live view would show, through the table. */
@@ -102,12 +154,44 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     const livePositions = routes[routes.length - 1]
     const url = new URL(`http://test/?${query}`)
     const parameters: { [name: string]: unknown } = Object.fromEntries(url.searchParams)
-    for (const name of ['limit', 'radius']) if (parameters[name] !== undefined) parameters[name] = Number(parameters[name])
-    const reply = await livePositions.handler({ caller: userCaller(caller), query: parameters, now: clock.now() } as never)
+    for (const name of ['limit', 'radius'])
+      if (parameters[name] !== undefined) parameters[name] = Number(parameters[name])
+    const reply = await livePositions.handler({
+      caller: userCaller(caller),
+      query: parameters,
+      now: clock.now(),
+    } as never)
     let text = JSON.stringify(reply.body ?? '')
     if (reply.stream !== undefined) text = ''
     for await (const part of reply.stream ?? []) text += part
-    return JSON.parse(text).data as { trackerId: string; name: string; recordedAt: string; lat: number; lng: number; lastSeenAt: string; status: string }[]
+    return JSON.parse(text).data as {
+      trackerId: string
+      name: string
+      recordedAt: string
+      lat: number
+      lng: number
+      lastSeenAt: string
+      status: string
+    }[]
   }
-  return { ...services, known, devices, writer, runner, applied, changes, failures, latest, feed, ingest, channel, call, callRoute, put, positions, abort, connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller) }
+  return {
+    ...services,
+    known,
+    devices,
+    writer,
+    runner,
+    applied,
+    changes,
+    failures,
+    latest,
+    feed,
+    ingest,
+    channel,
+    call,
+    callRoute,
+    put,
+    positions,
+    abort,
+    connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller),
+  }
 }

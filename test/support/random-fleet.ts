@@ -20,7 +20,12 @@ export interface FenceState {
 
 export type Step =
   | { kind: 'points'; batch: PointBatch }
-  | { kind: 'fences'; at: number; fences: { geofenceId: string; state: FenceState | null }[]; groups: { geofenceGroupId: string; rules: GroupRules }[] }
+  | {
+      kind: 'fences'
+      at: number
+      fences: { geofenceId: string; state: FenceState | null }[]
+      groups: { geofenceGroupId: string; rules: GroupRules }[]
+    }
   | { kind: 'deletion'; trackerId: string; at: number }
 
 export const GROUPS: { [id: string]: GroupRules } = {
@@ -39,8 +44,14 @@ export const randomSteps = (seed: number, { steps = 200, trackers = 24, fences =
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]
   const square = (): ShapeInput => {
     const [lng, lat, size] = [random() * DEGREES, random() * DEGREES, 0.001 + random() * 0.012]
-    const corner = (x: number, y: number): [number, number] => [Math.round((lng + x) * 1e7) / 1e7, Math.round((lat + y) * 1e7) / 1e7]
-    return { type: 'Polygon', coordinates: [[corner(0, 0), corner(size, 0), corner(size, size), corner(0, size), corner(0, 0)]] }
+    const corner = (x: number, y: number): [number, number] => [
+      Math.round((lng + x) * 1e7) / 1e7,
+      Math.round((lat + y) * 1e7) / 1e7,
+    ]
+    return {
+      type: 'Polygon',
+      coordinates: [[corner(0, 0), corner(size, 0), corner(size, size), corner(0, size), corner(0, 0)]],
+    }
   }
   const fence = (): FenceState => ({ geofenceGroupId: pick(groupIds), isActive: random() < 0.9, shape: square() })
   const live = new Map<string, FenceState | null>()
@@ -53,7 +64,12 @@ export const randomSteps = (seed: number, { steps = 200, trackers = 24, fences =
       groups: Object.entries(GROUPS).map(([geofenceGroupId, rules]) => ({ geofenceGroupId, rules })),
     },
   ]
-  const fleet = Array.from({ length: trackers }, (_, i) => ({ trackerId: uuidOf(`tracker ${i}`), lng: random() * DEGREES, lat: random() * DEGREES, heading: random() * 6.3 }))
+  const fleet = Array.from({ length: trackers }, (_, i) => ({
+    trackerId: uuidOf(`tracker ${i}`),
+    lng: random() * DEGREES,
+    lat: random() * DEGREES,
+    heading: random() * 6.3,
+  }))
   for (let step = 0, now = 1_000_000; step < steps; step++, now += 20_000) {
     const what = random()
     if (what < 0.08) {
@@ -61,8 +77,20 @@ export const randomSteps = (seed: number, { steps = 200, trackers = 24, fences =
         const geofenceId = pick([...live.keys()])
         const before = live.get(geofenceId) ?? null
         if (before !== null && random() < 0.2) return { geofenceId, state: null }
-        return { geofenceId, state: before === null ? null : random() < 0.3 ? { ...before, isActive: !before.isActive } : { ...fence(), geofenceGroupId: random() < 0.5 ? before.geofenceGroupId : pick(groupIds) } }
-      }).filter(({ state, geofenceId }, i, all) => all.findIndex((other) => other.geofenceId === geofenceId) === i && !(state === null && live.get(geofenceId) === null))
+        return {
+          geofenceId,
+          state:
+            before === null
+              ? null
+              : random() < 0.3
+                ? { ...before, isActive: !before.isActive }
+                : { ...fence(), geofenceGroupId: random() < 0.5 ? before.geofenceGroupId : pick(groupIds) },
+        }
+      }).filter(
+        ({ state, geofenceId }, i, all) =>
+          all.findIndex((other) => other.geofenceId === geofenceId) === i &&
+          !(state === null && live.get(geofenceId) === null),
+      )
       for (const { geofenceId, state } of edits) live.set(geofenceId, state)
       if (edits.length > 0) result.push({ kind: 'fences', at: now, fences: edits, groups: [] })
     } else if (what < 0.1) {

@@ -21,11 +21,18 @@ export const realDay = async (fixesMax: number, now: number): Promise<RealDay> =
   const fixes: Fix[] = []
   for await (const fix of readTrace(path)) {
     if (fixes.length >= fixesMax) break
-    fixes.push({ externalId: fix.externalId, recordedAt: fix.recordedAt, lat: Math.round(fix.lat * 1e7) / 1e7, lng: Math.round(fix.lng * 1e7) / 1e7 })
+    fixes.push({
+      externalId: fix.externalId,
+      recordedAt: fix.recordedAt,
+      lat: Math.round(fix.lat * 1e7) / 1e7,
+      lng: Math.round(fix.lng * 1e7) / 1e7,
+    })
   }
   const shift = now - 60_000 - Math.max(...fixes.map((fix) => fix.recordedAt))
   for (const fix of fixes) fix.recordedAt += shift
-  const fences = JSON.parse(readFileSync(shared ? `${SHARED}/polygons/austin-neighborhoods.geojson` : 'demo/fences.geojson', 'utf8'))
+  const fences = JSON.parse(
+    readFileSync(shared ? `${SHARED}/polygons/austin-neighborhoods.geojson` : 'demo/fences.geojson', 'utf8'),
+  )
   fences.features = fences.features.filter((one: Feature) => one.geometry.type.endsWith('Polygon'))
   return { name: shared ? 'Austin' : 'Warsaw', fixes, fences }
 }
@@ -38,7 +45,9 @@ export const tracksOf = (fixes: readonly Fix[]): Map<string, Fix[]> => {
     if (!track.has(fix.recordedAt)) track.set(fix.recordedAt, fix)
     tracks.set(fix.externalId, track)
   }
-  return new Map([...tracks].map(([id, track]) => [id, [...track.values()].sort((a, b) => a.recordedAt - b.recordedAt)]))
+  return new Map(
+    [...tracks].map(([id, track]) => [id, [...track.values()].sort((a, b) => a.recordedAt - b.recordedAt)]),
+  )
 }
 
 /** The obvious computation: turf, every fence, every point. Names of `tracker|fence|type|time`. */
@@ -47,7 +56,11 @@ export const obviousTransitions = ({ fixes, fences }: RealDay): Set<string> => {
   for (const [externalId, track] of tracksOf(fixes)) {
     let before = new Set<string>()
     for (const { lat, lng, recordedAt } of track) {
-      const inside = new Set(fences.features.filter((fence) => booleanPointInPolygon([lng, lat], fence)).map((fence) => fence.properties.name))
+      const inside = new Set(
+        fences.features
+          .filter((fence) => booleanPointInPolygon([lng, lat], fence))
+          .map((fence) => fence.properties.name),
+      )
       for (const name of inside) if (!before.has(name)) found.add(`${externalId}|${name}|entry|${recordedAt}`)
       for (const name of before) if (!inside.has(name)) found.add(`${externalId}|${name}|leave|${recordedAt}`)
       before = inside

@@ -26,7 +26,12 @@ process.on('exit', () => {
 })
 
 /** Starts the compiled service on a data folder and waits until it is ready. Whoever starts it ends it. */
-export const startService = async (data: string, flags: readonly string[] = [], port = 0, entry = 'dist/src/main.js'): Promise<Service> => {
+export const startService = async (
+  data: string,
+  flags: readonly string[] = [],
+  port = 0,
+  entry = 'dist/src/main.js',
+): Promise<Service> => {
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   started.add(child)
@@ -36,7 +41,10 @@ export const startService = async (data: string, flags: readonly string[] = [], 
   child.stderr.on('data', (text) => errors.push(String(text)))
   const exited = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
   const url = await new Promise<string>((found, failed) => {
-    const timer = setTimeout(() => failed(new Error(`not listening: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)), START_LIMIT_MS)
+    const timer = setTimeout(
+      () => failed(new Error(`not listening: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)),
+      START_LIMIT_MS,
+    )
     timer.unref()
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line)
@@ -44,14 +52,23 @@ export const startService = async (data: string, flags: readonly string[] = [], 
       clearTimeout(timer)
       found((JSON.parse(line) as { url: string }).url)
     })
-    exited.then((code) => failed(new Error(`ended with ${code}: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)))
+    exited.then((code) =>
+      failed(new Error(`ended with ${code}: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)),
+    )
   })
   await until('ready', async () => (await request(`${url}/readyz`)).statusCode === 200, START_LIMIT_MS)
   const end = async (signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> => {
     child.kill(signal)
     return exited
   }
-  return { url, port: Number(new URL(url).port), process: child, lines, kill: async () => void (await end('SIGKILL')), stop: () => end('SIGTERM') }
+  return {
+    url,
+    port: Number(new URL(url).port),
+    process: child,
+    lines,
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+  }
 }
 
 /** Waits for a condition by asking again and again. */
@@ -71,13 +88,22 @@ export interface Answer {
 }
 
 /** Calls the API below /api/v3, or a path at the root when it begins with two slashes. */
-export const call = async (service: { url: string }, method: string, path: string, options: { token?: string; body?: unknown; headers?: { [name: string]: string } } = {}): Promise<Answer> => {
+export const call = async (
+  service: { url: string },
+  method: string,
+  path: string,
+  options: { token?: string; body?: unknown; headers?: { [name: string]: string } } = {},
+): Promise<Answer> => {
   const headers: { [name: string]: string } = { ...options.headers }
   if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
   const isText = typeof options.body === 'string' || options.body instanceof Uint8Array
   if (options.body !== undefined) headers['content-type'] ??= 'application/json'
   const url = path.startsWith('//') ? service.url + path.slice(1) : `${service.url}/api/v3${path}`
-  const answer = await request(url, { method: method as 'GET', headers, body: options.body === undefined ? undefined : isText ? (options.body as string) : JSON.stringify(options.body) })
+  const answer = await request(url, {
+    method: method as 'GET',
+    headers,
+    body: options.body === undefined ? undefined : isText ? (options.body as string) : JSON.stringify(options.body),
+  })
   const text = await answer.body.text()
   return { status: answer.statusCode, headers: answer.headers, text, json: parsed(text) }
 }
@@ -92,26 +118,51 @@ export const ask = async (...args: Parameters<typeof call>): Promise<Json> => {
 let people = 0
 
 /** Signs up a fresh organization and answers its owner's token. */
-export const signUp = async (service: { url: string }, name = 'Test'): Promise<{ token: string; email: string; password: string; organizationId: string; hubId: string }> => {
+export const signUp = async (
+  service: { url: string },
+  name = 'Test',
+): Promise<{ token: string; email: string; password: string; organizationId: string; hubId: string }> => {
   const email = `owner${++people}.${process.pid}@example.com`
   const password = 'Correct-horse-7-battery'
-  const body = { name: 'Owner', email, password, organizationName: `${name} ${people}`, hubName: 'Main', hubLat: 52.2, hubLng: 21 }
+  const body = {
+    name: 'Owner',
+    email,
+    password,
+    organizationName: `${name} ${people}`,
+    hubName: 'Main',
+    hubLat: 52.2,
+    hubLng: 21,
+  }
   const answer = await ask(service, 'POST', '/auth/signup', { body })
-  return { token: answer.token, email, password, organizationId: answer.data.organizationId, hubId: answer.data.hubId[0] }
+  return {
+    token: answer.token,
+    email,
+    password,
+    organizationId: answer.data.organizationId,
+    hubId: answer.data.hubId[0],
+  }
 }
 
 /** Every row of a list as NDJSON. */
 export const allRows = async (service: { url: string }, path: string, token: string): Promise<Json[]> => {
   const answer = await call(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}format=ndjson`, { token })
   if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${answer.text.slice(0, 300)}`)
-  return answer.text.split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  return answer.text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
 }
 
 /** Every row of a paged list. */
 export const allPages = async (service: { url: string }, path: string, token: string): Promise<Json[]> => {
   const rows: Json[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: Json = await ask(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, { token })
+    const page: Json = await ask(
+      service,
+      'GET',
+      `${path}${path.includes('?') ? '&' : '?'}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`,
+      { token },
+    )
     rows.push(...page.data)
     cursor = page.nextCursor
   }

@@ -40,7 +40,12 @@ export const slowTransitions = (steps: readonly Step[]): SlowTransition[] => {
     fence?.isActive === true && fix !== undefined && booleanPointInPolygon([fix.lng, fix.lat], fence.shape as Polygon)
 
   const fix = (step: number, trackerId: string, point: Fix, accuracy: number): void => {
-    const tracker = trackers.get(trackerId) ?? { lastAt: Number.NEGATIVE_INFINITY, decided: new Map(), inside: new Set(), held: new Map() }
+    const tracker = trackers.get(trackerId) ?? {
+      lastAt: Number.NEGATIVE_INFINITY,
+      decided: new Map(),
+      inside: new Set(),
+      held: new Map(),
+    }
     trackers.set(trackerId, tracker)
     if (point.at <= tracker.lastAt) return
     tracker.lastAt = point.at
@@ -59,11 +64,22 @@ export const slowTransitions = (steps: readonly Step[]): SlowTransition[] => {
         held.count++
         tracker.held.set(geofenceId, held)
         const debounce = GROUPS[fence.geofenceGroupId].debounce
-        const isEnough = debounce === undefined || isFirst || held.count >= (debounce.fixes ?? EVERY) || point.at - held.first.at >= (debounce.seconds ?? EVERY) * 1000
+        const isEnough =
+          debounce === undefined ||
+          isFirst ||
+          held.count >= (debounce.fixes ?? EVERY) ||
+          point.at - held.first.at >= (debounce.seconds ?? EVERY) * 1000
         if (!isEnough) continue
         tracker.held.delete(geofenceId)
         flip(tracker, geofenceId, isInside)
-        made.push({ step, trackerId, geofenceId, type: isInside ? 'entry' : 'leave', at: held.first.at, cause: 'point' })
+        made.push({
+          step,
+          trackerId,
+          geofenceId,
+          type: isInside ? 'entry' : 'leave',
+          at: held.first.at,
+          cause: 'point',
+        })
       }
     }
   }
@@ -71,7 +87,14 @@ export const slowTransitions = (steps: readonly Step[]): SlowTransition[] => {
   steps.forEach((happening, step) => {
     if (happening.kind === 'deletion') {
       for (const geofenceId of trackers.get(happening.trackerId)?.inside ?? []) {
-        made.push({ step, trackerId: happening.trackerId, geofenceId, type: 'leave', at: happening.at, cause: 'tracker' })
+        made.push({
+          step,
+          trackerId: happening.trackerId,
+          geofenceId,
+          type: 'leave',
+          at: happening.at,
+          cause: 'tracker',
+        })
       }
       trackers.delete(happening.trackerId)
     } else if (happening.kind === 'fences') {
@@ -83,14 +106,26 @@ export const slowTransitions = (steps: readonly Step[]): SlowTransition[] => {
           tracker.held.delete(geofenceId)
           if (isInside === tracker.inside.has(geofenceId)) continue
           flip(tracker, geofenceId, isInside)
-          made.push({ step, trackerId, geofenceId, type: isInside ? 'entry' : 'leave', at: happening.at, cause: 'geofence' })
+          made.push({
+            step,
+            trackerId,
+            geofenceId,
+            type: isInside ? 'entry' : 'leave',
+            at: happening.at,
+            cause: 'geofence',
+          })
         }
       }
     } else {
       const { batch } = happening
       for (let i = 0; i < batch.count; i++) {
         if ((batch.flags[i] & AHEAD) !== 0) continue
-        fix(step, batch.trackers[batch.tracker[i]].trackerId, { at: batch.recordedAt[i], lng: batch.lng[i] / 1e7, lat: batch.lat[i] / 1e7 }, batch.accuracy[i] / 100)
+        fix(
+          step,
+          batch.trackers[batch.tracker[i]].trackerId,
+          { at: batch.recordedAt[i], lng: batch.lng[i] / 1e7, lat: batch.lat[i] / 1e7 },
+          batch.accuracy[i] / 100,
+        )
       }
     }
   })

@@ -11,12 +11,27 @@ export interface Setting {
 }
 
 /** An organization with the fences of the day, an ingest key, and a webhook for each direction. */
-export const prepare = async (service: { url: string }, token: string, day: RealDay, receiver: Receiver): Promise<Setting> => {
+export const prepare = async (
+  service: { url: string },
+  token: string,
+  day: RealDay,
+  receiver: Receiver,
+): Promise<Setting> => {
   const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: day.name } })
-  const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, { token, body: day.fences })
-  if (imported.data.created !== day.fences.features.length) throw new Error(`imported ${JSON.stringify(imported.data).slice(0, 300)}`)
+  const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, {
+    token,
+    body: day.fences,
+  })
+  if (imported.data.created !== day.fences.features.length)
+    throw new Error(`imported ${JSON.stringify(imported.data).slice(0, 300)}`)
   for (const event of ['onGeofenceEntry', 'onGeofenceLeave']) {
-    const body = { name: event, event, automationType: 'webhook', automationDetails: { url: receiver.url }, rules: { fields: { geofenceGroupId: group.data._id } } }
+    const body = {
+      name: event,
+      event,
+      automationType: 'webhook',
+      automationDetails: { url: receiver.url },
+      rules: { fields: { geofenceGroupId: group.data._id } },
+    }
     const made = await ask(service, 'POST', '/automation', { token, body })
     receiver.secrets.set(made.data._id, made.data.automationDetails.secret)
   }
@@ -25,11 +40,23 @@ export const prepare = async (service: { url: string }, token: string, day: Real
 }
 
 /** Every acknowledged point is in history exactly once, where it was. */
-export const checkHistory = async (t: Test, service: { url: string }, { token }: Setting, day: RealDay): Promise<Map<string, string>> => {
-  const trackers = new Map((await allPages(service, '/trackers', token)).map((one) => [one.externalId as string, one._id as string]))
-  const expected = [...tracksOf(day.fixes)].flatMap(([externalId, track]) => track.map((fix) => `${pointIdOf(trackers.get(externalId), fix.recordedAt)} ${fix.lat} ${fix.lng}`))
+export const checkHistory = async (
+  t: Test,
+  service: { url: string },
+  { token }: Setting,
+  day: RealDay,
+): Promise<Map<string, string>> => {
+  const trackers = new Map(
+    (await allPages(service, '/trackers', token)).map((one) => [one.externalId as string, one._id as string]),
+  )
+  const expected = [...tracksOf(day.fixes)].flatMap(([externalId, track]) =>
+    track.map((fix) => `${pointIdOf(trackers.get(externalId), fix.recordedAt)} ${fix.lat} ${fix.lng}`),
+  )
   let rows: Json[] = []
-  await until('history', async () => (rows = await allRows(service, '/location-histories', token)).length >= expected.length)
+  await until(
+    'history',
+    async () => (rows = await allRows(service, '/location-histories', token)).length >= expected.length,
+  )
   const got = rows.map((row) => `${row._id} ${row.lat} ${row.lng}`)
   t.equal(got.length, expected.length, 'as many points in history as were acknowledged')
   t.same(difference(expected, got), [], 'every point is there, at its place')
@@ -37,13 +64,24 @@ export const checkHistory = async (t: Test, service: { url: string }, { token }:
 }
 
 /** The transitions equal the obvious computation. Answers their rows. */
-export const checkTransitions = async (t: Test, service: { url: string }, { token }: Setting, day: RealDay, trackers: Map<string, string>): Promise<Json[]> => {
+export const checkTransitions = async (
+  t: Test,
+  service: { url: string },
+  { token }: Setting,
+  day: RealDay,
+  trackers: Map<string, string>,
+): Promise<Json[]> => {
   const expected = obviousTransitions(day)
   let rows: Json[] = []
-  await until('transitions', async () => (rows = await allRows(service, '/geofence-events', token)).length >= expected.size)
+  await until(
+    'transitions',
+    async () => (rows = await allRows(service, '/geofence-events', token)).length >= expected.size,
+  )
   const names = new Map([...trackers].map(([externalId, id]) => [id, externalId]))
   const fences = new Map((await allPages(service, '/geofences', token)).map((one) => [one._id, one.name]))
-  const got = rows.map((row) => `${names.get(row.trackerId)}|${fences.get(row.geofenceId)}|${row.type}|${Date.parse(row.at)}`)
+  const got = rows.map(
+    (row) => `${names.get(row.trackerId)}|${fences.get(row.geofenceId)}|${row.type}|${Date.parse(row.at)}`,
+  )
   t.ok(expected.size > 100, `${expected.size} transitions are expected`)
   t.same(difference([...expected], got), [], 'no transition is missing')
   t.same(difference(got, [...expected]), [], 'no transition is invented')
@@ -53,8 +91,13 @@ export const checkTransitions = async (t: Test, service: { url: string }, { toke
 
 /** Each transition reached the receiver, signed, under one id. Answers how many deliveries were repeats. */
 export const checkDeliveries = async (t: Test, receiver: Receiver, transitions: Json[]): Promise<number> => {
-  const nameOf = (type: string, tracker: string, fence: string, at: string): string => `${type}|${tracker}|${fence}|${Date.parse(at)}`
-  const owed = new Set(transitions.map((row) => nameOf(row.type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave', row.trackerId, row.geofenceId, row.at)))
+  const nameOf = (type: string, tracker: string, fence: string, at: string): string =>
+    `${type}|${tracker}|${fence}|${Date.parse(at)}`
+  const owed = new Set(
+    transitions.map((row) =>
+      nameOf(row.type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave', row.trackerId, row.geofenceId, row.at),
+    ),
+  )
   const idsOf = (): Map<string, Set<string>> => {
     const ids = new Map<string, Set<string>>()
     for (const { id, body } of receiver.deliveries) {
@@ -67,7 +110,10 @@ export const checkDeliveries = async (t: Test, receiver: Receiver, transitions: 
   const ids = idsOf()
   t.same(difference([...owed], [...ids.keys()]), [], 'each transition was delivered')
   t.same(difference([...ids.keys()], [...owed]), [], 'nothing else was delivered')
-  t.ok([...ids.values()].every((set) => set.size === 1), 'each under exactly one webhook-id')
+  t.ok(
+    [...ids.values()].every((set) => set.size === 1),
+    'each under exactly one webhook-id',
+  )
   t.same(receiver.bad, [], 'each correctly signed')
   return receiver.deliveries.length - owed.size
 }

@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import {
-  HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_HEADING, HAS_SPEED, partitionOf, type LocationEntry, type PointBatch,
+  HAS_ACCURACY,
+  HAS_ALTITUDE,
+  HAS_ATTRIBUTES,
+  HAS_HEADING,
+  HAS_SPEED,
+  partitionOf,
+  type LocationEntry,
+  type PointBatch,
 } from '../../src/features/locations/events.ts'
 
 /** A point as plain as can be, for computing in memory what the engine should answer. */
@@ -27,11 +34,17 @@ export const traceIsThere = (name: string): boolean => existsSync(`${TRACES}/${n
 
 /** A UUID that follows from a text, for data whose ids are none. */
 export const uuidOf = (text: string): string =>
-  createHash('sha256').update(text).digest('hex').replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-7$3-8$4-$5')
+  createHash('sha256')
+    .update(text)
+    .digest('hex')
+    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-7$3-8$4-$5')
 
 /** The points of a trace, in the order of the file. */
 export const readTrace = (name: string, organizationId: string): PlainPoint[] => {
-  const [header, ...lines] = gunzipSync(readFileSync(`${TRACES}/${name}.csv.gz`)).toString().trim().split('\n')
+  const [header, ...lines] = gunzipSync(readFileSync(`${TRACES}/${name}.csv.gz`))
+    .toString()
+    .trim()
+    .split('\n')
   const columns = header.split(',')
   const place = (column: string): number => columns.indexOf(column)
   const [tracker, timestamp, lat, lng] = ['trackerId', 'timestamp', 'lat', 'lng'].map(place)
@@ -39,8 +52,12 @@ export const readTrace = (name: string, organizationId: string): PlainPoint[] =>
   return lines.map((line) => {
     const cells = line.split(',')
     const point: PlainPoint = {
-      organizationId, trackerId: uuidOf(cells[tracker]), recordedAt: Date.parse(cells[timestamp]),
-      latE7: Math.round(Number(cells[lat]) * 1e7), lngE7: Math.round(Number(cells[lng]) * 1e7), flags: 0,
+      organizationId,
+      trackerId: uuidOf(cells[tracker]),
+      recordedAt: Date.parse(cells[timestamp]),
+      latE7: Math.round(Number(cells[lat]) * 1e7),
+      lngE7: Math.round(Number(cells[lng]) * 1e7),
+      flags: 0,
     }
     const scaled = (cell: string, flag: number, scale: number): number | undefined => {
       if (cell === '') return undefined
@@ -56,7 +73,12 @@ export const readTrace = (name: string, organizationId: string): PlainPoint[] =>
 }
 
 /** The points as a log of `partitions` would hold them: batches of at most `batchMax` that came together. */
-export const entriesOf = (points: readonly PlainPoint[], partitions = 16, batchMax = 1_000, windowMs = 1_000): LocationEntry[] => {
+export const entriesOf = (
+  points: readonly PlainPoint[],
+  partitions = 16,
+  batchMax = 1_000,
+  windowMs = 1_000,
+): LocationEntry[] => {
   const entries: LocationEntry[] = []
   const revisions = new Map<number, number>()
   const emit = (group: PlainPoint[]): void => {
@@ -73,7 +95,10 @@ export const entriesOf = (points: readonly PlainPoint[], partitions = 16, batchM
   }
   let group: PlainPoint[] = []
   for (const point of points) {
-    if (group.length === batchMax || (group.length > 0 && Math.abs(point.recordedAt - group[0].recordedAt) > windowMs)) {
+    if (
+      group.length === batchMax ||
+      (group.length > 0 && Math.abs(point.recordedAt - group[0].recordedAt) > windowMs)
+    ) {
       emit(group)
       group = []
     }
@@ -84,30 +109,72 @@ export const entriesOf = (points: readonly PlainPoint[], partitions = 16, batchM
 }
 
 /** One batch, sorted and without repeats, as the door makes it. */
-export const batchOf = (points: readonly PlainPoint[], loggedAt = Math.max(...points.map(({ recordedAt }) => recordedAt))): PointBatch => {
+export const batchOf = (
+  points: readonly PlainPoint[],
+  loggedAt = Math.max(...points.map(({ recordedAt }) => recordedAt)),
+): PointBatch => {
   const first = new Map<string, PlainPoint>()
   for (const point of points) {
     const key = `${point.organizationId}|${point.trackerId}|${point.recordedAt}`
     if (!first.has(key)) first.set(key, point)
   }
   const sorted = [...first.values()].sort((a, b) =>
-    a.trackerId < b.trackerId ? -1 : a.trackerId > b.trackerId ? 1 : a.recordedAt - b.recordedAt)
+    a.trackerId < b.trackerId ? -1 : a.trackerId > b.trackerId ? 1 : a.recordedAt - b.recordedAt,
+  )
   const ids = [...new Set(sorted.map(({ trackerId }) => trackerId))]
-  const column = <A extends ArrayLike<number>>(from: (values: number[]) => A, value: (point: PlainPoint) => number): A => from(sorted.map(value))
+  const column = <A extends ArrayLike<number>>(
+    from: (values: number[]) => A,
+    value: (point: PlainPoint) => number,
+  ): A => from(sorted.map(value))
   return {
     loggedAt,
     count: sorted.length,
-    trackers: ids.map((trackerId) => ({ trackerId, organizationId: sorted.find((point) => point.trackerId === trackerId)!.organizationId })),
-    tracker: column((values) => Uint16Array.from(values), ({ trackerId }) => ids.indexOf(trackerId)),
-    recordedAt: column((values) => Float64Array.from(values), ({ recordedAt }) => recordedAt),
-    lat: column((values) => Int32Array.from(values), ({ latE7 }) => latE7),
-    lng: column((values) => Int32Array.from(values), ({ lngE7 }) => lngE7),
-    flags: column((values) => Uint16Array.from(values), ({ flags, attributes }) => flags | (attributes === undefined ? 0 : HAS_ATTRIBUTES)),
-    accuracy: column((values) => Int32Array.from(values), ({ accuracyCm }) => accuracyCm ?? 0),
-    altitude: column((values) => Int32Array.from(values), ({ altitudeCm }) => altitudeCm ?? 0),
-    speed: column((values) => Int32Array.from(values), ({ speedCms }) => speedCms ?? 0),
-    heading: column((values) => Uint16Array.from(values), ({ headingTenths }) => headingTenths ?? 0),
-    battery: column((values) => Uint8Array.from(values), ({ batteryPercent }) => batteryPercent ?? 0),
-    attributes: new Map(sorted.flatMap(({ attributes }, place) => (attributes === undefined ? [] : [[place, attributes] as const]))),
+    trackers: ids.map((trackerId) => ({
+      trackerId,
+      organizationId: sorted.find((point) => point.trackerId === trackerId)!.organizationId,
+    })),
+    tracker: column(
+      (values) => Uint16Array.from(values),
+      ({ trackerId }) => ids.indexOf(trackerId),
+    ),
+    recordedAt: column(
+      (values) => Float64Array.from(values),
+      ({ recordedAt }) => recordedAt,
+    ),
+    lat: column(
+      (values) => Int32Array.from(values),
+      ({ latE7 }) => latE7,
+    ),
+    lng: column(
+      (values) => Int32Array.from(values),
+      ({ lngE7 }) => lngE7,
+    ),
+    flags: column(
+      (values) => Uint16Array.from(values),
+      ({ flags, attributes }) => flags | (attributes === undefined ? 0 : HAS_ATTRIBUTES),
+    ),
+    accuracy: column(
+      (values) => Int32Array.from(values),
+      ({ accuracyCm }) => accuracyCm ?? 0,
+    ),
+    altitude: column(
+      (values) => Int32Array.from(values),
+      ({ altitudeCm }) => altitudeCm ?? 0,
+    ),
+    speed: column(
+      (values) => Int32Array.from(values),
+      ({ speedCms }) => speedCms ?? 0,
+    ),
+    heading: column(
+      (values) => Uint16Array.from(values),
+      ({ headingTenths }) => headingTenths ?? 0,
+    ),
+    battery: column(
+      (values) => Uint8Array.from(values),
+      ({ batteryPercent }) => batteryPercent ?? 0,
+    ),
+    attributes: new Map(
+      sorted.flatMap(({ attributes }, place) => (attributes === undefined ? [] : [[place, attributes] as const])),
+    ),
   }
 }

@@ -1,7 +1,10 @@
 import { WebSocket } from 'undici'
 
 /** Subscribes to all positions and keeps the newest of each tracker. */
-export const watchPositions = async (service: { url: string }, token: string): Promise<{ newest: Map<string, { recordedAt: string; lat: number; lng: number }>; close(): void }> => {
+export const watchPositions = async (
+  service: { url: string },
+  token: string,
+): Promise<{ newest: Map<string, { recordedAt: string; lat: number; lng: number }>; close(): void }> => {
   const newest = new Map()
   const socket = new WebSocket(`${service.url.replace('http', 'ws')}/api/v3/live`)
   await new Promise<void>((done, failed) => {

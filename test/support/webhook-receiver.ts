@@ -28,7 +28,10 @@ export const openReceiver = async (t: Test): Promise<Receiver> => {
       const id = String(request.headers['webhook-id'])
       const body = JSON.parse(text)
       try {
-        new Webhook(receiver.secrets.get(body.data.automationId) ?? '').verify(text, request.headers as Record<string, string>)
+        new Webhook(receiver.secrets.get(body.data.automationId) ?? '').verify(
+          text,
+          request.headers as Record<string, string>,
+        )
       } catch (error) {
         receiver.bad.push(`${id}: ${error}`)
       }

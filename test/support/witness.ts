@@ -11,7 +11,8 @@ const EVERY_MS = 40
 /** A well-behaved client of another organization: it sends a point at a time and waits for each acknowledgement. */
 export const openWitness = async (service: { url: string }): Promise<Witness> => {
   const { token } = await signUp(service, 'Witness')
-  const key = (await ask(service, 'POST', '/tracker', { token, body: { name: 'Witness', kind: 'device' } })).data.deviceKey
+  const key = (await ask(service, 'POST', '/tracker', { token, body: { name: 'Witness', kind: 'device' } })).data
+    .deviceKey
   const ingest = await openSocket(service, 'ingest', key)
   await ingest.heard(({ type }) => type === 'ready')
   let sent = 0

@@ -1,6 +1,22 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import { amendSchema, createSchema, mergePatch, pick, replaceSchema, type ResourceDeclaration } from '../../kit/resource-declaration.ts'
-import { envelope, findRow, listRoute, originOf, readRoute, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import {
+  amendSchema,
+  createSchema,
+  mergePatch,
+  pick,
+  replaceSchema,
+  type ResourceDeclaration,
+} from '../../kit/resource-declaration.ts'
+import {
+  envelope,
+  findRow,
+  listRoute,
+  originOf,
+  readRoute,
+  rowAnswer,
+  rowReply,
+  versionOf,
+} from '../../kit/resource-routes.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
 import type { Services } from '../../kit/services.ts'
@@ -17,7 +33,9 @@ export interface DryRun {
   body: unknown
 }
 
-export interface AutomationApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'>, Omit<CheckOptions, 'tables'> {
+export interface AutomationApiOptions
+  extends Pick<Services, 'log' | 'tables' | 'keyring'>,
+    Omit<CheckOptions, 'tables'> {
   /** Renders the request of an automation for a sample event, without sending it. */
   dryRun: (automation: AutomationRow, now: number) => Promise<DryRun>
 }
@@ -40,32 +58,64 @@ export const automationRoutes = (options: AutomationApiOptions): Route[] => {
     createRoute(declaration, writer, (written) => answered(show, written, 201)),
     changeRoute(declaration, 'PUT', async (request) => {
       const wanted = withoutShownSecret(pick(request.body, Object.keys(declaration.fields)))
-      const written = await writer.change(editorOf(request), request.params.automationId, versionOf(request, request.body), () => wanted)
+      const written = await writer.change(
+        editorOf(request),
+        request.params.automationId,
+        versionOf(request, request.body),
+        () => wanted,
+      )
       return answered(show, written)
     }),
     changeRoute(declaration, 'PATCH', async (request) => {
       const patch = withoutShownSecret(pick(request.body, Object.keys(declaration.fields)))
-      const written = await writer.change(editorOf(request), request.params.automationId, versionOf(request, request.body), (before) => merged(check, before, patch))
+      const written = await writer.change(
+        editorOf(request),
+        request.params.automationId,
+        versionOf(request, request.body),
+        (before) => merged(check, before, patch),
+      )
       return answered(show, written)
     }),
     route({
-      method: 'DELETE', path: ONE, operationId: 'deleteAutomation', summary: 'Delete an automation; what it still owes is skipped', tag: declaration.tag, access: EDIT, params: PARAMS,
+      method: 'DELETE',
+      path: ONE,
+      operationId: 'deleteAutomation',
+      summary: 'Delete an automation; what it still owes is skipped',
+      tag: declaration.tag,
+      access: EDIT,
+      params: PARAMS,
       answers: { 200: { description: 'It is deleted.' } },
-      handler: async (request) => ({ wrote: await writer.delete(editorOf(request), request.params.automationId, versionOf(request, undefined)) }),
+      handler: async (request) => ({
+        wrote: await writer.delete(editorOf(request), request.params.automationId, versionOf(request, undefined)),
+      }),
     }),
     route({
-      method: 'POST', path: `${ONE}/rotate-secret`, operationId: 'rotateAutomationSecret', tag: declaration.tag, access: EDIT, params: PARAMS,
+      method: 'POST',
+      path: `${ONE}/rotate-secret`,
+      operationId: 'rotateAutomationSecret',
+      tag: declaration.tag,
+      access: EDIT,
+      params: PARAMS,
       summary: 'Make a new signing secret, answered once; the one before signs for 24 hours more',
       answers,
-      handler: async (request) => answered(show, await writer.rotateSecret(editorOf(request), request.params.automationId)),
+      handler: async (request) =>
+        answered(show, await writer.rotateSecret(editorOf(request), request.params.automationId)),
     }),
     testRoute(declaration, options),
   ]
 }
 
-const createRoute = (declaration: ResourceDeclaration, writer: AutomationWriter, answer: (written: Written) => Reply): Route =>
+const createRoute = (
+  declaration: ResourceDeclaration,
+  writer: AutomationWriter,
+  answer: (written: Written) => Reply,
+): Route =>
   route<object, JsonObject>({
-    method: 'POST', path: '/automation', operationId: 'createAutomation', tag: declaration.tag, access: EDIT,
+    method: 'POST',
+    path: '/automation',
+    operationId: 'createAutomation',
+    tag: declaration.tag,
+    access: EDIT,
     summary: 'Create an automation; that of a webhook answers its signing secret, once',
     body: createSchema(declaration),
     bodyExample: declaration.example,
@@ -73,7 +123,11 @@ const createRoute = (declaration: ResourceDeclaration, writer: AutomationWriter,
     handler: async (request) => answer(await writer.create(editorOf(request), request.body)),
   })
 
-const changeRoute = (declaration: ResourceDeclaration, method: 'PUT' | 'PATCH', handler: (request: RouteRequest<object, JsonObject>) => Promise<Reply>): Route =>
+const changeRoute = (
+  declaration: ResourceDeclaration,
+  method: 'PUT' | 'PATCH',
+  handler: (request: RouteRequest<object, JsonObject>) => Promise<Reply>,
+): Route =>
   route<object, JsonObject>({
     method,
     path: ONE,
@@ -90,7 +144,12 @@ const changeRoute = (declaration: ResourceDeclaration, method: 'PUT' | 'PATCH', 
 
 const testRoute = (declaration: ResourceDeclaration, options: AutomationApiOptions): Route =>
   route({
-    method: 'POST', path: `${ONE}/test`, operationId: 'testAutomation', tag: declaration.tag, access: EDIT, params: PARAMS,
+    method: 'POST',
+    path: `${ONE}/test`,
+    operationId: 'testAutomation',
+    tag: declaration.tag,
+    access: EDIT,
+    params: PARAMS,
     summary: 'A dry run on a sample event: answers the request that would go out, and sends nothing',
     answers: {
       200: {
@@ -98,7 +157,13 @@ const testRoute = (declaration: ResourceDeclaration, options: AutomationApiOptio
         schema: envelope({
           data: {
             type: 'object',
-            properties: { isSent: { const: false }, method: { const: 'POST' }, url: { type: 'string' }, headers: { type: 'object' }, body: { type: 'object' } },
+            properties: {
+              isSent: { const: false },
+              method: { const: 'POST' },
+              url: { type: 'string' },
+              headers: { type: 'object' },
+              body: { type: 'object' },
+            },
           },
         }),
       },
@@ -112,10 +177,17 @@ const testRoute = (declaration: ResourceDeclaration, options: AutomationApiOptio
 
 const editorOf = (request: Parameters<typeof originOf>[0]) => ({ ...originOf(request), caller: userOf(request) })
 
-const answered = (show: (row: AutomationRow) => ReturnType<typeof showAutomation>, { row, wrote, secret }: Written, status = 200): Reply => {
+const answered = (
+  show: (row: AutomationRow) => ReturnType<typeof showAutomation>,
+  { row, wrote, secret }: Written,
+  status = 200,
+): Reply => {
   const data = show(row)
   if (secret === undefined) return rowReply(data, row, wrote, status)
-  return { ...rowReply({ ...data, automationDetails: { ...(data.automationDetails as object), secret } }, row, wrote, status), secret: true }
+  return {
+    ...rowReply({ ...data, automationDetails: { ...(data.automationDetails as object), secret } }, row, wrote, status),
+    secret: true,
+  }
 }
 
 /** RFC 7396 over the whole automation; what it makes must be whole again. */
@@ -128,7 +200,8 @@ const merged = (check: Check, before: JsonObject, patch: JsonObject): JsonObject
 /** The secret was answered in the details once; who writes back what was answered does not set it. */
 const withoutShownSecret = (body: JsonObject): JsonObject => {
   const { automationDetails } = body
-  if (typeof automationDetails !== 'object' || automationDetails === null || Array.isArray(automationDetails)) return body
+  if (typeof automationDetails !== 'object' || automationDetails === null || Array.isArray(automationDetails))
+    return body
   const { secret: _shown, ...details } = automationDetails
   return { ...body, automationDetails: details }
 }

@@ -6,8 +6,19 @@ import type { Fact } from '../../kernel/event.ts'
 import { handleCommand } from '../../kit/handle-command.ts'
 import { idSource } from '../../kit/ids.ts'
 import {
-  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, automationStream, RUN_RETRY_ASKED,
-  type AutomationChanged, type AutomationCreated, type AutomationDeactivated, type AutomationDeleted, type AutomationSecretRotated, type RunRetryAsked,
+  AUTOMATION_CHANGED,
+  AUTOMATION_CREATED,
+  AUTOMATION_DEACTIVATED,
+  AUTOMATION_DELETED,
+  AUTOMATION_SECRET_ROTATED,
+  automationStream,
+  RUN_RETRY_ASKED,
+  type AutomationChanged,
+  type AutomationCreated,
+  type AutomationDeactivated,
+  type AutomationDeleted,
+  type AutomationSecretRotated,
+  type RunRetryAsked,
 } from './events.ts'
 import { evolveRow, type AutomationRow } from './views.ts'
 
@@ -31,14 +42,18 @@ export const automation: Decider<AutomationState, AutomationCommand> = {
   initial: { row: undefined, first: undefined },
   decide: (command, { row, first }): Fact[] => {
     if (command.type === 'create') {
-      if (first !== undefined) throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
+      if (first !== undefined)
+        throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
       return [{ type: AUTOMATION_CREATED, data: command.data }]
     }
     if (row === undefined) throw new Failure('not_found')
     if (command.type === 'deactivate') return row.isActive ? [{ type: AUTOMATION_DEACTIVATED, data: command.data }] : []
     return [{ type: TYPES[command.type], data: command.data }]
   },
-  evolve: ({ row, first }, fact) => ({ row: evolveRow(row, fact), first: fact.type === AUTOMATION_CREATED ? (fact.data as AutomationCreated) : first }),
+  evolve: ({ row, first }, fact) => ({
+    row: evolveRow(row, fact),
+    first: fact.type === AUTOMATION_CREATED ? (fact.data as AutomationCreated) : first,
+  }),
 }
 
 const TYPES = {
@@ -58,7 +73,13 @@ export const deactivateAutomation = async (
   const at = clock.now()
   const context = { ids: idSource(at), metadata: { organizationId, actor: 'reactor:dispatch' } }
   try {
-    await handleCommand(log, automationStream(automationId), automation, { type: 'deactivate', data: { reason, at } }, context)
+    await handleCommand(
+      log,
+      automationStream(automationId),
+      automation,
+      { type: 'deactivate', data: { reason, at } },
+      context,
+    )
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'not_found')) throw error
   }

@@ -7,12 +7,22 @@ import { EVENT_DATA_TYPES } from './events.ts'
 import { openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
-const AUTOMATION_TYPES = ['createTask', 'createAndAssignTask', 'moveTask', 'assignTask', 'updateTask', 'webhook', 'createOrUpdateDataSource', 'notification'] as const
+const AUTOMATION_TYPES = [
+  'createTask',
+  'createAndAssignTask',
+  'moveTask',
+  'assignTask',
+  'updateTask',
+  'webhook',
+  'createOrUpdateDataSource',
+  'notification',
+] as const
 
 const details: Field = {
   schema: {
     type: 'object',
-    description: 'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. The create answers `secret`, once.',
+    description:
+      'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. The create answers `secret`, once.',
   },
 }
 
@@ -20,7 +30,11 @@ const rules: Field = {
   schema: {
     type: 'object',
     properties: {
-      fields: { type: 'object', description: 'Paths into the data of the event, each with the value that it must have, or with the JSON Schema of that value.' },
+      fields: {
+        type: 'object',
+        description:
+          'Paths into the data of the event, each with the value that it must have, or with the JSON Schema of that value.',
+      },
       schema: { description: 'Made from `fields`; what is sent is replaced.' },
     },
     additionalProperties: false,
@@ -41,16 +55,39 @@ export const automationDeclaration = (keyring: Keyring): ResourceDeclaration => 
     rules: optional(rules),
     isActive: withDefault(bool(), true),
   },
-  readOnly: { activatedAt: optional(time()), geofenceGroupId: optional(text({ max: 100 })), notice: optional(anyObject()), version: integer() },
+  readOnly: {
+    activatedAt: optional(time()),
+    geofenceGroupId: optional(text({ max: 100 })),
+    notice: optional(anyObject()),
+    version: integer(),
+  },
   permissions: { view: 'view/automation', edit: 'edit/automation' },
-  indexes: { equality: AUTOMATIONS.equality?.filter((field) => field !== 'trigger'), range: AUTOMATIONS.range, text: AUTOMATIONS.text },
+  indexes: {
+    equality: AUTOMATIONS.equality?.filter((field) => field !== 'trigger'),
+    range: AUTOMATIONS.range,
+    text: AUTOMATIONS.text,
+  },
   example: EXAMPLE,
   present: (row) => showAutomation(keyring, row as AutomationRow),
 })
 
 /** An automation as it is answered: no secret, and nothing of what the dispatcher looks it up by. */
 export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
-  const { _id, organizationId, name, event, dataType, automationType, rules, isActive, activatedAt, notice, version, createdAt, updatedAt } = row
+  const {
+    _id,
+    organizationId,
+    name,
+    event,
+    dataType,
+    automationType,
+    rules,
+    isActive,
+    activatedAt,
+    notice,
+    version,
+    createdAt,
+    updatedAt,
+  } = row
   return {
     _id,
     organizationId,

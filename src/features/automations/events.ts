@@ -165,4 +165,5 @@ export interface RunReopened {
 export const runsStream = (partition: number): string => `automation-runs-${partition}`
 
 /** The id of a run, and of its webhook over all attempts. */
-export const runIdOf = (trigger: RunTrigger, automationId: string): string => idFrom('run', trigger.sourceId, trigger.event, automationId)
+export const runIdOf = (trigger: RunTrigger, automationId: string): string =>
+  idFrom('run', trigger.sourceId, trigger.event, automationId)

@@ -18,7 +18,9 @@ export type Matcher = (data: object) => boolean
 /** The schema that says what `fields` says: each key a constant, or for an object the JSON Schema of its key. */
 export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] => ({
   type: 'object',
-  properties: Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, isSchema(value) ? value : { const: value }])),
+  properties: Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [key, isSchema(value) ? value : { const: value }]),
+  ),
   required: Object.keys(fields),
 })
 
@@ -26,7 +28,8 @@ export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] =>
 export const faultsOf = (fields: { [key: string]: unknown }): FieldError[] => {
   const keys = Object.keys(fields)
   if (keys.length > FIELDS_MAX) return [{ path: '', message: `must have at most ${FIELDS_MAX} keys` }]
-  if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return [{ path: '', message: `must be at most ${FIELDS_BYTES_MAX} bytes` }]
+  if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX)
+    return [{ path: '', message: `must be at most ${FIELDS_BYTES_MAX} bytes` }]
   return keys.flatMap((key) => {
     const message = keyFault(key) ?? (isSchema(fields[key]) ? schemaFault(fields[key]) : undefined)
     return message === undefined ? [] : [{ path: `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, message }]
@@ -57,10 +60,12 @@ const valueAt = (data: unknown, path: readonly string[]): unknown => {
   return value
 }
 
-const isSchema = (value: unknown): value is { [keyword: string]: unknown } => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isSchema = (value: unknown): value is { [keyword: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const keyFault = (key: string): string | undefined => {
-  if (key.length === 0 || key.length > KEY_CHARS_MAX || key.split('.').includes('')) return `must be a path of 1 to ${KEY_CHARS_MAX} characters, its steps separated by dots`
+  if (key.length === 0 || key.length > KEY_CHARS_MAX || key.split('.').includes(''))
+    return `must be a path of 1 to ${KEY_CHARS_MAX} characters, its steps separated by dots`
   return key.split('.').includes('__proto__') ? 'must not name __proto__' : undefined
 }
 
@@ -81,7 +86,8 @@ const structureFault = (value: unknown, depth: number): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [key, member] of Object.entries(value)) {
     if (/^\$(?!comment$)/.test(key)) return `must not use ${key}`
-    if (key === 'pattern' && typeof member === 'string' && !isCheapPattern(member)) return 'must not use a pattern with repeated groups, look-arounds, back-references or more than two open repetitions'
+    if (key === 'pattern' && typeof member === 'string' && !isCheapPattern(member))
+      return 'must not use a pattern with repeated groups, look-arounds, back-references or more than two open repetitions'
     if (key === 'patternProperties') return 'must not use patternProperties'
     const fault = structureFault(member, depth + 1)
     if (fault !== undefined) return fault
@@ -103,7 +109,12 @@ const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => 
   const known = cache.get(text)
   if (known !== undefined) return known
   if (cache.size >= COMPILED_MAX) cache.delete(cache.keys().next().value as string)
-  const validate = new Ajv2020({ strict: false, validateFormats: false, addUsedSchema: false, code: { regExp: boundedRegExp } }).compile(schema)
+  const validate = new Ajv2020({
+    strict: false,
+    validateFormats: false,
+    addUsedSchema: false,
+    code: { regExp: boundedRegExp },
+  }).compile(schema)
   const test = (value: unknown): boolean => validate(value)
   cache.set(text, test)
   return test
@@ -112,7 +123,11 @@ const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => 
 const boundedRegExp = Object.assign(
   (pattern: string, flags: string) => {
     const regExp = new RegExp(pattern, flags)
-    return { test: (text: string) => text.length <= PATTERN_TEXT_CHARS_MAX && regExp.test(text), source: pattern, flags } as unknown as RegExp
+    return {
+      test: (text: string) => text.length <= PATTERN_TEXT_CHARS_MAX && regExp.test(text),
+      source: pattern,
+      flags,
+    } as unknown as RegExp
   },
   { code: 'boundedRegExp' },
 )

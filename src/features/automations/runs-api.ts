@@ -23,8 +23,30 @@ const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339
 
 const SHAPE: ListShape = {
   table: AUTOMATION_RUNS,
-  members: ['_id', 'organizationId', 'automationId', 'event', 'at', 'trackerId', 'geofenceId', 'geofenceGroupId', 'transitionId', 'tripId', 'point', 'sequence', 'status', 'reason', 'attempts', 'nextAttemptAt', 'createdAt'],
-  filters: { automationId: { type: 'string', maxLength: 100 }, trackerId: { type: 'string', maxLength: 100 }, status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] } },
+  members: [
+    '_id',
+    'organizationId',
+    'automationId',
+    'event',
+    'at',
+    'trackerId',
+    'geofenceId',
+    'geofenceGroupId',
+    'transitionId',
+    'tripId',
+    'point',
+    'sequence',
+    'status',
+    'reason',
+    'attempts',
+    'nextAttemptAt',
+    'createdAt',
+  ],
+  filters: {
+    automationId: { type: 'string', maxLength: 100 },
+    trackerId: { type: 'string', maxLength: 100 },
+    status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
+  },
   sortable: [],
   searchable: false,
 }
@@ -95,21 +117,33 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
     answers: {
       200: {
         description: 'A page of runs.',
-        schema: envelope({ data: { type: 'array', items: RUN }, page: { type: ['integer', 'null'] }, limit: { type: 'integer' }, nextCursor: { type: ['string', 'null'] } }),
+        schema: envelope({
+          data: { type: 'array', items: RUN },
+          page: { type: ['integer', 'null'] },
+          limit: { type: 'integer' },
+          nextCursor: { type: ['string', 'null'] },
+        }),
         example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
       },
     },
     handler: async (request) => {
       const caller = userOf(request)
       const { from, to, ...query } = request.query
-      const range: Find['range'] = { field: 'createdAt', from: timeParameter('/from', from), to: timeParameter('/to', to) }
+      const range: Find['range'] = {
+        field: 'createdAt',
+        from: timeParameter('/from', from),
+        to: timeParameter('/to', to),
+      }
       const asked = (query.trackerId as string | undefined)?.toLowerCase()
       const automationId = (query.automationId as string | undefined)?.toLowerCase()
       const sorted = { ...query, trackerId: asked, automationId, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
       const visible = await visibleTrackers(caller)
       const trackerIds = visible === 'all' || asked === undefined ? visible : visible.filter((id) => id === asked)
       const reply = await answerList(SHAPE, {
-        tables: trackerIds.length === 0 ? NO_ROWS : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
+        tables:
+          trackerIds.length === 0
+            ? NO_ROWS
+            : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
         ...(trackerIds !== 'all' && { where: { trackerId: trackerIds } }),
         scope: caller.organizationId,
         caller,
@@ -138,14 +172,19 @@ const retryRoute = (options: RunsApiOptions): Route => {
       const origin = { ...originOf(request), caller: userOf(request) }
       const row = await options.tables.get<RunRow>(AUTOMATION_RUNS.name, origin.organizationId, request.params.runId)
       if (row === undefined || !(await sees(options, origin.caller, row))) throw new Failure('not_found')
-      if (row.status === 'pending') throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
+      if (row.status === 'pending')
+        throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
       const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
       return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },
   })
 }
 
-const sees = async ({ visibleTrackers }: RunsApiOptions, caller: UserCaller, { trackerId }: RunRow): Promise<boolean> => {
+const sees = async (
+  { visibleTrackers }: RunsApiOptions,
+  caller: UserCaller,
+  { trackerId }: RunRow,
+): Promise<boolean> => {
   const visible = await visibleTrackers(caller)
   return visible === 'all' || visible.includes(trackerId)
 }

@@ -20,7 +20,8 @@ export const PREVIOUS_SECRET_MS = 24 * 3_600_000
 export const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
 
 export const sealSecret = (keyring: Keyring, secret: string): string => keyring.encrypt(SECRET, secret)
-export const sealDetails = (keyring: Keyring, details: unknown): string => keyring.encrypt(DETAILS, JSON.stringify(details))
+export const sealDetails = (keyring: Keyring, details: unknown): string =>
+  keyring.encrypt(DETAILS, JSON.stringify(details))
 export const sealAnswer = (keyring: Keyring, answer: string): string => keyring.encrypt(ANSWER, answer)
 export const openAnswer = (keyring: Keyring, sealed: string): string => keyring.decrypt(ANSWER, sealed)
 
@@ -28,9 +29,14 @@ export const openDetails = (keyring: Keyring, { details }: Pick<AutomationRow, '
   JSON.parse(opened(keyring, DETAILS, details)) as WebhookDetails
 
 /** The secrets that sign now, the newest first. */
-export const openSecrets = (keyring: Keyring, { secret, previousSecret }: Pick<AutomationRow, 'secret' | 'previousSecret'>, now: number): string[] => {
+export const openSecrets = (
+  keyring: Keyring,
+  { secret, previousSecret }: Pick<AutomationRow, 'secret' | 'previousSecret'>,
+  now: number,
+): string[] => {
   const secrets = [opened(keyring, SECRET, secret)]
-  if (previousSecret !== undefined && now < previousSecret.until) secrets.push(opened(keyring, SECRET, previousSecret.secret))
+  if (previousSecret !== undefined && now < previousSecret.until)
+    secrets.push(opened(keyring, SECRET, previousSecret.secret))
   return secrets
 }
 

@@ -1,9 +1,24 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Fact } from '../../kernel/event.ts'
 import {
-  AUTOMATION_CHANGED, AUTOMATION_CREATED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_SECRET_ROTATED, isGeofenceEvent, runIdOf,
-  type AttemptMade, type AutomationChanged, type AutomationContent, type AutomationCreated, type AutomationDeactivated, type AutomationEvent,
-  type AutomationSecretRotated, type Rules, type RunsOwed, type RunTrigger, type SkipReason,
+  AUTOMATION_CHANGED,
+  AUTOMATION_CREATED,
+  AUTOMATION_DEACTIVATED,
+  AUTOMATION_DELETED,
+  AUTOMATION_SECRET_ROTATED,
+  isGeofenceEvent,
+  runIdOf,
+  type AttemptMade,
+  type AutomationChanged,
+  type AutomationContent,
+  type AutomationCreated,
+  type AutomationDeactivated,
+  type AutomationEvent,
+  type AutomationSecretRotated,
+  type Rules,
+  type RunsOwed,
+  type RunTrigger,
+  type SkipReason,
 } from './events.ts'
 
 export interface AutomationRow extends Row {
@@ -91,10 +106,16 @@ const changedRow = (row: AutomationRow, { content, editorId, at }: AutomationCha
   }
 }
 
-const contentOf = (content: AutomationContent): AutomationContent & Pick<AutomationRow, 'trigger' | 'geofenceGroupId'> => {
+const contentOf = (
+  content: AutomationContent,
+): AutomationContent & Pick<AutomationRow, 'trigger' | 'geofenceGroupId'> => {
   const group = content.rules.fields.geofenceGroupId
   const geofenceGroupId = isGeofenceEvent(content.event) && typeof group === 'string' ? group : undefined
-  return { ...content, geofenceGroupId, trigger: content.isActive ? triggerKey(content.event, geofenceGroupId) : undefined }
+  return {
+    ...content,
+    geofenceGroupId,
+    trigger: content.isActive ? triggerKey(content.event, geofenceGroupId) : undefined,
+  }
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
@@ -120,7 +141,10 @@ export interface RunRow extends Row {
 }
 
 /** The rows of runs that an event owes, as they are then. */
-export const owedRows = ({ firstSequence, owed }: RunsOwed, { stream, loggedAt }: { stream: string; loggedAt: number }): RunRow[] => {
+export const owedRows = (
+  { firstSequence, owed }: RunsOwed,
+  { stream, loggedAt }: { stream: string; loggedAt: number },
+): RunRow[] => {
   const partition = Number(stream.slice(stream.lastIndexOf('-') + 1))
   let sequence = firstSequence
   return owed.flatMap(({ trigger, runs }) =>

@@ -56,19 +56,31 @@ export class AutomationWriter {
   }
 
   /** `wantedOf` makes the whole automation as it should be from what it is. @throws Failure not_found, stale_version, invalid, not_available. */
-  async change(origin: Origin, id: string, expectedVersion: number | undefined, wantedOf: (before: JsonObject) => JsonObject): Promise<Written> {
+  async change(
+    origin: Origin,
+    id: string,
+    expectedVersion: number | undefined,
+    wantedOf: (before: JsonObject) => JsonObject,
+  ): Promise<Written> {
     for (let tries = 1; ; tries++) {
       const { state, version } = await loadState(this.log, automationStream(id), automation)
       const row = live(state, origin.organizationId)
-      if (expectedVersion !== undefined && expectedVersion !== version) throw new Failure('stale_version', { extra: { version } })
+      if (expectedVersion !== undefined && expectedVersion !== version)
+        throw new Failure('stale_version', { extra: { version } })
       const checked = await checkAutomation(this.check, origin.caller, wantedOf(this.writable(row)))
       const editorId = origin.caller.userId
       if (editorId === row.editorId && isDeepStrictEqual(checked, this.checkedOf(row))) return { row }
       try {
-        const { wrote, state: after } = await this.command(origin, id, { type: 'change', data: { content: this.seal(checked, row), editorId, at: origin.now } }, version)
+        const { wrote, state: after } = await this.command(
+          origin,
+          id,
+          { type: 'change', data: { content: this.seal(checked, row), editorId, at: origin.now } },
+          version,
+        )
         return { row: live(after, origin.organizationId), wrote }
       } catch (error) {
-        const isRace = error instanceof Failure && error.code === 'stale_version' && expectedVersion === undefined && tries < TRIES
+        const isRace =
+          error instanceof Failure && error.code === 'stale_version' && expectedVersion === undefined && tries < TRIES
         if (!isRace) throw error
       }
     }
@@ -78,7 +90,11 @@ export class AutomationWriter {
   async rotateSecret(origin: Origin, id: string): Promise<Written> {
     const row = await this.load(origin.organizationId, id)
     const secret = newSecret()
-    const data = { secret: sealSecret(this.keyring, secret), previousUntil: origin.now + PREVIOUS_SECRET_MS, at: origin.now }
+    const data = {
+      secret: sealSecret(this.keyring, secret),
+      previousUntil: origin.now + PREVIOUS_SECRET_MS,
+      at: origin.now,
+    }
     const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data })
     return { row: live(state, origin.organizationId), wrote, secret }
   }
@@ -87,7 +103,12 @@ export class AutomationWriter {
   async delete(origin: Origin, id: string, expectedVersion: number | undefined): Promise<Wrote | undefined> {
     const { organizationId, now } = origin
     await this.load(organizationId, id)
-    const { wrote } = await this.command(origin, id, { type: 'delete', data: { organizationId, at: now } }, expectedVersion)
+    const { wrote } = await this.command(
+      origin,
+      id,
+      { type: 'delete', data: { organizationId, at: now } },
+      expectedVersion,
+    )
     return wrote
   }
 
@@ -104,14 +125,28 @@ export class AutomationWriter {
     return live(state, organizationId)
   }
 
-  private command(origin: Origin, id: string, command: AutomationCommand, expectedVersion?: number): Promise<Handled<AutomationState>> {
-    const context: CommandContext = { ids: origin.ids, metadata: origin.metadata, ...(expectedVersion !== undefined && { expectedVersion }) }
+  private command(
+    origin: Origin,
+    id: string,
+    command: AutomationCommand,
+    expectedVersion?: number,
+  ): Promise<Handled<AutomationState>> {
+    const context: CommandContext = {
+      ids: origin.ids,
+      metadata: origin.metadata,
+      ...(expectedVersion !== undefined && { expectedVersion }),
+    }
     return handleCommand(this.log, automationStream(id), automation, command, context)
   }
 
   private repeated({ row, first }: AutomationState, organizationId: string, checked: Checked): Written {
-    const isSame = row !== undefined && first !== undefined && row.organizationId === organizationId && isDeepStrictEqual(checked, this.checkedOf(first.content))
-    if (!isSame) throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
+    const isSame =
+      row !== undefined &&
+      first !== undefined &&
+      row.organizationId === organizationId &&
+      isDeepStrictEqual(checked, this.checkedOf(first.content))
+    if (!isSame)
+      throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
     return { row }
   }
 
@@ -128,7 +163,14 @@ export class AutomationWriter {
   /** What an editor may write, as it is; the data type follows from the event. */
   private writable(row: AutomationRow): JsonObject {
     const { name, event, automationType, rules, isActive } = row
-    return { name, event, automationType, automationDetails: openDetails(this.keyring, row), rules, isActive } as unknown as JsonObject
+    return {
+      name,
+      event,
+      automationType,
+      automationDetails: openDetails(this.keyring, row),
+      rules,
+      isActive,
+    } as unknown as JsonObject
   }
 }
 

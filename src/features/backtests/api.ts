@@ -10,13 +10,25 @@ import { backtestDecider, type BacktestQuestion, type RunBacktest } from './back
 import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
 import { readResult } from './read-result.ts'
-import { BACKTEST_BODY, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA, TRANSITION_EXAMPLE, TRANSITION_SCHEMA } from './schemas.ts'
+import {
+  BACKTEST_BODY,
+  BODY_EXAMPLE,
+  DECLARED,
+  GEOFENCE_ID,
+  JOB_EXAMPLE,
+  JOB_SCHEMA,
+  TRANSITION_EXAMPLE,
+  TRANSITION_SCHEMA,
+} from './schemas.ts'
 import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
 
 export interface BacktestServices extends Pick<ListServices, 'tables'> {
   log: EventLog
   /** A geofence of the caller's organization. @throws Failure not_found */
-  findGeofence(caller: UserCaller, geofenceId: string): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
+  findGeofence(
+    caller: UserCaller,
+    geofenceId: string,
+  ): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
   runBacktest: RunBacktest
   /** Keeps a place for a job. @throws Failure rate_limited, overloaded. */
   reserve(organizationId: string, backtestId: string): void
@@ -37,7 +49,13 @@ const JOB_PATH = '/geofence/{geofenceId}/backtest/{backtestId}'
 const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: GEOFENCE_ID }
 
 /** Back-tests: answered at once, or a job whose result is read by its id. */
-export const backtestRoutes = (services: BacktestServices): Route[] => [askRoute(services), listBacktestsRoute(services), readRoute(services), resultRoute(services), deleteRoute(services)]
+export const backtestRoutes = (services: BacktestServices): Route[] => [
+  askRoute(services),
+  listBacktestsRoute(services),
+  readRoute(services),
+  resultRoute(services),
+  deleteRoute(services),
+]
 
 const askRoute = (services: BacktestServices): Route =>
   route<never, BacktestBody>({
@@ -56,9 +74,13 @@ const askRoute = (services: BacktestServices): Route =>
         example: { status: true, data: [TRANSITION_EXAMPLE] },
       },
       202: {
-        description: 'Over 20 million points to read, or over 100,000 transitions: a job. The live channel `job` tells how it goes; `Location` names where it is read. Ten of an organization may wait, one runs at a time; more are 429.',
+        description:
+          'Over 20 million points to read, or over 100,000 transitions: a job. The live channel `job` tells how it goes; `Location` names where it is read. Ten of an organization may wait, one runs at a time; more are 429.',
         schema: envelope({ data: JOB_SCHEMA }),
-        example: { status: true, data: { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 } },
+        example: {
+          status: true,
+          data: { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 },
+        },
       },
     },
     handler: async (request) => {
@@ -66,9 +88,16 @@ const askRoute = (services: BacktestServices): Route =>
       const asked = { from: timeOf(from), to: timeOf(to), trackerIds, rules: { maxAccuracy, debounce } }
       if (asked.from > asked.to) throw invalid('/to', 'must not be before from')
       const caller = userOf(request)
-      const question = { ...asked, ...(await services.findGeofence(caller, request.params.geofenceId)), caller, signal: request.signal }
+      const question = {
+        ...asked,
+        ...(await services.findGeofence(caller, request.params.geofenceId)),
+        caller,
+        signal: request.signal,
+      }
       const answer = await services.runBacktest(question)
-      return 'transitions' in answer ? { body: { data: answer.transitions } } : requestJob(services, request, question, answer)
+      return 'transitions' in answer
+        ? { body: { data: answer.transitions } }
+        : requestJob(services, request, question, answer)
     },
   })
 
@@ -81,13 +110,29 @@ const requestJob = async (
   const backtestId = request.ids.next()
   const { organizationId, userId, hubIds } = caller
   const requested = {
-    organizationId, geofenceId, geofenceGroupId, geofenceVersion, userId, hubIds, from, to, rules, total, at: request.now,
+    organizationId,
+    geofenceId,
+    geofenceGroupId,
+    geofenceVersion,
+    userId,
+    hubIds,
+    from,
+    to,
+    rules,
+    total,
+    at: request.now,
     ...(trackerIds !== undefined && { trackerIds: packIds(trackerIds) }),
   }
   reserve(organizationId, backtestId)
   try {
     const context = { ids: request.ids, metadata: metadataOf(request) }
-    const { state, wrote } = await handleCommand(log, backtestStream(backtestId), backtestDecider(backtestId), { kind: 'request', requested }, context)
+    const { state, wrote } = await handleCommand(
+      log,
+      backtestStream(backtestId),
+      backtestDecider(backtestId),
+      { kind: 'request', requested },
+      context,
+    )
     const location = `/api/v3/geofence/${geofenceId}/backtest/${backtestId}`
     return { status: 202, body: { data: backtestShown(state.row as BacktestRow) }, headers: { location }, wrote }
   } catch (error) {
@@ -106,7 +151,8 @@ const readRoute = (services: BacktestServices): Route =>
     params: JOB_PARAMS,
     answers: {
       200: {
-        description: 'The job: for whoever asked for it, and for users who see every hub. Kept as long as runs of automations.',
+        description:
+          'The job: for whoever asked for it, and for users who see every hub. Kept as long as runs of automations.',
         schema: envelope({ data: JOB_SCHEMA }),
         example: { status: true, data: JOB_EXAMPLE },
       },
@@ -132,19 +178,39 @@ const resultRoute = (services: BacktestServices): Route =>
     },
     answers: {
       200: {
-        description: 'The transitions of trackers that the caller sees now, as a stream; oldest first, as the direct answer has them.',
+        description:
+          'The transitions of trackers that the caller sees now, as a stream; oldest first, as the direct answer has them.',
         schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, ...STREAM_PAGE_MEMBERS }),
         example: { status: true, data: [TRANSITION_EXAMPLE], page: null, limit: LIMIT_DEFAULT, nextCursor: null },
       },
-      409: { description: 'It is not completed: it waits, runs, or has failed.', schema: NOT_COMPLETED, example: { status: false, message: 'The back-test is processing; its result is there when it is completed.', code: 'conflict' } },
+      409: {
+        description: 'It is not completed: it waits, runs, or has failed.',
+        schema: NOT_COMPLETED,
+        example: {
+          status: false,
+          message: 'The back-test is processing; its result is there when it is completed.',
+          code: 'conflict',
+        },
+      },
     },
     handler: async (request) => {
       const { _id, status, result, error } = await findJob(services, request)
       if (status === 'failed') throw new Failure('conflict', { message: `The back-test has failed: ${error?.message}` })
-      if (result === undefined) throw new Failure('conflict', { message: `The back-test is ${status}; its result is there when it is completed.`, retryAfterSeconds: 1 })
+      if (result === undefined)
+        throw new Failure('conflict', {
+          message: `The back-test is ${status}; its result is there when it is completed.`,
+          retryAfterSeconds: 1,
+        })
       const { limit = LIMIT_DEFAULT, cursor } = request.query
       const trackerIds = await services.visibleTrackers(userOf(request))
-      const stream = await readResult(services.log, { backtestId: _id, result, limit, cursor, trackerIds, show: services.show })
+      const stream = await readResult(services.log, {
+        backtestId: _id,
+        result,
+        limit,
+        cursor,
+        trackerIds,
+        show: services.show,
+      })
       return { headers: { 'content-type': 'application/json' }, stream }
     },
   })
@@ -167,17 +233,31 @@ const deleteRoute = (services: BacktestServices): Route =>
     handler: async (request) => {
       const { _id, organizationId } = await findJob(services, request)
       const command = { kind: 'delete', organizationId, at: request.now } as const
-      const { wrote } = await handleCommand(services.log, backtestStream(_id), backtestDecider(_id), command, { ids: request.ids, metadata: metadataOf(request) })
+      const { wrote } = await handleCommand(services.log, backtestStream(_id), backtestDecider(_id), command, {
+        ids: request.ids,
+        metadata: metadataOf(request),
+      })
       return { wrote }
     },
   })
 
 /** A job of the geofence that the caller may read, as the log has it now. @throws Failure not_found */
-const findJob = async ({ log }: BacktestServices, request: Pick<RouteRequest, 'caller' | 'params'>): Promise<BacktestRow> => {
+const findJob = async (
+  { log }: BacktestServices,
+  request: Pick<RouteRequest, 'caller' | 'params'>,
+): Promise<BacktestRow> => {
   const caller = userOf(request)
   const { geofenceId, backtestId } = request.params
-  const { state: { row } } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
-  if (row === undefined || row.organizationId !== caller.organizationId || row.geofenceId !== geofenceId || !seesBacktest(caller, row.userId)) throw new Failure('not_found')
+  const {
+    state: { row },
+  } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
+  if (
+    row === undefined ||
+    row.organizationId !== caller.organizationId ||
+    row.geofenceId !== geofenceId ||
+    !seesBacktest(caller, row.userId)
+  )
+    throw new Failure('not_found')
   return row
 }
 

@@ -3,9 +3,20 @@ import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import {
-  BACKTEST_DELETED, BACKTEST_FAILED, BACKTEST_FINISHED, BACKTEST_PROGRESSED, BACKTEST_REQUESTED, BACKTEST_STARTED,
-  type BacktestDeleted, type BacktestFailed, type BacktestFinished, type BacktestProgressed, type BacktestRequested, type BacktestResult,
-  type BacktestRules, type BacktestStarted,
+  BACKTEST_DELETED,
+  BACKTEST_FAILED,
+  BACKTEST_FINISHED,
+  BACKTEST_PROGRESSED,
+  BACKTEST_REQUESTED,
+  BACKTEST_STARTED,
+  type BacktestDeleted,
+  type BacktestFailed,
+  type BacktestFinished,
+  type BacktestProgressed,
+  type BacktestRequested,
+  type BacktestResult,
+  type BacktestRules,
+  type BacktestStarted,
 } from './events.ts'
 import { evolveBacktest, hasEnded, type BacktestRow } from './views.ts'
 
@@ -56,15 +67,34 @@ export const backtestDecider = (backtestId: string): Decider<BacktestState, Back
     const { row } = state
     if (row === undefined || hasEnded(row)) return []
     const { organizationId } = row
-    if (command.kind === 'start') return command.attempt === row.attempt + 1 ? [fact<BacktestStarted>(BACKTEST_STARTED, { organizationId, attempt: command.attempt, at: command.at })] : []
-    if (command.kind === 'fail') return [fact<BacktestFailed>(BACKTEST_FAILED, { organizationId, code: command.code, message: command.message, at: command.at })]
+    if (command.kind === 'start')
+      return command.attempt === row.attempt + 1
+        ? [fact<BacktestStarted>(BACKTEST_STARTED, { organizationId, attempt: command.attempt, at: command.at })]
+        : []
+    if (command.kind === 'fail')
+      return [
+        fact<BacktestFailed>(BACKTEST_FAILED, {
+          organizationId,
+          code: command.code,
+          message: command.message,
+          at: command.at,
+        }),
+      ]
     const { kind, ...said } = command
     if (said.attempt !== row.attempt) return []
     return kind === 'progress'
       ? [fact<BacktestProgressed>(BACKTEST_PROGRESSED, { organizationId, ...said })]
-      : [fact<BacktestFinished>(BACKTEST_FINISHED, { organizationId, ...(said as Omit<BacktestFinished, 'organizationId'>) })]
+      : [
+          fact<BacktestFinished>(BACKTEST_FINISHED, {
+            organizationId,
+            ...(said as Omit<BacktestFinished, 'organizationId'>),
+          }),
+        ]
   },
-  evolve: ({ row, isDeleted }, happened) => ({ row: evolveBacktest(backtestId, row, happened), isDeleted: isDeleted || happened.type === BACKTEST_DELETED }),
+  evolve: ({ row, isDeleted }, happened) => ({
+    row: evolveBacktest(backtestId, row, happened),
+    isDeleted: isDeleted || happened.type === BACKTEST_DELETED,
+  }),
 })
 
 const request = (requested: BacktestRequested, { row, isDeleted }: BacktestState): Fact[] => {
@@ -72,7 +102,10 @@ const request = (requested: BacktestRequested, { row, isDeleted }: BacktestState
   return row === undefined ? [fact<BacktestRequested>(BACKTEST_REQUESTED, requested)] : []
 }
 
-const remove = ({ organizationId, at }: { organizationId: string; at: number }, row: BacktestRow | undefined): Fact[] => {
+const remove = (
+  { organizationId, at }: { organizationId: string; at: number },
+  row: BacktestRow | undefined,
+): Fact[] => {
   if (row === undefined || row.organizationId !== organizationId) throw new Failure('not_found')
   return [fact<BacktestDeleted>(BACKTEST_DELETED, { organizationId, ...(hasEnded(row) ? {} : { cancelled: row }), at })]
 }

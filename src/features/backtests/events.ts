@@ -105,7 +105,10 @@ export const backtestStream = (backtestId: string): string => `${BACKTEST_STREAM
 export const resultStream = (backtestId: string): string => `backtestResult-${backtestId}`
 
 /** UUIDs as 22 characters each: ten thousand fit one event. */
-export const packIds = (ids: readonly string[]): string => Buffer.from(ids.join('').replaceAll('-', ''), 'hex').toString('base64url')
+export const packIds = (ids: readonly string[]): string =>
+  Buffer.from(ids.join('').replaceAll('-', ''), 'hex').toString('base64url')
 
 export const unpackIds = (packed: string): string[] =>
-  (Buffer.from(packed, 'base64url').toString('hex').match(/.{32}/g) ?? []).map((hex) => hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'))
+  (Buffer.from(packed, 'base64url').toString('hex').match(/.{32}/g) ?? []).map((hex) =>
+    hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+  )

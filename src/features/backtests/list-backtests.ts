@@ -44,6 +44,14 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
       const { geofenceId } = await findGeofence(caller, request.params.geofenceId)
       const where = { geofenceId, ...(caller.hubIds !== 'all' && { userId: caller.userId }) }
       const path = `/api/v3/geofence/${geofenceId}/backtests`
-      return answerList(LIST, { tables, scope: caller.organizationId, caller, query: request.query, path, where, present: (row) => backtestShown(row as BacktestRow) })
+      return answerList(LIST, {
+        tables,
+        scope: caller.organizationId,
+        caller,
+        query: request.query,
+        path,
+        where,
+        present: (row) => backtestShown(row as BacktestRow),
+      })
     },
   })

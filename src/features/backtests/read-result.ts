@@ -21,11 +21,21 @@ export interface ResultQuestion {
 }
 
 /** A JSON answer with up to `limit` transitions of a result, oldest first, read page by page. @throws Failure invalid for a cursor of another result. */
-export const readResult = async (log: Pick<EventLog, 'read'>, question: ResultQuestion): Promise<AsyncIterable<string>> => {
+export const readResult = async (
+  log: Pick<EventLog, 'read'>,
+  question: ResultQuestion,
+): Promise<AsyncIterable<string>> => {
   const { backtestId, result, limit, cursor, show } = question
   const place = cursor === undefined ? { revision: result.first, at: 0 } : placeOf(cursor, backtestId, result)
   const seen = question.trackerIds === 'all' ? undefined : new Set(question.trackerIds)
-  const answer = write(log, { backtestId, result, limit, place, show, isSeen: ({ trackerId }) => seen === undefined || seen.has(trackerId) })
+  const answer = write(log, {
+    backtestId,
+    result,
+    limit,
+    place,
+    show,
+    isSeen: ({ trackerId }) => seen === undefined || seen.has(trackerId),
+  })
   const first = await answer.next()
   return (async function* () {
     yield first.value as string
@@ -35,7 +45,10 @@ export const readResult = async (log: Pick<EventLog, 'read'>, question: ResultQu
 
 async function* write(
   log: Pick<EventLog, 'read'>,
-  question: Pick<ResultQuestion, 'backtestId' | 'result' | 'limit' | 'show'> & { place: Place; isSeen(transition: FoundTransition): boolean },
+  question: Pick<ResultQuestion, 'backtestId' | 'result' | 'limit' | 'show'> & {
+    place: Place
+    isSeen(transition: FoundTransition): boolean
+  },
 ): AsyncGenerator<string> {
   const { backtestId, result, limit, show, isSeen } = question
   let { revision, at } = question.place
@@ -55,17 +68,23 @@ async function* write(
   yield `${text}],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`
 }
 
-const readPage = async (log: Pick<EventLog, 'read'>, backtestId: string, revision: number): Promise<FoundTransition[]> => {
+const readPage = async (
+  log: Pick<EventLog, 'read'>,
+  backtestId: string,
+  revision: number,
+): Promise<FoundTransition[]> => {
   const [page] = await log.read(resultStream(backtestId), revision, 1)
   if (page?.revision !== revision) throw new Failure('not_found', { message: 'The back-test was deleted meanwhile.' })
   return decodeJson<BacktestPage>(page.data).transitions
 }
 
-const encode = (backtestId: string, { revision, at }: Place): string => sealCursor(`${revision}.${at}`, fingerprintOf(backtestId))
+const encode = (backtestId: string, { revision, at }: Place): string =>
+  sealCursor(`${revision}.${at}`, fingerprintOf(backtestId))
 
 const placeOf = (cursor: string, backtestId: string, { first, last }: BacktestResult): Place => {
   const found = /^(\d{1,15})\.(\d{1,15})$/.exec(openCursor(cursor, fingerprintOf(backtestId)))
   const place = { revision: Number(found?.[1]), at: Number(found?.[2]) }
-  if (found === null || place.revision < first || place.revision > last) throw invalid('/cursor', 'is not a cursor of this result')
+  if (found === null || place.revision < first || place.revision > last)
+    throw invalid('/cursor', 'is not a cursor of this result')
   return place
 }

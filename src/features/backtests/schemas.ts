@@ -4,7 +4,11 @@ export const GEOFENCE_ID: JsonSchema = { type: 'string', minLength: 1, maxLength
 /** What every route of back-tests declares. */
 export const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
 
-const TIME: JsonSchema = { type: ['string', 'integer'], format: 'date-time', description: 'RFC 3339, or ms since the epoch.' }
+const TIME: JsonSchema = {
+  type: ['string', 'integer'],
+  format: 'date-time',
+  description: 'RFC 3339, or ms since the epoch.',
+}
 const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
@@ -12,7 +16,10 @@ const RULES: { [name: string]: JsonSchema } = {
   maxAccuracy: { type: 'number', minimum: 0, maximum: 1_000_000, description: 'Metres; left out, that of the group.' },
   debounce: {
     type: 'object',
-    properties: { fixes: { type: 'integer', minimum: 1, maximum: 1_000 }, seconds: { type: 'number', minimum: 0, maximum: 86_400 } },
+    properties: {
+      fixes: { type: 'integer', minimum: 1, maximum: 1_000 },
+      seconds: { type: 'number', minimum: 0, maximum: 86_400 },
+    },
     additionalProperties: false,
   },
 }
@@ -39,7 +46,11 @@ export const JOB_SCHEMA: JsonSchema = {
     geofenceId: UUID,
     geofenceGroupId: UUID,
     userId: { ...UUID, description: 'Whoever asked for it.' },
-    status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed', 'cancelled'], description: '`cancelled` is told on the live channel alone: what was cancelled is not there any more.' },
+    status: {
+      type: 'string',
+      enum: ['queued', 'processing', 'completed', 'failed', 'cancelled'],
+      description: '`cancelled` is told on the live channel alone: what was cancelled is not there any more.',
+    },
     total: { type: 'integer', description: 'Points to be read: about, until it is completed.' },
     processed: { type: 'integer', description: 'Points read so far.' },
     transitions: { type: 'integer', description: 'How many were found; once it is completed.' },
@@ -58,7 +69,21 @@ export const JOB_SCHEMA: JsonSchema = {
     updatedAt: SHOWN_TIME,
     version: { type: 'integer' },
   },
-  required: ['_id', 'organizationId', 'geofenceId', 'geofenceGroupId', 'userId', 'status', 'total', 'processed', 'from', 'to', 'createdAt', 'updatedAt', 'version'],
+  required: [
+    '_id',
+    'organizationId',
+    'geofenceId',
+    'geofenceGroupId',
+    'userId',
+    'status',
+    'total',
+    'processed',
+    'from',
+    'to',
+    'createdAt',
+    'updatedAt',
+    'version',
+  ],
 }
 
 export const JOB_EXAMPLE: JsonObject = {

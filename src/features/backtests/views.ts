@@ -2,9 +2,21 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import {
-  BACKTEST_DELETED, BACKTEST_FAILED, BACKTEST_FINISHED, BACKTEST_PROGRESSED, BACKTEST_REQUESTED, BACKTEST_STARTED, unpackIds,
-  type BacktestDeleted, type BacktestFailed, type BacktestFinished, type BacktestProgressed, type BacktestRequested, type BacktestResult,
-  type BacktestRules, type BacktestStarted,
+  BACKTEST_DELETED,
+  BACKTEST_FAILED,
+  BACKTEST_FINISHED,
+  BACKTEST_PROGRESSED,
+  BACKTEST_REQUESTED,
+  BACKTEST_STARTED,
+  unpackIds,
+  type BacktestDeleted,
+  type BacktestFailed,
+  type BacktestFinished,
+  type BacktestProgressed,
+  type BacktestRequested,
+  type BacktestResult,
+  type BacktestRules,
+  type BacktestStarted,
 } from './events.ts'
 
 export type BacktestStatus = 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
@@ -37,12 +49,21 @@ export interface BacktestRow extends Row {
   version: number
 }
 
-export const BACKTESTS: TableDeclaration = { name: 'backtests', version: 1, equality: ['geofenceId', 'status', 'userId'], range: ['createdAt'] }
+export const BACKTESTS: TableDeclaration = {
+  name: 'backtests',
+  version: 1,
+  equality: ['geofenceId', 'status', 'userId'],
+  range: ['createdAt'],
+}
 
 export const hasEnded = ({ status }: BacktestRow): boolean => status !== 'queued' && status !== 'processing'
 
 /** The row after one more event of its stream; undefined once it is deleted. */
-export const evolveBacktest = (id: string, row: BacktestRow | undefined, { type, data }: Fact): BacktestRow | undefined => {
+export const evolveBacktest = (
+  id: string,
+  row: BacktestRow | undefined,
+  { type, data }: Fact,
+): BacktestRow | undefined => {
   if (type === BACKTEST_REQUESTED) return requestedRow(id, data as BacktestRequested)
   if (row === undefined || type === BACKTEST_DELETED) return undefined
   const next = { ...row, version: row.version + 1, updatedAt: (data as { at: number }).at }
@@ -82,7 +103,22 @@ export const cancelledRow = (deleted: BacktestDeleted): BacktestRow | undefined 
 
 /** A back-test as its GET and the live channel show it. */
 export const backtestShown = (row: BacktestRow): { [member: string]: unknown } => {
-  const { _id, organizationId, geofenceId, geofenceGroupId, userId, status, total, processed, from, to, trackers, rules, result, error } = row
+  const {
+    _id,
+    organizationId,
+    geofenceId,
+    geofenceGroupId,
+    userId,
+    status,
+    total,
+    processed,
+    from,
+    to,
+    trackers,
+    rules,
+    result,
+    error,
+  } = row
   return {
     _id,
     organizationId,
@@ -105,6 +141,7 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
 }
 
 /** Whoever asked for it may read it, and whoever sees every hub: it counts points of trackers that others may not see. */
-export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean => caller.hubIds === 'all' || caller.userId === userId
+export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
+  caller.hubIds === 'all' || caller.userId === userId
 
 const formatted = (ms: number): string => new Date(ms).toISOString()

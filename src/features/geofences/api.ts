@@ -1,4 +1,11 @@
-import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListShape, listQuerySchema } from '../../kit/list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  FIELDS_PARAMETER,
+  type ListQuery,
+  type ListShape,
+  listQuerySchema,
+} from '../../kit/list-query.ts'
 import { assertExists } from '../../kit/references.ts'
 import { metadataOf, userOf } from '../../kit/request-context.ts'
 import type { Resource } from '../../kit/resource.ts'
@@ -35,7 +42,12 @@ const HOUR_MS = 3_600_000
 const LIST: ListShape = {
   table: GEOFENCES,
   members: Object.keys(ROW_SCHEMA.properties as object),
-  filters: { _id: { type: 'string', format: 'uuid' }, name: { type: 'string' }, geofenceGroupId: { type: 'string', format: 'uuid' }, isActive: { type: 'boolean' } },
+  filters: {
+    _id: { type: 'string', format: 'uuid' },
+    name: { type: 'string' },
+    geofenceGroupId: { type: 'string', format: 'uuid' },
+    isActive: { type: 'boolean' },
+  },
   sortable: GEOFENCES.range ?? [],
   searchable: true,
 }
@@ -43,7 +55,8 @@ const LIST: ListShape = {
 /** Every route of geofences and their groups. */
 export const geofenceRoutes = (services: GeofenceServices): Route[] => {
   const writer = new GeofenceWriter(services)
-  const write = (run: (request: RouteRequest<object, JsonObject>, id: string) => Promise<WrittenGeofence>, status = 200) =>
+  const write =
+    (run: (request: RouteRequest<object, JsonObject>, id: string) => Promise<WrittenGeofence>, status = 200) =>
     async (request: RouteRequest<object, JsonObject>): Promise<Reply> => {
       const { row, wrote } = await run(request, request.params.geofenceId)
       return inForce(services, rowReply(row, row, wrote, status))
@@ -65,30 +78,47 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
       body: REPLACE_SCHEMA,
       bodyExample: GEOFENCE_EXAMPLE,
       answers: { 200: ROW_ANSWER },
-      handler: write((request, id) => writer.change(originOf(request), id, 'replace', request.body, versionOf(request, request.body))),
+      handler: write((request, id) =>
+        writer.change(originOf(request), id, 'replace', request.body, versionOf(request, request.body)),
+      ),
     }),
     route({
       ...one('PATCH', 'amendGeofence', 'Amend a geofence'),
       body: AMEND_SCHEMA,
       bodyExample: { name: 'Depot Nord' },
       answers: { 200: ROW_ANSWER },
-      handler: write((request, id) => writer.change(originOf(request), id, 'amend', request.body, versionOf(request, request.body))),
+      handler: write((request, id) =>
+        writer.change(originOf(request), id, 'amend', request.body, versionOf(request, request.body)),
+      ),
     }),
     route({
       ...one('DELETE', 'deleteGeofence', 'Delete a geofence'),
       answers: { 200: { description: 'It is deleted; whoever was inside leaves.' } },
       handler: async (request) => {
-        const { wrote } = await writer.delete(originOf(request), request.params.geofenceId, versionOf(request, undefined))
+        const { wrote } = await writer.delete(
+          originOf(request),
+          request.params.geofenceId,
+          versionOf(request, undefined),
+        )
         return inForce(services, { wrote })
       },
     }),
     importRoute(services),
   ]
-  const groups = services.groups.routes(services).map((declared) => ({ ...declared, handler: async (request: never) => inForce(services, await declared.handler(request)) }))
+  const groups = services.groups
+    .routes(services)
+    .map((declared) => ({
+      ...declared,
+      handler: async (request: never) => inForce(services, await declared.handler(request)),
+    }))
   return [...groups, ...routes].map((declared) => ({ ...declared, rollout: 'geofences' }))
 }
 
-const ROW_ANSWER = { description: 'The geofence.', schema: envelope({ data: ROW_SCHEMA }), example: { status: true, data: GEOFENCE_EXAMPLE } }
+const ROW_ANSWER = {
+  description: 'The geofence.',
+  schema: envelope({ data: ROW_SCHEMA }),
+  example: { status: true, data: GEOFENCE_EXAMPLE },
+}
 
 const one = (method: Route['method'], operationId: string, summary: string) => ({
   method,
@@ -129,10 +159,20 @@ const listRoute = (services: GeofenceServices): Route =>
       const find: typeof tables.find = async (table, scope, question) => {
         const found = await tables.find(table, scope, question)
         if (!wantsDetails(request.query.fields)) return found as never
-        const rows = await withDetails(tables, scope, found.rows.map(({ row }) => row))
+        const rows = await withDetails(
+          tables,
+          scope,
+          found.rows.map(({ row }) => row),
+        )
         return { ...found, rows: found.rows.map((stored, i) => ({ ...stored, row: rows[i] })) } as never
       }
-      return answerList(LIST, { tables: { find }, scope: caller.organizationId, caller, query: request.query, path: '/api/v3/geofences' })
+      return answerList(LIST, {
+        tables: { find },
+        scope: caller.organizationId,
+        caller,
+        query: request.query,
+        path: '/api/v3/geofences',
+      })
     },
   })
 
@@ -144,7 +184,9 @@ const readRoute = (services: GeofenceServices): Route =>
     handler: async (request) => {
       const choose = chooseFields(LIST.members, request.query.fields)
       const row = await findGeofence(services, request, request.params.geofenceId)
-      const [whole] = wantsDetails(request.query.fields) ? await withDetails(services.tables, userOf(request).organizationId, [row]) : [row]
+      const [whole] = wantsDetails(request.query.fields)
+        ? await withDetails(services.tables, userOf(request).organizationId, [row])
+        : [row]
       return rowReply(choose(whole), row)
     },
   })
@@ -161,7 +203,13 @@ const importRoute = (services: GeofenceServices): Route =>
       type: 'object',
       properties: {
         geofenceGroupId: { type: 'string', format: 'uuid' },
-        nameProperty: { type: 'string', minLength: 1, maxLength: 200, default: 'name', description: 'The property of a feature that names its geofence.' },
+        nameProperty: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 200,
+          default: 'name',
+          description: 'The property of a feature that names its geofence.',
+        },
       },
       required: ['geofenceGroupId'],
       additionalProperties: false,
@@ -176,7 +224,13 @@ const importRoute = (services: GeofenceServices): Route =>
       200: {
         description: 'All good features are geofences now, and in force.',
         schema: envelope({ data: IMPORT_RESULT }),
-        example: { status: true, data: { created: 2, rejected: [{ index: 1, code: 'invalid', message: '/geometry/coordinates/0 must be closed' }] } },
+        example: {
+          status: true,
+          data: {
+            created: 2,
+            rejected: [{ index: 1, code: 'invalid', message: '/geometry/coordinates/0 must be closed' }],
+          },
+        },
       },
     },
     handler: async (request) => {
@@ -185,7 +239,16 @@ const importRoute = (services: GeofenceServices): Route =>
       await assertExists(services.tables, GEOFENCE_GROUPS, organizationId, geofenceGroupId, '/geofenceGroupId')
       const { body: bytes, now, ids, signal } = request
       const metadata = metadataOf(request)
-      const { wrote, ...data } = await importGeofences(services.log, services.shapes, { bytes, nameProperty, organizationId, geofenceGroupId, now, ids, metadata, signal })
+      const { wrote, ...data } = await importGeofences(services.log, services.shapes, {
+        bytes,
+        nameProperty,
+        organizationId,
+        geofenceGroupId,
+        now,
+        ids,
+        metadata,
+        signal,
+      })
       return inForce(services, { body: { data }, wrote }, HOUR_MS)
     },
   })
@@ -196,7 +259,10 @@ const IMPORT_RESULT = {
     created: { type: 'integer' },
     rejected: {
       type: 'array',
-      items: { type: 'object', properties: { index: { type: 'integer' }, code: { type: 'string' }, message: { type: 'string' } } },
+      items: {
+        type: 'object',
+        properties: { index: { type: 'integer' }, code: { type: 'string' }, message: { type: 'string' } },
+      },
     },
   },
 }
@@ -204,7 +270,11 @@ const IMPORT_RESULT = {
 const wantsDetails = (fields: string | undefined): boolean =>
   fields === undefined || fields.split(',').some((name) => (DETAIL_MEMBERS as readonly string[]).includes(name.trim()))
 
-const findGeofence = async (services: GeofenceServices, request: Pick<RouteRequest, 'caller'>, id: string): Promise<Row> => {
+const findGeofence = async (
+  services: GeofenceServices,
+  request: Pick<RouteRequest, 'caller'>,
+  id: string,
+): Promise<Row> => {
   const row = await services.tables.get(GEOFENCES.name, userOf(request).organizationId, id)
   if (row === undefined) throw new Failure('not_found')
   return row

@@ -15,7 +15,10 @@ const IGNORED: JsonSchema = { description: 'Accepted and ignored, so that what w
 const GEOMETRY: JsonSchema = {
   type: 'object',
   description: 'Polygon, MultiPolygon, or a LineString together with `width` (RFC 7946, longitude first).',
-  properties: { type: { type: 'string', enum: ['Polygon', 'MultiPolygon', 'LineString'] }, coordinates: { type: 'array' } },
+  properties: {
+    type: { type: 'string', enum: ['Polygon', 'MultiPolygon', 'LineString'] },
+    coordinates: { type: 'array' },
+  },
   required: ['type', 'coordinates'],
 }
 
@@ -70,7 +73,18 @@ export const AMEND_SCHEMA: JsonSchema = {
   additionalProperties: false,
 }
 
-const DEGREES_EXAMPLE = { type: 'Polygon', coordinates: [[[13.37, 52.5], [13.42, 52.5], [13.42, 52.53], [13.37, 52.53], [13.37, 52.5]]] }
+const DEGREES_EXAMPLE = {
+  type: 'Polygon',
+  coordinates: [
+    [
+      [13.37, 52.5],
+      [13.42, 52.5],
+      [13.42, 52.53],
+      [13.37, 52.53],
+      [13.37, 52.5],
+    ],
+  ],
+}
 
 export const GEOFENCE_EXAMPLE: JsonObject = {
   name: 'Depot Mitte',
@@ -107,7 +121,11 @@ export const valuesOf = (body: JsonObject): GeofenceValues => {
 }
 
 /** The body that a merge patch makes of a geofence. What a shape of another kind does not have goes with the old one. */
-export const patched = (before: GeofenceValues, patch: JsonObject, merge: (target: JsonObject, patch: JsonObject) => JsonObject): JsonObject => {
+export const patched = (
+  before: GeofenceValues,
+  patch: JsonObject,
+  merge: (target: JsonObject, patch: JsonObject) => JsonObject,
+): JsonObject => {
   const { shape, attributes, ...rest } = before
   const members = shapeMembers(shape)
   const isCircle = (patch.center ?? patch.radius ?? null) !== null
@@ -118,7 +136,10 @@ export const patched = (before: GeofenceValues, patch: JsonObject, merge: (targe
   const kind = (patch.geometry as JsonObject | undefined)?.type
   if (isDrawn && kind !== undefined && kind !== 'LineString') delete kept.width
   assertShallow('', patch)
-  return merge({ ...rest, ...kept, ...(attributes === undefined ? {} : { attributes }) } as unknown as JsonObject, patch)
+  return merge(
+    { ...rest, ...kept, ...(attributes === undefined ? {} : { attributes }) } as unknown as JsonObject,
+    patch,
+  )
 }
 
 /** The shape that a body states; only its outline is checked. @throws Failure invalid */
@@ -143,7 +164,8 @@ export const shapeOf = ({ geometry, center, radius, width }: JsonObject): ShapeI
 /** @throws Failure invalid when the attributes are too large or too deep. */
 export const assertAttributes = (attributes: JsonObject): void => {
   assertShallow('/attributes', attributes)
-  if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_BYTES_MAX) throw invalid('/attributes', 'must not be over 64 KiB as JSON')
+  if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_BYTES_MAX)
+    throw invalid('/attributes', 'must not be over 64 KiB as JSON')
 }
 
 /** @throws Failure invalid for a value that is nested deeper than functions that call themselves can go. */

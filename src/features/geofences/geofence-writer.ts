@@ -52,7 +52,13 @@ export class GeofenceWriter {
    * `replace` takes a whole body, `amend` a merge patch (RFC 7396).
    * @throws Failure not_found, invalid, stale_version, conflict after five lost races, overloaded.
    */
-  async change(origin: WriteOrigin, id: string, kind: 'replace' | 'amend', body: JsonObject, expectedVersion?: number): Promise<WrittenGeofence> {
+  async change(
+    origin: WriteOrigin,
+    id: string,
+    kind: 'replace' | 'amend',
+    body: JsonObject,
+    expectedVersion?: number,
+  ): Promise<WrittenGeofence> {
     for (let tries = 1; ; tries++) {
       try {
         return await this.tryChange(origin, id, kind, body, expectedVersion)
@@ -68,12 +74,23 @@ export class GeofenceWriter {
     return this.handle(id, { kind: 'delete', organizationId, at: now }, origin, expectedVersion)
   }
 
-  private async tryChange(origin: WriteOrigin, id: string, kind: 'replace' | 'amend', body: JsonObject, expectedVersion?: number): Promise<WrittenGeofence> {
+  private async tryChange(
+    origin: WriteOrigin,
+    id: string,
+    kind: 'replace' | 'amend',
+    body: JsonObject,
+    expectedVersion?: number,
+  ): Promise<WrittenGeofence> {
     const { organizationId, now } = origin
     const { state, version } = await this.load(organizationId, id)
-    if (expectedVersion !== undefined && expectedVersion !== version) throw new Failure('stale_version', { extra: { version } })
+    if (expectedVersion !== undefined && expectedVersion !== version)
+      throw new Failure('stale_version', { extra: { version } })
     const before = state.values as GeofenceValues
-    const whole = writable(kind === 'replace' ? body : patched(before, writable(body), (target, patch) => mergePatch(target, patch) as JsonObject))
+    const whole = writable(
+      kind === 'replace'
+        ? body
+        : patched(before, writable(body), (target, patch) => mergePatch(target, patch) as JsonObject),
+    )
     assertValid(wholeBody, whole)
     const values = await this.checked(organizationId, valuesOf(whole), before)
     return this.handle(id, { kind: 'change', organizationId, values, at: now }, origin, version)
@@ -86,9 +103,19 @@ export class GeofenceWriter {
   }
 
   /** The values as they are kept. @throws Failure invalid, overloaded. */
-  private async checked(organizationId: string, values: GeofenceValues, before: GeofenceValues | undefined): Promise<GeofenceValues> {
+  private async checked(
+    organizationId: string,
+    values: GeofenceValues,
+    before: GeofenceValues | undefined,
+  ): Promise<GeofenceValues> {
     if (values.geofenceGroupId !== before?.geofenceGroupId) {
-      await assertExists(this.services.tables, GEOFENCE_GROUPS, organizationId, values.geofenceGroupId, '/geofenceGroupId')
+      await assertExists(
+        this.services.tables,
+        GEOFENCE_GROUPS,
+        organizationId,
+        values.geofenceGroupId,
+        '/geofenceGroupId',
+      )
     }
     if (JSON.stringify(values.shape) === JSON.stringify(before?.shape)) return values
     await this.services.shapes.assertValid(values.shape)
@@ -101,12 +128,20 @@ export class GeofenceWriter {
     { ids, metadata }: WriteOrigin,
     expectedVersion: number | undefined,
   ): Promise<WrittenGeofence> {
-    const { state, version, wrote } = await handleCommand(this.services.log, geofenceStream(id), geofence, command, { ids, metadata, expectedVersion })
+    const { state, version, wrote } = await handleCommand(this.services.log, geofenceStream(id), geofence, command, {
+      ids,
+      metadata,
+      expectedVersion,
+    })
     return { row: rowOfState(id, state, version), wrote }
   }
 }
 
-const rowOfState = (id: string, { organizationId, values, createdAt, updatedAt }: GeofenceState, version: number): Row => {
+const rowOfState = (
+  id: string,
+  { organizationId, values, createdAt, updatedAt }: GeofenceState,
+  version: number,
+): Row => {
   const { name, geofenceGroupId, isActive, ...rest } = values as GeofenceValues
   const times = { createdAt: formatTime(createdAt), updatedAt: formatTime(updatedAt) }
   return { _id: id, organizationId, version, ...times, name, geofenceGroupId, isActive, ...detailsOf(rest) }

@@ -49,9 +49,11 @@ export const geofence: Decider<GeofenceState, GeofenceCommand> = {
 
   decide: (command, state) => {
     if (command.kind === 'create') return decideCreate(command, state)
-    if (state.status !== 'live' || state.organizationId !== command.organizationId || state.values === undefined) throw new Failure('not_found')
+    if (state.status !== 'live' || state.organizationId !== command.organizationId || state.values === undefined)
+      throw new Failure('not_found')
     const { organizationId, at } = command
-    if (command.kind === 'delete') return [{ type: GEOFENCE_DELETED, data: { organizationId, at } satisfies GeofenceDeleted }]
+    if (command.kind === 'delete')
+      return [{ type: GEOFENCE_DELETED, data: { organizationId, at } satisfies GeofenceDeleted }]
     const changes = changesBetween(state.values, command.values)
     if (Object.keys(changes).length === 0) return []
     return [{ type: GEOFENCE_CHANGED, data: { organizationId, changes, at } satisfies GeofenceChanged }]
@@ -61,17 +63,32 @@ export const geofence: Decider<GeofenceState, GeofenceCommand> = {
     const version = state.version + 1
     if (fact.type === GEOFENCE_CREATED) {
       const { organizationId, at, ...values } = fact.data as GeofenceCreated
-      return { status: 'live', organizationId, values, first: values, createdAt: at, updatedAt: at, version, shapeVersion: version }
+      return {
+        status: 'live',
+        organizationId,
+        values,
+        first: values,
+        createdAt: at,
+        updatedAt: at,
+        version,
+        shapeVersion: version,
+      }
     }
     if (fact.type === GEOFENCE_CHANGED) return changed(state, fact.data as GeofenceChanged, version)
-    if (fact.type === GEOFENCE_DELETED) return { ...state, status: 'deleted', updatedAt: (fact.data as GeofenceDeleted).at, version }
+    if (fact.type === GEOFENCE_DELETED)
+      return { ...state, status: 'deleted', updatedAt: (fact.data as GeofenceDeleted).at, version }
     return { ...state, version }
   },
 }
 
-const decideCreate = ({ organizationId, values, at }: GeofenceCommand & { kind: 'create' }, state: GeofenceState): Fact[] => {
-  if (state.status === 'absent') return [{ type: GEOFENCE_CREATED, data: { ...values, organizationId, at } satisfies GeofenceCreated }]
-  const isSame = state.status === 'live' && state.organizationId === organizationId && isDeepStrictEqual(state.first, values)
+const decideCreate = (
+  { organizationId, values, at }: GeofenceCommand & { kind: 'create' },
+  state: GeofenceState,
+): Fact[] => {
+  if (state.status === 'absent')
+    return [{ type: GEOFENCE_CREATED, data: { ...values, organizationId, at } satisfies GeofenceCreated }]
+  const isSame =
+    state.status === 'live' && state.organizationId === organizationId && isDeepStrictEqual(state.first, values)
   if (isSame) return []
   throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
 }
@@ -89,5 +106,11 @@ const changed = (state: GeofenceState, { changes, at }: GeofenceChanged, version
   const values = { ...(state.values as GeofenceValues), ...rest }
   if (attributes === null) delete values.attributes
   else if (attributes !== undefined) values.attributes = attributes
-  return { ...state, values, updatedAt: at, version, shapeVersion: changes.shape === undefined ? state.shapeVersion : version }
+  return {
+    ...state,
+    values,
+    updatedAt: at,
+    version,
+    shapeVersion: changes.shape === undefined ? state.shapeVersion : version,
+  }
 }

@@ -25,11 +25,21 @@ export const geofenceGroups = (inUse: readonly Reference[] = []) =>
       name: text({ max: 200 }),
       description: optional(text({ max: 2_000, min: 0 })),
       maxAccuracy: optional(number({ min: 0, max: 1_000_000 })),
-      debounce: optional(object({ fixes: optional(integer({ min: 1, max: 1_000 })), seconds: optional(number({ min: 0, max: 86_400 })) })),
+      debounce: optional(
+        object({
+          fixes: optional(integer({ min: 1, max: 1_000 })),
+          seconds: optional(number({ min: 0, max: 86_400 })),
+        }),
+      ),
     },
     permissions: { view: 'view/geofence', edit: 'edit/geofence' },
     indexes: { equality: ['name'], range: ['name'], text: ['name', 'description'] },
-    example: { name: 'Depots', description: 'Where vehicles rest', maxAccuracy: 50, debounce: { fixes: 3, seconds: 30 } },
+    example: {
+      name: 'Depots',
+      description: 'Where vehicles rest',
+      maxAccuracy: 50,
+      debounce: { fixes: 3, seconds: 30 },
+    },
     checks: async ({ services, organizationId, id, values }) => {
       const { maxAccuracy } = values as GroupRules
       if (maxAccuracy === undefined) return
@@ -38,8 +48,14 @@ export const geofenceGroups = (inUse: readonly Reference[] = []) =>
       const all = new Set([...others.filter((value) => value !== undefined), maxAccuracy])
       if (all.size <= ACCURACIES_MAX) return
       const message = `The groups of an organization may have at most ${ACCURACIES_MAX} different values of maxAccuracy.`
-      throw new Failure('conflict', { message, errors: [{ path: '/maxAccuracy', message: 'must be one that another group has' }] })
+      throw new Failure('conflict', {
+        message,
+        errors: [{ path: '/maxAccuracy', message: 'must be one that another group has' }],
+      })
     },
     beforeDelete: ({ services, organizationId, id }) =>
-      assertUnused(services.tables, organizationId, id, [{ table: GEOFENCES.name, field: 'geofenceGroupId' }, ...inUse]),
+      assertUnused(services.tables, organizationId, id, [
+        { table: GEOFENCES.name, field: 'geofenceGroupId' },
+        ...inUse,
+      ]),
   })

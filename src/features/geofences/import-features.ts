@@ -63,7 +63,8 @@ export class OpenImport {
     } catch (error) {
       return `The file is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`
     }
-    if (!isObject(collection) || collection.type !== 'FeatureCollection') return 'The file must be a GeoJSON FeatureCollection.'
+    if (!isObject(collection) || collection.type !== 'FeatureCollection')
+      return 'The file must be a GeoJSON FeatureCollection.'
     if (!Array.isArray(collection.features)) return 'The FeatureCollection must have an array of features.'
     return new OpenImport(collection.features, request)
   }
@@ -75,7 +76,9 @@ export class OpenImport {
     for (let seen = 0; this.at < this.total && seen < ids.length && bytes < STEP_BYTES; seen++) {
       const index = this.at++
       Atomics.store(this.progress, 0, index)
-      const checked = this.request.skip.includes(index) ? 'Checking it takes too long.' : this.check(this.features[index])
+      const checked = this.request.skip.includes(index)
+        ? 'Checking it takes too long.'
+        : this.check(this.features[index])
       this.features[index] = undefined
       if (typeof checked === 'string') step.rejected.push({ index, code: 'invalid', message: checked })
       else {
@@ -101,15 +104,25 @@ export class OpenImport {
     const properties = isObject(feature.properties) ? feature.properties : {}
     const { nameProperty, organizationId, geofenceGroupId, at } = this.request
     const name = properties[nameProperty]
-    if ((typeof name !== 'string' && typeof name !== 'number') || `${name}`.trim() === '') return `/properties/${nameProperty} is required: it names the geofence`
+    if ((typeof name !== 'string' && typeof name !== 'number') || `${name}`.trim() === '')
+      return `/properties/${nameProperty} is required: it names the geofence`
     if (`${name}`.length > NAME_MAX) return `/properties/${nameProperty} must not be over ${NAME_MAX} characters`
     if (!isObject(feature.geometry)) return '/geometry is required'
     const { shape, used } = shapeOfFeature(feature.geometry as JsonObject, properties as JsonObject)
     const error = validateShape(shape)
     if (error !== undefined) return `${'type' in shape ? '/geometry' : ''}${error.path} ${error.message}`.trim()
-    const attributes = Object.fromEntries(Object.entries(properties).filter(([key]) => key !== nameProperty && key !== used)) as JsonObject
+    const attributes = Object.fromEntries(
+      Object.entries(properties).filter(([key]) => key !== nameProperty && key !== used),
+    ) as JsonObject
     assertAttributes(attributes)
-    const data: GeofenceCreated = { organizationId, at, name: `${name}`.trim(), geofenceGroupId, isActive: true, shape: keptShape(flat(shape)) }
+    const data: GeofenceCreated = {
+      organizationId,
+      at,
+      name: `${name}`.trim(),
+      geofenceGroupId,
+      isActive: true,
+      shape: keptShape(flat(shape)),
+    }
     if (Object.keys(attributes).length > 0) data.attributes = attributes
     return new TextEncoder().encode(JSON.stringify(data))
   }
@@ -119,11 +132,13 @@ export class OpenImport {
 const shapeOfFeature = (geometry: JsonObject, properties: JsonObject): { shape: ShapeInput; used?: string } => {
   if (geometry.type === 'Point') {
     const [lng, lat] = Array.isArray(geometry.coordinates) ? geometry.coordinates : []
-    if (properties.radius === undefined) throw new Failure('invalid', { message: '/properties/radius is required for a Point' })
+    if (properties.radius === undefined)
+      throw new Failure('invalid', { message: '/properties/radius is required for a Point' })
     return { shape: { center: { lat, lng }, radius: properties.radius } as unknown as ShapeInput, used: 'radius' }
   }
   if (geometry.type === 'LineString') {
-    if (properties.width === undefined) throw new Failure('invalid', { message: '/properties/width is required for a LineString' })
+    if (properties.width === undefined)
+      throw new Failure('invalid', { message: '/properties/width is required for a LineString' })
     return { shape: shapeOf({ geometry, width: properties.width }), used: 'width' }
   }
   return { shape: shapeOf({ geometry }) }
@@ -133,9 +148,11 @@ const shapeOfFeature = (geometry: JsonObject, properties: JsonObject): { shape: 
 export const flat = (shape: ShapeInput): ShapeInput => {
   const positions = (list: number[][]): number[][] => list.map(([lng, lat]) => [lng, lat])
   if ('center' in shape) return shape
-  if ('geometry' in shape) return { geometry: { type: 'LineString', coordinates: positions(shape.geometry.coordinates) }, width: shape.width }
+  if ('geometry' in shape)
+    return { geometry: { type: 'LineString', coordinates: positions(shape.geometry.coordinates) }, width: shape.width }
   if (shape.type === 'Polygon') return { type: 'Polygon', coordinates: shape.coordinates.map(positions) }
   return { type: 'MultiPolygon', coordinates: shape.coordinates.map((rings) => rings.map(positions)) }
 }
 
-const isObject = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is { [name: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

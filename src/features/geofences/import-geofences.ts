@@ -41,16 +41,28 @@ const COPY_BYTES = 1024 * 1024
  * repeated one makes the same geofences.
  * @throws Failure invalid for a file that is no FeatureCollection, overloaded, engine_down.
  */
-export const importGeofences = (log: Pick<EventLog, 'append'>, shapes: ShapeChecker, request: GeofenceImport): Promise<ImportResult> =>
+export const importGeofences = (
+  log: Pick<EventLog, 'append'>,
+  shapes: ShapeChecker,
+  request: GeofenceImport,
+): Promise<ImportResult> =>
   shapes.withImport(async (number) => {
     const result: ImportResult = { created: 0, rejected: [] }
     const { nameProperty, organizationId, geofenceGroupId, now: at } = request
-    const file = { bytes: await shared(request.bytes), nameProperty, organizationId, geofenceGroupId, at, progress: new SharedArrayBuffer(4) }
+    const file = {
+      bytes: await shared(request.bytes),
+      nameProperty,
+      organizationId,
+      geofenceGroupId,
+      at,
+      progress: new SharedArrayBuffer(4),
+    }
     const skip: number[] = []
     const ids = new FeatureIds(request.ids)
     for (let next = 0, total = Number.POSITIVE_INFINITY, opened = 0; next < total; opened++) {
       // The worker is ended by whoever passes a deadline: its imports are opened anew where they stood.
-      if (opened > REOPENS_MAX) throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
+      if (opened > REOPENS_MAX)
+        throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
       total = await open(shapes, { kind: 'open', import: number, ...file, from: next, skip })
       try {
         next = await take(log, shapes, request, result, { number, ids, from: next, total })
@@ -124,7 +136,12 @@ const open = async (shapes: ShapeChecker, job: ShapeJob & { kind: 'open' }): Pro
   return answer.opened.features
 }
 
-const append = async (log: Pick<EventLog, 'append'>, step: ImportStep, { metadata }: GeofenceImport, result: ImportResult): Promise<void> => {
+const append = async (
+  log: Pick<EventLog, 'append'>,
+  step: ImportStep,
+  { metadata }: GeofenceImport,
+  result: ImportResult,
+): Promise<void> => {
   await severalAtOnce(step.created, APPENDS_AT_ONCE, async ({ geofenceId, data }) => {
     const event = { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata }
     const { position } = await log.append(geofenceStream(geofenceId), [event], 'none')

@@ -62,7 +62,10 @@ export class ShapeChecker {
   /** Lends the worker to an import, under a number that no other one has. @throws Failure overloaded */
   async withImport<Result>(run: (number: number) => Promise<Result>): Promise<Result> {
     if (this.importsOpen >= IMPORTS_MAX) {
-      throw new Failure('overloaded', { message: `${IMPORTS_MAX} imports are under way; try again later.`, retryAfterSeconds: 10 })
+      throw new Failure('overloaded', {
+        message: `${IMPORTS_MAX} imports are under way; try again later.`,
+        retryAfterSeconds: 10,
+      })
     }
     this.importsOpen++
     const number = ++this.importsBegun
@@ -78,7 +81,12 @@ export class ShapeChecker {
   run(job: ShapeJob, deadlineMs = this.deadlineMs): Promise<ShapeAnswer> {
     return new Promise((resolve, reject) => {
       if (this.isClosed || !this.queue.push({ job, deadlineMs, resolve, reject })) {
-        reject(new Failure('overloaded', { message: 'Too many geometries wait to be checked; try again later.', retryAfterSeconds: 2 }))
+        reject(
+          new Failure('overloaded', {
+            message: 'Too many geometries wait to be checked; try again later.',
+            retryAfterSeconds: 2,
+          }),
+        )
         return
       }
       this.startNext()
@@ -87,7 +95,8 @@ export class ShapeChecker {
 
   async close(): Promise<void> {
     this.isClosed = true
-    for (let waiting = this.queue.shift(); waiting !== undefined; waiting = this.queue.shift()) waiting.reject(new Failure('overloaded'))
+    for (let waiting = this.queue.shift(); waiting !== undefined; waiting = this.queue.shift())
+      waiting.reject(new Failure('overloaded'))
     this.current?.cancelDeadline()
     this.current?.waiting.reject(new Failure('overloaded'))
     this.current = undefined
@@ -124,7 +133,9 @@ export class ShapeChecker {
 
   private startWorker(): Worker {
     this.isReady = false
-    const worker = new Worker(new URL('./shape-worker.js', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 2048 } })
+    const worker = new Worker(new URL('./shape-worker.js', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: 2048 },
+    })
     worker.on('message', (answer: ShapeAnswer | 'ready') => {
       if (this.worker !== worker) return
       if (answer !== 'ready') return this.finish((waiting) => waiting.resolve(answer))

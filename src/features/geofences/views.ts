@@ -33,7 +33,8 @@ export interface GeofenceRow extends Row {
 export const DETAIL_MEMBERS = ['geometry', 'center', 'radius', 'width', 'attributes'] as const
 
 /** A shape as the members of a geofence's body. */
-export const shapeMembers = (shape: ShapeInput): JsonObject => ('type' in shape ? { geometry: shape } : shape) as unknown as JsonObject
+export const shapeMembers = (shape: ShapeInput): JsonObject =>
+  ('type' in shape ? { geometry: shape } : shape) as unknown as JsonObject
 
 export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 'attributes'>): JsonObject => ({
   ...shapeMembers(shape),
@@ -41,7 +42,15 @@ export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 
 })
 
 /** Rows completed with where they are; those that are gone meanwhile stay as they are. */
-export const withDetails = async (tables: Pick<TableStore, 'getMany'>, organizationId: string, rows: readonly Row[]): Promise<Row[]> => {
-  const details = await tables.getMany(GEOFENCE_DETAILS.name, organizationId, rows.map(({ _id }) => _id as string))
+export const withDetails = async (
+  tables: Pick<TableStore, 'getMany'>,
+  organizationId: string,
+  rows: readonly Row[],
+): Promise<Row[]> => {
+  const details = await tables.getMany(
+    GEOFENCE_DETAILS.name,
+    organizationId,
+    rows.map(({ _id }) => _id as string),
+  )
   return rows.map((row, i) => ({ ...row, ...details[i] }))
 }

@@ -4,7 +4,14 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
 import type { Tokens } from './tokens.ts'
-import { ACCESS_ROLES, ACCESS_USERS, REVOCATIONS, type AccessRoleRow, type AccessUserRow, type RevocationRow } from './views.ts'
+import {
+  ACCESS_ROLES,
+  ACCESS_USERS,
+  REVOCATIONS,
+  type AccessRoleRow,
+  type AccessUserRow,
+  type RevocationRow,
+} from './views.ts'
 
 /** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
 export interface UserAccessChange {
@@ -63,7 +70,10 @@ export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, to
 export const rightsOf = (
   user: AccessUserRow,
   role: AccessRoleRow | undefined,
-): Pick<UserCaller, 'identityId' | 'email' | 'roleId' | 'roleKey' | 'permissions' | 'permissionDetails' | 'hubIds' | 'teamIds'> => ({
+): Pick<
+  UserCaller,
+  'identityId' | 'email' | 'roleId' | 'roleKey' | 'permissions' | 'permissionDetails' | 'hubIds' | 'teamIds'
+> => ({
   identityId: user.identityId,
   email: user.email,
   roleId: user.roleId,

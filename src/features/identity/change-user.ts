@@ -36,10 +36,14 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
   const { log } = context.services
   const owner = { userId: before._id, at: formatTime(origin.now) }
   const left =
-    plan.wasOwner && !plan.isOwner ? await changeOwners(log, origin.organizationId, { type: 'remove', ...owner }, origin) : undefined
+    plan.wasOwner && !plan.isOwner
+      ? await changeOwners(log, origin.organizationId, { type: 'remove', ...owner }, origin)
+      : undefined
   const email = await changeEmail(context, origin, plan, () => context.users.change(origin, { ...change, body }))
   const came =
-    plan.isOwner && !plan.wasOwner ? await changeOwners(log, origin.organizationId, { type: 'add', ...owner }, origin) : undefined
+    plan.isOwner && !plan.wasOwner
+      ? await changeOwners(log, origin.organizationId, { type: 'add', ...owner }, origin)
+      : undefined
   const joined = await joinTeams(
     context,
     origin,
@@ -52,8 +56,12 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
     before._id,
     before.teamIds.filter((id) => !plan.teamIds.includes(id)),
   )
-  const secret = typeof password === 'string' ? await changePassword(context, origin, plan.person.identityId, password) : undefined
-  return { row: { ...email.row, teamIds: plan.teamIds }, wrote: allWrote(email.wrote, left, came, secret, ...joined, ...parted) }
+  const secret =
+    typeof password === 'string' ? await changePassword(context, origin, plan.person.identityId, password) : undefined
+  return {
+    row: { ...email.row, teamIds: plan.teamIds },
+    wrote: allWrote(email.wrote, left, came, secret, ...joined, ...parted),
+  }
 }
 
 /** @throws Failure not_found, stale_version, forbidden, conflict for the last owner. */
@@ -89,7 +97,11 @@ export const changePassword = async (
   password: string,
 ): Promise<Wrote | undefined> => {
   const passwordHash = await context.passwords.hash(password)
-  return context.people.command(identityId, { type: 'changePassword', passwordHash, at: formatTime(origin.now) }, origin)
+  return context.people.command(
+    identityId,
+    { type: 'changePassword', passwordHash, at: formatTime(origin.now) },
+    origin,
+  )
 }
 
 const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind, body }: Change): Promise<Plan> => {
@@ -123,7 +135,13 @@ const nextOf = async (
   const role = await roleOf(context.services.tables, organizationId, given('roleId', before.roleId))
   const teamIds = body.teamIds === null ? [] : given<string[]>('teamIds', [])
   const hubIds = body.hubId === null ? [] : given<string[]>('hubId', [])
-  return { role, hubIds, teamIds, status: (body.status as string | undefined) ?? before.status, email: given('email', before.email) }
+  return {
+    role,
+    hubIds,
+    teamIds,
+    status: (body.status as string | undefined) ?? before.status,
+    email: given('email', before.email),
+  }
 }
 
 /** The user's row as the streams have it, its teams as the directory has them. @throws Failure not_found */
@@ -143,7 +161,8 @@ const assertOrigin = ({ state }: Person, organizationId: string, body: JsonObjec
   const isChange = typeof body.password === 'string' || email !== state.email
   if (!isChange || state.originOrganizationId === organizationId) return
   throw new Failure('forbidden', {
-    message: 'E-mail and password can only be changed in the organization where this person first registered, or by themselves.',
+    message:
+      'E-mail and password can only be changed in the organization where this person first registered, or by themselves.',
   })
 }
 
@@ -158,11 +177,20 @@ const changeEmail = async (
   if (email === state.email) return write()
   const rename = async (): Promise<Written> => {
     const written = await write()
-    const changed = await context.people.command(identityId, { type: 'changeEmail', email, at: formatTime(origin.now) }, origin)
+    const changed = await context.people.command(
+      identityId,
+      { type: 'changeEmail', email, at: formatTime(origin.now) },
+      origin,
+    )
     const others: (Wrote | undefined)[] = []
     for (const { organizationId, userId } of state.memberships) {
       if (userId === before._id) continue
-      const service: WriteOrigin = { organizationId, now: origin.now, ids: origin.ids, metadata: { ...origin.metadata, organizationId } }
+      const service: WriteOrigin = {
+        organizationId,
+        now: origin.now,
+        ids: origin.ids,
+        metadata: { ...origin.metadata, organizationId },
+      }
       others.push((await context.users.change(service, { id: userId, kind: 'amend', body: { email } })).wrote)
     }
     return { row: written.row, wrote: allWrote(written.wrote, changed, ...others) }

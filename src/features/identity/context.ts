@@ -36,7 +36,11 @@ export interface IdentityContext extends IdentityNeighbours {
   roles: ResourceWriter
 }
 
-export const identityContext = (services: IdentityServices, config: IdentityConfig, neighbours: IdentityNeighbours): IdentityContext => ({
+export const identityContext = (
+  services: IdentityServices,
+  config: IdentityConfig,
+  neighbours: IdentityNeighbours,
+): IdentityContext => ({
   ...neighbours,
   services,
   config,

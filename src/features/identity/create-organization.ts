@@ -35,12 +35,27 @@ export const createOrganizationRoute = (context: IdentityContext): Route =>
       hubLng: optional(longitude()),
       copyDataFromFirstOrg: withDefault(bool(), false),
     }),
-    bodyExample: { organizationName: 'Blue Couriers', hubName: 'Kraków', hubLat: 50.06, hubLng: 19.94, copyDataFromFirstOrg: true },
-    answers: { 200: sessionAnswer('Created; the token of the call is revoked.', { isHubSet: { type: 'boolean' } }, { isHubSet: true }) },
+    bodyExample: {
+      organizationName: 'Blue Couriers',
+      hubName: 'Kraków',
+      hubLat: 50.06,
+      hubLng: 19.94,
+      copyDataFromFirstOrg: true,
+    },
+    answers: {
+      200: sessionAnswer(
+        'Created; the token of the call is revoked.',
+        { isHubSet: { type: 'boolean' } },
+        { isHubSet: true },
+      ),
+    },
     handler: (request) => createOrganization(context, request),
   })
 
-const createOrganization = async (context: IdentityContext, request: RouteRequest<object, CreateBody>): Promise<Reply> => {
+const createOrganization = async (
+  context: IdentityContext,
+  request: RouteRequest<object, CreateBody>,
+): Promise<Reply> => {
   const caller = userOf(request)
   const { ids, now, body } = request
   const { identityId, email } = caller
@@ -55,7 +70,11 @@ const createOrganization = async (context: IdentityContext, request: RouteReques
   const founding = { ...begin, name: body.organizationName, owner: { identityId, userId, name: member.name, email } }
   const { organization, owner, wrote } = await foundOrganization(context, origin, founding, newIds)
   const at = formatTime(now)
-  const added = await context.people.command(identityId, { type: 'addMembership', membership: { organizationId, userId }, at }, origin)
+  const added = await context.people.command(
+    identityId,
+    { type: 'addMembership', membership: { organizationId, userId }, at },
+    origin,
+  )
   const accessed = await context.people.command(identityId, { type: 'access', organizationId, at }, origin)
   const revoked = await revokeToken(context, request, 0)
   const before = person.state.memberships.filter((membership) => membership.organizationId !== organizationId)

@@ -49,7 +49,9 @@ export const createUser = async (context: IdentityContext, origin: WriteOrigin, 
     { identityId: person.identityId },
   )
   const command = { type: 'addMembership', membership, at: formatTime(origin.now) } as const
-  const added = await undoing(context, origin, userId, () => context.people.command(person.identityId, command, commandContext(origin)))
+  const added = await undoing(context, origin, userId, () =>
+    context.people.command(person.identityId, command, commandContext(origin)),
+  )
   return finished(context, origin, written, teamIds, added)
 }
 
@@ -68,8 +70,19 @@ const withIdentity = async (
   const passwordHash = await context.passwords.hash(password ?? origin.ids.next())
   const at = formatTime(now)
   const write = async (): Promise<Written> => {
-    const create = { type: 'create', email: body.email, name: body.name, passwordHash, originOrganizationId: organizationId, at } as const
-    const created = await context.people.command(identityId, { ...create, membership: { organizationId, userId } }, commandContext(origin))
+    const create = {
+      type: 'create',
+      email: body.email,
+      name: body.name,
+      passwordHash,
+      originOrganizationId: organizationId,
+      at,
+    } as const
+    const created = await context.people.command(
+      identityId,
+      { ...create, membership: { organizationId, userId } },
+      commandContext(origin),
+    )
     const written = await context.users.create(origin, { ...values, _id: userId, status }, { identityId })
     return { row: written.row, wrote: allWrote(written.wrote, created) }
   }
@@ -116,7 +129,11 @@ const repeated = async (
   const isSameEmail = normalizeKey(String(email)) === normalizeKey(String(values.email))
   // What was taken from the identity instead of the body is no difference.
   const kept = status === 'invited' ? { status, name, ...(isSameEmail && { email }) } : {}
-  const { row } = await context.users.create(origin, { ...values, ...kept, _id } as JsonObject, { identityId } as JsonObject)
+  const { row } = await context.users.create(
+    origin,
+    { ...values, ...kept, _id } as JsonObject,
+    { identityId } as JsonObject,
+  )
   const { teamIds = [] } = (await context.services.tables.get<UserRow>(USERS_TABLE, origin.organizationId, _id)) ?? {}
   return { row: { ...row, teamIds } }
 }

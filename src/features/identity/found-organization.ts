@@ -50,9 +50,14 @@ export const foundOrganization = async (
 ): Promise<Founded> => {
   const { organizationId: _id } = origin
   const { name: organizationName, settings } = founding
-  const organization = await context.organizations.create(origin, { _id, name: organizationName, ...(settings && { settings }) })
+  const organization = await context.organizations.create(origin, {
+    _id,
+    name: organizationName,
+    ...(settings && { settings }),
+  })
   const hubs: Written[] = []
-  for (const [i, hub] of founding.hubs.entries()) hubs.push(await context.hubs.create(origin, { ...hub, _id: hubIds[i] }))
+  for (const [i, hub] of founding.hubs.entries())
+    hubs.push(await context.hubs.create(origin, { ...hub, _id: hubIds[i] }))
   const roles: Written[] = []
   for (const [i, { key, name, permissions }] of PREDEFINED_ROLES.entries()) {
     roles.push(await context.roles.create(origin, { _id: roleIds[i], name, permissions: [...permissions] }, { key }))
@@ -64,7 +69,15 @@ export const foundOrganization = async (
   const roleId = roleIds[PREDEFINED_ROLES.findIndex(({ key }) => key === 'owner')]
   const owner = await context.users.create(origin, { _id: userId, name, email, roleId, hubId: hubIds }, { identityId })
   const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-  await changeOwners(context.services.log, origin.organizationId, command, { ids: origin.ids, metadata: origin.metadata })
-  const wrote = allWrote(organization.wrote, ...hubs.map((hub) => hub.wrote), ...roles.map((role) => role.wrote), owner.wrote)
+  await changeOwners(context.services.log, origin.organizationId, command, {
+    ids: origin.ids,
+    metadata: origin.metadata,
+  })
+  const wrote = allWrote(
+    organization.wrote,
+    ...hubs.map((hub) => hub.wrote),
+    ...roles.map((role) => role.wrote),
+    owner.wrote,
+  )
   return { organization: organization.row, owner: { ...owner.row, teamIds: [] } as unknown as UserRow, wrote }
 }

@@ -41,7 +41,15 @@ export type IdentityCommand =
 
 /** One person: an e-mail and a password, however many organizations they are in. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
-  initial: { exists: false, email: '', name: '', passwordHash: '', originOrganizationId: '', memberships: [], accessed: [] },
+  initial: {
+    exists: false,
+    email: '',
+    name: '',
+    passwordHash: '',
+    originOrganizationId: '',
+    memberships: [],
+    accessed: [],
+  },
   decide: (command, state) => {
     if (command.type === 'create') return state.exists ? [] : created(command)
     if (!state.exists) throw new Failure('not_found')
@@ -69,7 +77,10 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
       }
       case IDENTITY.organizationAccessed: {
         const { organizationId } = fact.data as OrganizationAccessed
-        return { ...state, accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId] }
+        return {
+          ...state,
+          accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId],
+        }
       }
       case IDENTITY.passwordChanged:
         return { ...state, passwordHash: (fact.data as PasswordChanged).passwordHash }
@@ -122,9 +133,16 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
     }
     case 'access':
       if (state.accessed.at(-1) === command.organizationId) return []
-      return [{ type: IDENTITY.organizationAccessed, data: { organizationId: command.organizationId, at } satisfies OrganizationAccessed }]
+      return [
+        {
+          type: IDENTITY.organizationAccessed,
+          data: { organizationId: command.organizationId, at } satisfies OrganizationAccessed,
+        },
+      ]
     case 'changePassword':
-      return [{ type: IDENTITY.passwordChanged, data: { passwordHash: command.passwordHash, at } satisfies PasswordChanged }]
+      return [
+        { type: IDENTITY.passwordChanged, data: { passwordHash: command.passwordHash, at } satisfies PasswordChanged },
+      ]
     case 'changeEmail':
       return state.email === command.email
         ? []

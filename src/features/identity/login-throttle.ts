@@ -30,7 +30,11 @@ export class LoginThrottle {
   /** @throws Failure rate_limited while one of both is blocked. */
   private async admit(email: string, address: string, now: number): Promise<void> {
     await this.declare()
-    const rows = await this.tables.getMany<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, this.keysOf(email, address))
+    const rows = await this.tables.getMany<{ until: number }>(
+      LOGIN_BLOCKS.name,
+      NO_ORGANIZATION,
+      this.keysOf(email, address),
+    )
     const until = Math.max(...rows.map((row) => row?.until ?? 0))
     if (until <= now) return
     throw new Failure('rate_limited', {
@@ -44,7 +48,9 @@ export class LoginThrottle {
       this.keysOf(email, address).map(async (id) => {
         const { count, expiresAt } = await this.tables.increment(NO_ORGANIZATION, id, FAILURE_WINDOW_MS)
         if (count < FAILURES_MAX) return
-        await this.tables.commit([{ table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until: expiresAt }, expiresAt }])
+        await this.tables.commit([
+          { table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until: expiresAt }, expiresAt },
+        ])
       }),
     )
   }

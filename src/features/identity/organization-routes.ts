@@ -13,7 +13,11 @@ import { organization, SETTINGS_DEFAULT, SETTINGS_FIELDS } from './organization.
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 const declaration = organization.declaration
-const FIELDS_QUERY: JsonSchema = { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false }
+const FIELDS_QUERY: JsonSchema = {
+  type: 'object',
+  properties: { fields: FIELDS_PARAMETER },
+  additionalProperties: false,
+}
 const settingsCheck = compileCheck(objectSchema(SETTINGS_FIELDS))
 /** The version is that of the organization. */
 const VERSIONED = { ...SETTINGS_FIELDS, version: optional(integer({ min: 1 })) }
@@ -81,7 +85,9 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
     answers: { 200: settingsAnswer },
     handler: async (request): Promise<Reply> => {
       const { version: _version, ...sent } = request.body
-      const { row, wrote } = await writeSettings(context, request, (before) => (method === 'PUT' ? sent : (mergePatch(before, sent) as JsonObject)))
+      const { row, wrote } = await writeSettings(context, request, (before) =>
+        method === 'PUT' ? sent : (mergePatch(before, sent) as JsonObject),
+      )
       return rowReply({ ...(row.settings as JsonObject), version: row.version }, row, wrote)
     },
   })
@@ -100,7 +106,12 @@ const writeSettings = async (
     assertValid(settingsCheck, changed)
     const body = { name, settings: withDefaults(SETTINGS_FIELDS, changed) }
     try {
-      return await context.organizations.change(originOf(request), { id: organizationId, kind: 'replace', body, expectedVersion: asked ?? version })
+      return await context.organizations.change(originOf(request), {
+        id: organizationId,
+        kind: 'replace',
+        body,
+        expectedVersion: asked ?? version,
+      })
     } catch (error) {
       const isOvertaken = error instanceof Failure && error.code === 'stale_version' && asked === undefined
       if (!isOvertaken || tries === TRIES) throw error

@@ -34,8 +34,16 @@ export const beginning = async (
   const all = sent === undefined ? hubs : [...hubs, sent]
   const source = owned[0]
   if (!isCopy || source === undefined) return { hubs: all }
-  const organization = await context.services.tables.get(ORGANIZATIONS_TABLE, source.organizationId, source.organizationId)
-  return { hubs: all, settings: organization?.settings as JsonObject | undefined, roles: await customRoles(context, source.organizationId) }
+  const organization = await context.services.tables.get(
+    ORGANIZATIONS_TABLE,
+    source.organizationId,
+    source.organizationId,
+  )
+  return {
+    hubs: all,
+    settings: organization?.settings as JsonObject | undefined,
+    roles: await customRoles(context, source.organizationId),
+  }
 }
 
 const sentHub = ({ hubName, hubLat, hubLng }: HubFields): JsonObject | undefined => {
@@ -56,7 +64,10 @@ interface Owned extends Membership {
   hubIds: string[]
 }
 
-const ownedMemberships = async ({ services: { tables } }: IdentityContext, memberships: readonly Membership[]): Promise<Owned[]> => {
+const ownedMemberships = async (
+  { services: { tables } }: IdentityContext,
+  memberships: readonly Membership[],
+): Promise<Owned[]> => {
   const owned: Owned[] = []
   for (const membership of memberships) {
     const member = await tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
@@ -76,9 +87,14 @@ const copiedHubs = async (
 ): Promise<JsonObject[]> => {
   if (!isCopy && !isNeeded) return []
   for (const { organizationId, hubIds } of owned) {
-    const { rows } = await tables.find(HUBS_TABLE, organizationId, { sort: { field: 'createdAt', order: 'asc' }, limit: 1 })
+    const { rows } = await tables.find(HUBS_TABLE, organizationId, {
+      sort: { field: 'createdAt', order: 'asc' },
+      limit: 1,
+    })
     if (rows.length === 0) continue
-    const own = isCopy ? (await tables.getMany(HUBS_TABLE, organizationId, hubIds)).filter((row) => row !== undefined) : []
+    const own = isCopy
+      ? (await tables.getMany(HUBS_TABLE, organizationId, hubIds)).filter((row) => row !== undefined)
+      : []
     return (own.length > 0 || !isNeeded ? own : [rows[0].row]).map(hubBody)
   }
   return []
@@ -87,12 +103,19 @@ const copiedHubs = async (
 const hubBody = (row: Row): JsonObject => pick(row as JsonObject, ['name', 'address', 'lat', 'lng'])
 
 /** Only their system permissions: data types belong to one organization. */
-const customRoles = async ({ services: { tables } }: IdentityContext, organizationId: string): Promise<NonNullable<Founding['roles']>> => {
+const customRoles = async (
+  { services: { tables } }: IdentityContext,
+  organizationId: string,
+): Promise<NonNullable<Founding['roles']>> => {
   const roles: { name: string; permissions: string[] }[] = []
   let after: string | undefined
   do {
-    const page = await tables.find<Row & { name: string; permissions: string[] }>(ROLES_TABLE, organizationId, { limit: PAGE_ROWS, after })
-    for (const { row } of page.rows) if (row.key === undefined) roles.push({ name: row.name, permissions: row.permissions })
+    const page = await tables.find<Row & { name: string; permissions: string[] }>(ROLES_TABLE, organizationId, {
+      limit: PAGE_ROWS,
+      after,
+    })
+    for (const { row } of page.rows)
+      if (row.key === undefined) roles.push({ name: row.name, permissions: row.permissions })
     after = page.next ?? undefined
   } while (after !== undefined)
   return roles

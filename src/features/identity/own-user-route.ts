@@ -40,7 +40,10 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   if (row === undefined) throw new Failure('not_found')
   const fields = NOT_OWN.filter((name) => body[name] !== undefined && !isDeepStrictEqual(body[name], row[name]))
   if (fields.length > 0)
-    throw new Failure('forbidden', { message: `Only an administrator may change ${fields.join(', ')}.`, extra: { fields } })
+    throw new Failure('forbidden', {
+      message: `Only an administrator may change ${fields.join(', ')}.`,
+      extra: { fields },
+    })
   if (typeof body.password === 'string') await assertPassword(context, request, row, identityId)
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
   const { row: changed, wrote } = await context.users.change(origin, {
@@ -49,7 +52,8 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
     body: kept,
     expectedVersion: versionOf(request, body),
   })
-  const secret = typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
+  const secret =
+    typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
   return rowReply(presentUser({ ...changed, teamIds: row.teamIds }), changed, allWrote(wrote, secret))
 }
 
@@ -65,7 +69,8 @@ const assertPassword = async (
   const guard = context.throttle.guard(email, request.address, request.now)
   await guard.admit()
   const person = await context.people.load(identityId)
-  if (!(await context.passwords.verify(currentPassword, person?.state.passwordHash, guard))) throw new Failure('wrong_password')
+  if (!(await context.passwords.verify(currentPassword, person?.state.passwordHash, guard)))
+    throw new Failure('wrong_password')
 }
 
 const ownSchema = (): JsonSchema => {

@@ -13,7 +13,9 @@ export const owners: Decider<ReadonlySet<string>, OwnersCommand> = {
   decide: ({ type, userId, at }, state) => {
     if (state.has(userId) === (type === 'add')) return []
     if (type === 'remove' && state.size === 1)
-      throw new Failure('conflict', { message: 'An organization needs an active owner; make somebody else owner first.' })
+      throw new Failure('conflict', {
+        message: 'An organization needs an active owner; make somebody else owner first.',
+      })
     return [{ type: type === 'add' ? OWNER.added : OWNER.removed, data: { userId, at } satisfies OwnerEvent }]
   },
   evolve: (state, fact) => {

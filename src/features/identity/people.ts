@@ -2,7 +2,15 @@ import { Failure } from '../../kernel/errors.ts'
 import { handleCommand, loadState, type CommandContext } from '../../kit/handle-command.ts'
 import type { Wrote } from '../../kit/route.ts'
 import type { Services } from '../../kit/services.ts'
-import { claimOwner, claimValue, confirmClaim, normalizeKey, releaseClaim, uniqueClaim, type UniqueClaim } from '../../kit/unique-claim.ts'
+import {
+  claimOwner,
+  claimValue,
+  confirmClaim,
+  normalizeKey,
+  releaseClaim,
+  uniqueClaim,
+  type UniqueClaim,
+} from '../../kit/unique-claim.ts'
 import { identity, type IdentityCommand, type IdentityState } from './identity.ts'
 
 export interface Person {

@@ -39,7 +39,8 @@ export const role = defineResource({
 })
 
 const assertRole = async ({ caller, values, before }: WriteContext): Promise<void> => {
-  if (before?.key !== undefined && values.name !== before.name) throw fixed('The name of a predefined role cannot be changed.')
+  if (before?.key !== undefined && values.name !== before.name)
+    throw fixed('The name of a predefined role cannot be changed.')
   const isOwnerChange = before?.key === 'owner' && !isDeepStrictEqual(rightsOf(values), rightsOf(before))
   if (isOwnerChange) throw fixed('The permissions of the owner cannot be changed.')
   if (caller === undefined) return
@@ -47,6 +48,9 @@ const assertRole = async ({ caller, values, before }: WriteContext): Promise<voi
   assertHolds(caller, values as unknown as RoleRow)
 }
 
-const rightsOf = ({ permissions, permissionDetails }: WriteContext['values']): unknown[] => [permissions, permissionDetails]
+const rightsOf = ({ permissions, permissionDetails }: WriteContext['values']): unknown[] => [
+  permissions,
+  permissionDetails,
+]
 
 const fixed = (message: string): Failure => new Failure('conflict', { message })

@@ -4,7 +4,10 @@ import { PERMISSIONS, PREDEFINED_ROLES } from './predefined-roles.ts'
 export const rolesDocument = (): string => {
   const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   const lines = PERMISSIONS.map((permission) =>
-    row([`\`${permission}\``, ...PREDEFINED_ROLES.map(({ permissions }) => (permissions.includes(permission) ? 'yes' : ''))]),
+    row([
+      `\`${permission}\``,
+      ...PREDEFINED_ROLES.map(({ permissions }) => (permissions.includes(permission) ? 'yes' : '')),
+    ]),
   )
   return [
     '# Predefined roles',

@@ -36,7 +36,12 @@ export const organizationItems = async (
   return items
 }
 
-export const organizationItem = (organization: Row, role: Row | undefined, userId: string, isCurrent: boolean): OrganizationItem => ({
+export const organizationItem = (
+  organization: Row,
+  role: Row | undefined,
+  userId: string,
+  isCurrent: boolean,
+): OrganizationItem => ({
   userId,
   organizationId: organization._id as string,
   organizationName: organization.name as string,
@@ -90,7 +95,11 @@ export const organizationsAnswer: Answer = {
 }
 
 /** The answer of an operation that issues a token. */
-export const sessionAnswer = (description: string, further: { [name: string]: JsonSchema } = {}, example: object = {}): Answer => ({
+export const sessionAnswer = (
+  description: string,
+  further: { [name: string]: JsonSchema } = {},
+  example: object = {},
+): Answer => ({
   description,
   schema: envelope({
     token: { type: 'string' },

@@ -102,8 +102,16 @@ const login = async (context: IdentityContext, request: RouteRequest<object, Log
   }
   const { _id: userId, organizationId } = member
   const signed = context.tokens.issue({ userId, organizationId, jti: ids.next() }, now)
-  const metadata = metadataOf({ correlationId: request.correlationId, traceparent: request.traceparent }, organizationId, `user:${userId}`)
-  const wrote = await context.people.command(person.identityId, { type: 'access', organizationId, at: formatTime(now) }, { ids, metadata })
+  const metadata = metadataOf(
+    { correlationId: request.correlationId, traceparent: request.traceparent },
+    organizationId,
+    `user:${userId}`,
+  )
+  const wrote = await context.people.command(
+    person.identityId,
+    { type: 'access', organizationId, at: formatTime(now) },
+    { ids, metadata },
+  )
   const organizations = await organizationItems(context, person.state, organizationId)
   return { body: sessionBody('Welcome.', signed, member, organizations), wrote, secret: true }
 }
@@ -118,7 +126,12 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
   const wrote = await revokeToken(context, request, REFRESH_GRACE_MS)
   const organizations = await organizationItems(context, person.state, organizationId)
   return {
-    body: sessionBody('Here is a new token.', context.tokens.issue({ userId, organizationId, jti }, request.now), member, organizations),
+    body: sessionBody(
+      'Here is a new token.',
+      context.tokens.issue({ userId, organizationId, jti }, request.now),
+      member,
+      organizations,
+    ),
     wrote,
     secret: true,
   }

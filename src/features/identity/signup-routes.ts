@@ -57,10 +57,16 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   if (context.config.signup === 'closed') throw closed()
   const [organizationId, identityId, userId, jti] = [ids.next(), ids.next(), ids.next(), ids.next()]
   const newIds = foundingIds(ids, 1)
-  const origin: WriteOrigin = { organizationId, now, ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
+  const origin: WriteOrigin = {
+    organizationId,
+    now,
+    ids,
+    metadata: metadataOf(request, organizationId, `user:${userId}`),
+  }
   const commandContext = { ids, metadata: origin.metadata }
   const passwordHash = await context.passwords.hash(body.password)
-  const found = (): Promise<Founded> => foundForSignup(context, origin, body, { identityId, userId, passwordHash, newIds })
+  const found = (): Promise<Founded> =>
+    foundForSignup(context, origin, body, { identityId, userId, passwordHash, newIds })
   const undo = async (): Promise<void> => {
     await context.people.command(identityId, { type: 'delete', at: formatTime(now) }, commandContext)
   }
@@ -70,14 +76,23 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
   const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   const items = [organizationItem(organization, ownerRole, userId, true)]
-  return { body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true }, wrote, secret: true }
+  return {
+    body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
+    wrote,
+    secret: true,
+  }
 }
 
 const foundForSignup = async (
   context: IdentityContext,
   origin: WriteOrigin,
   body: SignupBody,
-  { identityId, userId, passwordHash, newIds }: { identityId: string; userId: string; passwordHash: string; newIds: FoundingIds },
+  {
+    identityId,
+    userId,
+    passwordHash,
+    newIds,
+  }: { identityId: string; userId: string; passwordHash: string; newIds: FoundingIds },
 ): Promise<Founded> => {
   const { name, email: itsEmail, organizationName, hubName, hubLat, hubLng } = body
   const { organizationId } = origin
@@ -91,7 +106,15 @@ const foundForSignup = async (
   )
   // The identity comes last: whoever finds it finds a whole organization.
   const membership = { organizationId, userId }
-  const create = { type: 'create', email: itsEmail, name, passwordHash, originOrganizationId: organizationId, membership, at } as const
+  const create = {
+    type: 'create',
+    email: itsEmail,
+    name,
+    passwordHash,
+    originOrganizationId: organizationId,
+    membership,
+    at,
+  } as const
   const commandContext = { ids: origin.ids, metadata: origin.metadata }
   const created = await context.people.command(identityId, create, commandContext)
   const accessed = await context.people.command(identityId, { type: 'access', organizationId, at }, commandContext)
@@ -113,7 +136,14 @@ const asFirst = async <Result>(
   if (isTaken && context.config.signup === 'open') return run()
   if (isTaken) throw closed()
   try {
-    await claimValue(log, claim, identityId, now, commandContext, async (owner) => (await context.people.load(owner)) !== undefined)
+    await claimValue(
+      log,
+      claim,
+      identityId,
+      now,
+      commandContext,
+      async (owner) => (await context.people.load(owner)) !== undefined,
+    )
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'key_in_use') throw error
     if (context.config.signup === 'first') throw closed()

@@ -28,7 +28,10 @@ export const switchOrganizationRoute = (context: IdentityContext): Route =>
     handler: (request) => switchOrganization(context, request),
   })
 
-const switchOrganization = async (context: IdentityContext, request: RouteRequest<object, SwitchBody>): Promise<Reply> => {
+const switchOrganization = async (
+  context: IdentityContext,
+  request: RouteRequest<object, SwitchBody>,
+): Promise<Reply> => {
   const { identityId, email } = userOf(request)
   const { body, address, now, ids } = request
   const jti = ids.next()
@@ -41,9 +44,17 @@ const switchOrganization = async (context: IdentityContext, request: RouteReques
   if (member === undefined) throw new Failure('not_found', { message: 'You have no such organization.' })
   const { _id: userId, organizationId } = member
   const origin = { ids, metadata: metadataOf(request, organizationId) }
-  const accessed = await context.people.command(identityId, { type: 'access', organizationId, at: formatTime(now) }, origin)
+  const accessed = await context.people.command(
+    identityId,
+    { type: 'access', organizationId, at: formatTime(now) },
+    origin,
+  )
   const revoked = await revokeToken(context, request, 0)
   const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   const organizations = await organizationItems(context, person.state, organizationId)
-  return { body: sessionBody('Welcome.', signed, member, organizations), wrote: allWrote(accessed, revoked), secret: true }
+  return {
+    body: sessionBody('Welcome.', signed, member, organizations),
+    wrote: allWrote(accessed, revoked),
+    secret: true,
+  }
 }

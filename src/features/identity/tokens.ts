@@ -48,7 +48,8 @@ export class Tokens {
     const key = this.keyring.tokenKeys.find((one) => one.kid === kid)
     if (key === undefined) throw new Failure('unauthenticated')
     const { sub, org, jti, exp } = claimsOf(this.verifierFor(key), token)
-    const isWhole = typeof sub === 'string' && typeof org === 'string' && typeof jti === 'string' && typeof exp === 'number'
+    const isWhole =
+      typeof sub === 'string' && typeof org === 'string' && typeof jti === 'string' && typeof exp === 'number'
     // Nothing that a key signed outlives it, whatever the token says: whoever stole a key may say anything.
     const expiresAt = isWhole ? Math.min(exp * 1000, key.verifiesUntil ?? Number.POSITIVE_INFINITY) : 0
     if (!isWhole || expiresAt <= now) throw new Failure('unauthenticated')
@@ -57,14 +58,16 @@ export class Tokens {
 
   private newest(): (payload: object) => string {
     const [{ kid, privateKey }] = this.keyring.tokenKeys
-    if (this.signer?.kid !== kid) this.signer = { kid, sign: createSigner({ key: privateKey, algorithm: 'EdDSA', kid }) }
+    if (this.signer?.kid !== kid)
+      this.signer = { kid, sign: createSigner({ key: privateKey, algorithm: 'EdDSA', kid }) }
     return this.signer.sign
   }
 
   private verifierFor({ kid, publicKey }: TokenKey): (token: string) => { [claim: string]: unknown } {
     const known = this.verifiers.get(kid)
     if (known !== undefined) return known
-    for (const old of this.verifiers.keys()) if (!this.keyring.tokenKeys.some((key) => key.kid === old)) this.verifiers.delete(old)
+    for (const old of this.verifiers.keys())
+      if (!this.keyring.tokenKeys.some((key) => key.kid === old)) this.verifiers.delete(old)
     const verifier = verifierOf(publicKey)
     this.verifiers.set(kid, verifier)
     return verifier
@@ -75,7 +78,10 @@ export class Tokens {
 const verifierOf = (key: string): ((token: string) => { [claim: string]: unknown }) =>
   createVerifier({ key, algorithms: ['EdDSA'], allowedIss: ISSUER, ignoreExpiration: true, cache: CACHED_MAX })
 
-const claimsOf = (verify: (token: string) => { [claim: string]: unknown }, token: string): { [claim: string]: unknown } => {
+const claimsOf = (
+  verify: (token: string) => { [claim: string]: unknown },
+  token: string,
+): { [claim: string]: unknown } => {
   try {
     return verify(token)
   } catch (error) {

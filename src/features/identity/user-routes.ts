@@ -2,11 +2,26 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { id, list, objectSchema, optional, patchSchema, withDefault } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList, chooseFields, FIELDS_PARAMETER, listQuerySchema, type ListQuery, type ListShape } from '../../kit/list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  FIELDS_PARAMETER,
+  listQuerySchema,
+  type ListQuery,
+  type ListShape,
+} from '../../kit/list-query.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { amendSchema, createSchema, replaceSchema } from '../../kit/resource-declaration.ts'
 import { idParameter } from '../../kit/resource-names.ts'
-import { listAnswer, listShape, originOf, readRoute, rowAnswer, rowReply, versionOf } from '../../kit/resource-routes.ts'
+import {
+  listAnswer,
+  listShape,
+  originOf,
+  readRoute,
+  rowAnswer,
+  rowReply,
+  versionOf,
+} from '../../kit/resource-routes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
 import { normalizeKey } from '../../kit/unique-claim.ts'
 import { changeUser, deleteUser } from './change-user.ts'
@@ -18,7 +33,11 @@ import { USERS_TABLE } from './views.ts'
 
 const declaration = user.declaration
 const PARAMS = { [idParameter(declaration)]: { type: 'string', minLength: 1, maxLength: 100 } }
-const FIELDS_QUERY: JsonSchema = { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false }
+const FIELDS_QUERY: JsonSchema = {
+  type: 'object',
+  properties: { fields: FIELDS_PARAMETER },
+  additionalProperties: false,
+}
 const TEAM_IDS = withDefault(list(id(), { max: 500, unique: true }), [])
 
 export const userRoutes = (context: IdentityContext): Route[] => [
@@ -154,7 +173,12 @@ const remove = (context: IdentityContext): Route =>
     params: PARAMS,
     answers: { 200: { description: 'The user is removed.' } },
     handler: async (request) => ({
-      wrote: await deleteUser(context, originOf(request), request.params[idParameter(declaration)], versionOf(request, undefined)),
+      wrote: await deleteUser(
+        context,
+        originOf(request),
+        request.params[idParameter(declaration)],
+        versionOf(request, undefined),
+      ),
     }),
   })
 

@@ -8,7 +8,13 @@ import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
 
 type Tables = Pick<TableStore, 'get'>
 
-export type RoleRow = Row & { _id: string; name: string; key?: RoleKey; permissions: string[]; permissionDetails?: PermissionDetail[] }
+export type RoleRow = Row & {
+  _id: string
+  name: string
+  key?: RoleKey
+  permissions: string[]
+  permissionDetails?: PermissionDetail[]
+}
 
 /** What a user will be, as far as rules look at it. */
 export interface Access {
@@ -21,17 +27,27 @@ export const roleOf = (tables: Tables, organizationId: string, roleId: string): 
   assertExists<RoleRow>(tables, ROLES_TABLE, organizationId, roleId, '/roleId')
 
 /** Nobody can give, change or take away what they do not hold themselves. @throws Failure forbidden */
-export const assertHolds = (caller: UserCaller, role: Pick<RoleRow, 'name' | 'permissions' | 'permissionDetails'>): void => {
+export const assertHolds = (
+  caller: UserCaller,
+  role: Pick<RoleRow, 'name' | 'permissions' | 'permissionDetails'>,
+): void => {
   const missing = role.permissions.filter((permission) => !caller.permissions.has(permission))
-  const wider = caller.permissionDetails.filter((own) => role.permissions.includes(own.permissionName) && showsMore(role, own))
+  const wider = caller.permissionDetails.filter(
+    (own) => role.permissions.includes(own.permissionName) && showsMore(role, own),
+  )
   const lacking = [...new Set([...missing, ...wider.map(({ permissionName }) => permissionName)])]
   if (lacking.length === 0) return
-  throw new Failure('forbidden', { message: `The role ${role.name} holds permissions that you lack.`, extra: { permissions: lacking } })
+  throw new Failure('forbidden', {
+    message: `The role ${role.name} holds permissions that you lack.`,
+    extra: { permissions: lacking },
+  })
 }
 
 /** Whether the role shows a field that this entry of the caller's own role hides. */
 const showsMore = ({ permissionDetails = [] }: Pick<RoleRow, 'permissionDetails'>, own: PermissionDetail): boolean => {
-  const entries = permissionDetails.filter(({ permissionName, dataTypeId }) => permissionName === own.permissionName && dataTypeId === own.dataTypeId)
+  const entries = permissionDetails.filter(
+    ({ permissionName, dataTypeId }) => permissionName === own.permissionName && dataTypeId === own.dataTypeId,
+  )
   return own.hiddenFields.some((field) => !entries.some(({ hiddenFields }) => hiddenFields.includes(field)))
 }
 
@@ -45,7 +61,8 @@ export const assertHubs = async (
   for (const [i, hubId] of hubIds.entries()) {
     if (before.includes(hubId)) continue
     await assertExists(tables, HUBS_TABLE, caller.organizationId, hubId, `/hubId/${i}`)
-    if (caller.hubIds !== 'all' && !caller.hubIds.includes(hubId)) throw invalid(`/hubId/${i}`, 'must be one of your hubs')
+    if (caller.hubIds !== 'all' && !caller.hubIds.includes(hubId))
+      throw invalid(`/hubId/${i}`, 'must be one of your hubs')
   }
 }
 
@@ -59,7 +76,13 @@ export const assertTeams = async (
 ): Promise<void> => {
   for (const [i, teamId] of teamIds.entries()) {
     const path = `/teamIds/${i}`
-    const team = await assertExists<Row & { hubId: string; name: string }>(tables, TEAMS_TABLE, caller.organizationId, teamId, path)
+    const team = await assertExists<Row & { hubId: string; name: string }>(
+      tables,
+      TEAMS_TABLE,
+      caller.organizationId,
+      teamId,
+      path,
+    )
     if (!before.includes(teamId) && !seesHubs(caller, [team.hubId])) throw invalid(path, NAMES_NOTHING)
     if (!seesAll(role) && !hubIds.includes(team.hubId))
       throw invalid(path, `is a team of a hub that the user does not have (${team.name})`)

@@ -17,7 +17,8 @@ export const leaveTeams = (
   origin: WriteOrigin,
   userId: string,
   teamIds: readonly string[],
-): Promise<(Wrote | undefined)[]> => changeMembers(context, origin, teamIds, (userIds) => userIds.filter((other) => other !== userId))
+): Promise<(Wrote | undefined)[]> =>
+  changeMembers(context, origin, teamIds, (userIds) => userIds.filter((other) => other !== userId))
 
 const TRIES = 5
 
@@ -44,7 +45,8 @@ const changeTeam = async (
     if (state.status !== 'live') return undefined
     const userIds = [...change((state.values.userIds ?? []) as string[])]
     try {
-      return (await context.teams.change(origin, { id, kind: 'amend', body: { userIds }, expectedVersion: version })).wrote
+      return (await context.teams.change(origin, { id, kind: 'amend', body: { userIds }, expectedVersion: version }))
+        .wrote
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'stale_version' || tries === TRIES) throw error
     }

@@ -28,7 +28,11 @@ export const user = defineResource({
   readOnly: { teamIds: withDefault(list(id(), { max: 500 }), []), identityId: optional(id()) },
   permissions: { view: 'view/user', edit: 'edit/user' },
   version: 2,
-  indexes: { equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'], range: ['name', 'email'], text: ['name', 'email'] },
+  indexes: {
+    equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'],
+    range: ['name', 'email'],
+    text: ['name', 'email'],
+  },
   present: (row) => presentUser(row),
   example: {
     name: 'Ada Kowalska',
@@ -39,7 +43,8 @@ export const user = defineResource({
 })
 
 /** A user as clients see it. */
-export const presentUser = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([member]) => !INTERNAL.includes(member)))
+export const presentUser = (row: Row): Row =>
+  Object.fromEntries(Object.entries(row).filter(([member]) => !INTERNAL.includes(member)))
 
 export type UserRow = Row & {
   _id: string
@@ -72,7 +77,11 @@ export const userRows: RowSource = {
       await user.rows.apply(event, rows)
       const after = await rows.get<UserRow>(USERS_TABLE, scope, id)
       if (after !== undefined)
-        rows.put(USERS_TABLE, scope, id, { ...after, teamIds: before?.teamIds ?? [], emailKey: normalizeKey(after.email) })
+        rows.put(USERS_TABLE, scope, id, {
+          ...after,
+          teamIds: before?.teamIds ?? [],
+          emailKey: normalizeKey(after.email),
+        })
     }
   },
 }

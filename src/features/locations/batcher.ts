@@ -67,7 +67,10 @@ export class Batcher {
 
   constructor(options: BatcherOptions) {
     this.options = options
-    this.lanes = Array.from({ length: options.partitions }, (_, partition) => new PartitionLane(partition, options.limits))
+    this.lanes = Array.from(
+      { length: options.partitions },
+      (_, partition) => new PartitionLane(partition, options.limits),
+    )
     this.ids = idSource(options.clock.now())
   }
 
@@ -84,7 +87,13 @@ export class Batcher {
   }
 
   /** Takes every row, copied, or none: false when the organization's queue is full. `paid`: charged already. */
-  submit(organizationId: string, columns: PointColumns, attributesBytes: number, ticket: Ticket, paid: boolean): boolean {
+  submit(
+    organizationId: string,
+    columns: PointColumns,
+    attributesBytes: number,
+    ticket: Ticket,
+    paid: boolean,
+  ): boolean {
     const load = this.loadOf(organizationId)
     const { limits } = this.options
     const bytes = columns.count * ROW_BYTES + attributesBytes
@@ -92,7 +101,13 @@ export class Batcher {
     if (load.bytes + bytes > limits.organizationBytesMax || this.bytes + bytes > limits.bytesMax) return false
     for (const queue of load.distribute(columns)) {
       ticket.remaining++
-      queue.push({ queue, rows: queue.addedRows, bytes: queue.addedBytes, ticket, paid: paid || load.bucket === undefined })
+      queue.push({
+        queue,
+        rows: queue.addedRows,
+        bytes: queue.addedBytes,
+        ticket,
+        paid: paid || load.bucket === undefined,
+      })
       load.points += queue.addedRows
       load.bytes += queue.addedBytes
       this.bytes += queue.addedBytes
@@ -161,7 +176,13 @@ export class Batcher {
   }
 
   private async append(lane: PartitionLane, { batch, segments }: Work): Promise<void> {
-    const event: NewEvent = { id: this.ids.next(), type: POINTS_RECORDED, data: encodePointBatch(batch), isJson: false, metadata: {} }
+    const event: NewEvent = {
+      id: this.ids.next(),
+      type: POINTS_RECORDED,
+      data: encodePointBatch(batch),
+      isJson: false,
+      metadata: {},
+    }
     for (;;) {
       const stopTimer = this.options.startAppendTimer()
       try {
@@ -178,7 +199,12 @@ export class Batcher {
     }
   }
 
-  private settle(lane: PartitionLane, batch: PointBatch, segments: Work['segments'], appended: { revision: number; position: number }): void {
+  private settle(
+    lane: PartitionLane,
+    batch: PointBatch,
+    segments: Work['segments'],
+    appended: { revision: number; position: number },
+  ): void {
     for (const { queue, rows, bytes, ticket } of segments) {
       const { load } = queue
       load.points -= rows
@@ -187,11 +213,21 @@ export class Batcher {
       if (--ticket.remaining === 0) ticket.durable()
       if (load.points === 0 && this.loads.size > IDLE_KEPT) this.forget(load)
     }
-    this.options.onAppended({ partition: lane.partition, revision: appended.revision, position: appended.position, kind: 'points', batch })
+    this.options.onAppended({
+      partition: lane.partition,
+      revision: appended.revision,
+      position: appended.position,
+      kind: 'points',
+      batch,
+    })
   }
 
   private refuse(lane: PartitionLane, segments: Work['segments'], error: unknown): void {
-    this.options.logger.warn('the log refuses points', { partition: lane.partition, failures: lane.failures + 1, error: String(error) })
+    this.options.logger.warn('the log refuses points', {
+      partition: lane.partition,
+      failures: lane.failures + 1,
+      error: String(error),
+    })
     for (const { ticket } of segments) ticket.refused(error)
     lane.forEachWaiting(({ ticket }) => ticket.refused(error))
   }
@@ -222,12 +258,16 @@ export class Batcher {
     const load = this.loads.get(organizationId)
     if (load !== undefined) return load
     const perSecond = this.options.limits.organizationPointsPerSecond
-    const made = new OrganizationLoad(organizationId, perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now()))
+    const made = new OrganizationLoad(
+      organizationId,
+      perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now()),
+    )
     this.loads.set(organizationId, made)
     return made
   }
 
   private forget(load: OrganizationLoad): void {
-    if (load.bucket === undefined || load.bucket.isFull(this.options.clock.now())) this.loads.delete(load.organizationId)
+    if (load.bucket === undefined || load.bucket.isFull(this.options.clock.now()))
+      this.loads.delete(load.organizationId)
   }
 }

@@ -1,5 +1,14 @@
 import { BINARY_HEADER_BYTES, BINARY_MAGIC, NAMED_BY_EXTERNAL_ID } from './binary-frame.ts'
-import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from './events.ts'
+import {
+  HAS_ACCURACY,
+  HAS_ALTITUDE,
+  HAS_ATTRIBUTES,
+  HAS_BATTERY,
+  HAS_HEADING,
+  HAS_SPEED,
+  TRIP_FINISH,
+  TRIP_START,
+} from './events.ts'
 import type { TrackerName } from '../../kernel/tracker-resolver.ts'
 import { writeUuid } from './uuid-bytes.ts'
 

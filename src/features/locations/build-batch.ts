@@ -40,7 +40,9 @@ export const splitBatch = (batch: PointBatch, pointsMax: number, bytesMax: numbe
 }
 
 /** The trackers in the order in which they occur, and where the rows of each begin. */
-const countTrackers = (ranges: readonly RowRange[]): { trackers: KnownTracker[]; places: Uint32Array; count: number } => {
+const countTrackers = (
+  ranges: readonly RowRange[],
+): { trackers: KnownTracker[]; places: Uint32Array; count: number } => {
   const mark = nextMark()
   const trackers: KnownTracker[] = []
   const counts: number[] = []
@@ -106,7 +108,10 @@ const sorted = (batch: PointBatch): PointBatch => {
   const { count, tracker, recordedAt, flags } = batch
   const order = Uint32Array.from({ length: count }, (_, i) => i)
   // Ties keep the order in which they came, those ahead of the clock last.
-  order.sort((a, b) => tracker[a] - tracker[b] || recordedAt[a] - recordedAt[b] || (flags[a] & AHEAD) - (flags[b] & AHEAD) || a - b)
+  order.sort(
+    (a, b) =>
+      tracker[a] - tracker[b] || recordedAt[a] - recordedAt[b] || (flags[a] & AHEAD) - (flags[b] & AHEAD) || a - b,
+  )
   let kept = 0
   for (let i = 0; i < count; i++) {
     const before = order[kept - 1]

@@ -31,11 +31,18 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     body: bodySchema,
     takesAnyNames: true,
     bodyExample: { points: [pointExample] },
-    answers: { 200: { description: 'The accepted points are durable.', schema: envelope({ data: answerSchema }), example: { status: true, data: answerExample } } },
+    answers: {
+      200: {
+        description: 'The accepted points are durable.',
+        schema: envelope({ data: answerSchema }),
+        example: { status: true, data: answerExample },
+      },
+    },
     handler: async ({ caller, body }) => {
       await breathe() // its text has just been parsed
       const { points } = body
-      if (points.length > POINTS_MAX) throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
+      if (points.length > POINTS_MAX)
+        throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
       if (ingest.batcher.isRefusing) throw new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       charge(ingest, caller, points.length)
       const frame = ingest.pack(caller, points)
@@ -46,7 +53,11 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
 
 const charge = (ingest: Ingest, caller: Caller, points: number): void => {
   const retryAfterSeconds = ingest.batcher.charge(caller.organizationId, points)
-  if (retryAfterSeconds > 0) throw new Failure('rate_limited', { message: 'Your organization sends more points than its rate allows.', retryAfterSeconds })
+  if (retryAfterSeconds > 0)
+    throw new Failure('rate_limited', {
+      message: 'Your organization sends more points than its rate allows.',
+      retryAfterSeconds,
+    })
 }
 
 /** Everything that is read of the frame is read before the first wait: its memory is used again. */
@@ -71,12 +82,19 @@ const store = (ingest: Ingest, caller: Caller, frame: PackedFrame, keyring: Keyr
     }
     if (ingest.submit(caller, frame, ticket, true)) return
     stop()
-    const message = ingest.batcher.isClosed ? 'The service is stopping.' : "Your organization's queue of points is full."
+    const message = ingest.batcher.isClosed
+      ? 'The service is stopping.'
+      : "Your organization's queue of points is full."
     failed(new Failure('overloaded', { message, retryAfterSeconds: RETRY_AFTER_SECONDS }))
   })
   return durable.then(() => {
     if (accepted > 0) ingest.count({ rejected }, accepted, duplicates)
-    return { accepted, ...(duplicates > 0 && { duplicates }), rejected, ...(trackingTokens.length > 0 && { trackingTokens }) }
+    return {
+      accepted,
+      ...(duplicates > 0 && { duplicates }),
+      rejected,
+      ...(trackingTokens.length > 0 && { trackingTokens }),
+    }
   })
 }
 
@@ -96,7 +114,12 @@ const bodySchema: JsonSchema = {
   additionalProperties: false,
   required: ['points'],
   properties: {
-    points: { type: 'array', minItems: 1, description: `At most ${POINTS_MAX} points, each as the schema Point; a bad one is named in the answer.`, items: {} },
+    points: {
+      type: 'array',
+      minItems: 1,
+      description: `At most ${POINTS_MAX} points, each as the schema Point; a bad one is named in the answer.`,
+      items: {},
+    },
   },
   examples: [{ points: [pointExample] }],
   $defs: { Point: pointSchema },
@@ -115,7 +138,9 @@ const answerSchema: JsonSchema = {
         required: ['index', 'code', 'message'],
         properties: {
           index: { type: 'integer' },
-          code: { enum: ['invalid', 'too_old', 'too_far_ahead', 'unknown_tracker', 'forbidden_tracker', 'tracker_limit'] },
+          code: {
+            enum: ['invalid', 'too_old', 'too_far_ahead', 'unknown_tracker', 'forbidden_tracker', 'tracker_limit'],
+          },
           message: { type: 'string' },
         },
       },
@@ -123,7 +148,10 @@ const answerSchema: JsonSchema = {
     trackingTokens: {
       type: 'array',
       description: 'One for each trip that the points start.',
-      items: { type: 'object', properties: { trackerId: { type: 'string', format: 'uuid' }, token: { type: 'string' } } },
+      items: {
+        type: 'object',
+        properties: { trackerId: { type: 'string', format: 'uuid' }, token: { type: 'string' } },
+      },
     },
   },
 }

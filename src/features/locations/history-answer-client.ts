@@ -8,7 +8,12 @@ export type AnswerRequest =
   | { kind: 'end'; id: number }
   | { kind: 'drop'; id: number }
 
-export type AnswerReply = { id: number; bytes?: Uint8Array; nextCursor?: string | null; failure?: { code: ErrorCode; message: string } }
+export type AnswerReply = {
+  id: number
+  bytes?: Uint8Array
+  nextCursor?: string | null
+  failure?: { code: ErrorCode; message: string }
+}
 
 interface Made {
   bytes: Uint8Array
@@ -29,7 +34,10 @@ let nextId = 1
  * One chunk of each answer is there at a time, so a slow client holds two chunks and no more. Returns the cursor of the
  * next page, null where there is none.
  */
-export async function* makeAnswer(chunks: AsyncIterable<Uint8Array>, spec: AnswerSpec): AsyncGenerator<Uint8Array, string | null> {
+export async function* makeAnswer(
+  chunks: AsyncIterable<Uint8Array>,
+  spec: AnswerSpec,
+): AsyncGenerator<Uint8Array, string | null> {
   const id = nextId++
   const to = started()
   to.postMessage({ kind: 'open', id, spec } satisfies AnswerRequest)
@@ -76,7 +84,8 @@ const started = (): Worker => {
   return made
 }
 
-const down = (): Failure => new Failure('engine_down', { message: 'The worker that makes answers has ended; try again.', retryAfterSeconds: 1 })
+const down = (): Failure =>
+  new Failure('engine_down', { message: 'The worker that makes answers has ended; try again.', retryAfterSeconds: 1 })
 
 const wholeBuffer = ({ buffer, byteLength }: Uint8Array): ArrayBuffer[] =>
   buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : []

@@ -22,7 +22,9 @@ function reply(request: Extract<AnswerRequest, { kind: 'push' | 'end' }>, maker:
     parentPort!.postMessage(answer, bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [])
   } catch (error) {
     const answer: AnswerReply =
-      error instanceof Failure ? { id, failure: { code: error.code, message: error.message } } : { id, failure: { code: 'internal', message: String(error) } }
+      error instanceof Failure
+        ? { id, failure: { code: error.code, message: error.message } }
+        : { id, failure: { code: 'internal', message: String(error) } }
     parentPort!.postMessage(answer)
   }
 }

@@ -45,7 +45,8 @@ export class AnswerMaker {
     this.spec = spec
     this.formatter = formatterOf(spec.format, spec.members)
     if (spec.simplifyMeters !== undefined) this.simplifier = new TrackSimplifier(spec.simplifyMeters)
-    if (spec.byTracker === true || (spec.simplifyMeters !== undefined && spec.order !== 'tracker')) this.held = new HeldPoints(spec)
+    if (spec.byTracker === true || (spec.simplifyMeters !== undefined && spec.order !== 'tracker'))
+      this.held = new HeldPoints(spec)
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -63,7 +64,8 @@ export class AnswerMaker {
     for (const left of this.simplifier?.end() ?? []) this.take(left)
     if (this.held !== undefined) this.writeHeld(this.held)
     const { order, limit } = this.spec
-    const nextCursor = this.more && this.last !== undefined && order !== 'tracker' ? encodeCursor(this.last, order) : null
+    const nextCursor =
+      this.more && this.last !== undefined && order !== 'tracker' ? encodeCursor(this.last, order) : null
     this.out.add(this.formatter.end(nextCursor, limit ?? null))
     return { bytes: this.out.take(), nextCursor }
   }
@@ -85,7 +87,8 @@ export class AnswerMaker {
     this.written += to
     if (this.spec.members !== undefined) takeOff(rows, this.spec.members)
     this.last = { trackerId: trackerIdAt(rows, to - 1), recordedAt: rows.recordedAt[to - 1] }
-    for (let from = 0; from < to; from += TEXT_ROWS) this.out.add(this.formatter.rows(rows, from, Math.min(to, from + TEXT_ROWS)))
+    for (let from = 0; from < to; from += TEXT_ROWS)
+      this.out.add(this.formatter.rows(rows, from, Math.min(to, from + TEXT_ROWS)))
   }
 
   private writeHeld(held: HeldPoints): void {
@@ -101,7 +104,10 @@ export class AnswerMaker {
 }
 
 const byTracker = (rows: PointRows, count: number): PointRows =>
-  pick(rows, places(count).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]))
+  pick(
+    rows,
+    places(count).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]),
+  )
 
 /** The first points of the walk among all that are added, one more than the limit. */
 class HeldPoints {
@@ -127,7 +133,10 @@ class HeldPoints {
     const { count } = this.buffer.rows
     const { limit } = this.spec
     if (count > HELD_MAX && (limit === undefined || limit > HELD_MAX / 4)) {
-      throw new Failure('too_large', { message: 'Too many points are left to bring them into order; leave `order` and `limit` out, or narrow the question.' })
+      throw new Failure('too_large', {
+        message:
+          'Too many points are left to bring them into order; leave `order` and `limit` out, or narrow the question.',
+      })
     }
     if (limit !== undefined && count > Math.max(4 * (limit + 1), 65_536)) this.keepFirst()
   }

@@ -41,7 +41,12 @@ interface HistoryQuery {
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history' }
-const IDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 40_000, description: 'One id, or several separated by commas.' }
+const IDS: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 40_000,
+  description: 'One id, or several separated by commas.',
+}
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const QUERY: JsonSchema = {
@@ -53,19 +58,50 @@ const QUERY: JsonSchema = {
     vehicleId: { type: 'string', format: 'uuid' },
     from: TIME,
     to: TIME,
-    bbox: { type: 'string', maxLength: 200, description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.' },
-    simplify: { type: 'number', minimum: 0, maximum: 1_000_000, description: 'Tolerance in metres: no point that is left out lies further from the line that is answered.' },
-    interval: { type: 'number', exclusiveMinimum: 0, maximum: 31_536_000, description: 'Seconds: the first point of each step, of each tracker.' },
+    bbox: {
+      type: 'string',
+      maxLength: 200,
+      description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.',
+    },
+    simplify: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1_000_000,
+      description: 'Tolerance in metres: no point that is left out lies further from the line that is answered.',
+    },
+    interval: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      maximum: 31_536_000,
+      description: 'Seconds: the first point of each step, of each tracker.',
+    },
     format: { type: 'string', enum: Object.keys(HISTORY_FORMATS) },
     order: { type: 'string', enum: ['asc', 'desc'] },
-    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in `json`, everything in the other formats.' },
-    cursor: { type: 'string', maxLength: 500, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      description: 'Left out: 500 in `json`, everything in the other formats.',
+    },
+    cursor: {
+      type: 'string',
+      maxLength: 500,
+      description:
+        '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.',
+    },
     fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
 }
 
-const ROW: JsonSchema = { type: 'object', properties: { _id: { type: 'string' }, ...(pointSchema.properties as object) } }
-const ROW_EXAMPLE = { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mfz2k8', trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', ...pointExample }
+const ROW: JsonSchema = {
+  type: 'object',
+  properties: { _id: { type: 'string' }, ...(pointSchema.properties as object) },
+}
+const ROW_EXAMPLE = {
+  _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mfz2k8',
+  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  ...pointExample,
+}
 
 /** Reads of the location history. */
 export const historyRoutes = (services: HistoryApiServices): Route[] => [
@@ -88,7 +124,13 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
       const question = questionOf(request.query)
       const scope = await scopeOf(services, userOf(request))
       const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
-      const answer = await readHistory(services.history, scope, { ...question, trackerIds }, request.now, request.signal)
+      const answer = await readHistory(
+        services.history,
+        scope,
+        { ...question, trackerIds },
+        request.now,
+        request.signal,
+      )
       return historyReply(answer, '/api/v3/location-histories', request.query, 'location-history')
     },
   }),
@@ -101,7 +143,9 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     access: VIEW,
     params: { pointId: { type: 'string', minLength: 1, maxLength: 100 } },
     query: { type: 'object', additionalProperties: false, properties: { fields: FIELDS_PARAMETER } },
-    answers: { 200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } } },
+    answers: {
+      200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } },
+    },
     handler: async (request) => {
       const choose = chooseFields(POINT_MEMBERS, request.query.fields as string | undefined)
       const row = await readPoint(services.history, await scopeOf(services, userOf(request)), request.params.pointId)
@@ -112,17 +156,25 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
 ]
 
 /** Whose points the caller may see. */
-const scopeOf = async (services: Pick<HistoryApiServices, 'visibleTrackers'>, caller: UserCaller): Promise<HistoryScope> => ({
+const scopeOf = async (
+  services: Pick<HistoryApiServices, 'visibleTrackers'>,
+  caller: UserCaller,
+): Promise<HistoryScope> => ({
   organizationId: caller.organizationId,
   trackerIds: await services.visibleTrackers(caller),
 })
 
 /** The trackers that all of the named conditions mean; undefined when none is named. */
-const askedTrackers = async (services: HistoryApiServices, organizationId: string, { trackerId, userId, vehicleId }: HistoryQuery): Promise<string[] | undefined> => {
+const askedTrackers = async (
+  services: HistoryApiServices,
+  organizationId: string,
+  { trackerId, userId, vehicleId }: HistoryQuery,
+): Promise<string[] | undefined> => {
   const lists: (readonly string[])[] = []
   if (trackerId !== undefined) lists.push(trackerIdsOf(trackerId))
   if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId.toLowerCase()))
-  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId.toLowerCase()))
+  if (vehicleId !== undefined)
+    lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId.toLowerCase()))
   const [first, ...others] = lists
   return first?.filter((id) => others.every((list) => list.includes(id)))
 }
@@ -131,14 +183,31 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const { simplify, interval, format = 'json', order, limit, cursor } = query
   const fields = chosenFields(POINT_MEMBERS, query.fields) as PointMember[] | undefined
   const members = fields && new Set(fields)
-  return { ...timeBounds(query), members, bbox: boxOf(query.bbox), simplifyMeters: simplify, intervalSeconds: interval, format, order, limit, cursor }
+  return {
+    ...timeBounds(query),
+    members,
+    bbox: boxOf(query.bbox),
+    simplifyMeters: simplify,
+    intervalSeconds: interval,
+    format,
+    order,
+    limit,
+    cursor,
+  }
 }
 
 const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {
   if (text === undefined) return undefined
   const box = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
   const [west, south, east, north] = box
-  const isBox = box.length === 4 && box.every(Number.isFinite) && Math.abs(west) <= 180 && Math.abs(east) <= 180 && south >= -90 && north <= 90 && south <= north
+  const isBox =
+    box.length === 4 &&
+    box.every(Number.isFinite) &&
+    Math.abs(west) <= 180 &&
+    Math.abs(east) <= 180 &&
+    south >= -90 &&
+    north <= 90 &&
+    south <= north
   if (!isBox) throw invalid('/bbox', 'must be west,south,east,north in degrees')
   return box as [number, number, number, number]
 }

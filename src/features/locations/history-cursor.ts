@@ -10,6 +10,7 @@ export const encodeCursor = ({ trackerId, recordedAt }: Place, order: 'asc' | 'd
 /** @throws Failure invalid for anything that is no cursor of such a walk. */
 export const decodeCursor = (cursor: string, order: 'asc' | 'desc'): Place => {
   const [, trackerId, time, direction] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (trackerId === undefined || direction !== order) throw invalid('/cursor', 'must be a nextCursor of the same question')
+  if (trackerId === undefined || direction !== order)
+    throw invalid('/cursor', 'must be a nextCursor of the same question')
   return { trackerId, recordedAt: Number.parseInt(time, 36) }
 }

@@ -11,10 +11,16 @@ import { continues } from './simplify-track.ts'
 export type AnswerFormat = HistoryFormat | 'array'
 
 /** Of rows from which `takeOff` took what is not among the members; left out: all of them. */
-export const formatterOf = (format: AnswerFormat, members?: ReadonlySet<PointMember>): PointFormatter => MAKERS[format](members)
+export const formatterOf = (format: AnswerFormat, members?: ReadonlySet<PointMember>): PointFormatter =>
+  MAKERS[format](members)
 
 /** Each row's text, with ids of trackers made once for the rows that follow each other. */
-const eachRow = (rows: PointRows, from: number, to: number, text: (row: number, trackerId: string) => string): string => {
+const eachRow = (
+  rows: PointRows,
+  from: number,
+  to: number,
+  text: (row: number, trackerId: string) => string,
+): string => {
   let whole = ''
   let trackerId = ''
   for (let row = from; row < to; row++) {
@@ -61,9 +67,11 @@ const geojson = (members: Members): PointFormatter => {
   const feature = (rows: PointRows, row: number, trackerId: string): string => {
     const at = rows.recordedAt[row]
     const altitude = (rows.flags[row] & HAS_ALTITUDE) === 0 ? '' : `,${rows.altitude[row] / 100}`
-    return `{"type":"Feature","id":"${pointId(trackerId, at)}",` +
+    return (
+      `{"type":"Feature","id":"${pointId(trackerId, at)}",` +
       `"geometry":{"type":"Point","coordinates":[${degreesText(rows.lng[row])},${degreesText(rows.lat[row])}${altitude}]},` +
       `"properties":{${`${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}${optionalJson(rows, row)}`.slice(1)}}}`
+    )
   }
   return {
     start: () => '{"type":"FeatureCollection","features":[',
@@ -82,9 +90,18 @@ const csv = (members: Members): PointFormatter => {
     const trip = (flags & TRIP_START) !== 0 ? 'start' : (flags & TRIP_FINISH) !== 0 ? 'finish' : ''
     const attributes = rows.attributes[row] === '' ? '' : `"${rows.attributes[row].replaceAll('"', '""')}"`
     return [
-      pointId(trackerId, at), trackerId, timeText(at), degreesText(rows.lat[row]), degreesText(rows.lng[row]),
-      cell(HAS_ACCURACY, rows.accuracy[row] / 100), cell(HAS_ALTITUDE, rows.altitude[row] / 100), cell(HAS_SPEED, rows.speed[row] / 100),
-      cell(HAS_HEADING, rows.heading[row] / 10), cell(HAS_BATTERY, rows.battery[row] / 100), trip, attributes,
+      pointId(trackerId, at),
+      trackerId,
+      timeText(at),
+      degreesText(rows.lat[row]),
+      degreesText(rows.lng[row]),
+      cell(HAS_ACCURACY, rows.accuracy[row] / 100),
+      cell(HAS_ALTITUDE, rows.altitude[row] / 100),
+      cell(HAS_SPEED, rows.speed[row] / 100),
+      cell(HAS_HEADING, rows.heading[row] / 10),
+      cell(HAS_BATTERY, rows.battery[row] / 100),
+      trip,
+      attributes,
     ]
   }
   const places = chosen.map((member) => POINT_MEMBERS.indexOf(member))
@@ -111,13 +128,18 @@ const gpx = (): PointFormatter => {
     const altitude = (flags & HAS_ALTITUDE) === 0 ? '' : `<ele>${rows.altitude[row] / 100}</ele>`
     const speed = (flags & HAS_SPEED) === 0 ? '' : `<gpxtpx:speed>${rows.speed[row] / 100}</gpxtpx:speed>`
     const course = (flags & HAS_HEADING) === 0 ? '' : `<gpxtpx:course>${rows.heading[row] / 10}</gpxtpx:course>`
-    const extensions = speed + course === '' ? '' :
-      `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
-    return `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(rows.lng[row])}">${altitude}` +
+    const extensions =
+      speed + course === ''
+        ? ''
+        : `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
+    return (
+      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(rows.lng[row])}">${altitude}` +
       `<time>${timeText(rows.recordedAt[row])}</time>${extensions}</trkpt>\n`
+    )
   }
   return {
-    start: () => '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" ' +
+    start: () =>
+      '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" ' +
       'xmlns:gpxtpx="http://www.garmin.com/xmlschemas/TrackPointExtension/v2">\n',
     rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => point(rows, row, trackerId)),
     end: () => `${last === undefined ? '' : '</trkseg></trk>\n'}</gpx>\n`,
@@ -128,4 +150,12 @@ const openTrack = (trackerId: string): string => `<trk><name>${trackerId}</name>
 
 const array = (members: Members): PointFormatter => ({ ...json(members), start: () => '[', end: () => ']' })
 
-const MAKERS: { [format in AnswerFormat]: (members: Members) => PointFormatter } = { json, array, ndjson, geojson, csv, gpx, parquet }
+const MAKERS: { [format in AnswerFormat]: (members: Members) => PointFormatter } = {
+  json,
+  array,
+  ndjson,
+  geojson,
+  csv,
+  gpx,
+  parquet,
+}

@@ -15,7 +15,11 @@ const PAGE_MAX = 10_000
  * sorting all that it has: instead ever longer spans before the newest point are asked, each of which reads little.
  */
 export async function* newestFirst(
-  history: HistoryStore, filter: PointFilter, page: { after?: Place; limit: number }, now: number, signal?: AbortSignal,
+  history: HistoryStore,
+  filter: PointFilter,
+  page: { after?: Place; limit: number },
+  now: number,
+  signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   if (filter.trackerIds.length === 0) return
   const end = page.limit > PAGE_MAX ? undefined : await newestTime(history, filter, page.after, now)
@@ -34,8 +38,17 @@ export async function* newestFirst(
 }
 
 /** When the newest point of the page was recorded, or undefined where there is none in reach. */
-const newestTime = async (history: HistoryStore, filter: PointFilter, after: Place | undefined, now: number): Promise<number | undefined> => {
-  const to = Math.min(filter.to ?? Number.POSITIVE_INFINITY, after?.recordedAt ?? Number.POSITIVE_INFINITY, now + DAY_MS)
+const newestTime = async (
+  history: HistoryStore,
+  filter: PointFilter,
+  after: Place | undefined,
+  now: number,
+): Promise<number | undefined> => {
+  const to = Math.min(
+    filter.to ?? Number.POSITIVE_INFINITY,
+    after?.recordedAt ?? Number.POSITIVE_INFINITY,
+    now + DAY_MS,
+  )
   if (after !== undefined) return to
   for (const searchMs of SEARCH_MS) {
     const from = Math.max(filter.from ?? 0, to - DAY_MS - searchMs)

@@ -1,4 +1,10 @@
-import { selectPoints, type Place, type PointFilter, type PointOrder, type PointSelection } from '../../engines/history-sql-points.ts'
+import {
+  selectPoints,
+  type Place,
+  type PointFilter,
+  type PointOrder,
+  type PointSelection,
+} from '../../engines/history-sql-points.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
 import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/history-answer.ts'
@@ -43,17 +49,29 @@ export interface HistoryQuestion {
  * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million points would have to be held.
  */
 export const readHistory = async (
-  history: HistoryStore, scope: HistoryScope, question: HistoryQuestion, now: number, signal?: AbortSignal,
+  history: HistoryStore,
+  scope: HistoryScope,
+  question: HistoryQuestion,
+  now: number,
+  signal?: AbortSignal,
 ): Promise<HistoryAnswer> => {
   const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
   const { order, byTracker } = orderOf(question)
-  const after = question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
+  const after =
+    question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
   const chunks = answerOf(history, filterOf(scope, question), { order, byTracker, after, limit }, question, now, signal)
-  return { ...HISTORY_FORMATS[question.format], ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)) }
+  return {
+    ...HISTORY_FORMATS[question.format],
+    ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)),
+  }
 }
 
 /** The row of one point, or undefined where the scope has none. */
-export const readPoint = async (history: HistoryStore, scope: HistoryScope, id: string): Promise<{ [member: string]: unknown } | undefined> => {
+export const readPoint = async (
+  history: HistoryStore,
+  scope: HistoryScope,
+  id: string,
+): Promise<{ [member: string]: unknown } | undefined> => {
   const place = parsePointId(id)
   if (place === undefined) return undefined
   const { trackerId, recordedAt } = place
@@ -69,14 +87,28 @@ export const readPoint = async (history: HistoryStore, scope: HistoryScope, id: 
 
 /** The points of one tracker between two times (inclusive), oldest first: the text of a JSON array of rows. */
 export const readTrack = async (
-  history: HistoryStore, scope: HistoryScope, trackerId: string, from: number, to: number, signal?: AbortSignal,
+  history: HistoryStore,
+  scope: HistoryScope,
+  trackerId: string,
+  from: number,
+  to: number,
+  signal?: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> => {
   const filter = filterOf(scope, { trackerIds: [trackerId], from, to })
-  return (await holdPage(makeAnswer(chunksOf(history, filter, { order: 'asc' }, signal), { format: 'array', order: 'asc' }), 0, signal)).body
+  return (
+    await holdPage(
+      makeAnswer(chunksOf(history, filter, { order: 'asc' }, signal), { format: 'array', order: 'asc' }),
+      0,
+      signal,
+    )
+  ).body
 }
 
 const orderOf = ({ format, order, limit, cursor }: HistoryQuestion): { order: PointOrder; byTracker?: boolean } => {
-  if (format === 'gpx') return limit === undefined && (cursor === undefined || order !== 'desc') ? { order: 'tracker' } : { order: order ?? 'asc', byTracker: true }
+  if (format === 'gpx')
+    return limit === undefined && (cursor === undefined || order !== 'desc')
+      ? { order: 'tracker' }
+      : { order: order ?? 'asc', byTracker: true }
   if (format === 'geojson') return { order: order ?? 'asc' }
   if (format === 'json') return { order: order ?? 'desc' }
   return { order: order ?? (limit === undefined && cursor === undefined ? 'tracker' : 'desc') }
@@ -89,7 +121,8 @@ export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'f
   const { trackerIds, bbox, from, to, intervalSeconds } = question
   const asked = trackerIds?.map((id) => id.toLowerCase()).filter((id) => UUID.test(id))
   const visible = scope.trackerIds === 'all' ? 'all' : new Set(scope.trackerIds)
-  const both = asked === undefined ? scope.trackerIds : visible === 'all' ? asked : asked.filter((id) => visible.has(id))
+  const both =
+    asked === undefined ? scope.trackerIds : visible === 'all' ? asked : asked.filter((id) => visible.has(id))
   return {
     organizationId: scope.organizationId,
     trackerIds: both === 'all' ? 'all' : [...new Set(both)],
@@ -101,7 +134,8 @@ export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'f
 }
 
 const e7 = (degrees: number): number => Math.round(degrees * 1e7)
-const whole = (time: number | undefined, round: (time: number) => number): number | undefined => (time === undefined ? undefined : round(time))
+const whole = (time: number | undefined, round: (time: number) => number): number | undefined =>
+  time === undefined ? undefined : round(time)
 
 interface Walk {
   order: PointOrder
@@ -111,22 +145,34 @@ interface Walk {
 }
 
 const answerOf = (
-  history: HistoryStore, filter: PointFilter, walk: Walk, { format, simplifyMeters, members }: HistoryQuestion, now: number, signal?: AbortSignal,
+  history: HistoryStore,
+  filter: PointFilter,
+  walk: Walk,
+  { format, simplifyMeters, members }: HistoryQuestion,
+  now: number,
+  signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, string | null> => {
   const spec = { format, ...walk, members: format === 'gpx' ? undefined : members }
   // What is left of a track depends on all of it: it is simplified whole, and paged then.
   if (simplifyMeters !== undefined) {
-    const held = walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec
+    const held =
+      walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec
     return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { ...held, simplifyMeters })
   }
   const oneMore = walk.limit === undefined ? undefined : walk.limit + 1
-  const chunks = walk.order === 'desc' && oneMore !== undefined
-    ? newestFirst(history, filter, { after: walk.after, limit: oneMore }, now, signal)
-    : chunksOf(history, filter, { ...walk, limit: oneMore }, signal)
+  const chunks =
+    walk.order === 'desc' && oneMore !== undefined
+      ? newestFirst(history, filter, { after: walk.after, limit: oneMore }, now, signal)
+      : chunksOf(history, filter, { ...walk, limit: oneMore }, signal)
   return makeAnswer(chunks, { ...spec, after: undefined })
 }
 
-async function* chunksOf(history: HistoryStore, filter: PointFilter, selection: PointSelection, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* chunksOf(
+  history: HistoryStore,
+  filter: PointFilter,
+  selection: PointSelection,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   if (filter.trackerIds.length === 0) return
   const { sql, parameters } = selectPoints(filter, selection)
   yield* history.query(sql, parameters, 'Native', signal)

@@ -1,4 +1,10 @@
-import { countPoints, selectForBacktest, selectNewest, selectNewestSince, type Statement } from '../../engines/history-sql-points.ts'
+import {
+  countPoints,
+  selectForBacktest,
+  selectNewest,
+  selectNewestSince,
+  type Statement,
+} from '../../engines/history-sql-points.ts'
 import { readUuid } from '../../engines/native-block.ts'
 import { NativeReader } from '../../engines/native-reader.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
@@ -15,14 +21,21 @@ export interface NewestPoints {
 }
 
 /** Every tracker's newest point that was not ahead, of every organization, for building the latest positions anew. */
-export const newestPoints = (history: HistoryStore, signal?: AbortSignal): AsyncGenerator<NewestPoints> => readNewest(history, selectNewest(), signal)
+export const newestPoints = (history: HistoryStore, signal?: AbortSignal): AsyncGenerator<NewestPoints> =>
+  readNewest(history, selectNewest(), signal)
 
 /** The same for one tracker, of the points that were logged after a place of the log: those of the tracker made anew after its deletion. */
 export const newestPointSince = (
-  history: HistoryStore, tracker: { organizationId: string; trackerId: string; epoch: number; revision: number }, signal?: AbortSignal,
+  history: HistoryStore,
+  tracker: { organizationId: string; trackerId: string; epoch: number; revision: number },
+  signal?: AbortSignal,
 ): AsyncGenerator<NewestPoints> => readNewest(history, selectNewestSince(tracker), signal)
 
-async function* readNewest(history: HistoryStore, { sql, parameters }: Statement, signal?: AbortSignal): AsyncGenerator<NewestPoints> {
+async function* readNewest(
+  history: HistoryStore,
+  { sql, parameters }: Statement,
+  signal?: AbortSignal,
+): AsyncGenerator<NewestPoints> {
   const reader = new NativeReader()
   for await (const chunk of history.query(sql, parameters, 'Native', signal)) {
     for (const block of reader.push(chunk)) {
@@ -45,18 +58,30 @@ async function* readNewest(history: HistoryStore, { sql, parameters }: Statement
  * of the clock, and before them each tracker's last one before `from` that a bound of accuracy lets pass.
  */
 export async function* backtestPoints(
-  history: HistoryStore, scope: HistoryScope, question: { trackerIds?: readonly string[]; from: number; to: number; accuracyMaxCm?: number }, signal?: AbortSignal,
+  history: HistoryStore,
+  scope: HistoryScope,
+  question: { trackerIds?: readonly string[]; from: number; to: number; accuracyMaxCm?: number },
+  signal?: AbortSignal,
 ): AsyncGenerator<PointRows> {
   const filter = filterOf(scope, question)
   if (filter.trackerIds.length === 0) return
-  const { sql, parameters } = selectForBacktest({ ...filter, from: question.from, to: question.to, accuracyMaxCm: question.accuracyMaxCm })
+  const { sql, parameters } = selectForBacktest({
+    ...filter,
+    from: question.from,
+    to: question.to,
+    accuracyMaxCm: question.accuracyMaxCm,
+  })
   const reader = new PointRowsReader()
   for await (const chunk of history.query(sql, parameters, 'Native', signal)) yield* reader.push(chunk)
   reader.end()
 }
 
 /** About how many points a question reads; repeats that are not merged yet count too. */
-export const estimatePoints = async (history: HistoryStore, scope: HistoryScope, question: Omit<HistoryQuestion, 'format'>): Promise<number> => {
+export const estimatePoints = async (
+  history: HistoryStore,
+  scope: HistoryScope,
+  question: Omit<HistoryQuestion, 'format'>,
+): Promise<number> => {
   const filter = filterOf(scope, question)
   if (filter.trackerIds.length === 0) return 0
   const { sql, parameters } = countPoints(filter)

@@ -150,7 +150,11 @@ class IngestConnection implements ChannelConnection {
   /** A frame that says something unknown of its points: none is taken, each is named. */
   private refuseAll(ticket: FrameTicket, { fault, content }: Frame): void {
     const count = 'count' in content ? content.count : content.length
-    ticket.rejected = Array.from({ length: count }, (_, index) => ({ index, code: 'invalid' as const, message: fault as string }))
+    ticket.rejected = Array.from({ length: count }, (_, index) => ({
+      index,
+      code: 'invalid' as const,
+      message: fault as string,
+    }))
     this.sendRejected(ticket)
     this.ingest.count(ticket, 0, 0)
     ticket.durable()
@@ -164,7 +168,8 @@ class IngestConnection implements ChannelConnection {
 
   private sendRejected({ seq, rejected }: FrameTicket): void {
     if (rejected.length === 0 || this.isOver) return
-    if (this.socket.send(JSON.stringify({ type: 'reject', seq, rejected })) > BUFFER_BYTES_MAX) this.end(CLOSE.tooFast, 'answers are not read')
+    if (this.socket.send(JSON.stringify({ type: 'reject', seq, rejected })) > BUFFER_BYTES_MAX)
+      this.end(CLOSE.tooFast, 'answers are not read')
   }
 
   private acknowledge(): void {
@@ -193,6 +198,7 @@ class IngestConnection implements ChannelConnection {
 const detached = (frame: Frame): Frame => {
   if (!('count' in frame.content)) return frame
   const content = { ...frame.content }
-  for (const [name, column] of Object.entries(content)) if (ArrayBuffer.isView(column)) Object.assign(content, { [name]: (column as Uint32Array).slice() })
+  for (const [name, column] of Object.entries(content))
+    if (ArrayBuffer.isView(column)) Object.assign(content, { [name]: (column as Uint32Array).slice() })
   return { ...frame, content }
 }

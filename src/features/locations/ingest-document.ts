@@ -26,7 +26,9 @@ export const INGEST_DOCUMENT: ChannelDocument = {
       name: 'points',
       summary: '`seq` rises from 1 in each connection and may skip; without it the frame has the next number.',
       direction: 'in',
-      payload: message('points', { seq: SEQ, points: { type: 'array', maxItems: POINTS_MAX, items: pointSchema } }, ['points']),
+      payload: message('points', { seq: SEQ, points: { type: 'array', maxItems: POINTS_MAX, items: pointSchema } }, [
+        'points',
+      ]),
       examples: [{ type: 'points', seq: 1, points: [pointExample] }],
     },
     {
@@ -66,7 +68,16 @@ export const INGEST_DOCUMENT: ChannelDocument = {
               required: ['index', 'code', 'message'],
               properties: {
                 index: { type: 'integer', minimum: 0 },
-                code: { enum: ['invalid', 'too_old', 'too_far_ahead', 'unknown_tracker', 'forbidden_tracker', 'tracker_limit'] },
+                code: {
+                  enum: [
+                    'invalid',
+                    'too_old',
+                    'too_far_ahead',
+                    'unknown_tracker',
+                    'forbidden_tracker',
+                    'tracker_limit',
+                  ],
+                },
                 message: { type: 'string' },
               },
             },

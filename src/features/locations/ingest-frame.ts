@@ -18,7 +18,8 @@ export interface BadFrame {
 }
 
 /** Reads `{type: "points", seq?, points}`, a bare point, a bare list of points, or a binary frame. */
-export const readFrame = (data: ArrayBuffer, isBinary: boolean): Frame | BadFrame => (isBinary ? binaryFrame(data) : jsonFrame(data))
+export const readFrame = (data: ArrayBuffer, isBinary: boolean): Frame | BadFrame =>
+  isBinary ? binaryFrame(data) : jsonFrame(data)
 
 const binaryFrame = (data: ArrayBuffer): Frame | BadFrame => {
   const frame = readBinaryFrame(data, POINTS_MAX)
@@ -53,9 +54,11 @@ const pointsFrame = (message: PointsMessage): Frame | BadFrame => {
   const { seq, points } = message
   if (!Array.isArray(points)) return { close: CLOSE.badMessage, reason: 'points is not a list' }
   if (points.length > POINTS_MAX) return TOO_MANY
-  if (seq !== undefined && !(Number.isSafeInteger(seq) && (seq as number) > 0)) return { close: CLOSE.badMessage, reason: 'seq is not a number that rises from 1' }
+  if (seq !== undefined && !(Number.isSafeInteger(seq) && (seq as number) > 0))
+    return { close: CLOSE.badMessage, reason: 'seq is not a number that rises from 1' }
   for (const name in message) {
-    if (name !== 'type' && name !== 'seq' && name !== 'points') return { seq: seq as number | undefined, content: points, fault: `/${name} is not a known field` }
+    if (name !== 'type' && name !== 'seq' && name !== 'points')
+      return { seq: seq as number | undefined, content: points, fault: `/${name} is not a known field` }
   }
   return { seq: seq as number | undefined, content: points }
 }

@@ -45,7 +45,8 @@ export class OrganizationLoad {
       const { partition } = columns.tracker[from]
       let to = from + 1
       let textBytes = columns.attributes[from].length
-      for (; to < columns.count && columns.tracker[to].partition === partition; to++) textBytes += columns.attributes[to].length
+      for (; to < columns.count && columns.tracker[to].partition === partition; to++)
+        textBytes += columns.attributes[to].length
       const queue = (this.queues[partition] ??= new OrganizationQueue(this, partition))
       if (queue.mark !== mark) {
         queue.mark = mark

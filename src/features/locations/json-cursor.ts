@@ -110,7 +110,13 @@ export class JsonCursor {
   /** Milliseconds of `THH:MM:SSZ` or `THH:MM:SS.mmmZ` after the date; -1 for anything else. */
   private timeOfDay(start: number, isWhole: boolean): number {
     const { bytes } = this
-    if (bytes[start + 10] !== 84 || bytes[start + 13] !== 58 || bytes[start + 16] !== 58 || bytes[start + (isWhole ? 19 : 23)] !== 90) return -1
+    if (
+      bytes[start + 10] !== 84 ||
+      bytes[start + 13] !== 58 ||
+      bytes[start + 16] !== 58 ||
+      bytes[start + (isWhole ? 19 : 23)] !== 90
+    )
+      return -1
     const hour = this.two(start + 11)
     const minute = this.two(start + 14)
     const second = this.two(start + 17)

@@ -10,7 +10,13 @@ import { PAGE_MEMBERS } from '../../kit/page-members.ts'
 import { envelope } from '../../kit/resource-routes.ts'
 import { route, type Route } from '../../kit/route.ts'
 import {
-  countPositions, positionsAfter, type LivePositionsServices, type Near, type PositionFilter, type PositionPlace, type PositionQuestion,
+  countPositions,
+  positionsAfter,
+  type LivePositionsServices,
+  type Near,
+  type PositionFilter,
+  type PositionPlace,
+  type PositionQuestion,
 } from './live-positions.ts'
 import type { Position } from './views.ts'
 
@@ -45,7 +51,12 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
     answers: {
       200: {
         description: 'Positions, by tracker, or with near the nearest first.',
-        schema: envelope({ data: { type: 'array', items: positionSchema }, total: { type: 'integer' }, ...PAGE_MEMBERS, limit: { type: ['integer', 'null'], description: 'Null: all of them.' } }),
+        schema: envelope({
+          data: { type: 'array', items: positionSchema },
+          total: { type: 'integer' },
+          ...PAGE_MEMBERS,
+          limit: { type: ['integer', 'null'], description: 'Null: all of them.' },
+        }),
         example,
       },
     },
@@ -56,9 +67,16 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
       const question = { caller: userOf(request), filter: filterOf(query), now: request.now }
       const choose = chooseFields(MEMBERS, query.fields, 'trackerId') as (position: object) => object
       const start = cursor === undefined ? undefined : decodeCursor(cursor, question)
-      const written = write(services, question, choose, { limit, number: start === undefined ? (page ?? 1) : null, start })
+      const written = write(services, question, choose, {
+        limit,
+        number: start === undefined ? (page ?? 1) : null,
+        start,
+      })
       const { nextCursor, body } = await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, request.signal)
-      const headers = { 'content-type': 'application/json', ...(nextCursor !== null && { link: nextLink(`/api/v3${PATH}`, { ...query }, nextCursor) }) }
+      const headers = {
+        'content-type': 'application/json',
+        ...(nextCursor !== null && { link: nextLink(`/api/v3${PATH}`, { ...query }, nextCursor) }),
+      }
       return { headers, stream: body }
     },
   })
@@ -73,7 +91,10 @@ interface PageAsked {
 
 /** Writes a page as its positions are read: none but a part is held. Returns the cursor of the next one. */
 async function* write(
-  services: LivePositionsServices, question: PositionQuestion, choose: (position: object) => object, { limit, number, start }: PageAsked,
+  services: LivePositionsServices,
+  question: PositionQuestion,
+  choose: (position: object) => object,
+  { limit, number, start }: PageAsked,
 ): AsyncGenerator<Uint8Array, string | null> {
   const total = start?.total ?? (limit === undefined ? undefined : await countPositions(services, question))
   let skips = number === null || limit === undefined ? 0 : (number - 1) * limit
@@ -94,18 +115,22 @@ async function* write(
     yield Buffer.from(text)
     text = ''
   }
-  yield Buffer.from(`${text}],"total":${total ?? count},"page":${number},"limit":${limit ?? null},"nextCursor":${JSON.stringify(nextCursor)}}`)
+  yield Buffer.from(
+    `${text}],"total":${total ?? count},"page":${number},"limit":${limit ?? null},"nextCursor":${JSON.stringify(nextCursor)}}`,
+  )
   return nextCursor
 }
 
 /** The total is that of the walk's first page: to count again at each page would be to read everything each time. */
-const encodeCursor = (place: PositionPlace, total: number, question: PositionQuestion): string => sealCursor(JSON.stringify([place, total]), fingerprintOf(question.filter))
+const encodeCursor = (place: PositionPlace, total: number, question: PositionQuestion): string =>
+  sealCursor(JSON.stringify([place, total]), fingerprintOf(question.filter))
 
 const decodeCursor = (cursor: string, { filter }: PositionQuestion): { place: PositionPlace; total: number } => {
   const text = openCursor(cursor, fingerprintOf(filter))
   try {
     const [place, total] = JSON.parse(text) as [PositionPlace, number]
-    const isPlace = 'page' in place ? place.page === null || typeof place.page === 'string' : Number.isFinite(place.meters)
+    const isPlace =
+      'page' in place ? place.page === null || typeof place.page === 'string' : Number.isFinite(place.meters)
     if (isPlace && typeof place.trackerId === 'string' && Number.isSafeInteger(total)) return { place, total }
   } catch (error) {
     if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) throw error
@@ -115,7 +140,14 @@ const decodeCursor = (cursor: string, { filter }: PositionQuestion): { place: Po
 
 const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): PositionFilter => {
   if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
-  return { radius, hubId: hubId?.toLowerCase(), teamId: teamId?.toLowerCase(), status, ...(bbox !== undefined && { box: boxOf(bbox) }), ...(near !== undefined && { near: placeOf(near) }) }
+  return {
+    radius,
+    hubId: hubId?.toLowerCase(),
+    teamId: teamId?.toLowerCase(),
+    status,
+    ...(bbox !== undefined && { box: boxOf(bbox) }),
+    ...(near !== undefined && { near: placeOf(near) }),
+  }
 }
 
 const boxOf = (text: string): Box => {
@@ -133,7 +165,8 @@ const placeOf = (text: string): Near => {
 const numbersOf = (text: string, count: number, path: string, message: string): number[] => {
   const parts = text.split(',')
   const numbers = parts.map(Number)
-  if (parts.length !== count || parts.some((part) => part.trim() === '') || !numbers.every(Number.isFinite)) throw invalid(path, message)
+  if (parts.length !== count || parts.some((part) => part.trim() === '') || !numbers.every(Number.isFinite))
+    throw invalid(path, message)
   return numbers
 }
 
@@ -141,7 +174,10 @@ const querySchema: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    bbox: { type: 'string', description: 'west,south,east,north in degrees; west above east crosses the antimeridian.' },
+    bbox: {
+      type: 'string',
+      description: 'west,south,east,north in degrees; west above east crosses the antimeridian.',
+    },
     hubId: { type: 'string', format: 'uuid' },
     teamId: { type: 'string', format: 'uuid' },
     status: { type: 'string', enum: ['online', 'stale', 'offline'] },
@@ -149,8 +185,16 @@ const querySchema: JsonSchema = {
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: all of them, with `page` 20.' },
     page: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'From 1; not together with `cursor`.' },
-    cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before. By tracker a walk meets each one once, however they move. The `Link` header of a page of up to 2 MiB names it too.' },
-    fields: { ...FIELDS_PARAMETER, description: 'Names of the members to answer, separated by commas; `trackerId` always is.' },
+    cursor: {
+      type: 'string',
+      maxLength: 4000,
+      description:
+        '`nextCursor` of the page before. By tracker a walk meets each one once, however they move. The `Link` header of a page of up to 2 MiB names it too.',
+    },
+    fields: {
+      ...FIELDS_PARAMETER,
+      description: 'Names of the members to answer, separated by commas; `trackerId` always is.',
+    },
   },
 }
 
@@ -177,7 +221,18 @@ const MEMBERS = Object.keys(positionSchema.properties as object)
 
 const example = {
   status: true,
-  data: [{ trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', name: 'Bus 12', recordedAt: '2026-05-04T09:30:00.000Z', lat: 52.2296756, lng: 21.0122287, speed: 11.2, lastSeenAt: '2026-05-04T09:30:00.000Z', status: 'online' }],
+  data: [
+    {
+      trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+      name: 'Bus 12',
+      recordedAt: '2026-05-04T09:30:00.000Z',
+      lat: 52.2296756,
+      lng: 21.0122287,
+      speed: 11.2,
+      lastSeenAt: '2026-05-04T09:30:00.000Z',
+      status: 'online',
+    },
+  ],
   total: 1,
   page: 1,
   limit: 20,

@@ -3,7 +3,15 @@ import { boxContains, type Box } from '../../geo/box.ts'
 import { toE7 } from '../../geo/coordinates.ts'
 import { distanceMeters } from '../../geo/distance.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
-import { lastSeenAt, LATEST_POSITIONS, positionOf, TRACKERS_TABLE, type LatestPositionRow, type Position, type PositionTracker } from './views.ts'
+import {
+  lastSeenAt,
+  LATEST_POSITIONS,
+  positionOf,
+  TRACKERS_TABLE,
+  type LatestPositionRow,
+  type Position,
+  type PositionTracker,
+} from './views.ts'
 
 export interface LivePositionsServices {
   tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>
@@ -49,7 +57,11 @@ export interface PositionQuestion {
 const PAGE_ROWS = 500
 
 /** The positions after a place: by tracker, with `near` the nearest first. Of a large fleet only a page is held, but with `near` all that are meant. */
-export const positionsAfter = (services: LivePositionsServices, question: PositionQuestion, after?: PositionPlace): AsyncGenerator<FoundPosition> =>
+export const positionsAfter = (
+  services: LivePositionsServices,
+  question: PositionQuestion,
+  after?: PositionPlace,
+): AsyncGenerator<FoundPosition> =>
   question.filter.near === undefined
     ? byTracker(services, question, after !== undefined && 'page' in after ? after : undefined)
     : byDistance(services, question, question.filter.near, after !== undefined && 'meters' in after ? after : undefined)
@@ -59,17 +71,29 @@ export const countPositions = async (services: LivePositionsServices, question: 
   const { caller, filter } = question
   const isAll = caller.hubIds === 'all' && Object.values(filter).every((value) => value === undefined)
   // The table knows its size; rows that deletions have yet to reach count too.
-  if (isAll) return (await services.tables.find(LATEST_POSITIONS.name, caller.organizationId, { limit: 1, total: true })).total ?? 0
+  if (isAll)
+    return (
+      (await services.tables.find(LATEST_POSITIONS.name, caller.organizationId, { limit: 1, total: true })).total ?? 0
+    )
   let total = 0
   for await (const rows of tablePages(services, question)) total += (await seen(services, question, rows)).length
   return total
 }
 
-async function* byTracker(services: LivePositionsServices, question: PositionQuestion, after?: { page: string | null; trackerId: string }): AsyncGenerator<FoundPosition> {
+async function* byTracker(
+  services: LivePositionsServices,
+  question: PositionQuestion,
+  after?: { page: string | null; trackerId: string },
+): AsyncGenerator<FoundPosition> {
   const { caller } = question
   for (let page = after?.page ?? null; ; ) {
-    const { rows, next } = await services.tables.find<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId, { limit: PAGE_ROWS, after: page ?? undefined })
-    const left = rows.map(({ row }) => row).filter(({ trackerId }) => after === undefined || trackerId > after.trackerId)
+    const { rows, next } = await services.tables.find<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId, {
+      limit: PAGE_ROWS,
+      after: page ?? undefined,
+    })
+    const left = rows
+      .map(({ row }) => row)
+      .filter(({ trackerId }) => after === undefined || trackerId > after.trackerId)
     for (const { row, tracker } of await seen(services, question, left)) {
       yield { position: shown(services, question, row, tracker), place: { page, trackerId: row.trackerId } }
     }
@@ -80,7 +104,10 @@ async function* byTracker(services: LivePositionsServices, question: PositionQue
 
 /** An organization has at most `--trackers-max` of them. */
 async function* byDistance(
-  services: LivePositionsServices, question: PositionQuestion, near: Near, after?: { meters: number; trackerId: string },
+  services: LivePositionsServices,
+  question: PositionQuestion,
+  near: Near,
+  after?: { meters: number; trackerId: string },
 ): AsyncGenerator<FoundPosition> {
   const all: (Seen & { meters: number })[] = []
   for await (const rows of tablePages(services, question)) {
@@ -89,13 +116,17 @@ async function* byDistance(
   all.sort((a, b) => a.meters - b.meters || (a.row.trackerId < b.row.trackerId ? -1 : 1))
   for (const { row, tracker, meters } of all) {
     const { trackerId } = row
-    if (after !== undefined && (meters < after.meters || (meters === after.meters && trackerId <= after.trackerId))) continue
+    if (after !== undefined && (meters < after.meters || (meters === after.meters && trackerId <= after.trackerId)))
+      continue
     yield { position: shown(services, question, row, tracker), place: { meters, trackerId } }
   }
 }
 
 /** Every row of the organization, page by page. */
-async function* tablePages({ tables }: LivePositionsServices, { caller }: PositionQuestion): AsyncGenerator<LatestPositionRow[]> {
+async function* tablePages(
+  { tables }: LivePositionsServices,
+  { caller }: PositionQuestion,
+): AsyncGenerator<LatestPositionRow[]> {
   let page: LatestPositionRow[] = []
   for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId)) {
     page.push(row)
@@ -112,22 +143,38 @@ interface Seen {
 }
 
 /** The rows that are meant and whose tracker the caller sees. */
-const seen = async ({ tables, statusAt }: LivePositionsServices, { caller, filter, now }: PositionQuestion, rows: readonly LatestPositionRow[]): Promise<Seen[]> => {
+const seen = async (
+  { tables, statusAt }: LivePositionsServices,
+  { caller, filter, now }: PositionQuestion,
+  rows: readonly LatestPositionRow[],
+): Promise<Seen[]> => {
   const { box, near, radius, hubId, teamId, status } = filter
-  const here = rows.filter((row) =>
-    (box === undefined || boxContains(box, row.lng, row.lat)) &&
-    (near === undefined || radius === undefined || distanceTo(near, row) <= radius) &&
-    (status === undefined || statusAt(lastSeenAt(row), now) === status))
-  const trackers = await tables.getMany<PositionTracker>(TRACKERS_TABLE, caller.organizationId, here.map(({ trackerId }) => trackerId))
+  const here = rows.filter(
+    (row) =>
+      (box === undefined || boxContains(box, row.lng, row.lat)) &&
+      (near === undefined || radius === undefined || distanceTo(near, row) <= radius) &&
+      (status === undefined || statusAt(lastSeenAt(row), now) === status),
+  )
+  const trackers = await tables.getMany<PositionTracker>(
+    TRACKERS_TABLE,
+    caller.organizationId,
+    here.map(({ trackerId }) => trackerId),
+  )
   return here.flatMap((row, i) => {
     const tracker = trackers[i]
     if (tracker === undefined || !seesHubs(caller, tracker.hubIds)) return []
-    const isAsked = (hubId === undefined || tracker.hubIds.includes(hubId)) && (teamId === undefined || tracker.teamId === teamId)
+    const isAsked =
+      (hubId === undefined || tracker.hubIds.includes(hubId)) && (teamId === undefined || tracker.teamId === teamId)
     return isAsked ? [{ row, tracker }] : []
   })
 }
 
-const shown = ({ statusAt }: LivePositionsServices, { now }: PositionQuestion, row: LatestPositionRow, tracker: PositionTracker): Position =>
-  positionOf(row, tracker.name, statusAt(lastSeenAt(row), now))
+const shown = (
+  { statusAt }: LivePositionsServices,
+  { now }: PositionQuestion,
+  row: LatestPositionRow,
+  tracker: PositionTracker,
+): Position => positionOf(row, tracker.name, statusAt(lastSeenAt(row), now))
 
-const distanceTo = ({ lat, lng }: Near, row: Pick<LatestPositionRow, 'lat' | 'lng'>): number => distanceMeters(toE7(lng), toE7(lat), row.lng, row.lat)
+const distanceTo = ({ lat, lng }: Near, row: Pick<LatestPositionRow, 'lat' | 'lng'>): number =>
+  distanceMeters(toE7(lng), toE7(lat), row.lng, row.lat)

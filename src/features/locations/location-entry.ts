@@ -1,8 +1,17 @@
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import { FENCES_CHANGED, POINTS_RECORDED, TRACKER_DELETED, type FencesChanged, type LocationEntry, type TrackerDeleted } from './events.ts'
+import {
+  FENCES_CHANGED,
+  POINTS_RECORDED,
+  TRACKER_DELETED,
+  type FencesChanged,
+  type LocationEntry,
+  type TrackerDeleted,
+} from './events.ts'
 import { decodePointBatch } from './point-batch-codec.ts'
 
-type Content = { [Kind in LocationEntry['kind']]: Omit<Extract<LocationEntry, { kind: Kind }>, 'partition' | 'revision' | 'position'> }[LocationEntry['kind']]
+type Content = {
+  [Kind in LocationEntry['kind']]: Omit<Extract<LocationEntry, { kind: Kind }>, 'partition' | 'revision' | 'position'>
+}[LocationEntry['kind']]
 
 /** How to read every type and version ever written. A version that is no longer written is turned into today's shape here. */
 const READERS: { [type: string]: ((event: RecordedEvent) => Content) | undefined } = {

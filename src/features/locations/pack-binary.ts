@@ -42,7 +42,8 @@ const packWhole = (binary: BinaryFrame, context: PackContext, frame: PackedFrame
     all &= flags[i]
   }
   // Columns that some points lack need their zeros written.
-  if (any !== all || (any & RARE) !== 0 || (any & ~allowedFlags(binary)) !== 0 || !areOptionalRight(binary, any)) return false
+  if (any !== all || (any & RARE) !== 0 || (any & ~allowedFlags(binary)) !== 0 || !areOptionalRight(binary, any))
+    return false
   const known = trackersOf(binary, context)
   if (known === undefined) return false
   const { columns, index } = frame
@@ -86,9 +87,12 @@ const areOptionalRight = (binary: BinaryFrame, flags: number): boolean => {
 }
 
 /** The trackers that the frame names, or the one of its credential; undefined when one of them is refused or not known yet. */
-const trackersOf = ({ tracker, trackers }: BinaryFrame, { resolver, caller }: PackContext): KnownTracker[] | undefined => {
+const trackersOf = (
+  { tracker, trackers }: BinaryFrame,
+  { resolver, caller }: PackContext,
+): KnownTracker[] | undefined => {
   const found: KnownTracker[] = []
-  for (const { trackerId, externalId } of tracker === undefined ? [{}] as BinaryFrame['trackers'] : trackers) {
+  for (const { trackerId, externalId } of tracker === undefined ? ([{}] as BinaryFrame['trackers']) : trackers) {
     const known = resolver.known(caller, trackerId, externalId)
     if (known === undefined || typeof known === 'string') return undefined
     found.push(known)
@@ -96,7 +100,11 @@ const trackersOf = ({ tracker, trackers }: BinaryFrame, { resolver, caller }: Pa
   return found
 }
 
-const fill = (column: Int32Array | Uint16Array | Uint8Array, values: ArrayLike<number> | undefined, count: number): void => {
+const fill = (
+  column: Int32Array | Uint16Array | Uint8Array,
+  values: ArrayLike<number> | undefined,
+  count: number,
+): void => {
   if (values === undefined) column.fill(0, 0, count)
   else column.set(values)
 }
@@ -108,7 +116,9 @@ const packRows = (binary: BinaryFrame, context: PackContext, frame: PackedFrame)
   for (let i = 0; i < binary.count; i++) {
     const flags = binary.flags[i]
     const attributes = (flags & HAS_ATTRIBUTES) === 0 ? '' : binary.attributes[named++]
-    const fault = faultOfRow(binary, i, flags, allowed) ?? ((flags & HAS_ATTRIBUTES) === 0 ? undefined : faultOfAttributes(attributes))
+    const fault =
+      faultOfRow(binary, i, flags, allowed) ??
+      ((flags & HAS_ATTRIBUTES) === 0 ? undefined : faultOfAttributes(attributes))
     if (fault !== undefined) {
       frame.reject(i, 'invalid', fault)
       continue
@@ -151,7 +161,8 @@ const faultOfRow = (binary: BinaryFrame, i: number, flags: number, allowed: numb
   if (lng < -LNG_MAX || lng > LNG_MAX) return '/lng must be >= -180 and <= 180'
   if ((flags & ~allowed) !== 0 || (flags & AHEAD) !== 0) return '/flags name a value that the frame does not have'
   if ((flags & TRIPS) === TRIPS) return '/trip must be one of start, finish'
-  if (binary.tracker !== undefined && binary.tracker[i] >= binary.trackers.length) return '/tracker is not in the list of trackers'
+  if (binary.tracker !== undefined && binary.tracker[i] >= binary.trackers.length)
+    return '/tracker is not in the list of trackers'
   if ((flags & COLUMNS) === 0) return undefined
   return faultOfOptional(binary, i, flags)
 }
@@ -159,7 +170,8 @@ const faultOfRow = (binary: BinaryFrame, i: number, flags: number, allowed: numb
 const faultOfOptional = (binary: BinaryFrame, i: number, flags: number): string | undefined => {
   const { accuracy, altitude, speed, heading, battery } = binary
   if (flags & HAS_ACCURACY && accuracy && (accuracy[i] < 0 || accuracy[i] > COLUMN_MAX)) return '/accuracy must be >= 0'
-  if (flags & HAS_ALTITUDE && altitude && Math.abs(altitude[i]) > COLUMN_MAX) return `/altitude must be within ${HUNDREDTHS_MAX}`
+  if (flags & HAS_ALTITUDE && altitude && Math.abs(altitude[i]) > COLUMN_MAX)
+    return `/altitude must be within ${HUNDREDTHS_MAX}`
   if (flags & HAS_SPEED && speed && Math.abs(speed[i]) > COLUMN_MAX) return `/speed must be within ${HUNDREDTHS_MAX}`
   if (flags & HAS_HEADING && heading && heading[i] > 3600) return '/heading must be <= 360'
   if (flags & HAS_BATTERY && battery && battery[i] > 100) return '/battery must be <= 1'
@@ -167,7 +179,8 @@ const faultOfOptional = (binary: BinaryFrame, i: number, flags: number): string 
 }
 
 const faultOfAttributes = (text: string): string | undefined => {
-  if (Buffer.byteLength(text) > ATTRIBUTES_BYTES_MAX) return `/attributes must be at most ${ATTRIBUTES_BYTES_MAX} bytes of JSON`
+  if (Buffer.byteLength(text) > ATTRIBUTES_BYTES_MAX)
+    return `/attributes must be at most ${ATTRIBUTES_BYTES_MAX} bytes of JSON`
   let attributes: unknown
   try {
     attributes = JSON.parse(text)

@@ -139,7 +139,8 @@ export const judgeTime = (frame: PackedFrame, index: number, context: PackContex
 const packPoint = (point: PointInput, index: number, context: PackContext, frame: PackedFrame): void => {
   const { recordedAt } = point
   const time = typeof recordedAt === 'string' ? parseTime(recordedAt) : Math.round(recordedAt)
-  if (Number.isNaN(time)) return frame.reject(index, 'invalid', '/recordedAt must be an RFC 3339 time or milliseconds since the epoch')
+  if (Number.isNaN(time))
+    return frame.reject(index, 'invalid', '/recordedAt must be an RFC 3339 time or milliseconds since the epoch')
   const ahead = judgeTime(frame, index, context, time)
   if (ahead < 0) return
   const attributes = point.attributes === undefined ? '' : JSON.stringify(point.attributes)

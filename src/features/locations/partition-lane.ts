@@ -78,7 +78,12 @@ export class PartitionLane {
 
   /** Whole segments, first a fair share of each organization, then whatever still fits. */
   private select(now: number, onPaused: (load: OrganizationLoad) => void): Selection {
-    const selection: Selection = { segments: [], taken: new Map(), points: this.limits.batchPointsMax, bytes: this.limits.batchBytesMax }
+    const selection: Selection = {
+      segments: [],
+      taken: new Map(),
+      points: this.limits.batchPointsMax,
+      bytes: this.limits.batchBytesMax,
+    }
     const share = Math.ceil(this.limits.batchPointsMax / Math.max(1, this.ring.length))
     for (const pointsMax of this.ring.length > 1 ? [share, this.limits.batchPointsMax] : [this.limits.batchPointsMax]) {
       for (const queue of this.ring) {
@@ -100,7 +105,11 @@ interface Selection {
 
 /** Moves whole segments from a queue to the selection; false when the organization's rate holds the next one back. */
 const take = (queue: OrganizationQueue, pointsMax: number, selection: Selection, now: number): boolean => {
-  const range = selection.taken.get(queue) ?? { columns: queue.columns, from: queue.columns.head, to: queue.columns.head }
+  const range = selection.taken.get(queue) ?? {
+    columns: queue.columns,
+    from: queue.columns.head,
+    to: queue.columns.head,
+  }
   for (let segment = queue.first(); segment !== undefined; segment = queue.first()) {
     const fits = segment.rows <= selection.points && encodedGuess(segment) <= selection.bytes
     // What fits no append is taken alone, and split.

@@ -1,4 +1,12 @@
-import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
+import {
+  HAS_ACCURACY,
+  HAS_ALTITUDE,
+  HAS_ATTRIBUTES,
+  HAS_BATTERY,
+  HAS_HEADING,
+  HAS_SPEED,
+  type PointBatch,
+} from './events.ts'
 import { checksum, HEADER_BYTES, layoutOf, OPTIONAL, type Layout } from './point-batch-layout.ts'
 import { readUuid, writeUuid } from './uuid-bytes.ts'
 
@@ -22,7 +30,14 @@ export const encodedBytes = (batch: PointBatch): number => {
   const { count, flags, recordedAt, trackers } = batch
   let attributesBytes = 0
   for (const text of batch.attributes.values()) attributesBytes += 2 + Buffer.byteLength(text)
-  return layoutOf(count, columnsOf(flags, count), timesOf(recordedAt, count).wide, trackers.length, organizationsOf(batch).size, attributesBytes).end
+  return layoutOf(
+    count,
+    columnsOf(flags, count),
+    timesOf(recordedAt, count).wide,
+    trackers.length,
+    organizationsOf(batch).size,
+    attributesBytes,
+  ).end
 }
 
 /** @throws Error when the batch is not sorted by tracker, or an id is no UUID: a fault of whoever built it. */
@@ -36,7 +51,16 @@ export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   const buffer = new ArrayBuffer(layout.end)
   const bytes = new Uint8Array(buffer)
   const header = new Uint32Array(buffer, 0, 8)
-  header.set([MAGIC, 0, count, columns | (wide ? WIDE_TIMES : 0), trackers.length, organizations.size, attributes?.length ?? 0, 0])
+  header.set([
+    MAGIC,
+    0,
+    count,
+    columns | (wide ? WIDE_TIMES : 0),
+    trackers.length,
+    organizations.size,
+    attributes?.length ?? 0,
+    0,
+  ])
   new Float64Array(buffer, 32, 2).set([batch.loggedAt, earliest])
 
   if (wide) new Float64Array(buffer, layout.times, count).set(batch.recordedAt.subarray(0, count))
@@ -66,14 +90,26 @@ export const decodePointBatch = (data: Uint8Array): PointBatch => {
   if (data.byteLength < HEADER_BYTES || data.byteLength % 4 !== 0) throw corrupted('its length')
   const bytes = data.byteOffset % 8 === 0 ? data : data.slice()
   const { buffer, byteOffset: start } = bytes as Uint8Array<ArrayBuffer>
-  const [magic, sum, count, kinds, trackersCount, organizationsCount, attributesBytes] = new Uint32Array(buffer, start, 8)
+  const [magic, sum, count, kinds, trackersCount, organizationsCount, attributesBytes] = new Uint32Array(
+    buffer,
+    start,
+    8,
+  )
   if (magic !== MAGIC) throw corrupted('its version')
   if (sum !== checksum(buffer, start, bytes.byteLength)) throw corrupted('its checksum')
   const columns = kinds & OPTIONAL
-  const layout = layoutOf(count, columns, (kinds & WIDE_TIMES) !== 0, trackersCount, organizationsCount, attributesBytes)
+  const layout = layoutOf(
+    count,
+    columns,
+    (kinds & WIDE_TIMES) !== 0,
+    trackersCount,
+    organizationsCount,
+    attributesBytes,
+  )
   if (layout.end !== bytes.byteLength || (kinds & ~(OPTIONAL | WIDE_TIMES)) !== 0) throw corrupted('its length')
   const [loggedAt, earliest] = new Float64Array(buffer, start + 32, 2)
-  const int32 = (has: number, at: number) => (has === 0 ? new Int32Array(count) : new Int32Array(buffer, start + at, count))
+  const int32 = (has: number, at: number) =>
+    has === 0 ? new Int32Array(count) : new Int32Array(buffer, start + at, count)
   const flags = new Uint16Array(buffer, start + layout.flags, count)
   return {
     loggedAt,
@@ -99,7 +135,8 @@ export const decodePointBatch = (data: Uint8Array): PointBatch => {
 const organizationsOf = ({ trackers }: PointBatch): Map<string, number> => {
   if (trackers.length > TRACKERS_MAX) throw new Error(`${trackers.length} trackers in one batch`)
   const organizations = new Map<string, number>()
-  for (const { organizationId } of trackers) if (!organizations.has(organizationId)) organizations.set(organizationId, organizations.size)
+  for (const { organizationId } of trackers)
+    if (!organizations.has(organizationId)) organizations.set(organizationId, organizations.size)
   return organizations
 }
 
@@ -153,13 +190,23 @@ const readRuns = (runs: Uint32Array, count: number): Uint16Array => {
   return tracker
 }
 
-const readTrackers = (bytes: Uint8Array, layout: Layout, count: number, organizationsCount: number): PointBatch['trackers'] => {
+const readTrackers = (
+  bytes: Uint8Array,
+  layout: Layout,
+  count: number,
+  organizationsCount: number,
+): PointBatch['trackers'] => {
   const organizationOf = new Uint16Array(bytes.buffer, bytes.byteOffset + layout.organizationOf, count)
-  const organizations = Array.from({ length: organizationsCount }, (_, i) => readUuid(bytes, layout.organizations + i * 16))
+  const organizations = Array.from({ length: organizationsCount }, (_, i) =>
+    readUuid(bytes, layout.organizations + i * 16),
+  )
   const trackers: PointBatch['trackers'] = []
   for (let i = 0; i < count; i++) {
     if (organizationOf[i] >= organizationsCount) throw corrupted('its organizations')
-    trackers.push({ trackerId: readUuid(bytes, layout.trackers + i * 16), organizationId: organizations[organizationOf[i]] })
+    trackers.push({
+      trackerId: readUuid(bytes, layout.trackers + i * 16),
+      organizationId: organizations[organizationOf[i]],
+    })
   }
   return trackers
 }

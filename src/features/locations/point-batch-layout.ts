@@ -5,7 +5,14 @@ export const HEADER_BYTES = 48
 export const OPTIONAL = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 
 /** Where each part of an encoded batch begins; parts that are absent have no length. */
-export const layoutOf = (count: number, columns: number, wide: boolean, trackers: number, organizations: number, attributesBytes: number) => {
+export const layoutOf = (
+  count: number,
+  columns: number,
+  wide: boolean,
+  trackers: number,
+  organizations: number,
+  attributesBytes: number,
+) => {
   let at = HEADER_BYTES
   const next = (bytes: number) => {
     const from = at

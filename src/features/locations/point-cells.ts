@@ -18,11 +18,18 @@ const CELLS: { [member in PointMember]: Cell } = {
   speed: (rows, row) => ((rows.flags[row] & HAS_SPEED) === 0 ? undefined : rows.speed[row] / 100),
   heading: (rows, row) => ((rows.flags[row] & HAS_HEADING) === 0 ? undefined : rows.heading[row] / 10),
   battery: (rows, row) => ((rows.flags[row] & HAS_BATTERY) === 0 ? undefined : rows.battery[row] / 100),
-  trip: (rows, row) => ((rows.flags[row] & TRIP_START) !== 0 ? 'start' : (rows.flags[row] & TRIP_FINISH) !== 0 ? 'finish' : undefined),
+  trip: (rows, row) =>
+    (rows.flags[row] & TRIP_START) !== 0 ? 'start' : (rows.flags[row] & TRIP_FINISH) !== 0 ? 'finish' : undefined,
   attributes: (rows, row) => rows.attributes[row] || undefined,
 }
 
-const REQUIRED: { [member in PointMember]?: ParquetColumn['type'] } = { _id: 'text', trackerId: 'text', recordedAt: 'time', lat: 'number', lng: 'number' }
+const REQUIRED: { [member in PointMember]?: ParquetColumn['type'] } = {
+  _id: 'text',
+  trackerId: 'text',
+  recordedAt: 'time',
+  lat: 'number',
+  lng: 'number',
+}
 const OPTIONAL_TEXTS: readonly PointMember[] = ['trip', 'attributes']
 
 /** Answers are made away from the event loop, so a group may take its time. */
@@ -31,10 +38,15 @@ const GROUP_ROWS = 32_768
 /** Parquet: a column for each member, attributes as JSON text. */
 export const parquet = (members: ReadonlySet<PointMember> = new Set(POINT_MEMBERS)): PointFormatter => {
   const chosen = POINT_MEMBERS.filter((member) => member === '_id' || members.has(member))
-  const writer = new ParquetRows(chosen.map((name): ParquetColumn => {
-    const type = REQUIRED[name]
-    return type === undefined ? { name, type: OPTIONAL_TEXTS.includes(name) ? 'text' : 'number', isOptional: true } : { name, type }
-  }), GROUP_ROWS)
+  const writer = new ParquetRows(
+    chosen.map((name): ParquetColumn => {
+      const type = REQUIRED[name]
+      return type === undefined
+        ? { name, type: OPTIONAL_TEXTS.includes(name) ? 'text' : 'number', isOptional: true }
+        : { name, type }
+    }),
+    GROUP_ROWS,
+  )
   const cells = chosen.map((member) => CELLS[member])
   return {
     start: () => writer.take(),

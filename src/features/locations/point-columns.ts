@@ -122,7 +122,17 @@ export class PointColumns {
 
   private moveToFront(): void {
     const { head, count } = this
-    const columns = [this.recordedAt, this.lat, this.lng, this.flags, this.accuracy, this.altitude, this.speed, this.heading, this.battery]
+    const columns = [
+      this.recordedAt,
+      this.lat,
+      this.lng,
+      this.flags,
+      this.accuracy,
+      this.altitude,
+      this.speed,
+      this.heading,
+      this.battery,
+    ]
     for (const column of columns) column.copyWithin(0, head, count)
     this.dropListsHead()
   }
@@ -137,7 +147,12 @@ export class PointColumns {
   }
 }
 
-const copied = <Column extends Float64Array | Int32Array | Uint16Array | Uint8Array>(from: Column, into: Column, head: number, count: number): Column => {
+const copied = <Column extends Float64Array | Int32Array | Uint16Array | Uint8Array>(
+  from: Column,
+  into: Column,
+  head: number,
+  count: number,
+): Column => {
   into.set(from.subarray(head, count))
   return into
 }

@@ -3,7 +3,20 @@ import { base36, degreesText, timeText } from './point-text.ts'
 import { trackerIdAt, type PointRows } from './point-rows.ts'
 
 /** Members of a row of history, in the order of its columns. */
-export const POINT_MEMBERS = ['_id', 'trackerId', 'recordedAt', 'lat', 'lng', 'accuracy', 'altitude', 'speed', 'heading', 'battery', 'trip', 'attributes'] as const
+export const POINT_MEMBERS = [
+  '_id',
+  'trackerId',
+  'recordedAt',
+  'lat',
+  'lng',
+  'accuracy',
+  'altitude',
+  'speed',
+  'heading',
+  'battery',
+  'trip',
+  'attributes',
+] as const
 
 export type PointMember = (typeof POINT_MEMBERS)[number]
 
@@ -12,35 +25,51 @@ export const pointId = (trackerId: string, recordedAt: number): string => `${tra
 
 /** The tracker and time that a point's id names, or undefined for what is no such id. */
 export const parsePointId = (id: string): { trackerId: string; recordedAt: number } | undefined => {
-  const [, trackerId, time] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/.exec(id.toLowerCase()) ?? []
+  const [, trackerId, time] =
+    /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/.exec(id.toLowerCase()) ?? []
   return trackerId === undefined ? undefined : { trackerId, recordedAt: Number.parseInt(time, 36) }
 }
 
 /** A row of history as JSON text. */
 export const rowJson = (rows: PointRows, row: number, trackerId = trackerIdAt(rows, row)): string => {
   const at = rows.recordedAt[row]
-  return `{"_id":"${pointId(trackerId, at)}","trackerId":"${trackerId}","recordedAt":"${timeText(at)}",` +
+  return (
+    `{"_id":"${pointId(trackerId, at)}","trackerId":"${trackerId}","recordedAt":"${timeText(at)}",` +
     `"lat":${degreesText(rows.lat[row])},"lng":${degreesText(rows.lng[row])}${optionalJson(rows, row)}}`
+  )
 }
 
 /** Writes rows with these members alone; what else is optional must have been taken off them, see `takeOff`. */
 export const partialRowJson = (members: ReadonlySet<PointMember>): typeof rowJson => {
-  const [hasTracker, hasTime, hasLat, hasLng] = [members.has('trackerId'), members.has('recordedAt'), members.has('lat'), members.has('lng')]
+  const [hasTracker, hasTime, hasLat, hasLng] = [
+    members.has('trackerId'),
+    members.has('recordedAt'),
+    members.has('lat'),
+    members.has('lng'),
+  ]
   return (rows, row, trackerId = trackerIdAt(rows, row)) => {
     const at = rows.recordedAt[row]
-    return `{"_id":"${pointId(trackerId, at)}"${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}` +
+    return (
+      `{"_id":"${pointId(trackerId, at)}"${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}` +
       `${hasLat ? `,"lat":${degreesText(rows.lat[row])}` : ''}${hasLng ? `,"lng":${degreesText(rows.lng[row])}` : ''}${optionalJson(rows, row)}}`
+    )
   }
 }
 
 const OPTIONAL_FLAGS: { [member in PointMember]?: number } = {
-  accuracy: HAS_ACCURACY, altitude: HAS_ALTITUDE, speed: HAS_SPEED, heading: HAS_HEADING, battery: HAS_BATTERY, trip: TRIP_START | TRIP_FINISH,
+  accuracy: HAS_ACCURACY,
+  altitude: HAS_ALTITUDE,
+  speed: HAS_SPEED,
+  heading: HAS_HEADING,
+  battery: HAS_BATTERY,
+  trip: TRIP_START | TRIP_FINISH,
 }
 
 /** Takes optional values that are not among the members off the rows. */
 export const takeOff = (rows: PointRows, members: ReadonlySet<PointMember>): void => {
   let unwanted = 0
-  for (const [member, flags] of Object.entries(OPTIONAL_FLAGS)) if (!members.has(member as PointMember)) unwanted |= flags
+  for (const [member, flags] of Object.entries(OPTIONAL_FLAGS))
+    if (!members.has(member as PointMember)) unwanted |= flags
   for (let row = 0; row < rows.count; row++) rows.flags[row] &= ~unwanted
   if (!members.has('attributes')) rows.attributes.fill('', 0, rows.count)
 }

@@ -51,7 +51,10 @@ export class PointRowsReader {
   private readonly native = new NativeReader()
 
   push(chunk: Uint8Array): PointRows[] {
-    return this.native.push(chunk).filter(({ rows }) => rows > 0).map(pointRowsOf)
+    return this.native
+      .push(chunk)
+      .filter(({ rows }) => rows > 0)
+      .map(pointRowsOf)
   }
 
   end(): void {

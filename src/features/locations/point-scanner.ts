@@ -22,7 +22,18 @@ const HEADING = 6
 const BATTERY = 7
 const TRACKER_ID = 8
 const EXTERNAL_ID = 9
-const KEYS = ['recordedAt', 'lat', 'lng', 'accuracy', 'altitude', 'speed', 'heading', 'battery', 'trackerId', 'externalId'].map((name) => bytesOf(`${name}":`))
+const KEYS = [
+  'recordedAt',
+  'lat',
+  'lng',
+  'accuracy',
+  'altitude',
+  'speed',
+  'heading',
+  'battery',
+  'trackerId',
+  'externalId',
+].map((name) => bytesOf(`${name}":`))
 const REQUIRED = (1 << TIME) | (1 << LAT) | (1 << LNG)
 
 /** Places in KEYS by the first two letters of a key, which tell them all apart. */
@@ -55,7 +66,8 @@ export class PointScanner {
       }
       if (!cursor.skip(POINTS)) return undefined
     } else if (!cursor.skip(LIST)) return undefined
-    if (!this.points(context, frame) || (isWrapped && !cursor.skipByte(CLOSE_BRACE)) || !cursor.isAtEnd()) return undefined
+    if (!this.points(context, frame) || (isWrapped && !cursor.skipByte(CLOSE_BRACE)) || !cursor.isAtEnd())
+      return undefined
     return seq
   }
 
@@ -87,7 +99,8 @@ export class PointScanner {
     } while (cursor.skipByte(COMMA))
     if (!cursor.skipByte(CLOSE_BRACE) || (seen & REQUIRED) !== REQUIRED || !areRight(values, seen)) return false
     const ahead = judgeTime(frame, index, context, values[TIME])
-    if (ahead >= 0 && nameTracker(frame, index, context, trackerId, externalId)) addRow(frame, index, values, seen, ahead)
+    if (ahead >= 0 && nameTracker(frame, index, context, trackerId, externalId))
+      addRow(frame, index, values, seen, ahead)
     return true
   }
 }
@@ -108,7 +121,13 @@ const areRight = (values: Float64Array, seen: number): boolean => {
   return (seen & (1 << BATTERY)) === 0 || (values[BATTERY] >= 0 && values[BATTERY] <= 1)
 }
 
-const addRow = ({ columns, index: indexes }: PackedFrame, index: number, values: Float64Array, seen: number, ahead: number): void => {
+const addRow = (
+  { columns, index: indexes }: PackedFrame,
+  index: number,
+  values: Float64Array,
+  seen: number,
+  ahead: number,
+): void => {
   const row = columns.count++
   indexes.push(index)
   let flags = ahead

@@ -31,7 +31,14 @@ export const pointSchema: JsonSchema = {
   },
 }
 
-export const pointExample = { recordedAt: '2026-05-04T09:30:00.000Z', lat: 52.2296756, lng: 21.0122287, accuracy: 4.5, speed: 11.2, heading: 270 }
+export const pointExample = {
+  recordedAt: '2026-05-04T09:30:00.000Z',
+  lat: 52.2296756,
+  lng: 21.0122287,
+  accuracy: 4.5,
+  speed: 11.2,
+  heading: 270,
+}
 
 /** A point as it stands in a frame, once the schema has passed it. */
 export interface PointInput {

@@ -16,13 +16,18 @@ export const tripToken = (keyring: Keyring, trackerId: string, startedAt: number
 }
 
 /** What a token names; undefined when this installation did not make it. Whether the trip is there yet is another question. */
-export const readTripToken = (keyring: Keyring, token: string): { trackerId: string; startedAt: number } | undefined => {
+export const readTripToken = (
+  keyring: Keyring,
+  token: string,
+): { trackerId: string; startedAt: number } | undefined => {
   if (!/^[\w-]{51}$/.test(token)) return undefined
   const bytes = Buffer.from(token, 'base64url')
   if (bytes.length !== TOKEN_BYTES) return undefined
   const trackerId = readUuid(bytes, 0)
   const startedAt = bytes.readUIntBE(START_AT, 6)
-  return timingSafeEqual(bytes.subarray(SIGN_AT), signature(keyring, trackerId, startedAt)) ? { trackerId, startedAt } : undefined
+  return timingSafeEqual(bytes.subarray(SIGN_AT), signature(keyring, trackerId, startedAt))
+    ? { trackerId, startedAt }
+    : undefined
 }
 
 const signature = (keyring: Keyring, trackerId: string, startedAt: number): Buffer =>

@@ -22,7 +22,23 @@ export interface LatestPoint {
 
 /** What a position shows of one point of a batch. */
 export const latestPointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint =>
-  movePoint({ trackerId, recordedAt: 0, loggedAt: 0, lat: 0, lng: 0, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 }, batch, at)
+  movePoint(
+    {
+      trackerId,
+      recordedAt: 0,
+      loggedAt: 0,
+      lat: 0,
+      lng: 0,
+      flags: 0,
+      accuracy: 0,
+      altitude: 0,
+      speed: 0,
+      heading: 0,
+      battery: 0,
+    },
+    batch,
+    at,
+  )
 
 /** Makes a point that of the batch at `at`, in place: a moving fleet would make an object for each of its points. */
 export const movePoint = <Point extends LatestPoint>(point: Point, batch: PointBatch, at: number): Point => {
@@ -48,7 +64,8 @@ export const TRACKERS_TABLE = 'trackers'
 export type PositionTracker = Row & { name: string; hubIds: string[]; teamId?: string }
 
 /** A tracker was there when its last point was recorded, or, where its clock ran ahead, when that was logged. */
-export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPoint, 'recordedAt' | 'loggedAt'>): number => Math.min(recordedAt, loggedAt)
+export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPoint, 'recordedAt' | 'loggedAt'>): number =>
+  Math.min(recordedAt, loggedAt)
 
 /** A position as every answer shows it. */
 export interface Position {

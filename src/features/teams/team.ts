@@ -19,7 +19,13 @@ export const team = defineResource({
   checks: (write) => assertTeam(write),
 })
 
-const assertTeam = async ({ services: { tables }, caller, organizationId, values, before }: WriteContext): Promise<void> => {
+const assertTeam = async ({
+  services: { tables },
+  caller,
+  organizationId,
+  values,
+  before,
+}: WriteContext): Promise<void> => {
   // Whoever writes without a caller has checked it already.
   if (caller === undefined) return
   const hubId = values.hubId as string
@@ -28,9 +34,16 @@ const assertTeam = async ({ services: { tables }, caller, organizationId, values
   for (const [i, userId] of (values.userIds as string[]).entries()) {
     if (known.includes(userId)) continue
     const path = `/userIds/${i}`
-    const user = await assertExists<Row & { hubId: string[]; roleId: string }>(tables, 'users', organizationId, userId, path)
+    const user = await assertExists<Row & { hubId: string[]; roleId: string }>(
+      tables,
+      'users',
+      organizationId,
+      userId,
+      path,
+    )
     if (user.hubId.includes(hubId)) continue
     const role = await tables.get('roles', organizationId, user.roleId)
-    if (role?.key !== 'owner' && role?.key !== 'admin') throw invalid(path, 'is a user without access to the hub of the team')
+    if (role?.key !== 'owner' && role?.key !== 'admin')
+      throw invalid(path, 'is a user without access to the hub of the team')
   }
 }

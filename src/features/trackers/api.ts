@@ -4,11 +4,27 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { chooseFields, listQuerySchema } from '../../kit/list-query.ts'
 import { createSchema, rowSchema } from '../../kit/resource-declaration.ts'
-import { amendRoute, deleteRoute, envelope, findRow, listAnswer, originOf, readRoute, replaceRoute, rowReply } from '../../kit/resource-routes.ts'
+import {
+  amendRoute,
+  deleteRoute,
+  envelope,
+  findRow,
+  listAnswer,
+  originOf,
+  readRoute,
+  replaceRoute,
+  rowReply,
+} from '../../kit/resource-routes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { createdTracker, trackerDeclaration } from './declaration.ts'
-import { declaredShape, listTrackers, withStatus, type TrackerListQuery, type TrackerListServices } from './tracker-list.ts'
+import {
+  declaredShape,
+  listTrackers,
+  withStatus,
+  type TrackerListQuery,
+  type TrackerListServices,
+} from './tracker-list.ts'
 import type { TrackerWriter } from './tracker-writer.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 
@@ -42,10 +58,19 @@ const listRoute = (services: TrackerApiServices): Route =>
 
 const keyed = (member: string): JsonSchema => {
   const { properties, ...schema } = rowSchema(trackerDeclaration)
-  return envelope({ data: { ...schema, properties: { ...(properties as object), [member]: text({ max: 100 }).schema } } })
+  return envelope({
+    data: { ...schema, properties: { ...(properties as object), [member]: text({ max: 100 }).schema } },
+  })
 }
 
-const keyExample = { status: true, data: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', ...trackerDeclaration.example, deviceKey: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>' } }
+const keyExample = {
+  status: true,
+  data: {
+    _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+    ...trackerDeclaration.example,
+    deviceKey: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>',
+  },
+}
 
 const createRoute = (services: TrackerApiServices): Route =>
   route<object, JsonObject>({
@@ -81,7 +106,14 @@ const rotateRoute = (services: TrackerApiServices): Route =>
     },
   })
 
-const keyReply = async (services: TrackerApiServices, request: Pick<RouteRequest, 'caller' | 'now'>, row: Row, deviceKey: string | undefined, wrote: Reply['wrote'], status: number): Promise<Reply> => {
+const keyReply = async (
+  services: TrackerApiServices,
+  request: Pick<RouteRequest, 'caller' | 'now'>,
+  row: Row,
+  deviceKey: string | undefined,
+  wrote: Reply['wrote'],
+  status: number,
+): Promise<Reply> => {
   const shown = trackerDeclaration.present?.(row, { caller: userOf(request), now: request.now }) ?? row
   const [data] = await withStatus(services, userOf(request).organizationId, [shown], request.now)
   return { ...rowReply({ ...data, ...(deviceKey !== undefined && { deviceKey }) }, row, wrote, status), secret: true }
@@ -104,7 +136,11 @@ const untilForgotten = (services: TrackerApiServices, inner: Route): Route => ({
   ...inner,
   handler: async (request: RouteRequest<never, never>) => {
     const reply = await inner.handler(request)
-    if (reply.wrote === undefined || (await services.writer.hasForgotten(request.params.trackerId, reply.wrote.position))) return reply
+    if (
+      reply.wrote === undefined ||
+      (await services.writer.hasForgotten(request.params.trackerId, reply.wrote.position))
+    )
+      return reply
     return { ...reply, headers: { ...reply.headers, 'waymark-pending': 'true' } }
   },
 })
@@ -115,7 +151,8 @@ const guarded = (services: TrackerApiServices, inner: Route): Route => ({
   handler: async (request: RouteRequest<never, never>) => {
     const row = await findRow(trackerDeclaration, services, request, request.params.trackerId)
     const externalId = (request.body as JsonObject | undefined)?.externalId
-    if (externalId !== undefined && externalId !== (row.externalId ?? null)) throw invalid('/externalId', 'cannot be changed or added later')
+    if (externalId !== undefined && externalId !== (row.externalId ?? null))
+      throw invalid('/externalId', 'cannot be changed or added later')
     return inner.handler(request)
   },
 })

@@ -34,10 +34,17 @@ export class DeviceAuthenticator {
     const row = key === undefined ? undefined : await this.rowOf(key.id)
     // An unknown id costs the same hash as a wrong secret.
     const hash = key === undefined ? undefined : hashOf(this.keyring, key.id, key.secret)
-    if (key === undefined || hash === undefined || row === undefined || !isSame(hash, row.keyHash)) throw new Failure('unauthenticated')
+    if (key === undefined || hash === undefined || row === undefined || !isSame(hash, row.keyHash))
+      throw new Failure('unauthenticated')
     const { organizationId, kind, autoCreate, hubId } = row
     if (kind === 'tracker') return { kind, organizationId, trackerId: key.id }
-    return { kind, organizationId, keyId: key.id, autoCreate: autoCreate === true, ...(hubId !== undefined && { hubId }) }
+    return {
+      kind,
+      organizationId,
+      keyId: key.id,
+      autoCreate: autoCreate === true,
+      ...(hubId !== undefined && { hubId }),
+    }
   }
 
   /** The log has another key for the id, or none. */

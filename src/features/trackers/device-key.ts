@@ -17,4 +17,5 @@ export const parseDeviceKey = (token: string): { id: string; secret: string } | 
 }
 
 /** The secret is long and random: a keyed hash without stretching is enough, and fast. */
-export const hashOf = (keyring: Keyring, id: string, secret: string): Buffer => keyring.hmac('device-key', `${id}.${secret}`)
+export const hashOf = (keyring: Keyring, id: string, secret: string): Buffer =>
+  keyring.hmac('device-key', `${id}.${secret}`)

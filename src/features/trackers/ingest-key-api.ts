@@ -11,7 +11,11 @@ import type { ResourceServices } from '../../kit/resource-declaration.ts'
 /** Ingest keys are made, listed and deleted, never changed. */
 export const ingestKeyRoutes = (services: ResourceServices): Route[] => {
   const writer = new ResourceWriter(ingestKeyDeclaration, services)
-  return [listRoute(ingestKeyDeclaration, services), createRoute(services, writer), deleteRoute(ingestKeyDeclaration, writer)]
+  return [
+    listRoute(ingestKeyDeclaration, services),
+    createRoute(services, writer),
+    deleteRoute(ingestKeyDeclaration, writer),
+  ]
 }
 
 const createRoute = ({ keyring }: ResourceServices, writer: ResourceWriter): Route => {
@@ -28,8 +32,17 @@ const createRoute = ({ keyring }: ResourceServices, writer: ResourceWriter): Rou
     answers: {
       201: {
         description: 'The key.',
-        schema: envelope({ data: { ...schema, properties: { ...(properties as object), key: text({ max: 100 }).schema } } }),
-        example: { status: true, data: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', ...ingestKeyDeclaration.example, key: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>' } },
+        schema: envelope({
+          data: { ...schema, properties: { ...(properties as object), key: text({ max: 100 }).schema } },
+        }),
+        example: {
+          status: true,
+          data: {
+            _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+            ...ingestKeyDeclaration.example,
+            key: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>',
+          },
+        },
       },
     },
     handler: async (request) => {

@@ -44,7 +44,11 @@ export class KnownTrackers implements TrackerResolver {
     this.options = options
   }
 
-  known(caller: Caller, trackerId: string | undefined, externalId: string | undefined): KnownTracker | TrackerRefusal | undefined {
+  known(
+    caller: Caller,
+    trackerId: string | undefined,
+    externalId: string | undefined,
+  ): KnownTracker | TrackerRefusal | undefined {
     if (caller.kind !== 'ingestKey') {
       const own = caller.kind === 'tracker' ? this.byId.get(caller.trackerId) : this.phones.get(caller.userId)
       return own === undefined ? undefined : ownOrForbidden(own, trackerId, externalId)
@@ -57,7 +61,9 @@ export class KnownTrackers implements TrackerResolver {
   async resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
     if (caller.kind !== 'ingestKey') {
       const own = await this.resolveOwn(caller)
-      return names.map(({ trackerId, externalId }) => (typeof own === 'string' ? own : ownOrForbidden(own, trackerId, externalId)))
+      return names.map(({ trackerId, externalId }) =>
+        typeof own === 'string' ? own : ownOrForbidden(own, trackerId, externalId),
+      )
     }
     const ids = await idsOf(caller.organizationId, names)
     const found = new Map<string, KnownTracker | TrackerRefusal>()
@@ -80,7 +86,11 @@ export class KnownTrackers implements TrackerResolver {
     this.deleted.delete(trackerId)
   }
 
-  private knownById(organizationId: string, trackerId: string, externalId: string | undefined): KnownTracker | TrackerRefusal | undefined {
+  private knownById(
+    organizationId: string,
+    trackerId: string,
+    externalId: string | undefined,
+  ): KnownTracker | TrackerRefusal | undefined {
     const tracker = this.byId.get(trackerId) ?? this.byId.get(trackerId.toLowerCase())
     if (tracker === undefined) return undefined
     return tracker.organizationId === organizationId ? agreed(tracker, { externalId }) : 'unknown_tracker'
@@ -90,14 +100,19 @@ export class KnownTrackers implements TrackerResolver {
     const id = caller.kind === 'tracker' ? caller.trackerId : phoneTrackerIdOf(caller.userId)
     const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, [id], found)
-    const phone = (userId: string) => this.make(caller.organizationId, id, { name: 'Phone', kind: 'phone', userId }, this.originOf(caller))
+    const phone = (userId: string) =>
+      this.make(caller.organizationId, id, { name: 'Phone', kind: 'phone', userId }, this.originOf(caller))
     const tracker = found.get(id) ?? (caller.kind === 'user' ? await phone(caller.userId) : 'unknown_tracker')
     if (caller.kind === 'user' && typeof tracker !== 'string') this.phones.set(caller.userId, tracker)
     return tracker
   }
 
   /** Adds what memory or the table knows of the ids. */
-  private async lookUp(organizationId: string, ids: readonly string[], found: Map<string, KnownTracker | TrackerRefusal>): Promise<void> {
+  private async lookUp(
+    organizationId: string,
+    ids: readonly string[],
+    found: Map<string, KnownTracker | TrackerRefusal>,
+  ): Promise<void> {
     const missing: string[] = []
     for (const id of new Set(ids)) {
       const known = this.byId.get(id)
@@ -108,13 +123,19 @@ export class KnownTrackers implements TrackerResolver {
       const part = missing.slice(from, from + LOOKUP_IDS)
       const rows = await this.options.tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, part)
       rows.forEach((row, i) => {
-        if (row !== undefined && !this.deleted.has(part[i])) found.set(part[i], this.remember(organizationId, part[i], row.externalId))
+        if (row !== undefined && !this.deleted.has(part[i]))
+          found.set(part[i], this.remember(organizationId, part[i], row.externalId))
       })
       await breathe()
     }
   }
 
-  private async makeMissing(caller: Caller & { kind: 'ingestKey' }, names: readonly TrackerName[], ids: readonly string[], found: Map<string, KnownTracker | TrackerRefusal>): Promise<void> {
+  private async makeMissing(
+    caller: Caller & { kind: 'ingestKey' },
+    names: readonly TrackerName[],
+    ids: readonly string[],
+    found: Map<string, KnownTracker | TrackerRefusal>,
+  ): Promise<void> {
     const missing = new Map<string, string>()
     names.forEach(({ trackerId, externalId }, i) => {
       if (trackerId === undefined && externalId !== undefined && !found.has(ids[i])) missing.set(ids[i], externalId)
@@ -122,12 +143,20 @@ export class KnownTrackers implements TrackerResolver {
     const origin = this.originOf(caller)
     const hub = caller.hubId === undefined ? {} : { hubId: caller.hubId }
     await severalAtOnce(missing, CREATIONS_MAX, async ([id, externalId]) => {
-      found.set(id, await this.make(caller.organizationId, id, { name: externalId, kind: 'device', externalId, ...hub }, origin))
+      found.set(
+        id,
+        await this.make(caller.organizationId, id, { name: externalId, kind: 'device', externalId, ...hub }, origin),
+      )
     })
   }
 
   /** Frames of several connections that name one new tracker make it once. */
-  private make(organizationId: string, id: string, values: TrackerValues, origin: EnsureOrigin): Promise<KnownTracker | TrackerRefusal> {
+  private make(
+    organizationId: string,
+    id: string,
+    values: TrackerValues,
+    origin: EnsureOrigin,
+  ): Promise<KnownTracker | TrackerRefusal> {
     const running = this.making.get(id)
     if (running !== undefined) return running
     const making = this.create(organizationId, id, values, origin).finally(() => this.making.delete(id))
@@ -140,7 +169,12 @@ export class KnownTrackers implements TrackerResolver {
     return { now, ids: idSource(now), metadata: { organizationId: caller.organizationId, actor: actorOf(caller) } }
   }
 
-  private async create(organizationId: string, id: string, values: TrackerValues, origin: EnsureOrigin): Promise<KnownTracker | TrackerRefusal> {
+  private async create(
+    organizationId: string,
+    id: string,
+    values: TrackerValues,
+    origin: EnsureOrigin,
+  ): Promise<KnownTracker | TrackerRefusal> {
     const made = await this.options.writer.ensure(organizationId, id, values, origin)
     if (made !== 'there') return made
     this.deleted.delete(id)
@@ -150,7 +184,14 @@ export class KnownTrackers implements TrackerResolver {
   private remember(organizationId: string, trackerId: string, externalId: string | undefined): KnownTracker {
     const known = this.byId.get(trackerId)
     if (known !== undefined) return known
-    const tracker: KnownTracker = { trackerId, organizationId, externalId, partition: this.options.partitionOf(trackerId), mark: 0, index: 0 }
+    const tracker: KnownTracker = {
+      trackerId,
+      organizationId,
+      externalId,
+      partition: this.options.partitionOf(trackerId),
+      mark: 0,
+      index: 0,
+    }
     this.byId.set(trackerId, tracker)
     if (externalId !== undefined) {
       const names = this.byExternalId.get(organizationId) ?? new Map<string, KnownTracker>()
@@ -166,7 +207,8 @@ export class KnownTrackers implements TrackerResolver {
   private forget(trackerId: string, organizationId: string): void {
     const tracker = this.byId.get(trackerId)
     this.byId.delete(trackerId)
-    for (const [userId, phone] of tracker === undefined ? [] : this.phones) if (phone === tracker) this.phones.delete(userId)
+    for (const [userId, phone] of tracker === undefined ? [] : this.phones)
+      if (phone === tracker) this.phones.delete(userId)
     const names = this.byExternalId.get(organizationId)
     if (tracker?.externalId === undefined || names === undefined) return
     names.delete(tracker.externalId)
@@ -175,8 +217,13 @@ export class KnownTrackers implements TrackerResolver {
 }
 
 /** A tracker's or user's credential speaks for its own tracker alone. */
-const ownOrForbidden = (own: KnownTracker, trackerId: string | undefined, externalId: string | undefined): KnownTracker | TrackerRefusal => {
-  if (trackerId !== undefined && trackerId !== own.trackerId && trackerId.toLowerCase() !== own.trackerId) return 'forbidden_tracker'
+const ownOrForbidden = (
+  own: KnownTracker,
+  trackerId: string | undefined,
+  externalId: string | undefined,
+): KnownTracker | TrackerRefusal => {
+  if (trackerId !== undefined && trackerId !== own.trackerId && trackerId.toLowerCase() !== own.trackerId)
+    return 'forbidden_tracker'
   return externalId === undefined || externalId === own.externalId ? own : 'forbidden_tracker'
 }
 

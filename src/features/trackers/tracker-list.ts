@@ -2,7 +2,14 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList, chooseFields, LIMIT_DEFAULT, LIMIT_MAX, type ListQuery, type ListShape } from '../../kit/list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  LIMIT_DEFAULT,
+  LIMIT_MAX,
+  type ListQuery,
+  type ListShape,
+} from '../../kit/list-query.ts'
 import { nextLink } from '../../kit/next-link.ts'
 import { formatTime } from '../../kit/request-context.ts'
 import { listShape } from '../../kit/resource-routes.ts'
@@ -50,15 +57,33 @@ export const listTrackers = async (services: TrackerListServices, call: ListCall
 
 /** The page was asked for without `fields`, since the status is no member of its rows; the next one is asked for with them. */
 const linkWith = (headers: Reply['headers'], fields: string | undefined): Reply['headers'] =>
-  headers?.link === undefined || fields === undefined ? headers : { ...headers, link: headers.link.replace('?', `?${new URLSearchParams({ fields })}&`) }
+  headers?.link === undefined || fields === undefined
+    ? headers
+    : { ...headers, link: headers.link.replace('?', `?${new URLSearchParams({ fields })}&`) }
 
 /** Rows with `lastSeenAt` and `status` as they are now. */
-export const withStatus = async ({ lastSeen, ages }: Pick<TrackerListServices, 'lastSeen' | 'ages'>, organizationId: string, rows: readonly Row[], now: number): Promise<Row[]> => {
-  const times = await lastSeen(organizationId, rows.map(({ _id }) => _id as string))
-  return rows.map((row, i) => ({ ...row, ...(times[i] !== undefined && { lastSeenAt: formatTime(times[i]) }), status: statusAt(times[i], now, ages) }))
+export const withStatus = async (
+  { lastSeen, ages }: Pick<TrackerListServices, 'lastSeen' | 'ages'>,
+  organizationId: string,
+  rows: readonly Row[],
+  now: number,
+): Promise<Row[]> => {
+  const times = await lastSeen(
+    organizationId,
+    rows.map(({ _id }) => _id as string),
+  )
+  return rows.map((row, i) => ({
+    ...row,
+    ...(times[i] !== undefined && { lastSeenAt: formatTime(times[i]) }),
+    status: statusAt(times[i], now, ages),
+  }))
 }
 
-const askPage = ({ tables }: Pick<TrackerListServices, 'tables'>, { caller, query: { hubId } }: ListCall, query: ListQuery): Promise<Reply> =>
+const askPage = (
+  { tables }: Pick<TrackerListServices, 'tables'>,
+  { caller, query: { hubId } }: ListCall,
+  query: ListQuery,
+): Promise<Reply> =>
   answerList(askedShape, {
     tables,
     scope: caller.organizationId,
@@ -77,7 +102,8 @@ const askPage = ({ tables }: Pick<TrackerListServices, 'tables'>, { caller, quer
 const listByStatus = async (services: TrackerListServices, call: ListCall, status: TrackerStatus): Promise<Reply> => {
   const { query, caller, now } = call
   const limit = query.limit ?? LIMIT_DEFAULT
-  if (query.page !== undefined && query.cursor !== undefined) throw invalid('/page', 'must not be sent together with cursor')
+  if (query.page !== undefined && query.cursor !== undefined)
+    throw invalid('/page', 'must not be sent together with cursor')
   const start = query.cursor === undefined ? undefined : placeOf(query.cursor, status)
   const skip = start === undefined ? ((query.page ?? 1) - 1) * limit : 0
   const choose = chooseFields(declaredShape.members, query.fields)
@@ -88,7 +114,9 @@ const listByStatus = async (services: TrackerListServices, call: ListCall, statu
   let cursor = start?.after
   do {
     const page = await askPage(services, call, { ...rest, limit: LIMIT_MAX, cursor })
-    for (const [i, row] of (await withStatus(services, caller.organizationId, page.body?.data as Row[], now)).entries()) {
+    for (const [i, row] of (
+      await withStatus(services, caller.organizationId, page.body?.data as Row[], now)
+    ).entries()) {
       if (row.status !== status || matches++ < skip || data.length === limit) continue
       data.push(choose(row))
       last = { cursor, rows: i + 1 }
@@ -96,19 +124,28 @@ const listByStatus = async (services: TrackerListServices, call: ListCall, statu
     cursor = (page.body?.nextCursor as string | null) ?? undefined
   } while (cursor !== undefined && (start === undefined || matches <= limit))
   const total = start?.total ?? matches
-  const nextCursor = last === undefined || matches <= skip + data.length ? null : cursorOf(status, total, await placeAfter(services, call, { ...rest, limit: last.rows, cursor: last.cursor }))
-  const headers = nextCursor === null ? undefined : { link: nextLink('/api/v3/trackers', { ...query, limit }, nextCursor) }
-  return { body: { data, total, page: start === undefined ? (query.page ?? 1) : null, limit, nextCursor }, ...(headers && { headers }) }
+  const nextCursor =
+    last === undefined || matches <= skip + data.length
+      ? null
+      : cursorOf(status, total, await placeAfter(services, call, { ...rest, limit: last.rows, cursor: last.cursor }))
+  const headers =
+    nextCursor === null ? undefined : { link: nextLink('/api/v3/trackers', { ...query, limit }, nextCursor) }
+  return {
+    body: { data, total, page: start === undefined ? (query.page ?? 1) : null, limit, nextCursor },
+    ...(headers && { headers }),
+  }
 }
 
 /** The place behind the last row of a page that has others after it. */
 const placeAfter = async (services: TrackerListServices, call: ListCall, query: ListQuery): Promise<string> =>
   (await askPage(services, call, query)).body?.nextCursor as string
 
-const cursorOf = (status: TrackerStatus, total: number, after: string): string => Buffer.from(`${status}:${total}:${after}`).toString('base64url')
+const cursorOf = (status: TrackerStatus, total: number, after: string): string =>
+  Buffer.from(`${status}:${total}:${after}`).toString('base64url')
 
 const placeOf = (cursor: string, status: TrackerStatus): { total: number; after: string } => {
   const [itsStatus, total, after] = Buffer.from(cursor, 'base64url').toString().split(':')
-  if (itsStatus !== status || !/^\d{1,9}$/.test(total ?? '') || !after) throw invalid('/cursor', 'is not a cursor of this list and these filters')
+  if (itsStatus !== status || !/^\d{1,9}$/.test(total ?? '') || !after)
+    throw invalid('/cursor', 'is not a cursor of this list and these filters')
   return { total: Number(total), after }
 }

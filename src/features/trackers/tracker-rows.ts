@@ -4,7 +4,14 @@ import { eventTypes, idOfStream, rowOf, type ResourceData } from '../../kit/decl
 import type { Rows } from '../../kit/projection.ts'
 import { rowSource, tableOf, type RowSource } from '../../kit/resource-rows.ts'
 import { ingestKeyDeclaration, trackerDeclaration } from './declaration.ts'
-import { INGEST_KEY, INGEST_KEY_STREAMS, TRACKER, TRACKER_STREAMS, type IngestKeyData, type TrackerData } from './events.ts'
+import {
+  INGEST_KEY,
+  INGEST_KEY_STREAMS,
+  TRACKER,
+  TRACKER_STREAMS,
+  type IngestKeyData,
+  type TrackerData,
+} from './events.ts'
 import { DEVICE_KEYS, TRACKERS_TABLE, type DeviceKeyRow, type TrackerRow } from './views.ts'
 
 const USER = eventTypes('user')
@@ -32,7 +39,13 @@ export const ingestKeyRows: RowSource = {
     const { organizationId, values } = decodeJson<IngestKeyData>(event.data)
     if (event.type === INGEST_KEY.deleted) return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
     const { keyHash, autoCreate, hubId } = values
-    rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, { kind: 'ingestKey', organizationId, keyHash, autoCreate, ...(hubId !== undefined && { hubId }) } satisfies DeviceKeyRow)
+    rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
+      kind: 'ingestKey',
+      organizationId,
+      keyHash,
+      autoCreate,
+      ...(hubId !== undefined && { hubId }),
+    } satisfies DeviceKeyRow)
   },
 }
 
@@ -46,7 +59,12 @@ const applyTracker = async (event: RecordedEvent, rows: Rows): Promise<void> => 
   }
   const row = rowOf(id, event.revision + 1, { ...(data as unknown as ResourceData), updatedAt: data.at }) as TrackerRow
   rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: await hubsOf(rows, row) })
-  if (values.keyHash !== undefined) rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, { kind: 'tracker', organizationId, keyHash: values.keyHash } satisfies DeviceKeyRow)
+  if (values.keyHash !== undefined)
+    rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
+      kind: 'tracker',
+      organizationId,
+      keyHash: values.keyHash,
+    } satisfies DeviceKeyRow)
   else if (event.type !== TRACKER.created) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
 }
 
@@ -54,7 +72,12 @@ const applyTracker = async (event: RecordedEvent, rows: Rows): Promise<void> => 
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const hubIds = event.type === USER.deleted ? [] : ((values.hubId ?? []) as string[])
-  for (const { id, row } of await rows.findBy<TrackerRow>(TRACKERS_TABLE, organizationId, 'userId', idOfStream(event.stream))) {
+  for (const { id, row } of await rows.findBy<TrackerRow>(
+    TRACKERS_TABLE,
+    organizationId,
+    'userId',
+    idOfStream(event.stream),
+  )) {
     if (row.kind === 'phone') rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: union(row.hubId, hubIds) })
   }
 }
@@ -65,4 +88,6 @@ const hubsOf = async (rows: Rows, { organizationId, kind, userId, hubId }: Track
   return union(hubId, user?.hubId ?? [])
 }
 
-const union = (hubId: string | undefined, others: readonly string[]): string[] => [...new Set([...(hubId === undefined ? [] : [hubId]), ...others])]
+const union = (hubId: string | undefined, others: readonly string[]): string[] => [
+  ...new Set([...(hubId === undefined ? [] : [hubId]), ...others]),
+]

@@ -19,7 +19,8 @@ import { TRACKER, TRACKER_STREAMS, type TrackerValues } from './events.ts'
 import type { TrackerQuota } from './tracker-quota.ts'
 
 /** The id of the tracker that an organization calls so: it never changes. */
-export const trackerIdOf = (organizationId: string, externalId: string): string => idFrom('tracker', organizationId, externalId)
+export const trackerIdOf = (organizationId: string, externalId: string): string =>
+  idFrom('tracker', organizationId, externalId)
 
 /** The id of a user's phone tracker. */
 export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', userId)
@@ -41,7 +42,11 @@ export class TrackerWriter {
   private readonly quota: TrackerQuota
   private readonly waitForgotten: WaitForgotten
 
-  constructor(services: Pick<Services, 'log' | 'tables' | 'keyring'>, quota: TrackerQuota, waitForgotten: WaitForgotten) {
+  constructor(
+    services: Pick<Services, 'log' | 'tables' | 'keyring'>,
+    quota: TrackerQuota,
+    waitForgotten: WaitForgotten,
+  ) {
     this.services = services
     this.quota = quota
     this.waitForgotten = waitForgotten
@@ -57,8 +62,15 @@ export class TrackerWriter {
     const id = idOfCreate(origin, _id as string | undefined, rest.externalId as string | undefined)
     const values = withDefaults(createdTracker.fields, rest)
     const { state, version } = await this.resource.load(id)
-    if (state.status === 'live' || (state.status === 'deleted' && values.externalId === undefined)) return repeated(origin, id, values, state, version)
-    await storedTracker.checks?.({ services: this.services, caller: origin.caller, organizationId: origin.organizationId, id, values })
+    if (state.status === 'live' || (state.status === 'deleted' && values.externalId === undefined))
+      return repeated(origin, id, values, state, version)
+    await storedTracker.checks?.({
+      services: this.services,
+      caller: origin.caller,
+      organizationId: origin.organizationId,
+      id,
+      values,
+    })
     if (state.status === 'deleted') await this.forgotten(id)
     if (!(await this.quota.reserve(origin.organizationId, id))) throw new Failure('tracker_limit')
     const { key, keyHash } = makeDeviceKey(this.services.keyring, id)
@@ -80,11 +92,19 @@ export class TrackerWriter {
       const wrote = await this.append(TRACKER.changed, id, version, data, origin)
       if (wrote !== undefined) return { row: wrote.row, wrote: wrote.wrote, deviceKey: key }
     }
-    throw new Failure('conflict', { message: 'Others are changing this at the same time; try again.', retryAfterSeconds: 1 })
+    throw new Failure('conflict', {
+      message: 'Others are changing this at the same time; try again.',
+      retryAfterSeconds: 1,
+    })
   }
 
   /** Makes the tracker unless it is there. @throws Failure engine_down. */
-  async ensure(organizationId: string, id: string, values: TrackerValues, origin: EnsureOrigin): Promise<'there' | 'tracker_limit' | 'unknown_tracker'> {
+  async ensure(
+    organizationId: string,
+    id: string,
+    values: TrackerValues,
+    origin: EnsureOrigin,
+  ): Promise<'there' | 'tracker_limit' | 'unknown_tracker'> {
     const hasPlace = await this.quota.reserve(organizationId, id)
     const writes = { organizationId, ...origin }
     try {
@@ -116,13 +136,30 @@ export class TrackerWriter {
     if (last !== undefined) await this.hasForgotten(id, last.position)
   }
 
-  private async isThere(organizationId: string, id: string, state: ResourceState): Promise<'there' | 'unknown_tracker'> {
+  private async isThere(
+    organizationId: string,
+    id: string,
+    state: ResourceState,
+  ): Promise<'there' | 'unknown_tracker'> {
     await this.quota.release(organizationId, id)
     return state.organizationId === organizationId ? 'there' : 'unknown_tracker'
   }
 
-  private async append(type: string, id: string, version: number, data: ResourceData, { ids, metadata }: { ids: IdSource; metadata: EventMetadata }): Promise<Written | undefined> {
-    const wrote = await appendFacts(this.services.log, TRACKER_STREAMS + id, [{ type, data }], [ids.next()], version, metadata)
+  private async append(
+    type: string,
+    id: string,
+    version: number,
+    data: ResourceData,
+    { ids, metadata }: { ids: IdSource; metadata: EventMetadata },
+  ): Promise<Written | undefined> {
+    const wrote = await appendFacts(
+      this.services.log,
+      TRACKER_STREAMS + id,
+      [{ type, data }],
+      [ids.next()],
+      version,
+      metadata,
+    )
     return wrote === undefined ? undefined : { wrote, row: rowOf(id, version + 1, { ...data, updatedAt: data.at }) }
   }
 }
@@ -134,7 +171,10 @@ export interface EnsureOrigin {
   caller?: UserCaller
 }
 
-const dataOf = ({ organizationId, now }: { organizationId: string; now: number }, values: { [field: string]: unknown }): ResourceData => {
+const dataOf = (
+  { organizationId, now }: { organizationId: string; now: number },
+  values: { [field: string]: unknown },
+): ResourceData => {
   const at = formatTime(now)
   return { organizationId, values: values as JsonObject, createdAt: at, at }
 }
@@ -147,10 +187,20 @@ const idOfCreate = (origin: WriteOrigin, _id: string | undefined, externalId: st
 }
 
 /** Answers a create that was answered before, without its key; another one under a taken id is refused. */
-const repeated = (origin: WriteOrigin, id: string, values: JsonObject, state: ResourceState, version: number): Written => {
+const repeated = (
+  origin: WriteOrigin,
+  id: string,
+  values: JsonObject,
+  state: ResourceState,
+  version: number,
+): Written => {
   const { keyHash: _hash, ...first } = state.first.values
-  const isSame = state.status === 'live' && state.organizationId === origin.organizationId && isDeepStrictEqual(values, first)
+  const isSame =
+    state.status === 'live' && state.organizationId === origin.organizationId && isDeepStrictEqual(values, first)
   if (isSame) return { row: rowOf(id, version, state) as Row }
   const path = values.externalId === undefined ? '/_id' : '/externalId'
-  throw new Failure(values.externalId === undefined ? 'conflict' : 'key_in_use', { message: `${path} is taken by another tracker.`, errors: [{ path, message: 'is taken' }] })
+  throw new Failure(values.externalId === undefined ? 'conflict' : 'key_in_use', {
+    message: `${path} is taken by another tracker.`,
+    errors: [{ path, message: 'is taken' }],
+  })
 }

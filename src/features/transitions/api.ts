@@ -47,9 +47,23 @@ const QUERY: JsonSchema = {
     from: TIME,
     to: TIME,
     format: { type: 'string', enum: Object.keys(HISTORY_FORMATS), default: 'json' },
-    order: { type: 'string', enum: ['asc', 'desc'], description: 'Left out: newest first, in geojson and gpx oldest first.' },
-    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: 500 in json, everything in the other formats.' },
-    cursor: { type: 'string', maxLength: 4_000, description: '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.' },
+    order: {
+      type: 'string',
+      enum: ['asc', 'desc'],
+      description: 'Left out: newest first, in geojson and gpx oldest first.',
+    },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      description: 'Left out: 500 in json, everything in the other formats.',
+    },
+    cursor: {
+      type: 'string',
+      maxLength: 4_000,
+      description:
+        '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.',
+    },
     fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
   },
   additionalProperties: false,
@@ -64,7 +78,11 @@ const TRANSITION_SCHEMA: JsonSchema = {
     geofenceGroupId: UUID,
     type: { type: 'string', enum: ['entry', 'leave'] },
     at: { type: 'string', format: 'date-time' },
-    cause: { type: 'string', enum: ['point', 'geofence', 'tracker'], description: 'A fix, an edit of the geofence, or the deletion of the tracker.' },
+    cause: {
+      type: 'string',
+      enum: ['point', 'geofence', 'tracker'],
+      description: 'A fix, an edit of the geofence, or the deletion of the tracker.',
+    },
     point: { type: 'object', description: 'The fix that decided, as a row of the history shows it.' },
   },
 }
@@ -106,7 +124,19 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const { trackerId, geofenceId, geofenceGroupId, type, from, to, format = 'json', order, limit, cursor, fields } = request.query
+      const {
+        trackerId,
+        geofenceId,
+        geofenceGroupId,
+        type,
+        from,
+        to,
+        format = 'json',
+        order,
+        limit,
+        cursor,
+        fields,
+      } = request.query
       const asked = trackerId === undefined ? undefined : trackerIdsOf(trackerId)
       const chosen = chosenFields(TRANSITION_MEMBERS, fields) as TransitionMember[] | undefined
       const bounds = timeBounds({ from, to })
@@ -120,7 +150,8 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         cursor,
         members: chosen && new Set(chosen),
         organizationId: caller.organizationId,
-        trackerIds: asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
+        trackerIds:
+          asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
         geofenceIds: geofenceId === undefined ? undefined : [geofenceId.toLowerCase()],
         geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId.toLowerCase()],
       }

@@ -14,17 +14,22 @@ export interface TransitionFormatter {
 type Members = ReadonlySet<TransitionMember>
 
 /** With these members and the id alone; `gpx` has its own. */
-export const formatterOf = (format: HistoryFormat, members: Members = new Set(TRANSITION_MEMBERS)): TransitionFormatter => MAKERS[format](members)
+export const formatterOf = (
+  format: HistoryFormat,
+  members: Members = new Set(TRANSITION_MEMBERS),
+): TransitionFormatter => MAKERS[format](members)
 
 /** Puts a comma before every item but the first. */
 const listOf = (texts: (row: TransitionRow) => string): ((rows: readonly TransitionRow[]) => string) => {
   let first = true
   return (rows) =>
-    rows.map((row) => {
-      const comma = first ? '\n' : ',\n'
-      first = false
-      return comma + texts(row)
-    }).join('')
+    rows
+      .map((row) => {
+        const comma = first ? '\n' : ',\n'
+        first = false
+        return comma + texts(row)
+      })
+      .join('')
 }
 
 const chosen = (row: { [member: string]: unknown }, members: Members): { [member: string]: unknown } =>
@@ -58,24 +63,43 @@ interface Column extends ParquetColumn {
   of(row: TransitionRow): ParquetValue
 }
 
-const own = (name: Exclude<TransitionMember, 'point' | 'at'>): Column => ({ name, member: name, type: 'text', of: (row) => row[name] })
-const measured = (name: 'accuracy' | 'altitude' | 'speed' | 'heading' | 'battery'): Column =>
-  ({ name, member: 'point', type: 'number', isOptional: true, of: ({ point }) => point[name] })
+const own = (name: Exclude<TransitionMember, 'point' | 'at'>): Column => ({
+  name,
+  member: name,
+  type: 'text',
+  of: (row) => row[name],
+})
+const measured = (name: 'accuracy' | 'altitude' | 'speed' | 'heading' | 'battery'): Column => ({
+  name,
+  member: 'point',
+  type: 'number',
+  isOptional: true,
+  of: ({ point }) => point[name],
+})
 const attributesOf = ({ attributes }: PointValue): string | undefined => attributes && JSON.stringify(attributes)
 
 /** Columns of `csv` and `parquet`: the point's stand behind the transition's own. */
 const COLUMNS: Column[] = [
-  own('_id'), own('trackerId'), own('geofenceId'), own('geofenceGroupId'), own('type'),
+  own('_id'),
+  own('trackerId'),
+  own('geofenceId'),
+  own('geofenceGroupId'),
+  own('type'),
   { name: 'at', member: 'at', type: 'time', of: ({ at }) => at },
   own('cause'),
   { name: 'recordedAt', member: 'point', type: 'time', of: ({ point }) => point.recordedAt },
   { name: 'lat', member: 'point', type: 'number', of: ({ point }) => point.lat },
   { name: 'lng', member: 'point', type: 'number', of: ({ point }) => point.lng },
-  measured('accuracy'), measured('altitude'), measured('speed'), measured('heading'), measured('battery'),
+  measured('accuracy'),
+  measured('altitude'),
+  measured('speed'),
+  measured('heading'),
+  measured('battery'),
   { name: 'attributes', member: 'point', type: 'text', isOptional: true, of: ({ point }) => attributesOf(point) },
 ]
 
-const columnsOf = (members: Members): Column[] => COLUMNS.filter(({ member }) => member === '_id' || members.has(member))
+const columnsOf = (members: Members): Column[] =>
+  COLUMNS.filter(({ member }) => member === '_id' || members.has(member))
 
 const csv = (members: Members): TransitionFormatter => {
   const columns = columnsOf(members)
@@ -97,7 +121,10 @@ const GROUP_ROWS = 1_024
 
 const parquet = (members: Members): TransitionFormatter => {
   const columns = columnsOf(members)
-  const writer = new ParquetRows(columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })), GROUP_ROWS)
+  const writer = new ParquetRows(
+    columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })),
+    GROUP_ROWS,
+  )
   return {
     start: () => writer.take(),
     rows: (rows) => {
@@ -110,16 +137,28 @@ const parquet = (members: Members): TransitionFormatter => {
 
 /** GPX 1.1: a waypoint for each transition, whose members are in its extensions. */
 const gpx = (): TransitionFormatter => ({
-  start: () => '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" xmlns:waymark="urn:waymark:transition">\n',
+  start: () =>
+    '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" xmlns:waymark="urn:waymark:transition">\n',
   rows: (rows) => rows.map(waypoint).join(''),
   end: () => '</gpx>\n',
 })
 
 const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause, point }: TransitionRow): string => {
   const altitude = point.altitude === undefined ? '' : `<ele>${point.altitude}</ele>`
-  const members = Object.entries({ _id, trackerId, geofenceId, geofenceGroupId, cause }).map(([name, value]) => `<waymark:${name}>${value}</waymark:${name}>`).join('')
-  return `<wpt lat="${point.lat}" lon="${point.lng}">${altitude}<time>${new Date(at).toISOString()}</time><name>${type} ${geofenceId}</name>` +
+  const members = Object.entries({ _id, trackerId, geofenceId, geofenceGroupId, cause })
+    .map(([name, value]) => `<waymark:${name}>${value}</waymark:${name}>`)
+    .join('')
+  return (
+    `<wpt lat="${point.lat}" lon="${point.lng}">${altitude}<time>${new Date(at).toISOString()}</time><name>${type} ${geofenceId}</name>` +
     `<type>${type}</type><extensions>${members}</extensions></wpt>\n`
+  )
 }
 
-const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter } = { json, ndjson, geojson, csv, gpx, parquet }
+const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter } = {
+  json,
+  ndjson,
+  geojson,
+  csv,
+  gpx,
+  parquet,
+}

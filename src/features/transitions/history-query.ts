@@ -36,22 +36,40 @@ const ROWS_AT_ONCE = 128
  * `limit` says otherwise, the other formats have everything. Resolves when the first bytes are there.
  * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
  */
-export const readTransitions = async (history: HistoryStore, question: TransitionQuestion, signal?: AbortSignal): Promise<HistoryAnswer> => {
+export const readTransitions = async (
+  history: HistoryStore,
+  question: TransitionQuestion,
+  signal?: AbortSignal,
+): Promise<HistoryAnswer> => {
   const { format } = question
   const order = question.order ?? (format === 'geojson' || format === 'gpx' ? 'asc' : 'desc')
   const limit = question.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
-  const fingerprint = fingerprintOf([order, question.geofenceIds, question.geofenceGroupIds, question.type, question.from, question.to])
+  const fingerprint = fingerprintOf([
+    order,
+    question.geofenceIds,
+    question.geofenceGroupIds,
+    question.type,
+    question.from,
+    question.to,
+  ])
   const after = question.cursor === undefined ? undefined : placeOf(openCursor(question.cursor, fingerprint))
-  const { sql, parameters } = selectTransitions(question, { order, after, limit: limit === undefined ? undefined : limit + 1 })
+  const { sql, parameters } = selectTransitions(question, {
+    order,
+    after,
+    limit: limit === undefined ? undefined : limit + 1,
+  })
   const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
-  const seal = (last: Stored): string => sealCursor(JSON.stringify([last.atMs, last.position, last.ordinal]), fingerprint)
+  const seal = (last: Stored): string =>
+    sealCursor(JSON.stringify([last.atMs, last.position, last.ordinal]), fingerprint)
   const written = write(chunks, formatterOf(format, question.members), { limit, seal })
   return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
 /** Returns the cursor of the next page, null where there is none. */
 async function* write(
-  chunks: AsyncIterable<Uint8Array>, formatter: TransitionFormatter, page: { limit?: number; seal: (last: Stored) => string },
+  chunks: AsyncIterable<Uint8Array>,
+  formatter: TransitionFormatter,
+  page: { limit?: number; seal: (last: Stored) => string },
 ): AsyncGenerator<Uint8Array, string | null> {
   const { limit = Number.POSITIVE_INFINITY, seal } = page
   let count = 0
@@ -84,7 +102,11 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 const bytesOf = (part: string | Uint8Array): Uint8Array => (typeof part === 'string' ? Buffer.from(part) : part)
 
-const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => ({ ...row, at: atMs, point: JSON.parse(point) as PointValue })
+const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => ({
+  ...row,
+  at: atMs,
+  point: JSON.parse(point) as PointValue,
+})
 
 const placeOf = (text: string): TransitionPlace => {
   const found = /^\[(\d{1,15}),(\d{1,15}),(\d{1,10})\]$/.exec(text)

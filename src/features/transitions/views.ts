@@ -4,7 +4,16 @@ import type { PointValue, Transition } from './events.ts'
 export type TransitionRow = Omit<Transition, 'kind' | 'organizationId'>
 
 /** Members of a transition as it is answered. */
-export const TRANSITION_MEMBERS = ['_id', 'trackerId', 'geofenceId', 'geofenceGroupId', 'type', 'at', 'cause', 'point'] as const
+export const TRANSITION_MEMBERS = [
+  '_id',
+  'trackerId',
+  'geofenceId',
+  'geofenceGroupId',
+  'type',
+  'at',
+  'cause',
+  'point',
+] as const
 
 export type TransitionMember = (typeof TRANSITION_MEMBERS)[number]
 
@@ -20,7 +29,16 @@ export const pointShown = (trackerId: string, point: PointValue): PointShown => 
 })
 
 /** A transition as its GET and the live channel show it. */
-export const transitionShown = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause, point }: TransitionRow): { [member: string]: unknown } => ({
+export const transitionShown = ({
+  _id,
+  trackerId,
+  geofenceId,
+  geofenceGroupId,
+  type,
+  at,
+  cause,
+  point,
+}: TransitionRow): { [member: string]: unknown } => ({
   _id,
   trackerId,
   geofenceId,

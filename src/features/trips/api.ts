@@ -1,5 +1,12 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { answerList, chooseFields, FIELDS_PARAMETER, type ListQuery, type ListShape, listQuerySchema } from '../../kit/list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  FIELDS_PARAMETER,
+  type ListQuery,
+  type ListShape,
+  listQuerySchema,
+} from '../../kit/list-query.ts'
 import { userOf } from '../../kit/request-context.ts'
 import { PAGE_MEMBERS } from '../../kit/page-members.ts'
 import { envelope } from '../../kit/resource-routes.ts'
@@ -25,7 +32,13 @@ export interface TripServices {
   /** Metres so far of the tracker's running trip, where this process knows them. */
   runningMeters(trackerId: string): number | undefined
   /** The text of a JSON array of the tracker's points between two times, oldest first. */
-  readTrack(organizationId: string, trackerId: string, from: number, to: number, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  readTrack(
+    organizationId: string,
+    trackerId: string,
+    from: number,
+    to: number,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array>>
 }
 
 const TAG = 'Location history'
@@ -71,12 +84,19 @@ const LIST: ListShape = {
 type TripQuery = ListQuery & { from?: string; to?: string; trackerId?: string }
 
 /** Trips, running and finished, and what a tracking token shows. */
-export const tripRoutes = (services: TripServices): Route[] => [listRoute(services), readRoute(services), trackingRoute(services)]
+export const tripRoutes = (services: TripServices): Route[] => [
+  listRoute(services),
+  readRoute(services),
+  trackingRoute(services),
+]
 
 const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
   const properties = query.properties as { [name: string]: JsonSchema }
-  const times = { from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' }, to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' } }
+  const times = {
+    from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' },
+    to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' },
+  }
   return route<TripQuery>({
     method: 'GET',
     path: '/trips',
@@ -84,7 +104,10 @@ const listRoute = (services: TripServices): Route => {
     summary: 'List trips, newest first unless sortOrder says otherwise',
     tag: TAG,
     access: { permission: 'view/location-history' },
-    query: { ...query, properties: { ...properties, ...times, sortOrder: { ...properties.sortOrder, default: 'desc' } } },
+    query: {
+      ...query,
+      properties: { ...properties, ...times, sortOrder: { ...properties.sortOrder, default: 'desc' } },
+    },
     answers: {
       200: {
         description: 'A page of trips.',
@@ -96,11 +119,13 @@ const listRoute = (services: TripServices): Route => {
       const caller = userOf(request)
       const visible = await services.visibleTrackers(caller)
       const asked = request.query.trackerId?.toLowerCase()
-      const ids = visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
+      const ids =
+        visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
       const { from, to } = request.query
       const query: ListQuery = { sortBy: 'startedAt', ...request.query, trackerId: asked }
       const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
-      const range = from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
+      const range =
+        from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
       return answerList(LIST, {
         tables: trackerIds?.length === 0 ? NO_ROWS : services.tables,
         scope: caller.organizationId,
@@ -125,7 +150,13 @@ const readRoute = (services: TripServices): Route =>
     access: { permission: 'view/location-history' },
     params: { tripId: { type: 'string', minLength: 1, maxLength: 100 } },
     query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
-    answers: { 200: { description: 'The trip.', schema: envelope({ data: TRIP_SCHEMA }), example: { status: true, data: TRIP_EXAMPLE } } },
+    answers: {
+      200: {
+        description: 'The trip.',
+        schema: envelope({ data: TRIP_SCHEMA }),
+        example: { status: true, data: TRIP_EXAMPLE },
+      },
+    },
     handler: async (request) => {
       const caller = userOf(request)
       const choose = chooseFields(LIST.members, request.query.fields)
@@ -148,7 +179,15 @@ const trackingRoute = (services: TripServices): Route =>
     answers: {
       200: {
         description: 'The trip, null until it is decided, and its points so far, oldest first.',
-        schema: envelope({ data: { type: 'object', properties: { trip: { ...TRIP_SCHEMA, type: ['object', 'null'] }, points: { type: 'array', items: { type: 'object' } } } } }),
+        schema: envelope({
+          data: {
+            type: 'object',
+            properties: {
+              trip: { ...TRIP_SCHEMA, type: ['object', 'null'] },
+              points: { type: 'array', items: { type: 'object' } },
+            },
+          },
+        }),
         example: { status: true, data: { trip: TRIP_EXAMPLE, points: [] } },
       },
     },
@@ -162,7 +201,13 @@ const trackingRoute = (services: TripServices): Route =>
         if (!(await services.ownsTracker(organizationId, trackerId))) throw new Failure('not_found')
         return { body: { data: { trip: null, points: [] } } }
       }
-      const points = await services.readTrack(organizationId, trackerId, startedAt, row.finishedAt ?? Number.MAX_SAFE_INTEGER, request.signal)
+      const points = await services.readTrack(
+        organizationId,
+        trackerId,
+        startedAt,
+        row.finishedAt ?? Number.MAX_SAFE_INTEGER,
+        request.signal,
+      )
       return { headers: { 'content-type': 'application/json' }, stream: trackingBody(shown(services, row), points) }
     },
   })
@@ -175,6 +220,10 @@ async function* trackingBody(trip: object, points: AsyncIterable<Uint8Array>): A
 }
 
 const shown = (services: TripServices, row: TripRow): Row =>
-  tripShown(row, services.tripToken(row.trackerId, row.startedAt), row.state === 'running' ? services.runningMeters(row.trackerId) : undefined)
+  tripShown(
+    row,
+    services.tripToken(row.trackerId, row.startedAt),
+    row.state === 'running' ? services.runningMeters(row.trackerId) : undefined,
+  )
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }

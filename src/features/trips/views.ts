@@ -21,7 +21,9 @@ export interface TripRow extends Row {
 }
 
 /** The row of a trip that has just started or finished. */
-export const tripRow = (change: Pick<TripRow, '_id' | 'trackerId' | 'explicit' | 'startedAt' | 'distance'> & { finishedAt?: number }): TripRow => ({
+export const tripRow = (
+  change: Pick<TripRow, '_id' | 'trackerId' | 'explicit' | 'startedAt' | 'distance'> & { finishedAt?: number },
+): TripRow => ({
   _id: change._id,
   trackerId: change.trackerId,
   explicit: change.explicit,
@@ -32,7 +34,11 @@ export const tripRow = (change: Pick<TripRow, '_id' | 'trackerId' | 'explicit' |
 })
 
 /** A trip as its GET, the live channel and a webhook show it. */
-export const tripShown = (row: TripRow, trackingToken: string, runningMeters?: number): { [member: string]: unknown } => ({
+export const tripShown = (
+  row: TripRow,
+  trackingToken: string,
+  runningMeters?: number,
+): { [member: string]: unknown } => ({
   _id: row._id,
   trackerId: row.trackerId,
   trackingToken,

@@ -1,4 +1,16 @@
-import { id, list, number, integer, object, oneOf, optional, record, text, timeOfDay, withDefault } from '../../kernel/schema.ts'
+import {
+  id,
+  list,
+  number,
+  integer,
+  object,
+  oneOf,
+  optional,
+  record,
+  text,
+  timeOfDay,
+  withDefault,
+} from '../../kernel/schema.ts'
 import { assertExists } from '../../kit/references.ts'
 import { defineResource } from '../../kit/resource.ts'
 
@@ -20,7 +32,11 @@ export const vehicle = defineResource({
     capacity: withDefault(record(number(nonNegative), { max: 20 }), {}),
     speed: optional(number({ min: 0, max: 1_000 })),
     cost: optional(
-      object({ fixed: optional(number(nonNegative)), perKm: optional(number(nonNegative)), perHour: optional(number(nonNegative)) }),
+      object({
+        fixed: optional(number(nonNegative)),
+        perKm: optional(number(nonNegative)),
+        perHour: optional(number(nonNegative)),
+      }),
     ),
     workingHours: optional(span),
     breaks: withDefault(list(span, { max: 20 }), []),
@@ -53,7 +69,9 @@ export const vehicle = defineResource({
   checks: async ({ services: { tables }, caller, organizationId, values, before }) => {
     if (caller === undefined) return
     const { hubId, userId } = values
-    if (typeof hubId === 'string' && hubId !== before?.hubId) await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
-    if (typeof userId === 'string' && userId !== before?.userId) await assertExists(tables, 'users', organizationId, userId, '/userId')
+    if (typeof hubId === 'string' && hubId !== before?.hubId)
+      await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
+    if (typeof userId === 'string' && userId !== before?.userId)
+      await assertExists(tables, 'users', organizationId, userId, '/userId')
   },
 })

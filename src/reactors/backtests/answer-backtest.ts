@@ -36,7 +36,12 @@ export const backtestOf =
     if (total > pointsMax) return { total, rules }
     const shape = await shapeAt(log, geofenceId, geofenceVersion)
     const found: Transition[] = []
-    const points = backtestPoints(history, scope, { trackerIds, from, to, accuracyMaxCm: accuracyMaxCmOf(rules.maxAccuracy) }, signal)
+    const points = backtestPoints(
+      history,
+      scope,
+      { trackerIds, from, to, accuracyMaxCm: accuracyMaxCmOf(rules.maxAccuracy) },
+      signal,
+    )
     for await (const { transitions } of backtest({ ...question, organizationId, shape, rules }, points)) {
       for (const transition of transitions) found.push(transition)
       if (found.length > TRANSITIONS_MAX) return { total, rules }
@@ -45,9 +50,14 @@ export const backtestOf =
   }
 
 const rulesOf = async (log: EventLog, geofenceGroupId: string): Promise<BacktestRules> => {
-  const { state } = await loadState(log, groupStream(geofenceGroupId), { initial: ABSENT, decide: () => [], evolve: evolveResource(GROUP_NOUN) })
+  const { state } = await loadState(log, groupStream(geofenceGroupId), {
+    initial: ABSENT,
+    decide: () => [],
+    evolve: evolveResource(GROUP_NOUN),
+  })
   const { maxAccuracy, debounce } = (state.values ?? {}) as GroupRules
   return defined({ maxAccuracy, debounce })
 }
 
-const defined = (rules: BacktestRules): BacktestRules => Object.fromEntries(Object.entries(rules).filter(([, value]) => value !== undefined))
+const defined = (rules: BacktestRules): BacktestRules =>
+  Object.fromEntries(Object.entries(rules).filter(([, value]) => value !== undefined))

@@ -2,7 +2,11 @@ import type { FollowBatch } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { backtestDecider } from '../../features/backtests/backtest.ts'
 import {
-  BACKTEST_DELETED, BACKTEST_REQUESTED, BACKTEST_STREAMS, backtestStream, resultStream,
+  BACKTEST_DELETED,
+  BACKTEST_REQUESTED,
+  BACKTEST_STREAMS,
+  backtestStream,
+  resultStream,
 } from '../../features/backtests/events.ts'
 import { BACKTESTS, hasEnded, type BacktestRow } from '../../features/backtests/views.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -95,14 +99,16 @@ export class BacktestJobs {
       await this.untilDone(() => this.take(batch))
       if (this.abort.signal.aborted) return
       this.at = batch.checkpoint
-      if (batch.events.length > 0) await this.untilDone(() => tables.commit([], { consumer: BACKTEST_JOBS, at: { all: batch.checkpoint } }))
+      if (batch.events.length > 0)
+        await this.untilDone(() => tables.commit([], { consumer: BACKTEST_JOBS, at: { all: batch.checkpoint } }))
     }
   }
 
   private async take({ events }: FollowBatch): Promise<void> {
     for (const event of events) {
       if (event.type === BACKTEST_DELETED) await this.letGo(event)
-      else if (event.type === BACKTEST_REQUESTED) this.waiting.logged(event.metadata.organizationId as string, idOfStream(event.stream))
+      else if (event.type === BACKTEST_REQUESTED)
+        this.waiting.logged(event.metadata.organizationId as string, idOfStream(event.stream))
     }
     this.runNext()
   }
@@ -139,7 +145,8 @@ export class BacktestJobs {
       try {
         const { state } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
         if (state.row === undefined || hasEnded(state.row)) return
-        if (state.row.attempt >= ATTEMPTS_MAX) return await this.fail(backtestId, new Failure('internal', { message: GIVEN_UP }))
+        if (state.row.attempt >= ATTEMPTS_MAX)
+          return await this.fail(backtestId, new Failure('internal', { message: GIVEN_UP }))
         return await runBacktest(this.services, backtestId, state.row.attempt + 1, signal)
       } catch (error) {
         if (signal.aborted) return
@@ -159,7 +166,9 @@ export class BacktestJobs {
   private sweepLater(): void {
     const { clock, onFailure } = this.services
     this.cancelTimer = clock.after(SWEEP_MS, () => {
-      this.sweeping = this.sweep().catch(onFailure).finally(() => !this.abort.signal.aborted && this.sweepLater())
+      this.sweeping = this.sweep()
+        .catch(onFailure)
+        .finally(() => !this.abort.signal.aborted && this.sweepLater())
     })
   }
 
@@ -170,4 +179,5 @@ export class BacktestJobs {
 }
 
 /** Another attempt would end in the same way. */
-const isFinal = (error: unknown): error is Failure => error instanceof Failure && (error.code === 'too_large' || error.code === 'not_found')
+const isFinal = (error: unknown): error is Failure =>
+  error instanceof Failure && (error.code === 'too_large' || error.code === 'not_found')

@@ -41,16 +41,30 @@ export class ResultWriter {
   private readonly runs: Run[] = []
   private count = 0
 
-  private constructor(log: EventLog, job: { backtestId: string; organizationId: string; attempt: number }, head: number, bounds: ResultBounds) {
+  private constructor(
+    log: EventLog,
+    job: { backtestId: string; organizationId: string; attempt: number },
+    head: number,
+    bounds: ResultBounds,
+  ) {
     this.log = log
     this.stream = resultStream(job.backtestId)
     this.seed = `${job.backtestId}.${job.attempt}`
     this.metadata = { organizationId: job.organizationId, actor: 'reactor:backtests', $correlationId: job.backtestId }
-    this.bounds = { runTransitions: RUN_TRANSITIONS, transitionsMax: RESULT_TRANSITIONS_MAX, pageBytes: PAGE_BYTES, ...bounds }
+    this.bounds = {
+      runTransitions: RUN_TRANSITIONS,
+      transitionsMax: RESULT_TRANSITIONS_MAX,
+      pageBytes: PAGE_BYTES,
+      ...bounds,
+    }
     this.head = head
   }
 
-  static async open(log: EventLog, job: { backtestId: string; organizationId: string; attempt: number }, bounds: ResultBounds = {}): Promise<ResultWriter> {
+  static async open(
+    log: EventLog,
+    job: { backtestId: string; organizationId: string; attempt: number },
+    bounds: ResultBounds = {},
+  ): Promise<ResultWriter> {
     const stream = resultStream(job.backtestId)
     return new ResultWriter(log, job, await cutOff(log, stream), bounds)
   }
@@ -59,7 +73,10 @@ export class ResultWriter {
   async add(transitions: readonly Transition[]): Promise<void> {
     this.count += transitions.length
     const { transitionsMax, runTransitions } = this.bounds
-    if (this.count > transitionsMax) throw new Failure('too_large', { message: `Over ${transitionsMax} transitions; ask for less time or fewer trackers.` })
+    if (this.count > transitionsMax)
+      throw new Failure('too_large', {
+        message: `Over ${transitionsMax} transitions; ask for less time or fewer trackers.`,
+      })
     for (const transition of transitions) this.waiting.push(transition)
     if (this.waiting.length >= runTransitions) await this.writeRun()
   }
@@ -101,8 +118,16 @@ export class ResultWriter {
   }
 
   private async append(texts: readonly string[]): Promise<void> {
-    const data = Buffer.from(`{"organizationId":${JSON.stringify(this.metadata.organizationId)},"transitions":[${texts.join()}]}`)
-    const page = { id: idFrom(BACKTEST_PAGE, this.seed, this.head + 1), type: BACKTEST_PAGE, data, isJson: true, metadata: this.metadata }
+    const data = Buffer.from(
+      `{"organizationId":${JSON.stringify(this.metadata.organizationId)},"transitions":[${texts.join()}]}`,
+    )
+    const page = {
+      id: idFrom(BACKTEST_PAGE, this.seed, this.head + 1),
+      type: BACKTEST_PAGE,
+      data,
+      isJson: true,
+      metadata: this.metadata,
+    }
     const { revision } = await this.log.append(this.stream, [page], this.head < 0 ? 'none' : this.head)
     this.head = revision
   }
@@ -128,7 +153,9 @@ async function* merge(runs: readonly AsyncGenerator<Transition[]>[]): AsyncGener
   const heads = await Promise.all(runs.map(async (pages) => ({ pages, page: (await pages.next()).value ?? [], at: 0 })))
   for (;;) {
     let least: (typeof heads)[number] | undefined
-    for (const head of heads) if (head.at < head.page.length && (least === undefined || head.page[head.at].at < least.page[least.at].at)) least = head
+    for (const head of heads)
+      if (head.at < head.page.length && (least === undefined || head.page[head.at].at < least.page[least.at].at))
+        least = head
     if (least === undefined) return
     yield least.page[least.at++]
     if (least.at < least.page.length) continue

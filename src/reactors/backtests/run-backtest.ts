@@ -27,7 +27,12 @@ const PROGRESS_SHARE = 0.01
 const PROGRESS_MS = 1_000
 
 /** One attempt of a back-test: reads the history in a stream and logs progress and end. The state says whether it is still wanted. */
-export const runBacktest = async (services: RunServices, backtestId: string, attempt: number, signal: AbortSignal): Promise<void> => {
+export const runBacktest = async (
+  services: RunServices,
+  backtestId: string,
+  attempt: number,
+  signal: AbortSignal,
+): Promise<void> => {
   const { log, history, clock, visibleTrackers, bounds } = services
   const tell = teller(services, backtestId, attempt)
   const { row } = await tell({ kind: 'start', attempt, at: clock.now() })
@@ -37,7 +42,12 @@ export const runBacktest = async (services: RunServices, backtestId: string, att
   const shape = await shapeAt(log, geofenceId, geofenceVersion)
   const scope = { organizationId, trackerIds: await visibleTrackers({ organizationId, hubIds }) }
   const named = trackerIds === undefined ? undefined : unpackIds(trackerIds)
-  const points = backtestPoints(history, scope, { trackerIds: named, from, to, accuracyMaxCm: accuracyMaxCmOf(asked.rules.maxAccuracy) }, signal)
+  const points = backtestPoints(
+    history,
+    scope,
+    { trackerIds: named, from, to, accuracyMaxCm: accuracyMaxCmOf(asked.rules.maxAccuracy) },
+    signal,
+  )
   const writer = await ResultWriter.open(log, { backtestId, organizationId, attempt }, bounds)
   const progress = { processed: 0, logged: 0, at: clock.now() }
   for await (const { transitions, processed } of backtest({ ...asked, shape }, points)) {
@@ -62,7 +72,10 @@ export const teller = ({ log }: Pick<RunServices, 'log'>, backtestId: string, at
   const ids = { next: () => idFrom('backtest', backtestId, attempt, told++) }
   return async (command: BacktestCommand): Promise<BacktestState> => {
     const metadata = { actor: 'reactor:backtests', $correlationId: backtestId }
-    const { state } = await handleCommand(log, backtestStream(backtestId), backtestDecider(backtestId), command, { ids, metadata })
+    const { state } = await handleCommand(log, backtestStream(backtestId), backtestDecider(backtestId), command, {
+      ids,
+      metadata,
+    })
     return state
   }
 }

@@ -6,8 +6,13 @@ import { Failure } from '../../kernel/errors.ts'
 import { foldStream } from '../../kit/fold-stream.ts'
 
 /** The shape of a geofence when its stream had so many events, so that a back-test stays the same over edits and restarts. @throws Failure not_found */
-export const shapeAt = async (log: Pick<EventLog, 'read'>, geofenceId: string, version: number): Promise<ShapeInput> => {
+export const shapeAt = async (
+  log: Pick<EventLog, 'read'>,
+  geofenceId: string,
+  version: number,
+): Promise<ShapeInput> => {
   const state = await foldStream(log, geofenceStream(geofenceId), version - 1, geofence.initial, geofence.evolve)
-  if (state.status !== 'live' || state.values === undefined) throw new Failure('not_found', { message: 'The geofence is not there any more.' })
+  if (state.status !== 'live' || state.values === undefined)
+    throw new Failure('not_found', { message: 'The geofence is not there any more.' })
   return state.values.shape
 }

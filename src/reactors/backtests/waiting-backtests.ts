@@ -24,7 +24,11 @@ export class WaitingBacktests {
       const message = `${own} back-tests of your organization wait or run; wait for one to end, or cancel one.`
       throw new Failure('rate_limited', { message, retryAfterSeconds: RETRY_AFTER_S })
     }
-    if (this.entries.size >= BACKTESTS_MAX) throw new Failure('overloaded', { message: 'Too many back-tests wait; try again later.', retryAfterSeconds: RETRY_AFTER_S })
+    if (this.entries.size >= BACKTESTS_MAX)
+      throw new Failure('overloaded', {
+        message: 'Too many back-tests wait; try again later.',
+        retryAfterSeconds: RETRY_AFTER_S,
+      })
     this.entries.set(backtestId, { organizationId, isLogged: false, isRunning: false })
   }
 
@@ -45,7 +49,9 @@ export class WaitingBacktests {
 
   /** The next one that may run, marked as running; undefined where there is none. */
   next(): string | undefined {
-    const busy = new Set([...this.entries.values()].filter(({ isRunning }) => isRunning).map(({ organizationId }) => organizationId))
+    const busy = new Set(
+      [...this.entries.values()].filter(({ isRunning }) => isRunning).map(({ organizationId }) => organizationId),
+    )
     for (const [backtestId, entry] of this.entries) {
       if (!entry.isLogged || entry.isRunning || busy.has(entry.organizationId)) continue
       entry.isRunning = true

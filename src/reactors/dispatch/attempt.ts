@@ -6,26 +6,42 @@ import type { Run } from './run.ts'
 
 const GONE = 410
 
-export const isSuccess = (outcome: HttpOutcome): boolean => outcome.kind === 'answered' && outcome.statusCode >= 200 && outcome.statusCode < 300
+export const isSuccess = (outcome: HttpOutcome): boolean =>
+  outcome.kind === 'answered' && outcome.statusCode >= 200 && outcome.statusCode < 300
 
 /**
  * What the log keeps of an attempt, and where its run stands after it.
  * @param at when the attempt began, `endedAt` when it was over, ms since the epoch
  */
-export const attemptOf = (run: Run, outcome: HttpOutcome, at: number, endedAt: number, scheduleMs: readonly number[], seal: (answer: string) => string): AttemptMade => {
-  const seen = outcome.kind === 'failed' ? { error: outcome.error } : { statusCode: outcome.statusCode, ...(outcome.answer !== '' && { answer: seal(outcome.answer) }) }
+export const attemptOf = (
+  run: Run,
+  outcome: HttpOutcome,
+  at: number,
+  endedAt: number,
+  scheduleMs: readonly number[],
+  seal: (answer: string) => string,
+): AttemptMade => {
+  const seen =
+    outcome.kind === 'failed'
+      ? { error: outcome.error }
+      : { statusCode: outcome.statusCode, ...(outcome.answer !== '' && { answer: seal(outcome.answer) }) }
   const { runId, automationId, trigger } = run
   const made = { runId, automationId, organizationId: trigger.organizationId, at, durationMs: endedAt - at, ...seen }
   if (isSuccess(outcome)) return { ...made, failures: run.attempts, status: 'succeeded' }
   const failures = run.attempts + 1
-  const delayMs = outcome.kind === 'answered' && outcome.statusCode === GONE ? undefined : retryDelayMs(scheduleMs, failures, runId)
+  const delayMs =
+    outcome.kind === 'answered' && outcome.statusCode === GONE ? undefined : retryDelayMs(scheduleMs, failures, runId)
   if (delayMs === undefined) return { ...made, failures, status: 'dead' }
   const askedMs = outcome.kind === 'answered' ? (retryAfterMs(outcome.retryAfter, endedAt) ?? 0) : 0
   return { ...made, failures, status: 'pending', dueAt: endedAt + Math.max(delayMs, askedMs) }
 }
 
 /** Why an automation ends with this outcome, if it does. */
-export const reasonToEnd = (health: ReceiverHealth, outcome: HttpOutcome, now: number): 'gone' | 'failing' | undefined => {
+export const reasonToEnd = (
+  health: ReceiverHealth,
+  outcome: HttpOutcome,
+  now: number,
+): 'gone' | 'failing' | undefined => {
   if (outcome.kind === 'answered' && outcome.statusCode === GONE) return 'gone'
   return isGivenUp(health, now) ? 'failing' : undefined
 }

@@ -28,13 +28,24 @@ export interface Delivered {
 const NO_PERMISSIONS: ReadonlySet<string> = new Set()
 
 /** One attempt: renders the webhook from what the event refers to as it is now, sends it, and says where its run stands. */
-export const deliverRun = async ({ clock, keyring, caller, directory, scheduleMs }: DeliverOptions, run: Run, automation: AutomationRow): Promise<Delivered> => {
+export const deliverRun = async (
+  { clock, keyring, caller, directory, scheduleMs }: DeliverOptions,
+  run: Run,
+  automation: AutomationRow,
+): Promise<Delivered> => {
   const { organizationId, trackerId, point } = run.trigger
   const seenAt = Math.min(point.recordedAt, run.owedAt)
-  const [editor, tracker] = await Promise.all([directory.editor(organizationId, automation.editorId), directory.tracker(organizationId, trackerId, seenAt)])
+  const [editor, tracker] = await Promise.all([
+    directory.editor(organizationId, automation.editorId),
+    directory.tracker(organizationId, trackerId, seenAt),
+  ])
   const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
   const at = clock.now()
   const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))
   const endedAt = clock.now()
-  return { outcome, attempt: attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer)), endedAt }
+  return {
+    outcome,
+    attempt: attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer)),
+    endedAt,
+  }
 }

@@ -59,7 +59,12 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.options = options
     const { log, tables, clock, onDelivery = () => undefined } = options
     this.health = new HealthTable(tables)
-    this.payer = new PayRuns({ ...options, health: this.health, onDelivery, deactivate: (...automation) => deactivateAutomation(options, ...automation) })
+    this.payer = new PayRuns({
+      ...options,
+      health: this.health,
+      onDelivery,
+      deactivate: (...automation) => deactivateAutomation(options, ...automation),
+    })
     this.hear = new HearAutomations({
       log,
       tables,
@@ -80,7 +85,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   /** Takes the partition over and begins to pay what it owes. */
   async load(partition: number): Promise<number> {
     this.release(partition)
-    const owned = await takePartition({ ...this.options, onFailure: (error) => this.warn('runs not appended', error, partition) }, partition)
+    const owned = await takePartition(
+      { ...this.options, onFailure: (error) => this.warn('runs not appended', error, partition) },
+      partition,
+    )
     this.owned.set(partition, owned)
     this.payer.attach(owned)
     this.hear.restart()
@@ -108,7 +116,9 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   /** Runs that a partition owes and has not paid. */
   waiting(partition: number): number {
-    return this.partition(partition).pending.all().reduce((sum, backlog) => sum + countOf(backlog), 0)
+    return this.partition(partition)
+      .pending.all()
+      .reduce((sum, backlog) => sum + countOf(backlog), 0)
   }
 
   /** Lets a partition go, for another process to take. */
@@ -141,12 +151,18 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   private async owe(owned: OwnedPartition, entry: TransitionEntry): Promise<Fact<string, RunsOwed>[]> {
     const { tables, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
-    return oweRuns({ tables, directory, maxAgeMs, waitingMax, waiting: (automationId) => this.payer.waiting(automationId) }, owned.pending, entry)
+    return oweRuns(
+      { tables, directory, maxAgeMs, waitingMax, waiting: (automationId) => this.payer.waiting(automationId) },
+      owned.pending,
+      entry,
+    )
   }
 
   private wakeAll(facts: readonly Fact<string, RunsOwed>[]): void {
     const woken = new Map<string, string>()
-    for (const { data } of facts) for (const { trigger, runs } of data.owed) for (const { automationId } of runs) woken.set(automationId, trigger.organizationId)
+    for (const { data } of facts)
+      for (const { trigger, runs } of data.owed)
+        for (const { automationId } of runs) woken.set(automationId, trigger.organizationId)
     for (const [automationId, organizationId] of woken) this.payer.wake(automationId, organizationId)
   }
 
@@ -191,7 +207,9 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   private async sweepAll(before: number): Promise<void> {
     for (const owned of [...this.owned.values()]) {
-      await sweepRuns(this.options.log, owned, before).catch((error: unknown) => this.warn('runs not swept', error, owned.partition))
+      await sweepRuns(this.options.log, owned, before).catch((error: unknown) =>
+        this.warn('runs not swept', error, owned.partition),
+      )
     }
   }
 
@@ -205,6 +223,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private warn(what: string, error: unknown, partition?: number): void {
-    this.options.logger.warn(what, { consumer: this.name, ...(partition !== undefined && { partition }), error: String(error) })
+    this.options.logger.warn(what, {
+      consumer: this.name,
+      ...(partition !== undefined && { partition }),
+      error: String(error),
+    })
   }
 }

@@ -11,7 +11,12 @@ export interface EndOptions {
 }
 
 /** Deactivates an automation and skips what it has left; where that fails, its next failure tries again. */
-export const endAutomation = async (options: EndOptions, sender: Sender, reason: 'gone' | 'failing', skip: () => Promise<void>): Promise<void> => {
+export const endAutomation = async (
+  options: EndOptions,
+  sender: Sender,
+  reason: 'gone' | 'failing',
+  skip: () => Promise<void>,
+): Promise<void> => {
   const { organizationId, automationId } = sender
   try {
     await options.deactivate(organizationId, automationId, reason)

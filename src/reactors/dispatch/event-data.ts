@@ -11,16 +11,25 @@ const GEOMETRY = new Set(['geometry', 'center', 'radius', 'width', 'bbox'])
 
 /** Whether the editor of an automation may see this event and its tracker. */
 export const maySee = (editor: UserCaller, trigger: RunTrigger, tracker: TrackerShown | undefined): boolean =>
-  editor.permissions.has(isGeofenceEvent(trigger.event) ? 'view/geofence' : 'view/location-history') && seesHubs(editor, tracker?.hubIds ?? [])
+  editor.permissions.has(isGeofenceEvent(trigger.event) ? 'view/geofence' : 'view/location-history') &&
+  seesHubs(editor, tracker?.hubIds ?? [])
 
 /**
  * What a webhook says about an event, and what rules are held against: ids and measurements of the event, and what it
  * refers to as it is now, as far as these permissions (of the automation's last editor) go.
  */
-export const eventData = async (directory: Directory, trigger: RunTrigger, tracker: TrackerShown | undefined, permissions: ReadonlySet<string>): Promise<EventData> => {
+export const eventData = async (
+  directory: Directory,
+  trigger: RunTrigger,
+  tracker: TrackerShown | undefined,
+  permissions: ReadonlySet<string>,
+): Promise<EventData> => {
   const { organizationId, trackerId, geofence, trip, sourceId } = trigger
   const sees = (permission: string): boolean => permissions.has(permission)
-  const user = tracker?.userId !== undefined && sees('view/user') ? await directory.user(organizationId, tracker.userId) : undefined
+  const user =
+    tracker?.userId !== undefined && sees('view/user')
+      ? await directory.user(organizationId, tracker.userId)
+      : undefined
   return {
     organizationId,
     trackerId,
@@ -30,15 +39,23 @@ export const eventData = async (directory: Directory, trigger: RunTrigger, track
       transitionId: sourceId,
       geofenceId: geofence.geofenceId,
       geofenceGroupId: geofence.geofenceGroupId,
-      geofence: withoutGeometry((await directory.geofence(organizationId, geofence.geofenceId)) ?? { _id: geofence.geofenceId, geofenceGroupId: geofence.geofenceGroupId }),
+      geofence: withoutGeometry(
+        (await directory.geofence(organizationId, geofence.geofenceId)) ?? {
+          _id: geofence.geofenceId,
+          geofenceGroupId: geofence.geofenceGroupId,
+        },
+      ),
       cause: geofence.cause,
     }),
-    ...(trip !== undefined && { trip: tripShown(tripRow({ _id: sourceId, trackerId, ...trip }), directory.tripToken(trackerId, trip.startedAt)) }),
+    ...(trip !== undefined && {
+      trip: tripShown(tripRow({ _id: sourceId, trackerId, ...trip }), directory.tripToken(trackerId, trip.startedAt)),
+    }),
     at: iso(trigger.at),
     point: pointShown(trackerId, trigger.point),
   }
 }
 
-const withoutGeometry = (geofence: EventData): EventData => Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))
+const withoutGeometry = (geofence: EventData): EventData =>
+  Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))
 
 export const iso = (ms: number): string => new Date(ms).toISOString()

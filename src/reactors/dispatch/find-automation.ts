@@ -11,5 +11,10 @@ export interface FindOptions {
 }
 
 /** An automation as it is now. Where the table has none, its stream decides: a table that is being made anew must not end runs. */
-export const findAutomation = async ({ log, tables }: FindOptions, organizationId: string, automationId: string): Promise<AutomationRow | undefined> =>
-  (await tables.get<AutomationRow>(AUTOMATIONS.name, organizationId, automationId)) ?? (await loadState(log, automationStream(automationId), automation)).state.row
+export const findAutomation = async (
+  { log, tables }: FindOptions,
+  organizationId: string,
+  automationId: string,
+): Promise<AutomationRow | undefined> =>
+  (await tables.get<AutomationRow>(AUTOMATIONS.name, organizationId, automationId)) ??
+  (await loadState(log, automationStream(automationId), automation)).state.row

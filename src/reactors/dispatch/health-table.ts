@@ -15,7 +15,8 @@ export class HealthTable {
   }
 
   async get(automationId: string): Promise<ReceiverHealth> {
-    const row = this.changed.get(automationId) ?? (await this.tables.get(RECEIVER_HEALTH.name, NO_ORGANIZATION, automationId))
+    const row =
+      this.changed.get(automationId) ?? (await this.tables.get(RECEIVER_HEALTH.name, NO_ORGANIZATION, automationId))
     return (row as ReceiverHealth | undefined) ?? HEALTHY
   }
 
@@ -28,7 +29,14 @@ export class HealthTable {
     const taken = this.changed
     this.changed = new Map()
     try {
-      await this.tables.commit([...taken].map(([id, health]) => ({ table: RECEIVER_HEALTH.name, scope: NO_ORGANIZATION, id, row: health === HEALTHY ? null : ({ ...health } as Row) })))
+      await this.tables.commit(
+        [...taken].map(([id, health]) => ({
+          table: RECEIVER_HEALTH.name,
+          scope: NO_ORGANIZATION,
+          id,
+          row: health === HEALTHY ? null : ({ ...health } as Row),
+        })),
+      )
     } catch (error) {
       for (const [id, health] of taken) if (!this.changed.has(id)) this.changed.set(id, health)
       throw error

@@ -1,8 +1,15 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import {
-  AUTOMATION_CHANGED, AUTOMATION_DEACTIVATED, AUTOMATION_DELETED, AUTOMATION_PREFIXES, RUN_REOPENED, RUN_RETRY_ASKED,
-  type AutomationChanged, type RunReopened, type RunRetryAsked,
+  AUTOMATION_CHANGED,
+  AUTOMATION_DEACTIVATED,
+  AUTOMATION_DELETED,
+  AUTOMATION_PREFIXES,
+  RUN_REOPENED,
+  RUN_RETRY_ASKED,
+  type AutomationChanged,
+  type RunReopened,
+  type RunRetryAsked,
 } from '../../features/automations/events.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../features/automations/views.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -51,9 +58,14 @@ export class HearAutomations {
     while (!signal.aborted && this.options.owned().length > 0) {
       try {
         const from = Math.min(...this.options.owned().map(({ pending }) => pending.place.automations))
-        for await (const { events, checkpoint } of this.options.log.follow({ prefixes: AUTOMATION_PREFIXES }, from < 0 ? undefined : from, signal)) {
+        for await (const { events, checkpoint } of this.options.log.follow(
+          { prefixes: AUTOMATION_PREFIXES },
+          from < 0 ? undefined : from,
+          signal,
+        )) {
           for (const event of events) await this.apply(event)
-          for (const { pending } of this.options.owned()) if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
+          for (const { pending } of this.options.owned())
+            if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
         }
       } catch (error) {
         this.options.onFailure(error)
@@ -86,10 +98,14 @@ export class HearAutomations {
   private pause(signal: AbortSignal): Promise<void> {
     return new Promise((resume) => {
       const cancel = this.options.clock.after(RETRY_MS, resume)
-      signal.addEventListener('abort', () => {
-        cancel()
-        resume()
-      }, { once: true })
+      signal.addEventListener(
+        'abort',
+        () => {
+          cancel()
+          resume()
+        },
+        { once: true },
+      )
     })
   }
 }
@@ -97,4 +113,6 @@ export class HearAutomations {
 const automationIdOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
 
 const endsRuns = ({ type, data }: RecordedEvent): boolean =>
-  type === AUTOMATION_DEACTIVATED || type === AUTOMATION_DELETED || (type === AUTOMATION_CHANGED && !decodeJson<AutomationChanged>(data).content.isActive)
+  type === AUTOMATION_DEACTIVATED ||
+  type === AUTOMATION_DELETED ||
+  (type === AUTOMATION_CHANGED && !decodeJson<AutomationChanged>(data).content.isActive)

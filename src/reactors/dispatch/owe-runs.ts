@@ -1,6 +1,12 @@
 import { APPEND_BYTES_MAX } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import { RUNS_OWED, runIdOf, type RunsOwed, type RunTrigger, type SkipReason } from '../../features/automations/events.ts'
+import {
+  RUNS_OWED,
+  runIdOf,
+  type RunsOwed,
+  type RunTrigger,
+  type SkipReason,
+} from '../../features/automations/events.ts'
 import { matcherOf } from '../../features/automations/rules.ts'
 import { AUTOMATIONS, triggerKey, type AutomationRow } from '../../features/automations/views.ts'
 import type { Decided, Decision } from '../../features/transitions/events.ts'
@@ -35,7 +41,11 @@ const PAGE = 500
  * facts to append. Runs that were owed before the entry was cut short (`pending.partial`) are left out, so each is owed
  * once, whatever has changed since.
  */
-export const oweRuns = async (options: OweOptions, pending: PendingRuns, { revision, decided }: TransitionEntry): Promise<Fact<string, RunsOwed>[]> => {
+export const oweRuns = async (
+  options: OweOptions,
+  pending: PendingRuns,
+  { revision, decided }: TransitionEntry,
+): Promise<Fact<string, RunsOwed>[]> => {
   if (decided === undefined) return []
   const look = new EntryLook(options)
   const added = new Map<string, number>()
@@ -43,18 +53,28 @@ export const oweRuns = async (options: OweOptions, pending: PendingRuns, { revis
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
     const concerned = await look.concerned(trigger, decided)
-    const automations = pending.partial.size === 0 ? concerned : concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
+    const automations =
+      pending.partial.size === 0
+        ? concerned
+        : concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
       const reason = skipReason(options, decision, decided, automationId, added)
       return { automationId, ...(reason !== undefined && { reason }) }
     })
-    for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX) owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
+    for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
+      owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
   return owed.length === 0 && pending.partial.size === 0 ? [] : factsOf(revision, owed, pending.place.sequence)
 }
 
-const skipReason = (options: OweOptions, decision: Decision, decided: Decided, automationId: string, added: Map<string, number>): SkipReason | undefined => {
+const skipReason = (
+  options: OweOptions,
+  decision: Decision,
+  decided: Decided,
+  automationId: string,
+  added: Map<string, number>,
+): SkipReason | undefined => {
   if (ageMs(decision, decided.sourceLoggedAt) > options.maxAgeMs) return 'historical'
   const more = added.get(automationId) ?? 0
   if (options.waiting(automationId) + more >= options.waitingMax) return 'overflow'
@@ -102,10 +122,14 @@ class EntryLook {
     const rows = (await this.active(trigger)).filter((row) => row.activatedAt < sourceLoggedAt)
     if (rows.length === 0) return rows
     const { directory } = this.options
-    const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () => directory.tracker(organizationId, trackerId, Math.min(trigger.point.recordedAt, sourceLoggedAt)))
+    const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () =>
+      directory.tracker(organizationId, trackerId, Math.min(trigger.point.recordedAt, sourceLoggedAt)),
+    )
     const concerned: AutomationRow[] = []
     for (const row of rows) {
-      const editor = await once(this.editors, `${organizationId}:${row.editorId}`, () => directory.editor(organizationId, row.editorId))
+      const editor = await once(this.editors, `${organizationId}:${row.editorId}`, () =>
+        directory.editor(organizationId, row.editorId),
+      )
       if (editor === undefined || !maySee(editor, trigger, tracker)) continue
       if (await this.matches(row, trigger, tracker, editor)) concerned.push(row)
     }
@@ -118,7 +142,11 @@ class EntryLook {
       const rows: AutomationRow[] = []
       let after: string | undefined
       do {
-        const page = await this.options.tables.find<AutomationRow>(AUTOMATIONS.name, organizationId, { where: { trigger: key }, limit: PAGE, ...(after !== undefined && { after }) })
+        const page = await this.options.tables.find<AutomationRow>(AUTOMATIONS.name, organizationId, {
+          where: { trigger: key },
+          limit: PAGE,
+          ...(after !== undefined && { after }),
+        })
         rows.push(...page.rows.map(({ row }) => row))
         after = page.next ?? undefined
       } while (after !== undefined)
@@ -127,7 +155,12 @@ class EntryLook {
   }
 
   /** The group of a geofence event was what the automation was found by; further rules need the data of the event. */
-  private async matches({ rules }: AutomationRow, trigger: RunTrigger, tracker: TrackerShown | undefined, editor: UserCaller): Promise<boolean> {
+  private async matches(
+    { rules }: AutomationRow,
+    trigger: RunTrigger,
+    tracker: TrackerShown | undefined,
+    editor: UserCaller,
+  ): Promise<boolean> {
     const { geofenceGroupId, ...further } = rules.fields
     const fields = trigger.geofence === undefined ? rules.fields : further
     if (Object.keys(fields).length === 0) return true

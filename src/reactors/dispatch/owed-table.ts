@@ -83,7 +83,11 @@ export class OwedTable {
   }
 
   private async range(field: string, from: string, to: string, limit: number): Promise<Run[]> {
-    const { rows } = await this.tables.find(OWED_RUNS.name, scopeOf(this.partition), { range: { field, from, to }, sort: { field, order: 'asc' }, limit })
+    const { rows } = await this.tables.find(OWED_RUNS.name, scopeOf(this.partition), {
+      range: { field, from, to },
+      sort: { field, order: 'asc' },
+      limit,
+    })
     return rows.map(({ row }) => runOf(row))
   }
 
@@ -105,6 +109,11 @@ export class OwedTable {
 
   private rowChange(runId: string, { run }: Change): RowChange {
     if (run !== undefined) run.stored = true
-    return { table: OWED_RUNS.name, scope: scopeOf(this.partition), id: runId, row: run === undefined ? null : rowOf(run) }
+    return {
+      table: OWED_RUNS.name,
+      scope: scopeOf(this.partition),
+      id: runId,
+      row: run === undefined ? null : rowOf(run),
+    }
   }
 }

@@ -93,7 +93,10 @@ export class PayRuns {
         this.pump(sender)
       },
       (error) => {
-        this.options.logger.warn('receiver health not read', { automationId: sender.automationId, error: String(error) })
+        this.options.logger.warn('receiver health not read', {
+          automationId: sender.automationId,
+          error: String(error),
+        })
         this.options.clock.after(OWN_RETRY_MS, () => this.learnHealth(sender))
       },
     )
@@ -150,10 +153,13 @@ export class PayRuns {
 
   private wakeAt(sender: Sender, at: number): void {
     sender.cancelTimer?.()
-    sender.cancelTimer = this.options.clock.after(Math.min(Math.max(0, at - this.options.clock.now()), SLEEP_MAX_MS), () => {
-      sender.cancelTimer = undefined
-      this.pump(sender)
-    })
+    sender.cancelTimer = this.options.clock.after(
+      Math.min(Math.max(0, at - this.options.clock.now()), SLEEP_MAX_MS),
+      () => {
+        sender.cancelTimer = undefined
+        this.pump(sender)
+      },
+    )
   }
 
   private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
@@ -172,7 +178,13 @@ export class PayRuns {
     }
   }
 
-  private async deliver(sender: Sender, owned: OwnedPartition, run: Run, automation: AutomationRow, isProbe: boolean): Promise<void> {
+  private async deliver(
+    sender: Sender,
+    owned: OwnedPartition,
+    run: Run,
+    automation: AutomationRow,
+    isProbe: boolean,
+  ): Promise<void> {
     const { outcome, attempt, endedAt } = await deliverRun(this.options, run, automation)
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
     this.noteHealth(sender, outcome, isProbe, endedAt)
@@ -191,7 +203,9 @@ export class PayRuns {
   private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {
     const { health, automationId } = sender
     if (isSuccess(outcome) && health.failuresInRow === 0) return
-    sender.health = isSuccess(outcome) ? HEALTHY : afterFailure(health, isProbe, at, this.options.scheduleMs, automationId)
+    sender.health = isSuccess(outcome)
+      ? HEALTHY
+      : afterFailure(health, isProbe, at, this.options.scheduleMs, automationId)
     this.options.health.put(automationId, sender.health)
   }
 
@@ -204,7 +218,9 @@ export class PayRuns {
   private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {
     const { clock, logger } = this.options
     logger.warn('delivery not attempted', { automationId: run.automationId, runId: run.runId, error: String(error) })
-    owned.pending.get(run.automationId)?.order.again(run.runId, { attempts: run.attempts, dueAt: clock.now() + OWN_RETRY_MS })
+    owned.pending
+      .get(run.automationId)
+      ?.order.again(run.runId, { attempts: run.attempts, dueAt: clock.now() + OWN_RETRY_MS })
   }
 
   private feedStarved(): void {

@@ -1,7 +1,15 @@
 import type { Checkpoint } from '../../engines/table-store.ts'
 import {
-  ATTEMPTS_MADE, RUN_REOPENED, RUNS_OWED, RUNS_SKIPPED, runIdOf,
-  type AttemptMade, type AttemptsMade, type RunReopened, type RunsOwed, type RunsSkipped,
+  ATTEMPTS_MADE,
+  RUN_REOPENED,
+  RUNS_OWED,
+  RUNS_SKIPPED,
+  runIdOf,
+  type AttemptMade,
+  type AttemptsMade,
+  type RunReopened,
+  type RunsOwed,
+  type RunsSkipped,
 } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { countOf, newBacklog, RUNS_IN_MEMORY_MAX, RUNS_LOW, wantsAlone, wantsInOrder, type Backlog } from './backlog.ts'
@@ -90,7 +98,8 @@ export class PendingRuns {
   apply({ type, data }: Fact, revision: number, loggedAt: number): void {
     if (type === RUNS_OWED) this.owed(data as RunsOwed, loggedAt)
     else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) this.attempted(attempt)
-    else if (type === RUNS_SKIPPED) for (const runId of (data as RunsSkipped).runIds) this.ended(runId, (data as RunsSkipped).automationId)
+    else if (type === RUNS_SKIPPED)
+      for (const runId of (data as RunsSkipped).runIds) this.ended(runId, (data as RunsSkipped).automationId)
     else if (type === RUN_REOPENED) this.reopened(data as RunReopened, loggedAt)
     this.at.runs = revision
     this.noteStorable()
@@ -133,7 +142,8 @@ export class PendingRuns {
 
   private backlogOf(run: Run): Backlog {
     let backlog = this.backlogs.get(run.automationId)
-    if (backlog === undefined) this.backlogs.set(run.automationId, (backlog = newBacklog(run.automationId, run.trigger.organizationId)))
+    if (backlog === undefined)
+      this.backlogs.set(run.automationId, (backlog = newBacklog(run.automationId, run.trigger.organizationId)))
     return backlog
   }
 
@@ -143,7 +153,17 @@ export class PendingRuns {
       for (const { automationId, reason } of runs) {
         const runId = runIdOf(trigger, automationId)
         if (!complete) this.partial.add(runId)
-        const run = { runId, automationId, sequence: sequence++, trigger, owedAt, attempts: 0, dueAt: 0, alone: false, stored: false }
+        const run = {
+          runId,
+          automationId,
+          sequence: sequence++,
+          trigger,
+          owedAt,
+          attempts: 0,
+          dueAt: 0,
+          alone: false,
+          stored: false,
+        }
         if (reason === undefined) this.admit(run)
       }
     }
@@ -190,7 +210,10 @@ export class PendingRuns {
   /** Keeps in memory only the runs that are due first. */
   private spillAlone(backlog: Backlog): void {
     const before = backlog.order.alone
-    const over = before > RUNS_IN_MEMORY_MAX ? backlog.order.dropAlone(RUNS_LOW) : backlog.order.dropAloneFrom(backlog.aloneStoredDueAt)
+    const over =
+      before > RUNS_IN_MEMORY_MAX
+        ? backlog.order.dropAlone(RUNS_LOW)
+        : backlog.order.dropAloneFrom(backlog.aloneStoredDueAt)
     backlog.aloneStored += before - backlog.order.alone
     if (over !== undefined) backlog.aloneStoredDueAt = Math.min(backlog.aloneStoredDueAt, over)
   }
@@ -214,6 +237,7 @@ export class PendingRuns {
     for (const run of taken) backlog.order.add(run)
     const all = runs.length < 2 * RUNS_IN_MEMORY_MAX && taken.length === missing.length
     backlog.aloneStored = (all ? 0 : Math.max(1, counted - taken.length)) + Math.max(0, backlog.aloneStored - counted)
-    backlog.aloneStoredDueAt = backlog.aloneStored === 0 ? Number.POSITIVE_INFINITY : (missing[taken.length] ?? runs[runs.length - 1]).dueAt
+    backlog.aloneStoredDueAt =
+      backlog.aloneStored === 0 ? Number.POSITIVE_INFINITY : (missing[taken.length] ?? runs[runs.length - 1]).dueAt
   }
 }

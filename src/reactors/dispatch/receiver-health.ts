@@ -22,13 +22,21 @@ export const isProbing = (health: ReceiverHealth): boolean => health.probeAt !==
 
 /** Five days of nothing but failures. */
 export const isGivenUp = (health: ReceiverHealth, now: number): boolean =>
-  health.failuresInRow >= FAILURES_TO_PROBE && health.failingSince !== undefined && now - health.failingSince >= FAILING_MAX_MS
+  health.failuresInRow >= FAILURES_TO_PROBE &&
+  health.failingSince !== undefined &&
+  now - health.failingSince >= FAILING_MAX_MS
 
 /**
  * The health after one more failure. A probe that fails moves the next one by the next delay of the schedule, of which
  * the last repeats; what else was still under way moves nothing.
  */
-export const afterFailure = (health: ReceiverHealth, wasProbe: boolean, at: number, scheduleMs: readonly number[], automationId: string): ReceiverHealth => {
+export const afterFailure = (
+  health: ReceiverHealth,
+  wasProbe: boolean,
+  at: number,
+  scheduleMs: readonly number[],
+  automationId: string,
+): ReceiverHealth => {
   const failuresInRow = health.failuresInRow + 1
   const next: ReceiverHealth = { ...health, failuresInRow, failingSince: health.failingSince ?? at }
   if (failuresInRow < FAILURES_TO_PROBE || (isProbing(health) && !wasProbe)) return next

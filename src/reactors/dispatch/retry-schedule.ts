@@ -13,7 +13,8 @@ export const retryDelayMs = (scheduleMs: readonly number[], failures: number, ru
 }
 
 /** The delay, 20 % less to 20 % more, decided by the seed. */
-export const jittered = (delayMs: number, seed: string): number => Math.round(delayMs * (1 - JITTER + 2 * JITTER * fraction(seed)))
+export const jittered = (delayMs: number, seed: string): number =>
+  Math.round(delayMs * (1 - JITTER + 2 * JITTER * fraction(seed)))
 
 /** What a Retry-After header asks for, in ms from `now` and at most a day; undefined when it says nothing readable (RFC 9110, 10.2.3). */
 export const retryAfterMs = (header: string | undefined, now: number): number | undefined => {

@@ -17,7 +17,9 @@ export class RunOrder {
   private readonly byId = new Map<string, Run>()
   private readonly lanes = new Map<string, Run[]>()
   private readonly ready = new Heap<Run>((a, b) => a.sequence < b.sequence)
-  private readonly waiting = new Heap<Run>((a, b) => a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.sequence < b.sequence))
+  private readonly waiting = new Heap<Run>(
+    (a, b) => a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.sequence < b.sequence),
+  )
   private readonly underWay = new Set<string>()
   private aloneCount = 0
 

@@ -37,7 +37,9 @@ export const rowOf = (run: Run): Row => ({
   attempts: run.attempts,
   dueAt: run.dueAt,
   alone: run.alone,
-  ...(run.alone ? { dueKey: dueKey(run.automationId, run.dueAt) } : { orderKey: orderKey(run.automationId, run.sequence) }),
+  ...(run.alone
+    ? { dueKey: dueKey(run.automationId, run.dueAt) }
+    : { orderKey: orderKey(run.automationId, run.sequence) }),
 })
 
 export const runOf = (row: Row): Run => ({
@@ -53,7 +55,9 @@ export const runOf = (row: Row): Run => ({
 })
 
 /** Numbers are padded to the digits of 2^53, so that keys sort as they do. */
-export const orderKey = (automationId: string, sequence: number): string => `${automationId}:${String(sequence).padStart(16, '0')}`
-export const dueKey = (automationId: string, dueAt: number): string => `${automationId}:${String(dueAt).padStart(16, '0')}`
+export const orderKey = (automationId: string, sequence: number): string =>
+  `${automationId}:${String(sequence).padStart(16, '0')}`
+export const dueKey = (automationId: string, dueAt: number): string =>
+  `${automationId}:${String(dueAt).padStart(16, '0')}`
 /** Sorts after every key of the automation. */
 export const keyEnd = (automationId: string): string => `${automationId};`

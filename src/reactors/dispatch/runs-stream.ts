@@ -109,7 +109,12 @@ export class RunsStream {
   private nextBatch(): Waiting[] {
     let count = 0
     let bytes = 0
-    while (count < this.waiting.length && count < BATCH_FACTS_MAX && (count === 0 || bytes + this.waiting[count].bytes <= BATCH_BYTES_MAX)) bytes += this.waiting[count++].bytes
+    while (
+      count < this.waiting.length &&
+      count < BATCH_FACTS_MAX &&
+      (count === 0 || bytes + this.waiting[count].bytes <= BATCH_BYTES_MAX)
+    )
+      bytes += this.waiting[count++].bytes
     return this.waiting.splice(0, count)
   }
 

@@ -48,7 +48,11 @@ export const limitAfter = (limit: number, durationMs: number): number => {
 }
 
 /** The run of an automation that was owed first among those that are due, and its partition. */
-export const oldestDue = (owned: Iterable<OwnedPartition>, automationId: string, now: number): { owned: OwnedPartition; run: Run } | undefined => {
+export const oldestDue = (
+  owned: Iterable<OwnedPartition>,
+  automationId: string,
+  now: number,
+): { owned: OwnedPartition; run: Run } | undefined => {
   let oldest: { owned: OwnedPartition; run: Run } | undefined
   for (const one of owned) {
     const run = one.pending.get(automationId)?.order.peek(now)

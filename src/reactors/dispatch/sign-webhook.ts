@@ -7,7 +7,12 @@ const SECRET_PREFIX = 'whsec_'
  * HMAC-SHA256 over `id.timestamp.body` with the bytes behind `whsec_`, one signature for each secret.
  * @param timestampS when the attempt is made, whole seconds since the epoch
  */
-export const signWebhook = (webhookId: string, timestampS: number, body: string, secrets: readonly string[]): { [header: string]: string } => ({
+export const signWebhook = (
+  webhookId: string,
+  timestampS: number,
+  body: string,
+  secrets: readonly string[],
+): { [header: string]: string } => ({
   'webhook-id': webhookId,
   'webhook-timestamp': String(timestampS),
   'webhook-signature': secrets.map((secret) => signature(webhookId, timestampS, body, secret)).join(' '),

@@ -9,7 +9,8 @@ export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId
   for (;;) {
     const backlog = pending.get(automationId)
     if (backlog === undefined) return skipped
-    if (backlog.inOrderStored + backlog.aloneStored > 0 && !(await fetchPage({ pending }, automationId))) backlog.inOrderStored = backlog.aloneStored = 0
+    if (backlog.inOrderStored + backlog.aloneStored > 0 && !(await fetchPage({ pending }, automationId)))
+      backlog.inOrderStored = backlog.aloneStored = 0
     const runIds = backlog.order.idle().map(({ runId }) => runId)
     if (runIds.length === 0) return skipped
     for (let from = 0; from < runIds.length; from += RUNS_IN_MEMORY_MAX) {
@@ -24,7 +25,10 @@ const fetchPage = async ({ pending }: Pick<OwnedPartition, 'pending'>, automatio
   await pending.store()
   const inOrder = await pending.table.inOrder(automationId, -1, RUNS_IN_MEMORY_MAX)
   const alone = await pending.table.alone(automationId, RUNS_IN_MEMORY_MAX)
-  await pending.fetch([...inOrder, ...alone].map(({ runId }) => runId), automationId)
+  await pending.fetch(
+    [...inOrder, ...alone].map(({ runId }) => runId),
+    automationId,
+  )
   return inOrder.length + alone.length > 0
 }
 

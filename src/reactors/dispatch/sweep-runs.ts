@@ -8,7 +8,11 @@ import type { OwnedPartition } from './sender.ts'
  * Truncates what a partition's stream has from before `before` (ms since the epoch) and no restart needs: nothing after
  * the stored checkpoint, and not before the stream says again up to where the source is owed and how far runs are counted.
  */
-export const sweepRuns = async (log: EventLog, { partition, pending, stream }: OwnedPartition, before: number): Promise<void> => {
+export const sweepRuns = async (
+  log: EventLog,
+  { partition, pending, stream }: OwnedPartition,
+  before: number,
+): Promise<void> => {
   const name = runsStream(partition)
   const [first] = await log.read(name, 0, 1)
   if (first === undefined || first.loggedAt >= before || pending.partial.size > 0) return
@@ -20,4 +24,9 @@ export const sweepRuns = async (log: EventLog, { partition, pending, stream }: O
   if (revision > first.revision) await log.truncateBefore(name, revision)
 }
 
-const marker = ({ place }: PendingRuns) => ({ sourceRevision: place.source, complete: true, firstSequence: place.sequence, owed: [] })
+const marker = ({ place }: PendingRuns) => ({
+  sourceRevision: place.source,
+  complete: true,
+  firstSequence: place.sequence,
+  owed: [],
+})

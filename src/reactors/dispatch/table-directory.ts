@@ -5,7 +5,13 @@ import { geofence as geofenceDecider } from '../../features/geofences/geofence.t
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
 import { rightsOf } from '../../features/identity/authenticate.ts'
 import { presentUser } from '../../features/identity/user.ts'
-import { ACCESS_ROLES, ACCESS_USERS, USERS_TABLE, type AccessRoleRow, type AccessUserRow } from '../../features/identity/views.ts'
+import {
+  ACCESS_ROLES,
+  ACCESS_USERS,
+  USERS_TABLE,
+  type AccessRoleRow,
+  type AccessUserRow,
+} from '../../features/identity/views.ts'
 import { tripToken } from '../../features/locations/trip-token.ts'
 import { trackerDeclaration } from '../../features/trackers/declaration.ts'
 import { withStatus, type LastSeen } from '../../features/trackers/tracker-list.ts'
@@ -42,8 +48,11 @@ export class TableDirectory implements Directory {
 
   async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {
     const { tables, ages, clock } = this.options
-    const lastSeen: LastSeen = async (...asked) => (await this.options.lastSeen(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
-    const row = (await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId)) ?? (await this.lastTracker(organizationId, trackerId))
+    const lastSeen: LastSeen = async (...asked) =>
+      (await this.options.lastSeen(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
+    const row =
+      (await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId)) ??
+      (await this.lastTracker(organizationId, trackerId))
     if (row === undefined) return { shown: { _id: trackerId }, hubIds: [] }
     const present = trackerDeclaration.present ?? ((plain: Row) => plain)
     const shown = present(row, { caller: undefined as never, now: clock.now() })
@@ -52,7 +61,9 @@ export class TableDirectory implements Directory {
   }
 
   async user(organizationId: string, userId: string): Promise<Row> {
-    const row = (await this.options.tables.get(USERS_TABLE, organizationId, userId)) ?? (await this.lastRow('user', organizationId, userId))
+    const row =
+      (await this.options.tables.get(USERS_TABLE, organizationId, userId)) ??
+      (await this.lastRow('user', organizationId, userId))
     return row === undefined ? { _id: userId } : presentUser(row)
   }
 
@@ -79,7 +90,10 @@ export class TableDirectory implements Directory {
   private async lastTracker(organizationId: string, trackerId: string): Promise<TrackerRow | undefined> {
     const row = (await this.lastRow('tracker', organizationId, trackerId)) as TrackerRow | undefined
     if (row === undefined) return undefined
-    const user = row.kind === 'phone' && row.userId !== undefined ? await this.options.tables.get(USERS_TABLE, organizationId, row.userId) : undefined
+    const user =
+      row.kind === 'phone' && row.userId !== undefined
+        ? await this.options.tables.get(USERS_TABLE, organizationId, row.userId)
+        : undefined
     const hubIds = [...(row.hubId === undefined ? [] : [row.hubId]), ...((user?.hubId as string[] | undefined) ?? [])]
     return { ...row, hubIds }
   }

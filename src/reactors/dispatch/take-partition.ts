@@ -1,6 +1,12 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import { ATTEMPTS_MADE, RUNS_SKIPPED, runsStream, type AttemptsMade, type RunsSkipped } from '../../features/automations/events.ts'
+import {
+  ATTEMPTS_MADE,
+  RUNS_SKIPPED,
+  runsStream,
+  type AttemptsMade,
+  type RunsSkipped,
+} from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { factOf, type Fact } from '../../kernel/event.ts'
 import { OwedTable } from './owed-table.ts'
@@ -27,13 +33,20 @@ const PAGE_EVENTS = 200
 export const takePartition = async (options: TakeOptions, partition: number): Promise<OwnedPartition> => {
   const { log, tables, clock, onFailure } = options
   const pending = new PendingRuns(partition, new OwedTable(tables, partition))
-  const stream = await RunsStream.take({ log, clock, partition, onFailure, onAppended: (fact, revision, loggedAt) => pending.apply(fact, revision, loggedAt) })
+  const stream = await RunsStream.take({
+    log,
+    clock,
+    partition,
+    onFailure,
+    onAppended: (fact, revision, loggedAt) => pending.apply(fact, revision, loggedAt),
+  })
   const checkpoint = await pending.table.checkpoint()
   if (checkpoint !== undefined) pending.standAt(checkpoint)
   else pending.standAt({ automations: await log.headPosition() })
   await replayTail(log, pending, stream.head)
   // No run is known and some may have been: beyond what so many events can have counted.
-  if (pending.place.sequence === 1 && stream.head > 0) pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
+  if (pending.place.sequence === 1 && stream.head > 0)
+    pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
   return { partition, pending, stream }
@@ -59,6 +72,7 @@ const concerned = ({ type, data }: Fact): Map<string, string[]> => {
   const runs = new Map<string, string[]>()
   if (type === RUNS_SKIPPED) runs.set((data as RunsSkipped).automationId, (data as RunsSkipped).runIds)
   if (type !== ATTEMPTS_MADE) return runs
-  for (const { automationId, runId } of (data as AttemptsMade).attempts) runs.set(automationId, [...(runs.get(automationId) ?? []), runId])
+  for (const { automationId, runId } of (data as AttemptsMade).attempts)
+    runs.set(automationId, [...(runs.get(automationId) ?? []), runId])
   return runs
 }

@@ -6,7 +6,15 @@ export const triggerOf = (decision: Decision): RunTrigger => {
   const { _id: sourceId, organizationId, trackerId, point } = decision
   if (decision.kind === 'transition') {
     const { type, geofenceId, geofenceGroupId, cause, at } = decision
-    return { sourceId, event: type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave', organizationId, trackerId, at, geofence: { geofenceId, geofenceGroupId, cause }, point: { ...point } }
+    return {
+      sourceId,
+      event: type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave',
+      organizationId,
+      trackerId,
+      at,
+      geofence: { geofenceId, geofenceGroupId, cause },
+      point: { ...point },
+    }
   }
   const { explicit, startedAt, finishedAt, distance } = decision
   const started = decision.kind === 'tripStarted'

@@ -13,31 +13,65 @@ test('an automation is created, read, listed, changed and deleted', async (t) =>
   const { _id, automationDetails } = made.body.data
   t.match(automationDetails.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
   t.match(made.body.data, {
-    organizationId: ORG, name: 'Hook', event: 'onGeofenceEntry', dataType: 'locationHistory', automationType: 'webhook', isActive: true, version: 1,
+    organizationId: ORG,
+    name: 'Hook',
+    event: 'onGeofenceEntry',
+    dataType: 'locationHistory',
+    automationType: 'webhook',
+    isActive: true,
+    version: 1,
     automationDetails: { url: URL_OK, headers: [{ key: 'x-event', value: 'entry' }] },
-    rules: { fields: { geofenceGroupId: GROUP }, schema: { type: 'object', properties: { geofenceGroupId: { const: GROUP } }, required: ['geofenceGroupId'] } },
+    rules: {
+      fields: { geofenceGroupId: GROUP },
+      schema: { type: 'object', properties: { geofenceGroupId: { const: GROUP } }, required: ['geofenceGroupId'] },
+    },
   })
   const read = await call('GET', `/automation/${_id}`, { caller: owner })
   t.notOk('secret' in read.body.data.automationDetails)
   for (const hidden of ['secret', 'details', 'trigger', 'editorId']) t.notOk(hidden in read.body.data, hidden)
-  const list = await call('GET', '/automations?event=onGeofenceEntry&isActive=true&q=hook&sortBy=name', { caller: owner })
+  const list = await call('GET', '/automations?event=onGeofenceEntry&isActive=true&q=hook&sortBy=name', {
+    caller: owner,
+  })
   t.match(list.body, { total: 1, data: [{ _id }] })
   t.notOk(JSON.stringify(list.body).includes('whsec_'))
 
   const back = await call('PUT', `/automation/${_id}`, { caller: owner, body: { ...made.body.data } })
   t.match(back.body.data, { version: 1 }, 'writing back what was answered changes nothing')
-  const put = await call('PUT', `/automation/${_id}`, { caller: owner, body: { ...read.body.data, name: 'Other', isActive: undefined } })
+  const put = await call('PUT', `/automation/${_id}`, {
+    caller: owner,
+    body: { ...read.body.data, name: 'Other', isActive: undefined },
+  })
   t.match(put.body.data, { name: 'Other', isActive: true, version: 2 })
-  const patch = await call('PATCH', `/automation/${_id}`, { caller: owner, body: { isActive: false, automationDetails: { headers: { 'x-a': 'b' } }, version: 2 } })
-  t.match(patch.body.data, { isActive: false, version: 3, automationDetails: { url: URL_OK, headers: [{ key: 'x-a', value: 'b' }] } })
-  const stale = await call('PATCH', `/automation/${_id}`, { caller: owner, body: { name: 'x' }, headers: { 'if-match': '"2"' } })
+  const patch = await call('PATCH', `/automation/${_id}`, {
+    caller: owner,
+    body: { isActive: false, automationDetails: { headers: { 'x-a': 'b' } }, version: 2 },
+  })
+  t.match(patch.body.data, {
+    isActive: false,
+    version: 3,
+    automationDetails: { url: URL_OK, headers: [{ key: 'x-a', value: 'b' }] },
+  })
+  const stale = await call('PATCH', `/automation/${_id}`, {
+    caller: owner,
+    body: { name: 'x' },
+    headers: { 'if-match': '"2"' },
+  })
   t.match(stale, { status: 409, body: { code: 'stale_version', version: 3 } })
-  const event = await call('PATCH', `/automation/${_id}`, { caller: owner, body: { event: 'onTaskCreated', rules: null } })
+  const event = await call('PATCH', `/automation/${_id}`, {
+    caller: owner,
+    body: { event: 'onTaskCreated', rules: null },
+  })
   t.match(event.body.data, { event: 'onTaskCreated', dataType: 'task', rules: { fields: {} } })
   const without = await call('PATCH', `/automation/${_id}`, { caller: owner, body: { event: 'onGeofenceLeave' } })
-  t.match(without, { status: 400, body: { errors: [{ path: '/rules/fields/geofenceGroupId' }] } }, 'the merged result is judged')
+  t.match(
+    without,
+    { status: 400, body: { errors: [{ path: '/rules/fields/geofenceGroupId' }] } },
+    'the merged result is judged',
+  )
 
-  const stream = JSON.stringify((await log.read(automationStream(_id), 0, 100)).map(({ data }) => Buffer.from(data).toString()))
+  const stream = JSON.stringify(
+    (await log.read(automationStream(_id), 0, 100)).map(({ data }) => Buffer.from(data).toString()),
+  )
   t.notMatch(stream, /whsec_|example\.com|x-event/, 'nothing secret is in the log in clear')
   t.equal((await call('DELETE', `/automation/${_id}`, { caller: owner })).status, 200)
   t.equal((await call('GET', `/automation/${_id}`, { caller: owner })).status, 404)
@@ -55,13 +89,26 @@ test('what is refused, and where', async (t) => {
     ['a type that is missing', { automationType: undefined }, '/automationType'],
     ['an unknown type', { automationType: 'dance' }, '/automationType'],
     ['another type for a geofence event', { automationType: 'createTask' }, '/automationType', 'invalid'],
-    ['a type that does not exist yet', { event: 'onTaskCreated', automationType: 'createTask' }, '/automationType', 'not_available'],
+    [
+      'a type that does not exist yet',
+      { event: 'onTaskCreated', automationType: 'createTask' },
+      '/automationType',
+      'not_available',
+    ],
     ['a type that needs a task', { event: 'onStartTrip', automationType: 'updateTask' }, '/automationType', 'invalid'],
     ['another data type', { dataType: 'task' }, '/dataType'],
     ['no group', { rules: { fields: {} } }, '/rules/fields/geofenceGroupId'],
     ['no rules', { rules: undefined }, '/rules/fields/geofenceGroupId'],
-    ['a group that is no text', { rules: { fields: { geofenceGroupId: { enum: [GROUP] } } } }, '/rules/fields/geofenceGroupId'],
-    ['an unknown group', { rules: { fields: { geofenceGroupId: '0190f3a2-0000-7000-8000-00000000dead' } } }, '/rules/fields/geofenceGroupId'],
+    [
+      'a group that is no text',
+      { rules: { fields: { geofenceGroupId: { enum: [GROUP] } } } },
+      '/rules/fields/geofenceGroupId',
+    ],
+    [
+      'an unknown group',
+      { rules: { fields: { geofenceGroupId: '0190f3a2-0000-7000-8000-00000000dead' } } },
+      '/rules/fields/geofenceGroupId',
+    ],
     ['no details', { automationDetails: undefined }, '/automationDetails'],
     ['no url', { automationDetails: {} }, '/automationDetails/url'],
     ['a secret of its own', { automationDetails: { url: URL_OK, secret: 'whsec_x' } }, '/automationDetails/secret'],
@@ -76,12 +123,27 @@ test('what is refused, and where', async (t) => {
     ['a header that is no name', details(URL_OK, [{ key: 'a b', value: 'x' }]), '/automationDetails/headers/0/key'],
     ['a header with a line break', details(URL_OK, { 'x-a': 'a\r\nb: c' }), '/automationDetails/headers/x-a/value'],
     ['an unknown field', { nmae: 'x' }, '/nmae'],
-    ['a schema with a reference', { rules: { fields: { geofenceGroupId: GROUP, a: { $ref: 'https://example.com/schema' } } } }, '/rules/fields/a'],
-    ['a schema that is none', { rules: { fields: { geofenceGroupId: GROUP, a: { type: 'nonsense' } } } }, '/rules/fields/a'],
-    ['a pattern that explodes', { rules: { fields: { geofenceGroupId: GROUP, a: { pattern: '(a+)+$' } } } }, '/rules/fields/a'],
+    [
+      'a schema with a reference',
+      { rules: { fields: { geofenceGroupId: GROUP, a: { $ref: 'https://example.com/schema' } } } },
+      '/rules/fields/a',
+    ],
+    [
+      'a schema that is none',
+      { rules: { fields: { geofenceGroupId: GROUP, a: { type: 'nonsense' } } } },
+      '/rules/fields/a',
+    ],
+    [
+      'a pattern that explodes',
+      { rules: { fields: { geofenceGroupId: GROUP, a: { pattern: '(a+)+$' } } } },
+      '/rules/fields/a',
+    ],
   ]
   for (const [what, change, path, code = 'invalid'] of cases) {
-    const answer = await call('POST', '/automation', { caller: owner, body: JSON.parse(JSON.stringify({ ...body, ...change })) })
+    const answer = await call('POST', '/automation', {
+      caller: owner,
+      body: JSON.parse(JSON.stringify({ ...body, ...change })),
+    })
     t.equal(answer.status, 400, what)
     t.match(answer.body, { code, errors: [{ path }] }, what)
   }
@@ -92,16 +154,32 @@ test('permissions, tenancy and the rollout', async (t) => {
   const made = await world.call('POST', '/automation', { caller: owner, body: webhookBody('http://127.0.0.1:9/') })
   const { _id } = made.body.data
   const viewer = { ...owner, permissions: new Set(['view/automation']) }
-  t.equal((await world.call('POST', '/automation', { caller: viewer, body: webhookBody('http://127.0.0.1:9/') })).status, 403)
+  t.equal(
+    (await world.call('POST', '/automation', { caller: viewer, body: webhookBody('http://127.0.0.1:9/') })).status,
+    403,
+  )
   t.equal((await world.call('DELETE', `/automation/${_id}`, { caller: viewer })).status, 403)
   t.equal((await world.call('GET', `/automation/${_id}`, { caller: viewer })).status, 200)
   const stranger = { ...owner, organizationId: 'other' }
-  for (const [method, path, body] of [['GET', ''], ['DELETE', ''], ['PATCH', '', { name: 'x' }], ['POST', '/test'], ['POST', '/rotate-secret']] as const) {
-    t.equal((await world.call(method, `/automation/${_id}${path}`, { caller: stranger, body })).status, 404, `${method} ${path}`)
+  for (const [method, path, body] of [
+    ['GET', ''],
+    ['DELETE', ''],
+    ['PATCH', '', { name: 'x' }],
+    ['POST', '/test'],
+    ['POST', '/rotate-secret'],
+  ] as const) {
+    t.equal(
+      (await world.call(method, `/automation/${_id}${path}`, { caller: stranger, body })).status,
+      404,
+      `${method} ${path}`,
+    )
   }
   t.match((await world.call('GET', '/automations', { caller: stranger })).body, { data: [], total: 0 })
   world.rollout.isOpen = false
-  t.match(await world.call('POST', '/automation', { caller: owner, body: webhookBody('http://127.0.0.1:9/') }), { status: 400, body: { errors: [{ path: '/event' }] } })
+  t.match(await world.call('POST', '/automation', { caller: owner, body: webhookBody('http://127.0.0.1:9/') }), {
+    status: 400,
+    body: { errors: [{ path: '/event' }] },
+  })
 })
 
 test('a create with an id is repeated without another secret', async (t) => {
@@ -120,15 +198,29 @@ test('a dry run shows the signed request and sends nothing; both secrets sign af
   const world = await openWorld(t)
   const made = await world.webhook(hook, { rules: { fields: { geofenceGroupId: GROUP }, schema: { any: 'thing' } } })
   const dry = await world.call('POST', `/automation/${made._id}/test`, { caller: owner })
-  t.match(dry.body.data, { isSent: false, url: hook.url, headers: { 'x-event': 'entry', 'content-type': 'application/json' }, body: { type: 'onGeofenceEntry', data: { automationId: made._id, geofenceGroupId: GROUP } } })
+  t.match(dry.body.data, {
+    isSent: false,
+    url: hook.url,
+    headers: { 'x-event': 'entry', 'content-type': 'application/json' },
+    body: { type: 'onGeofenceEntry', data: { automationId: made._id, geofenceGroupId: GROUP } },
+  })
   t.equal(hook.seen.length, 0)
   const rotated = await world.call('POST', `/automation/${made._id}/rotate-secret`, { caller: owner })
   t.equal(rotated.status, 200)
   const { secret } = rotated.body.data.automationDetails
   const signaturesOf = async () => {
     const { headers, body } = (await world.call('POST', `/automation/${made._id}/test`, { caller: owner })).body.data
-    const sign = (key: string) => new Webhook(key).sign(headers['webhook-id'], new Date(Number(headers['webhook-timestamp']) * 1000), JSON.stringify(body))
-    return { sent: headers['webhook-signature'].split(' '), next: sign(secret), last: sign(made.automationDetails.secret) }
+    const sign = (key: string) =>
+      new Webhook(key).sign(
+        headers['webhook-id'],
+        new Date(Number(headers['webhook-timestamp']) * 1000),
+        JSON.stringify(body),
+      )
+    return {
+      sent: headers['webhook-signature'].split(' '),
+      next: sign(secret),
+      last: sign(made.automationDetails.secret),
+    }
   }
   const during = await signaturesOf()
   t.same(during.sent, [during.next, during.last])
@@ -139,8 +231,17 @@ test('a dry run shows the signed request and sends nothing; both secrets sign af
 
 test('configured headers come after the standard ones and override none', async (t) => {
   const world = await openWorld(t)
-  const headers = { 'Webhook-Id': 'mine', 'webhook-signature': 'v1,x', 'Content-Type': 'text/plain', 'user-agent': 'Own/1', 'X-Key': 'k' }
-  const { body } = await world.call('POST', '/automation', { caller: owner, body: { ...webhookBody(URL_OK), automationDetails: { url: URL_OK, headers } } })
+  const headers = {
+    'Webhook-Id': 'mine',
+    'webhook-signature': 'v1,x',
+    'Content-Type': 'text/plain',
+    'user-agent': 'Own/1',
+    'X-Key': 'k',
+  }
+  const { body } = await world.call('POST', '/automation', {
+    caller: owner,
+    body: { ...webhookBody(URL_OK), automationDetails: { url: URL_OK, headers } },
+  })
   const dry = await world.call('POST', `/automation/${body.data._id}/test`, { caller: owner })
   t.match(dry.body.data.headers, { 'content-type': 'application/json', 'user-agent': 'Own/1', 'X-Key': 'k' })
   t.notMatch(dry.body.data.headers['webhook-id'], /mine/)
@@ -149,8 +250,16 @@ test('configured headers come after the standard ones and override none', async 
 
 test('task, data and routing events can be stored for webhooks', async (t) => {
   const { call } = await openWorld(t)
-  for (const [event, dataType] of [['onTaskAssigned', 'task'], ['onDataSourceCreated', 'data'], ['onRoutingResultFinished', 'routingResult'], ['onStartTrip', 'locationHistory']]) {
-    const answer = await call('POST', '/automation', { caller: owner, body: { name: 'x', event, automationType: 'webhook', automationDetails: { url: URL_OK } } })
+  for (const [event, dataType] of [
+    ['onTaskAssigned', 'task'],
+    ['onDataSourceCreated', 'data'],
+    ['onRoutingResultFinished', 'routingResult'],
+    ['onStartTrip', 'locationHistory'],
+  ]) {
+    const answer = await call('POST', '/automation', {
+      caller: owner,
+      body: { name: 'x', event, automationType: 'webhook', automationDetails: { url: URL_OK } },
+    })
     t.match(answer, { status: 201, body: { data: { dataType, rules: { fields: {}, schema: { required: [] } } } } })
     t.equal((await call('POST', `/automation/${answer.body.data._id}/test`, { caller: owner })).status, 200)
   }
@@ -158,7 +267,11 @@ test('task, data and routing events can be stored for webhooks', async (t) => {
 
 test('the log lists runs by automation, status and time', async (t) => {
   const { call } = await openWorld(t)
-  t.match((await call('GET', '/automation-log?from=2026-01-01T00:00:00Z&to=1900000000000&status=dead', { caller: owner })).body, { data: [], nextCursor: null })
+  t.match(
+    (await call('GET', '/automation-log?from=2026-01-01T00:00:00Z&to=1900000000000&status=dead', { caller: owner }))
+      .body,
+    { data: [], nextCursor: null },
+  )
   t.equal((await call('GET', '/automation-log?from=soon', { caller: owner })).status, 400)
   t.equal((await call('GET', '/automation-log?state=dead', { caller: owner })).status, 400)
 })
@@ -167,21 +280,38 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
   const hook = await openHook(t)
   const world = await openWorld(t)
   const { known, clock, call } = world
-  for (const [n, hub] of [[1, 'north'], [2, 'south'], [3, 'north']] as const) known.hubIds.set(trackerId(n), [hub])
+  for (const [n, hub] of [
+    [1, 'north'],
+    [2, 'south'],
+    [3, 'north'],
+  ] as const)
+    known.hubIds.set(trackerId(n), [hub])
   await world.webhook(hook)
   await world.decide([1, 2, 3].map((n) => entry(clock.now() + n, n)))
   await until('all runs', async () => (await world.runs()).filter(({ status }) => status === 'succeeded').length === 3)
   const north = { ...owner, hubIds: ['north'], roleKey: undefined }
-  const seenBy = async (caller: typeof owner, query = '') => (await call('GET', `/automation-log${query}`, { caller })).body.data.map((run: { trackerId: string }) => run.trackerId)
+  const seenBy = async (caller: typeof owner, query = '') =>
+    (await call('GET', `/automation-log${query}`, { caller })).body.data.map(
+      (run: { trackerId: string }) => run.trackerId,
+    )
   t.same((await seenBy(owner)).sort(), [1, 2, 3].map(trackerId))
   t.same((await seenBy(north)).sort(), [1, 3].map(trackerId))
   t.same(await seenBy({ ...north, hubIds: [] }), [])
   t.same(await seenBy(owner, `?trackerId=${trackerId(2)}`), [trackerId(2)])
   t.same(await seenBy(north, `?trackerId=${trackerId(2)}`), [])
   const [{ automationId }] = await world.runs()
-  for (const caller of [owner, north]) t.same(await seenBy(caller, `?trackerId=${trackerId(1).toUpperCase()}&automationId=${automationId.toUpperCase()}`), [trackerId(1)], 'ids in any case')
+  for (const caller of [owner, north])
+    t.same(
+      await seenBy(caller, `?trackerId=${trackerId(1).toUpperCase()}&automationId=${automationId.toUpperCase()}`),
+      [trackerId(1)],
+      'ids in any case',
+    )
   const point = { _id: `${trackerId(2)}.${(clock.now() + 2).toString(36)}`, trackerId: trackerId(2) }
-  t.match((await call('GET', `/automation-log?trackerId=${trackerId(2)}`, { caller: owner })).body.data, [{ point }], 'the point is a row of history')
+  t.match(
+    (await call('GET', `/automation-log?trackerId=${trackerId(2)}`, { caller: owner })).body.data,
+    [{ point }],
+    'the point is a row of history',
+  )
 
   const hidden = (await world.runs()).find((run) => run.trackerId === trackerId(2))
   t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: north })).status, 404)

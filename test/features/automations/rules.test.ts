@@ -4,24 +4,63 @@ import { faultsOf, matcherOf, schemaOf } from '../../../src/features/automations
 test('rules match by constants and schemas at paths into the data', (t) => {
   const data = { a: 1, b: { c: 'x', list: [{ d: true }] }, s: { k: [1, 2] } }
   const matches: [object, boolean][] = [
-    [{}, true], [{ a: 1 }, true], [{ a: '1' }, false], [{ 'b.c': 'x' }, true], [{ 'b.list.0.d': true }, true], [{ 'b.missing': null }, false], [{ a: 1, 'b.c': 'y' }, false],
-    [{ s: [1] }, false], [{ 's.k': [1, 2] }, true], [{ a: { minimum: 1 } }, true], [{ a: { minimum: 2 } }, false], [{ 'b.c': { enum: ['x', 'y'] } }, true], [{ missing: {} }, false],
-    [{ 'b.c': { pattern: '^x.*' } }, true], [{ toString: {} }, false], [{ 'b.constructor': {} }, false], [{ old: { type: 'object' } }, false],
+    [{}, true],
+    [{ a: 1 }, true],
+    [{ a: '1' }, false],
+    [{ 'b.c': 'x' }, true],
+    [{ 'b.list.0.d': true }, true],
+    [{ 'b.missing': null }, false],
+    [{ a: 1, 'b.c': 'y' }, false],
+    [{ s: [1] }, false],
+    [{ 's.k': [1, 2] }, true],
+    [{ a: { minimum: 1 } }, true],
+    [{ a: { minimum: 2 } }, false],
+    [{ 'b.c': { enum: ['x', 'y'] } }, true],
+    [{ missing: {} }, false],
+    [{ 'b.c': { pattern: '^x.*' } }, true],
+    [{ toString: {} }, false],
+    [{ 'b.constructor': {} }, false],
+    [{ old: { type: 'object' } }, false],
   ]
   for (const [fields, expected] of matches) t.equal(matcherOf(fields as never)(data), expected, JSON.stringify(fields))
-  t.same(schemaOf({ g: 'x', n: { minimum: 1 } }), { type: 'object', properties: { g: { const: 'x' }, n: { minimum: 1 } }, required: ['g', 'n'] })
+  t.same(schemaOf({ g: 'x', n: { minimum: 1 } }), {
+    type: 'object',
+    properties: { g: { const: 'x' }, n: { minimum: 1 } },
+    required: ['g', 'n'],
+  })
   t.end()
 })
 
 test('fields that could do harm are refused', (t) => {
   const deep = (levels: number): object => (levels === 0 ? {} : { not: deep(levels - 1) })
   const bad = [
-    { a: { $ref: '#' } }, { a: { properties: { b: { $dynamicRef: '#x' } } } }, { a: { $id: 'https://example.com' } }, { a: { pattern: '(a+)+' } }, { a: { pattern: 'a*a*a*b' } },
-    { a: { pattern: '(?=a)b' } }, { a: { pattern: '(a)\\1' } }, { a: { pattern: '[' } }, { a: { patternProperties: { '.*': {} } } }, { a: { type: 1 } }, { a: deep(12) }, { '': 1 }, { 'a..b': 1 },
-    JSON.parse('{"__proto__.x": 1}'), { a: 'x'.repeat(20_000) }, Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
+    { a: { $ref: '#' } },
+    { a: { properties: { b: { $dynamicRef: '#x' } } } },
+    { a: { $id: 'https://example.com' } },
+    { a: { pattern: '(a+)+' } },
+    { a: { pattern: 'a*a*a*b' } },
+    { a: { pattern: '(?=a)b' } },
+    { a: { pattern: '(a)\\1' } },
+    { a: { pattern: '[' } },
+    { a: { patternProperties: { '.*': {} } } },
+    { a: { type: 1 } },
+    { a: deep(12) },
+    { '': 1 },
+    { 'a..b': 1 },
+    JSON.parse('{"__proto__.x": 1}'),
+    { a: 'x'.repeat(20_000) },
+    Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
   ]
   for (const fields of bad) t.not(faultsOf(fields).length, 0, JSON.stringify(fields).slice(0, 80))
-  const good = [{ a: 1 }, { a: { pattern: '^bus-\\d+$' } }, { a: { pattern: '.*yard.*' } }, { a: { type: 'string', minLength: 1 } }, { a: [1, 2] }, { a: null }, { a: { anyOf: [{ const: 1 }, { type: 'null' }] } }]
+  const good = [
+    { a: 1 },
+    { a: { pattern: '^bus-\\d+$' } },
+    { a: { pattern: '.*yard.*' } },
+    { a: { type: 'string', minLength: 1 } },
+    { a: [1, 2] },
+    { a: null },
+    { a: { anyOf: [{ const: 1 }, { type: 'null' }] } },
+  ]
   for (const fields of good) t.same(faultsOf(fields), [], JSON.stringify(fields))
   const begun = Date.now()
   matcherOf({ a: { pattern: 'a*b*c' } })({ a: 'a'.repeat(100_000) })

@@ -42,6 +42,9 @@ test('a full queue is 503', async (t) => {
   t.teardown(() => checker.close())
   const checks = Array.from({ length: 6 }, () => checker.assertValid(good))
   const outcomes = await Promise.allSettled(checks)
-  t.match(outcomes.filter(({ status }) => status === 'rejected'), [{ reason: { code: 'overloaded', status: 503 } }, {}, {}])
+  t.match(
+    outcomes.filter(({ status }) => status === 'rejected'),
+    [{ reason: { code: 'overloaded', status: 503 } }, {}, {}],
+  )
   t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 3)
 })

@@ -10,7 +10,10 @@ test('every example fits its schema, and no operation is named twice', async (t)
       if (schema !== undefined) t.same(compileCheck(schema)(example), [], `${status} of ${operationId}`)
     }
   }
-  const names = routes.flatMap(({ operationId, aliases = [] }) => [operationId, ...aliases.map((alias) => alias.operationId)])
+  const names = routes.flatMap(({ operationId, aliases = [] }) => [
+    operationId,
+    ...aliases.map((alias) => alias.operationId),
+  ])
   t.equal(new Set(names).size, names.length)
   const places = routes.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, '{}')}`)
   t.equal(new Set(places).size, places.length)

@@ -28,7 +28,11 @@ test('a further organization: the caller owns it, is switched to it, and the tok
   t.equal((await ada.call('GET', '/user')).status, 401)
   t.same(names(await second.call('GET', '/hubs')), ['North'])
   t.same((await second.call('GET', '/auth/my-organizations')).body.data, second.body.organizations)
-  t.equal((await login(ada.email)).body.data.organizationId, second.body.data.organizationId, 'the most recently accessed')
+  t.equal(
+    (await login(ada.email)).body.data.organizationId,
+    second.body.data.organizationId,
+    'the most recently accessed',
+  )
   const alias = await second.call('POST', '/auth/create-organization', { organizationName: 'Third' })
   t.equal(alias.status, 200)
 })
@@ -39,7 +43,8 @@ test('switching asks for the password, gives a token of the other organization a
   const eve = await signup()
   const { organizationId } = ada.body.data
   const second = await create(ada, { organizationName: 'Second' })
-  const to = (id: string, password: string) => second.call('POST', '/auth/switch-organization', { organizationId: id, password })
+  const to = (id: string, password: string) =>
+    second.call('POST', '/auth/switch-organization', { organizationId: id, password })
   t.match(await to(organizationId, 'wrong'), { status: 403, body: { code: 'wrong_password' } })
   t.match(await to(eve.body.data.organizationId, PASSWORD), { status: 404, body: { code: 'not_found' } })
   t.equal((await second.call('GET', '/user')).status, 200, 'the token stays valid')
@@ -70,10 +75,18 @@ test('what is copied', async (t) => {
   t.equal((await plain.call('GET', '/organization/settings')).body.data.currency, 'EUR')
   t.equal((await plain.call('GET', '/roles')).body.total, 4)
 
-  const copy = await create(plain, { organizationName: 'Copy', copyDataFromFirstOrg: true, hubName: 'Sent', hubLat: 0, hubLng: 0 })
+  const copy = await create(plain, {
+    organizationName: 'Copy',
+    copyDataFromFirstOrg: true,
+    hubName: 'Sent',
+    hubLat: 0,
+    hubLng: 0,
+  })
   t.same(names(await copy.call('GET', '/hubs')), ['Main', 'Sent'])
   t.match((await copy.call('GET', '/organization/settings')).body.data, { currency: 'PLN', configuration: { a: 1 } })
-  t.match((await copy.call('GET', '/roles?q=clerk')).body.data, [{ name: 'Clerk', permissions: ['view/user'], permissionDetails: [] }])
+  t.match((await copy.call('GET', '/roles?q=clerk')).body.data, [
+    { name: 'Clerk', permissions: ['view/user'], permissionDetails: [] },
+  ])
 })
 
 test('what is refused', async (t) => {
@@ -95,14 +108,19 @@ test('what is refused', async (t) => {
     await ada.call('POST', '/user', { name: key, email, password: PASSWORD, roleId: await roleId(ada, key) })
   }
   t.match(
-    await (await login('admin@example.com')).call('POST', '/organization', { organizationName: 'Abc', copyDataFromFirstOrg: true }),
+    await (await login('admin@example.com')).call('POST', '/organization', {
+      organizationName: 'Abc',
+      copyDataFromFirstOrg: true,
+    }),
     {
       status: 400,
       body: { message: /hub name is required/, errors: [{ path: '/hubName' }, {}, {}] },
     },
     'who owns no organization has to say where',
   )
-  t.match(await (await login('planner@example.com')).call('POST', '/organization', { organizationName: 'Abc' }), { status: 403 })
+  t.match(await (await login('planner@example.com')).call('POST', '/organization', { organizationName: 'Abc' }), {
+    status: 403,
+  })
 })
 
 test('the tables of identity, built anew, equal the live ones', async (t) => {
@@ -127,7 +145,8 @@ test('the tables of identity, built anew, equal the live ones', async (t) => {
       hubId: [hubId],
     })
   ).body.data
-  for (const name of ['Red', 'Blue', 'Gone']) await ada.call('POST', '/team', { name, hubId, userIds: [bob._id, carl._id] })
+  for (const name of ['Red', 'Blue', 'Gone'])
+    await ada.call('POST', '/team', { name, hubId, userIds: [bob._id, carl._id] })
   const gone = (await ada.call('GET', '/teams?q=gone')).body.data[0]
   await ada.call('DELETE', `/team/${gone._id}`)
   await ada.call('DELETE', `/user/${carl._id}`)

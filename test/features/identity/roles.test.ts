@@ -27,7 +27,10 @@ test('the table holds together', async (t) => {
 test('custom roles; predefined ones keep name and existence, the owner all permissions', async (t) => {
   const { signup, login, roleId } = await openIdentity(t)
   const owner = await signup()
-  const made = await owner.call('POST', '/role', { name: 'Clerk', permissions: ['view/user', 'edit/role', 'edit/user'] })
+  const made = await owner.call('POST', '/role', {
+    name: 'Clerk',
+    permissions: ['view/user', 'edit/role', 'edit/user'],
+  })
   t.match(made, { status: 201, body: { data: { name: 'Clerk', permissionDetails: [] } } })
   const { _id } = made.body.data
   t.match(await owner.call('POST', '/role', { name: 'X', permissions: ['view/nothing'] }), {

@@ -15,17 +15,39 @@ test('signing up makes a person, an organization, a hub, four roles and a token'
   t.notOk('identityId' in ada.body.data)
   const { _id: userId, organizationId } = ada.body.data
   t.same(ada.body.organizations, [
-    { userId, organizationId, organizationName: 'Green Couriers', organizationLogo: null, roleName: 'owner', isCurrent: true },
+    {
+      userId,
+      organizationId,
+      organizationName: 'Green Couriers',
+      organizationLogo: null,
+      roleName: 'owner',
+      isCurrent: true,
+    },
   ])
   t.same((await ada.call('GET', '/auth/my-organizations')).body.data, ada.body.organizations)
   t.same((await ada.call('GET', '/user')).body.data, ada.body.data)
-  t.match((await ada.call('GET', '/hubs')).body, { total: 1, data: [{ _id: ada.body.data.hubId[0], name: 'Main', lat: 52.2, lng: 21 }] })
+  t.match((await ada.call('GET', '/hubs')).body, {
+    total: 1,
+    data: [{ _id: ada.body.data.hubId[0], name: 'Main', lat: 52.2, lng: 21 }],
+  })
   t.same(
     (await ada.call('GET', '/roles?sortBy=name')).body.data.map(({ key }: { key: string }) => key),
     ['admin', 'fieldUser', 'owner', 'planner'],
   )
-  t.match((await ada.call('GET', '/organization')).body.data, { _id: organizationId, name: 'Green Couriers', logo: null })
-  const again = { name: 'Eve', email: 'ADA@example.COM', password: PASSWORD, organizationName: 'Other', hubName: 'H', hubLat: 0, hubLng: 0 }
+  t.match((await ada.call('GET', '/organization')).body.data, {
+    _id: organizationId,
+    name: 'Green Couriers',
+    logo: null,
+  })
+  const again = {
+    name: 'Eve',
+    email: 'ADA@example.COM',
+    password: PASSWORD,
+    organizationName: 'Other',
+    hubName: 'H',
+    hubLat: 0,
+    hubLng: 0,
+  }
   t.match(await call('POST', '/auth/signup', { body: again }), { status: 409, body: { code: 'key_in_use' } })
   t.match(await call('POST', '/auth/signup', { body: { ...again, hubLat: 91, email: 'x' } }), {
     status: 400,
@@ -36,7 +58,15 @@ test('signing up makes a person, an organization, a hub, four roles and a token'
 test('a signup that is repeated under its key makes nothing twice', async (t) => {
   const { call, context } = await openIdentity(t)
   const seed = Buffer.alloc(32, 3)
-  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  const body = {
+    name: 'Ada',
+    email: 'ada@example.com',
+    password: PASSWORD,
+    organizationName: 'Green',
+    hubName: 'H',
+    hubLat: 0,
+    hubLng: 0,
+  }
   // The first one dies half-way: its identity is never written.
   const command = context.people.command.bind(context.people)
   context.people.command = () => Promise.reject(new Error('power cut'))
@@ -57,16 +87,34 @@ test('a signup that is repeated under its key makes nothing twice', async (t) =>
 
 test('two who sign up with one e-mail at the same time', async (t) => {
   const { call } = await openIdentity(t)
-  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  const body = {
+    name: 'Ada',
+    email: 'ada@example.com',
+    password: PASSWORD,
+    organizationName: 'Green',
+    hubName: 'H',
+    hubLat: 0,
+    hubLng: 0,
+  }
   const answers = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/signup', { body })))
   t.same(answers.map(({ status }) => status).sort(), [200, 409, 409])
 })
 
 test('--signup first and closed', async (t) => {
   const first = await openIdentity(t, { signup: 'first' })
-  const body = { name: 'Ada', email: 'ada@example.com', password: PASSWORD, organizationName: 'Green', hubName: 'H', hubLat: 0, hubLng: 0 }
+  const body = {
+    name: 'Ada',
+    email: 'ada@example.com',
+    password: PASSWORD,
+    organizationName: 'Green',
+    hubName: 'H',
+    hubLat: 0,
+    hubLng: 0,
+  }
   const answers = await Promise.all(
-    ['a', 'b', 'c'].map((name) => first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } })),
+    ['a', 'b', 'c'].map((name) =>
+      first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } }),
+    ),
   )
   t.same(answers.map(({ status }) => status).sort(), [200, 403, 403], 'one of those who come at the same time')
   t.match(await first.call('POST', '/auth/signup', { body }), { status: 403, body: { code: 'not_available' } })
@@ -78,7 +126,12 @@ test('logging in', async (t) => {
   const { signup, login, call } = await openIdentity(t)
   const ada = await signup()
   const again = await login(ada.email.toUpperCase())
-  t.match(again.body, { status: true, expires_in: 86_400, data: { _id: ada.body.data._id }, organizations: ada.body.organizations })
+  t.match(again.body, {
+    status: true,
+    expires_in: 86_400,
+    data: { _id: ada.body.data._id },
+    organizations: ada.body.organizations,
+  })
   t.not(again.token, ada.token)
   t.equal((await again.call('GET', '/user')).status, 200)
   t.equal((await login(ada.email, PASSWORD)).body.data.organizationId, ada.body.data.organizationId)
@@ -96,11 +149,16 @@ test('five failures block an identity and an address, for the right password too
   const { signup, call, clock } = await openIdentity(t)
   const ada = await signup()
   const eve = await signup()
-  const attempt = (email: string, password: string, address: string) => call('POST', '/auth/login', { body: { email, password }, address })
+  const attempt = (email: string, password: string, address: string) =>
+    call('POST', '/auth/login', { body: { email, password }, address })
   for (let i = 0; i < 5; i++) t.equal((await attempt(ada.email, 'wrong', `10.0.0.${i}`)).status, 401)
   const blocked = await attempt(ada.email, PASSWORD, '10.0.0.99')
   t.match(blocked, { status: 429, body: { code: 'rate_limited' }, headers: { 'retry-after': '900' } })
-  t.equal((await attempt(eve.email, PASSWORD, '10.0.0.1')).status, 200, 'neither others nor addresses with fewer failures')
+  t.equal(
+    (await attempt(eve.email, PASSWORD, '10.0.0.1')).status,
+    200,
+    'neither others nor addresses with fewer failures',
+  )
   clock.advance(15 * 60_000 + 1)
   t.equal((await attempt(ada.email, PASSWORD, '10.0.0.99')).status, 200)
   for (let i = 0; i < 5; i++) t.equal((await attempt(`nobody${i}@example.com`, 'wrong', '10.0.1.1')).status, 401)
@@ -122,7 +180,12 @@ test('refresh and logout revoke the token of the call, over a restart too', asyn
   t.match(refreshed.body, { expires_in: 86_400, data: { _id: userId }, organizations: [{ isCurrent: true }] })
   t.match(changes, [{ organizationId, userId, jti: String, graceMs: 10_000 }])
   t.equal((await ada.call('GET', '/user')).status, 401)
-  t.match(await one.authenticator.authenticate(refreshed.body.token), { userId, organizationId, roleKey: 'owner', hubIds: 'all' })
+  t.match(await one.authenticator.authenticate(refreshed.body.token), {
+    userId,
+    organizationId,
+    roleKey: 'owner',
+    hubIds: 'all',
+  })
   const other = await one.login(ada.email)
   t.equal((await other.call('POST', '/auth/logout')).status, 200)
   t.match(changes.at(-1), { graceMs: 0 })
@@ -158,7 +221,8 @@ test('tokens end, and forged ones are refused', async (t) => {
     '',
     '..',
   ]
-  for (const token of forged) await t.rejects(authenticator.authenticate(token), { code: 'unauthenticated' }, token.slice(0, 20))
+  for (const token of forged)
+    await t.rejects(authenticator.authenticate(token), { code: 'unauthenticated' }, token.slice(0, 20))
   clock.advance(59_000)
   await authenticator.authenticate(ada.token)
   clock.advance(1_000)

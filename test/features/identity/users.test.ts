@@ -2,7 +2,12 @@ import { test } from 'tap'
 import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
 
 const newUser = async (admin: Session, fields: object) => {
-  const answer = await admin.call('POST', '/user', { name: 'New', email: 'new@example.com', password: PASSWORD, ...fields })
+  const answer = await admin.call('POST', '/user', {
+    name: 'New',
+    email: 'new@example.com',
+    password: PASSWORD,
+    ...fields,
+  })
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
   return answer.body.data
 }
@@ -13,7 +18,15 @@ test('an administrator makes, changes and removes users', async (t) => {
   const [hubId] = owner.body.data.hubId
   const planner = await roleId(owner, 'planner')
   const bob = await newUser(owner, { name: 'Bob', email: 'Bob@Example.com', roleId: planner, hubId: [hubId] })
-  t.match(bob, { name: 'Bob', email: 'Bob@Example.com', roleId: planner, hubId: [hubId], status: 'active', teamIds: [], version: 1 })
+  t.match(bob, {
+    name: 'Bob',
+    email: 'Bob@Example.com',
+    roleId: planner,
+    hubId: [hubId],
+    status: 'active',
+    teamIds: [],
+    version: 1,
+  })
   const bobs = await login('bob@example.com')
   t.match(await authenticator.authenticate(bobs.token), { roleKey: 'planner', hubIds: [hubId] })
   t.same((await owner.call('GET', `/user/${bob._id}`)).body.data, bob)
@@ -21,9 +34,16 @@ test('an administrator makes, changes and removes users', async (t) => {
   t.match((await owner.call('GET', '/users?email=bob@EXAMPLE.com')).body, { total: 1, data: [{ _id: bob._id }] })
   t.equal((await owner.call('GET', '/users?q=bo')).body.total, 1)
   t.equal((await owner.call('GET', `/users?roleId=${planner}`)).body.total, 1)
-  t.equal((await bobs.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: planner })).status, 403, 'a planner may not')
+  t.equal(
+    (await bobs.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: planner })).status,
+    403,
+    'a planner may not',
+  )
 
-  t.match(await owner.call('POST', '/user', { name: 'B', email: 'bob@example.COM', password: PASSWORD, roleId: planner }), { status: 409 })
+  t.match(
+    await owner.call('POST', '/user', { name: 'B', email: 'bob@example.COM', password: PASSWORD, roleId: planner }),
+    { status: 409 },
+  )
   t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: owner.body.data._id }), {
     status: 400,
     body: { errors: [{ path: '/roleId' }] },
@@ -32,12 +52,20 @@ test('an administrator makes, changes and removes users', async (t) => {
     status: 400,
     body: { errors: [{ path: '/hubId/0' }] },
   })
-  t.match(await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, teamIds: [planner] }), {
-    status: 400,
-    body: { errors: [{ path: '/teamIds/0' }] },
-  })
+  t.match(
+    await owner.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: planner, teamIds: [planner] }),
+    {
+      status: 400,
+      body: { errors: [{ path: '/teamIds/0' }] },
+    },
+  )
 
-  const put = await owner.call('PUT', `/user/${bob._id}`, { ...bob, name: 'Robert', language: 'de', timeZone: 'Europe/Berlin' })
+  const put = await owner.call('PUT', `/user/${bob._id}`, {
+    ...bob,
+    name: 'Robert',
+    language: 'de',
+    timeZone: 'Europe/Berlin',
+  })
   t.match(put, { status: 200, body: { data: { name: 'Robert', language: 'de', version: 2 } } })
   t.equal((await owner.call('PUT', `/user/${bob._id}`, { ...bob, name: 'Old' })).status, 409, 'a stale version')
   t.equal((await owner.call('PATCH', `/user/${bob._id}`, { status: 'disabled' })).body.data.status, 'disabled')
@@ -98,8 +126,14 @@ test('e-mail and password change in the organization of origin alone, and everyw
   t.equal((await two.call('GET', `/user/${guest._id}`)).body.data.email, 'robert@example.com')
   t.equal((await authenticator.authenticate(bobs.token)).email, 'robert@example.com')
   t.equal(
-    (await two.call('POST', '/user', { name: 'B', email: 'bob@example.com', password: PASSWORD, roleId: await roleId(two, 'planner') }))
-      .status,
+    (
+      await two.call('POST', '/user', {
+        name: 'B',
+        email: 'bob@example.com',
+        password: PASSWORD,
+        roleId: await roleId(two, 'planner'),
+      })
+    ).status,
     201,
     'the old e-mail is free',
   )
@@ -123,7 +157,10 @@ test('nobody gives, changes or removes more than they hold', async (t) => {
   const owner = await signup()
   const { organizationId, hubId } = owner.body.data
   const origin = { organizationId, now: 0, ids: { next: () => crypto.randomUUID() }, metadata: {} }
-  const clerkRole = await context.roles.create(origin, { name: 'Clerk', permissions: ['view/user', 'edit/user', 'view/hub'] })
+  const clerkRole = await context.roles.create(origin, {
+    name: 'Clerk',
+    permissions: ['view/user', 'edit/user', 'view/hub'],
+  })
   const hub2 = (await owner.call('POST', '/hub', { name: 'Two', lat: 1, lng: 1 })).body.data
   await newUser(owner, { email: 'clerk@example.com', roleId: clerkRole.row._id, hubId })
   const clerk = await login('clerk@example.com')
@@ -135,12 +172,28 @@ test('nobody gives, changes or removes more than they hold', async (t) => {
   t.equal((await clerk.call('PATCH', `/user/${owner.body.data._id}`, { password: 'Taken-over-1' })).status, 403)
   t.equal((await clerk.call('DELETE', `/user/${owner.body.data._id}`)).status, 403)
   t.equal((await clerk.call('PATCH', `/user/${clerk.body.data._id}`, { roleId: planner })).status, 403)
-  t.match(await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', roleId: clerkRole.row._id, hubId: [hub2._id] }), {
-    status: 400,
-    body: { errors: [{ path: '/hubId/0' }] },
-  })
+  t.match(
+    await clerk.call('POST', '/user', {
+      name: 'X',
+      email: 'x@example.com',
+      roleId: clerkRole.row._id,
+      hubId: [hub2._id],
+    }),
+    {
+      status: 400,
+      body: { errors: [{ path: '/hubId/0' }] },
+    },
+  )
   t.equal(
-    (await clerk.call('POST', '/user', { name: 'X', email: 'x@example.com', password: PASSWORD, roleId: clerkRole.row._id, hubId })).status,
+    (
+      await clerk.call('POST', '/user', {
+        name: 'X',
+        email: 'x@example.com',
+        password: PASSWORD,
+        roleId: clerkRole.row._id,
+        hubId,
+      })
+    ).status,
     201,
   )
   t.same(
@@ -156,7 +209,8 @@ test('nobody gives back the fields that their own role hides', async (t) => {
   const owner = await signup()
   const dataTypeId = '018f0000-0000-7000-8000-00000000d001'
   const hides = (...hiddenFields: string[]) => [{ permissionName: 'view/data', dataTypeId, hiddenFields }]
-  const makeRole = async (name: string, body: object) => (await owner.call('POST', '/role', { name, ...body })).body.data
+  const makeRole = async (name: string, body: object) =>
+    (await owner.call('POST', '/role', { name, ...body })).body.data
   const permissions = ['view/data', 'view/role', 'edit/role', 'edit/user']
   const clerkRole = await makeRole('Clerk', { permissions, permissionDetails: hides('salary') })
   const free = await makeRole('Free', { permissions: ['view/data'] })
@@ -164,10 +218,26 @@ test('nobody gives back the fields that their own role hides', async (t) => {
   const clerk = await login('clerk@example.com')
   const refused = { status: 403, body: { code: 'forbidden', permissions: ['view/data'] } }
   t.match(await clerk.call('PATCH', `/role/${clerkRole._id}`, { permissionDetails: [] }), refused)
-  t.match(await clerk.call('POST', '/role', { name: 'Own', permissions: ['view/data'], permissionDetails: hides('age') }), refused)
+  t.match(
+    await clerk.call('POST', '/role', { name: 'Own', permissions: ['view/data'], permissionDetails: hides('age') }),
+    refused,
+  )
   t.match(await clerk.call('PATCH', `/user/${bob._id}`, { roleId: free._id }), refused)
-  t.equal((await clerk.call('POST', '/role', { name: 'Less', permissions: ['view/data'], permissionDetails: hides('age', 'salary') })).status, 201)
-  t.equal((await clerk.call('POST', '/role', { name: 'Other', permissions: ['edit/user'] })).status, 201, 'a role that does not show data')
+  t.equal(
+    (
+      await clerk.call('POST', '/role', {
+        name: 'Less',
+        permissions: ['view/data'],
+        permissionDetails: hides('age', 'salary'),
+      })
+    ).status,
+    201,
+  )
+  t.equal(
+    (await clerk.call('POST', '/role', { name: 'Other', permissions: ['edit/user'] })).status,
+    201,
+    'a role that does not show data',
+  )
 })
 
 test('everybody changes their own name, language, time zone and password', async (t) => {
@@ -180,7 +250,10 @@ test('everybody changes their own name, language, time zone and password', async
     status: 200,
     body: { data: { name: 'Bobby', language: 'pl' } },
   })
-  t.match(await bob.call('PATCH', '/user', { roleId: await roleId(owner, 'owner') }), { status: 403, body: { fields: ['roleId'] } })
+  t.match(await bob.call('PATCH', '/user', { roleId: await roleId(owner, 'owner') }), {
+    status: 403,
+    body: { fields: ['roleId'] },
+  })
   for (const [name, value] of Object.entries({
     hubId: owner.body.data.hubId,
     teamIds: owner.body.data.hubId,
@@ -233,7 +306,8 @@ test('teams keep their members, users show their teams', async (t) => {
     'a member keeps access to the hub of the team',
   )
 
-  const red = (await owner.call('POST', '/role', { name: 'Manager', permissions: ['view/user', 'edit/user'] })).body.data
+  const red = (await owner.call('POST', '/role', { name: 'Manager', permissions: ['view/user', 'edit/user'] })).body
+    .data
   const blue = (await owner.call('POST', '/team', { name: 'Blue', hubId: other._id })).body.data
   await newUser(owner, { email: 'dora@example.com', roleId: red._id, hubId: [hubId] })
   const both = await newUser(owner, { email: 'emil@example.com', roleId: red._id, hubId: [hubId, other._id] })
@@ -244,7 +318,11 @@ test('teams keep their members, users show their teams', async (t) => {
     'a team of a hub that the caller does not have is not there',
   )
   await owner.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id] })
-  t.equal((await dora.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id, teamId] })).status, 200, 'what others have set may stay')
+  t.equal(
+    (await dora.call('PATCH', `/user/${both._id}`, { teamIds: [blue._id, teamId] })).status,
+    200,
+    'what others have set may stay',
+  )
   await owner.call('DELETE', `/user/${both._id}`)
 
   const carl = await newUser(owner, { email: 'carl@example.com', roleId: planner, hubId: [hubId], teamIds: [teamId] })
@@ -281,7 +359,10 @@ test('a hub in use and the last hub stay; vehicles belong to hubs', async (t) =>
     "another organization's hub is not there",
   )
   t.equal((await stranger.call('GET', `/vehicle/${van.body.data._id}`)).status, 404)
-  t.equal((await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId, capacity: { kg: null, boxes: 2 } })).status, 200)
+  t.equal(
+    (await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId, capacity: { kg: null, boxes: 2 } })).status,
+    200,
+  )
   t.same((await owner.call('GET', `/vehicle/${van.body.data._id}?fields=capacity`)).body.data.capacity, { boxes: 2 })
   t.equal((await owner.call('DELETE', `/hub/${hub._id}`)).status, 200)
 })
@@ -296,14 +377,29 @@ test('settings of the organization', async (t) => {
     configuration: {},
     version: 1,
   })
-  t.match((await owner.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } })).body.data, {
-    currency: 'PLN',
-    configuration: { a: 1, b: { c: 2 } },
-  })
-  t.same((await owner.call('PATCH', '/organization/settings', { configuration: { a: null } })).body.data.configuration, { b: { c: 2 } })
-  t.same((await owner.call('PATCH', '/organization/settings', { configuration: { b: { c: null, d: 3 } } })).body.data.configuration, { b: { d: 3 } }, 'within, too')
+  t.match(
+    (await owner.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1, b: { c: 2 } } }))
+      .body.data,
+    {
+      currency: 'PLN',
+      configuration: { a: 1, b: { c: 2 } },
+    },
+  )
+  t.same(
+    (await owner.call('PATCH', '/organization/settings', { configuration: { a: null } })).body.data.configuration,
+    { b: { c: 2 } },
+  )
+  t.same(
+    (await owner.call('PATCH', '/organization/settings', { configuration: { b: { c: null, d: 3 } } })).body.data
+      .configuration,
+    { b: { d: 3 } },
+    'within, too',
+  )
   t.same((await owner.call('GET', '/organization/settings?fields=currency')).body.data, { currency: 'PLN' })
-  t.match(await owner.call('PATCH', '/organization/settings', { currency: 'CHF', version: 1 }), { status: 409, body: { code: 'stale_version', version: 4 } })
+  t.match(await owner.call('PATCH', '/organization/settings', { currency: 'CHF', version: 1 }), {
+    status: 409,
+    body: { code: 'stale_version', version: 4 },
+  })
   const read = (await owner.call('GET', '/organization/settings')).body.data
   t.same((await owner.call('PUT', '/organization/settings', read)).body.data, read, 'what was read may be written back')
   t.same((await owner.call('PUT', '/organization/settings', { language: 'pl' })).body.data, {
@@ -314,6 +410,9 @@ test('settings of the organization', async (t) => {
     version: 5,
   })
   t.equal((await owner.call('PUT', '/organization/settings', { timeZone: 'Nowhere' })).status, 400)
-  t.match(await owner.call('PATCH', '/organization', { name: 'Renamed' }), { status: 200, body: { data: { name: 'Renamed' } } })
+  t.match(await owner.call('PATCH', '/organization', { name: 'Renamed' }), {
+    status: 200,
+    body: { data: { name: 'Renamed' } },
+  })
   t.equal((await owner.call('GET', '/auth/my-organizations')).body.data[0].organizationName, 'Renamed')
 })

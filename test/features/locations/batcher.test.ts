@@ -11,30 +11,59 @@ import { ingestKey, openIngest, pointsOf, type TestIngestOptions } from '../../s
 const ORG = idFrom('organization', 'a')
 const FLOOD = idFrom('organization', 'flood')
 const START = Date.now() - 10_000_000
-const keyring = { hmac: (purpose: string, text: string) => createHmac('sha256', 'key').update(`${purpose} ${text}`).digest() } as unknown as Keyring
+const keyring = {
+  hmac: (purpose: string, text: string) => createHmac('sha256', 'key').update(`${purpose} ${text}`).digest(),
+} as unknown as Keyring
 
 const open = async (t: Parameters<typeof openIngest>[0], options?: TestIngestOptions) => {
   const ingest = await openIngest(t, options)
-  for (const organizationId of [ORG, FLOOD]) for (let i = 0; i < 50; i++) ingest.trackers.add(organizationId, `bus-${i}`)
+  for (const organizationId of [ORG, FLOOD])
+    for (let i = 0; i < 50; i++) ingest.trackers.add(organizationId, `bus-${i}`)
   const call = routeCaller({ routes: [bulkRoute(ingest.ingest, keyring)] })
-  const bulk = (points: unknown[], organizationId = ORG) => call('POST', '/location-history/bulk', { caller: ingestKey(organizationId), body: { points } })
+  const bulk = (points: unknown[], organizationId = ORG) =>
+    call('POST', '/location-history/bulk', { caller: ingestKey(organizationId), body: { points } })
   return { ...ingest, bulk, client: ingest.connect(ingestKey(ORG)) }
 }
-const fix = (i: number, more: object = {}) => ({ externalId: 'bus-1', recordedAt: START + i, lat: 50 + i / 1e5, lng: 21, ...more })
-const many = (count: number, more: (i: number) => object = () => ({})) => Array.from({ length: count }, (_, i) => fix(i, more(i)))
+const fix = (i: number, more: object = {}) => ({
+  externalId: 'bus-1',
+  recordedAt: START + i,
+  lat: 50 + i / 1e5,
+  lng: 21,
+  ...more,
+})
+const many = (count: number, more: (i: number) => object = () => ({})) =>
+  Array.from({ length: count }, (_, i) => fix(i, more(i)))
 
 test('the bulk route answers once points are durable: accepted, repeats, rejected, and a token for each trip', async (t) => {
   const { bulk, logged, counts } = await open(t)
-  const answer = await bulk([fix(0, { trip: 'start' }), fix(1), fix(1), fix(2, { lat: 91 }), fix(3, { externalId: 'who' }), fix(4, { trip: 'finish' })])
+  const answer = await bulk([
+    fix(0, { trip: 'start' }),
+    fix(1),
+    fix(1),
+    fix(2, { lat: 91 }),
+    fix(3, { externalId: 'who' }),
+    fix(4, { trip: 'finish' }),
+  ])
   t.equal(answer.status, 200)
-  t.match(answer.body.data, { accepted: 3, duplicates: 1, rejected: [{ index: 3, code: 'invalid', message: '/lat must be <= 90' }, { index: 4, code: 'unknown_tracker' }] })
+  t.match(answer.body.data, {
+    accepted: 3,
+    duplicates: 1,
+    rejected: [
+      { index: 3, code: 'invalid', message: '/lat must be <= 90' },
+      { index: 4, code: 'unknown_tracker' },
+    ],
+  })
   const [{ trackerId, token }] = answer.body.data.trackingTokens
   t.same(readTripToken(keyring, token), { trackerId, startedAt: START })
   t.equal(readTripToken(keyring, token.slice(0, -2) + 'AA'), undefined)
   t.equal(readTripToken(keyring, 'x'), undefined)
   t.equal(pointsOf((await logged()).flat()).length, 3)
   t.same(counts, { accepted: 3, duplicate: 1, rejected: 2 })
-  t.same((await bulk([fix(1)])).body.data, { accepted: 1, rejected: [] }, 'a repeat of an earlier request counts as accepted')
+  t.same(
+    (await bulk([fix(1)])).body.data,
+    { accepted: 1, rejected: [] },
+    'a repeat of an earlier request counts as accepted',
+  )
 })
 
 test('bodies that are no list of 1 to 10,000 points are refused', async (t) => {
@@ -72,23 +101,34 @@ test('each batch is sorted by tracker and time without repeats, whatever came in
   let seed = 1
   const frames = 60
   for (let n = 0; n < frames; n++) {
-    client.send(Array.from({ length: 40 }, () => {
-      seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
-      return fix(seed % 500, { externalId: `bus-${seed % 7}` })
-    }))
+    client.send(
+      Array.from({ length: 40 }, () => {
+        seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+        return fix(seed % 500, { externalId: `bus-${seed % 7}` })
+      }),
+    )
   }
   refusing.release()
   await client.until(() => client.acked === frames)
   const all = await logged()
   for (const batch of all.flat()) {
     for (let i = 1; i < batch.count; i++) {
-      const isRising = batch.tracker[i] > batch.tracker[i - 1] || (batch.tracker[i] === batch.tracker[i - 1] && batch.recordedAt[i] > batch.recordedAt[i - 1])
+      const isRising =
+        batch.tracker[i] > batch.tracker[i - 1] ||
+        (batch.tracker[i] === batch.tracker[i - 1] && batch.recordedAt[i] > batch.recordedAt[i - 1])
       if (!isRising) return t.fail('not sorted')
     }
   }
-  t.ok(all.flat().some(({ count }) => count > 100), 'frames were batched')
-  const offered = entries.map((entry) => entry.kind === 'points' && [entry.partition, entry.revision, encodePointBatch(entry.batch).length])
-  const inLog = all.flatMap((batches, partition) => batches.map((batch, revision) => [partition, revision, encodePointBatch(batch).length]))
+  t.ok(
+    all.flat().some(({ count }) => count > 100),
+    'frames were batched',
+  )
+  const offered = entries.map(
+    (entry) => entry.kind === 'points' && [entry.partition, entry.revision, encodePointBatch(entry.batch).length],
+  )
+  const inLog = all.flatMap((batches, partition) =>
+    batches.map((batch, revision) => [partition, revision, encodePointBatch(batch).length]),
+  )
   t.same(offered.sort(), inLog.sort(), 'what is offered to consumers is what the log has')
 })
 
@@ -109,7 +149,10 @@ test('while the log refuses, nothing is acknowledged, the same event is tried ag
   refusing.isRefusing = false
   await client.until(() => client.acked === 2)
   t.equal((await bulk([fix(5)])).status, 200)
-  t.same(pointsOf((await logged()).flat()).map(({ recordedAt }) => recordedAt - START), [1, 2, 3, 5])
+  t.same(
+    pointsOf((await logged()).flat()).map(({ recordedAt }) => recordedAt - START),
+    [1, 2, 3, 5],
+  )
 })
 
 test('a full queue closes sockets with 4429 and answers HTTP 503, and others are not refused', async (t) => {
@@ -137,7 +180,9 @@ test('an organization that floods does not hold up another', async (t) => {
   quiet.send(fix(1))
   refusing.release()
   await quiet.until(() => quiet.acked === 1)
-  const at = (await logged())[0].findIndex(({ trackers }) => trackers.some(({ organizationId }) => organizationId === ORG))
+  const at = (await logged())[0].findIndex(({ trackers }) =>
+    trackers.some(({ organizationId }) => organizationId === ORG),
+  )
   t.ok(at >= 0 && at <= 1, `its point is in append ${at} of 100`)
   await floods[9].until(() => floods.every(({ acked }) => acked === 100), 20_000)
   t.equal(pointsOf((await logged()).flat()).length, 100_001)
@@ -149,18 +194,27 @@ test('where more organizations wait than fit one append, each has its turn', asy
   for (const organizationId of organizations) trackers.add(organizationId, 'bus-1')
   refusing.hold()
   const clients = organizations.map((organizationId) => connect(ingestKey(organizationId)))
-  for (const client of clients) for (let frame = 0; frame < 5; frame++) client.send(many(5, (i) => ({ recordedAt: START + frame * 10 + i })))
+  for (const client of clients)
+    for (let frame = 0; frame < 5; frame++) client.send(many(5, (i) => ({ recordedAt: START + frame * 10 + i })))
   refusing.release()
   await clients[0].until(() => clients.every(({ acked }) => acked === 5))
   const batches = (await logged())[0]
   t.equal(batches.length, 75)
-  const firsts = organizations.map((organizationId) => batches.findIndex(({ trackers: named }) => named.some((one) => one.organizationId === organizationId)))
-  t.ok(Math.max(...firsts) < 15, `the last one came with append ${Math.max(...firsts)}, all have been served once after 15`)
+  const firsts = organizations.map((organizationId) =>
+    batches.findIndex(({ trackers: named }) => named.some((one) => one.organizationId === organizationId)),
+  )
+  t.ok(
+    Math.max(...firsts) < 15,
+    `the last one came with append ${Math.max(...firsts)}, all have been served once after 15`,
+  )
 })
 
 test('the parts of one large request let other organizations pass', async (t) => {
   const { bulk, connect, logged, refusing } = await open(t, { partitions: 1, limits: { batchBytesMax: 20_000 } })
-  const sent = bulk(many(2_000, () => ({ attributes: { note: 'x'.repeat(200) } })), FLOOD)
+  const sent = bulk(
+    many(2_000, () => ({ attributes: { note: 'x'.repeat(200) } })),
+    FLOOD,
+  )
   const quiet = connect(ingestKey(ORG))
   const flood = connect(ingestKey(FLOOD))
   await quiet.until(() => refusing.appends.length >= 1)
@@ -177,7 +231,9 @@ test('the parts of one large request let other organizations pass', async (t) =>
 })
 
 test('the rate of an organization: HTTP is answered 429, sockets wait while there is room', async (t) => {
-  const { bulk, connect, logged } = await open(t, { limits: { organizationPointsPerSecond: 200, organizationPointsMax: 1_000 } })
+  const { bulk, connect, logged } = await open(t, {
+    limits: { organizationPointsPerSecond: 200, organizationPointsMax: 1_000 },
+  })
   t.equal((await bulk(many(300))).status, 200)
   t.match(await bulk([fix(1)]), { status: 429, body: { code: 'rate_limited' }, headers: { 'retry-after': '1' } })
   t.equal((await bulk([fix(1)], FLOOD)).status, 200)

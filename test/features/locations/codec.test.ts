@@ -1,6 +1,14 @@
 import { test } from 'tap'
 import { encodeJson } from '../../../src/kernel/event.ts'
-import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from '../../../src/features/locations/events.ts'
+import {
+  HAS_ACCURACY,
+  HAS_ALTITUDE,
+  HAS_ATTRIBUTES,
+  HAS_BATTERY,
+  HAS_HEADING,
+  HAS_SPEED,
+  type PointBatch,
+} from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { decodePointBatch, encodedBytes, encodePointBatch } from '../../../src/features/locations/point-batch-codec.ts'
 import { idFrom } from '../../../src/kit/ids.ts'
@@ -20,12 +28,14 @@ const makeBatch = (seed: number, options: { trackers?: number; wide?: boolean; p
   const rows: { tracker: number; recordedAt: number }[] = []
   trackers.forEach((_, tracker) => {
     let recordedAt = 1_700_000_000_000 + Math.floor(next() * 1e6)
-    for (let n = 1 + Math.floor(next() * 8); n > 0; n--) rows.push({ tracker, recordedAt: (recordedAt += 1 + Math.floor(next() * (options.wide ? 4e9 : 1e5))) })
+    for (let n = 1 + Math.floor(next() * 8); n > 0; n--)
+      rows.push({ tracker, recordedAt: (recordedAt += 1 + Math.floor(next() * (options.wide ? 4e9 : 1e5))) })
   })
   const count = rows.length
   const int = (low: number, high: number) => Math.floor(low + next() * (high - low + 1))
   const flags = Uint16Array.from({ length: count }, () => (options.plain ? 0 : int(0, 511)))
-  const where = (flag: number, low: number, high: number) => Array.from(flags, (bits) => (bits & flag ? int(low, high) : 0))
+  const where = (flag: number, low: number, high: number) =>
+    Array.from(flags, (bits) => (bits & flag ? int(low, high) : 0))
   const attributes = new Map<number, string>()
   flags.forEach((bits, i) => {
     if (bits & HAS_ATTRIBUTES) attributes.set(i, JSON.stringify({ name: 'żółć 🚌'.repeat(int(0, 3)), n: int(0, 9) }))
@@ -69,7 +79,10 @@ test('an unaligned view on other bytes is read all the same', async (t) => {
 
 test('a plain point takes at most 20 bytes where trackers have some points each', async (t) => {
   const batch = makeBatch(3, { plain: true, trackers: 100 })
-  t.ok(encodePointBatch(batch).length / batch.count <= 20, `${encodePointBatch(batch).length / batch.count} bytes a point`)
+  t.ok(
+    encodePointBatch(batch).length / batch.count <= 20,
+    `${encodePointBatch(batch).length / batch.count} bytes a point`,
+  )
 })
 
 test('corrupted bytes are an error, wherever the fault lies', async (t) => {
@@ -79,7 +92,8 @@ test('corrupted bytes are an error, wherever the fault lies', async (t) => {
     broken[at] ^= 1 << (at % 8)
     t.throws(() => decodePointBatch(broken), /corrupted/, `byte ${at}`)
   }
-  for (const length of [0, 4, 47, 48, bytes.length - 4, bytes.length - 1]) t.throws(() => decodePointBatch(bytes.slice(0, length)), /corrupted/)
+  for (const length of [0, 4, 47, 48, bytes.length - 4, bytes.length - 1])
+    t.throws(() => decodePointBatch(bytes.slice(0, length)), /corrupted/)
   t.throws(() => decodePointBatch(new Uint8Array([...bytes, 0, 0, 0, 0])), /corrupted/)
 })
 
@@ -94,8 +108,20 @@ test('an empty batch is one, and a batch that is not sorted by tracker is refuse
 test('an event of a location stream becomes its entry; an unknown type is an error', async (t) => {
   const event = { id: 'e', isJson: true, metadata: {}, stream: 'locations-3', revision: 5, position: 99, loggedAt: 1 }
   const batch = makeBatch(5)
-  t.same(locationEntry({ ...event, type: 'pointsRecorded.v1', data: encodePointBatch(batch) }, 3), { partition: 3, revision: 5, position: 99, kind: 'points', batch })
+  t.same(locationEntry({ ...event, type: 'pointsRecorded.v1', data: encodePointBatch(batch) }, 3), {
+    partition: 3,
+    revision: 5,
+    position: 99,
+    kind: 'points',
+    batch,
+  })
   const deletion = { organizationId: 'o', trackerId: 't', at: 1 }
-  t.same(locationEntry({ ...event, type: 'trackerDeleted.v1', data: encodeJson(deletion) }, 3), { partition: 3, revision: 5, position: 99, kind: 'trackerDeleted', deletion })
+  t.same(locationEntry({ ...event, type: 'trackerDeleted.v1', data: encodeJson(deletion) }, 3), {
+    partition: 3,
+    revision: 5,
+    position: 99,
+    kind: 'trackerDeleted',
+    deletion,
+  })
   t.throws(() => locationEntry({ ...event, type: 'somethingElse.v9', data: encodeJson({}) }, 3), /unknown type/)
 })

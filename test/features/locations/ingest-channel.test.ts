@@ -24,8 +24,15 @@ test('the window is announced, and acknowledgements are cumulative, one for each
   t.equal(client.acked, 0, 'nothing is acknowledged before it is durable')
   refusing.release()
   await client.until(() => client.acked === 50)
-  t.same(client.messages.slice(1), [{ type: 'ack', seq: 1 }, { type: 'ack', seq: 50 }])
-  t.same((await logged())[0].map(({ count }) => count), [1, 49], 'what arrives during an append goes with the next')
+  t.same(client.messages.slice(1), [
+    { type: 'ack', seq: 1 },
+    { type: 'ack', seq: 50 },
+  ])
+  t.same(
+    (await logged())[0].map(({ count }) => count),
+    [1, 49],
+    'what arrives during an append goes with the next',
+  )
 })
 
 test('seq may skip, be left out, or be mixed with bare points and lists; it must rise', async (t) => {
@@ -48,9 +55,26 @@ test('what is no message closes with 4400, what is too large with 1009', async (
     client.send(message)
     return client.over?.code
   }
-  for (const message of ['', 'points', '{"type":"points","seq":1,"points":[', '{"type":"points","points":[{"lat":NaN}]}', 'null', '7', '"x"', '{}', '{"type":"other"}', '{"type":7,"lat":1}',
-    '{"type":"points"}', '{"type":"points","points":{}}', '{"type":"points","points":"x"}', { type: 'points', seq: 0, points: [] }, { type: 'points', seq: -1, points: [] },
-    { type: 'points', seq: 1.5, points: [] }, { type: 'points', seq: '1', points: [] }, { type: 'points', seq: 1e300, points: [] }]) {
+  for (const message of [
+    '',
+    'points',
+    '{"type":"points","seq":1,"points":[',
+    '{"type":"points","points":[{"lat":NaN}]}',
+    'null',
+    '7',
+    '"x"',
+    '{}',
+    '{"type":"other"}',
+    '{"type":7,"lat":1}',
+    '{"type":"points"}',
+    '{"type":"points","points":{}}',
+    '{"type":"points","points":"x"}',
+    { type: 'points', seq: 0, points: [] },
+    { type: 'points', seq: -1, points: [] },
+    { type: 'points', seq: 1.5, points: [] },
+    { type: 'points', seq: '1', points: [] },
+    { type: 'points', seq: 1e300, points: [] },
+  ]) {
     t.equal(codeOf(message), 4400, JSON.stringify(message))
   }
   t.equal(codeOf(`${'['.repeat(100_000)}${']'.repeat(100_000)}`), undefined, 'deep JSON is a list whose point is wrong')
@@ -68,12 +92,14 @@ test('a binary frame that is cut, longer than it says, or garbage closes with 44
     client.sendBinary(bytes)
     return client.over?.code
   }
-  for (let length = 0; length < frame.length; length++) t.equal(codeOf(frame.slice(0, length)), 4400, `cut to ${length}`)
+  for (let length = 0; length < frame.length; length++)
+    t.equal(codeOf(frame.slice(0, length)), 4400, `cut to ${length}`)
   t.equal(codeOf(new Uint8Array([...frame, 0])), 4400)
   let seed = 1
   for (let round = 0; round < 300; round++) {
     const broken = frame.slice()
-    for (let n = 0; n < 4; n++) broken[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % broken.length] = seed >>> 24
+    for (let n = 0; n < 4; n++)
+      broken[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % broken.length] = seed >>> 24
     t.ok([undefined, 4400, 1009].includes(codeOf(broken)))
   }
   const many = writeBinaryFrame(1, [fix()])
@@ -89,7 +115,9 @@ test('a sender beyond its window is closed with 4429; what was taken is stored a
   client.send({ type: 'points', points: [fix()] })
   t.match(client.over, { code: 4429 })
   const large = connect(ingestKey(ORG))
-  const bytes = JSON.stringify({ type: 'points', points: [fix({ attributes: { a: 'x'.repeat(900) } })] }).padEnd(1_000_000)
+  const bytes = JSON.stringify({ type: 'points', points: [fix({ attributes: { a: 'x'.repeat(900) } })] }).padEnd(
+    1_000_000,
+  )
   large.send(bytes)
   large.send(bytes)
   t.equal(large.over, undefined)
@@ -108,7 +136,13 @@ test('an unknown member of a frame is named, takes none of its points and closes
   client.send({ type: 'points', seq: 2, points: [fix()] })
   await client.until(() => client.acked === 2)
   t.match(client.messages[1], { type: 'error', code: 'invalid', message: /extra/ })
-  t.same(client.rejected.map(({ seq, index, code }) => [seq, index, code]), [[1, 0, 'invalid'], [1, 1, 'invalid']])
+  t.same(
+    client.rejected.map(({ seq, index, code }) => [seq, index, code]),
+    [
+      [1, 0, 'invalid'],
+      [1, 1, 'invalid'],
+    ],
+  )
   t.equal(pointsOf((await logged()).flat()).length, 1)
 })
 
@@ -119,7 +153,10 @@ test('frames wait for the trackers of the one before, in order, binary ones too;
   trackers.gate = new Promise((done) => {
     found = done
   })
-  client.send({ type: 'points', points: [fix({ recordedAt: times++, lat: 1 }), fix({ externalId: 'bus-3' }), fix({ externalId: 'nobody' })] })
+  client.send({
+    type: 'points',
+    points: [fix({ recordedAt: times++, lat: 1 }), fix({ externalId: 'bus-3' }), fix({ externalId: 'nobody' })],
+  })
   client.sendBinary(writeBinaryFrame(0, [fix({ lat: 2 })]))
   client.send(fix({ lat: 3, externalId: 'bus-3' }))
   client.send(fix({ lat: 4 }))
@@ -128,8 +165,13 @@ test('frames wait for the trackers of the one before, in order, binary ones too;
   t.same(refusing.appends, [], 'nothing overtakes')
   found()
   await t.resolves(waitFor(async () => pointsOf((await logged()).flat()).length === 5))
-  const one = pointsOf((await logged()).flat()).filter(({ trackerId }) => trackerId === trackers.trackers.get(`${ORG} bus-1`)?.trackerId)
-  t.same(one.map(({ lat }) => lat), [1, 2, 4])
+  const one = pointsOf((await logged()).flat()).filter(
+    ({ trackerId }) => trackerId === trackers.trackers.get(`${ORG} bus-1`)?.trackerId,
+  )
+  t.same(
+    one.map(({ lat }) => lat),
+    [1, 2, 4],
+  )
 })
 
 test('a frame over several partitions is acknowledged when the last of them is durable', async (t) => {

@@ -22,7 +22,9 @@ test('what was acknowledged is in the log after SIGKILL, at any moment', async (
         most = n
         if (most >= acked + 2_000 * (round + 1)) child.kill('SIGKILL')
       })
-      child.on('exit', (code, signal) => (signal === 'SIGKILL' ? done(most) : failed(new Error(`the child ended with ${code}`))))
+      child.on('exit', (code, signal) =>
+        signal === 'SIGKILL' ? done(most) : failed(new Error(`the child ended with ${code}`)),
+      )
     })
     t.ok(last > acked, `${last - acked} points were acknowledged`)
     acked = last

@@ -24,11 +24,32 @@ const open = async (t: Test) => {
   await tables.declare({ name: TRACKERS_TABLE, version: 1 })
   const ids = Array.from({ length: TRACKERS }, (_, i) => idFrom('tracker', i)).sort()
   const at = (trackerId: string, lat: number, lng: number) => ({
-    table: LATEST_POSITIONS.name, scope: ORGANIZATION, id: trackerId,
-    row: { trackerId, recordedAt: clock.now(), loggedAt: clock.now(), lat, lng, flags: 0, accuracy: 0, altitude: 0, speed: 0, heading: 0, battery: 0 },
+    table: LATEST_POSITIONS.name,
+    scope: ORGANIZATION,
+    id: trackerId,
+    row: {
+      trackerId,
+      recordedAt: clock.now(),
+      loggedAt: clock.now(),
+      lat,
+      lng,
+      flags: 0,
+      accuracy: 0,
+      altitude: 0,
+      speed: 0,
+      heading: 0,
+      battery: 0,
+    },
   })
   const gone = (id: string) => ({ table: LATEST_POSITIONS.name, scope: ORGANIZATION, id, row: null })
-  await tables.commit(ids.map((id, i) => ({ table: TRACKERS_TABLE, scope: ORGANIZATION, id, row: { _id: id, name: `Van ${i}`, hubIds: [HUBS[i % 3 === 0 ? 1 : 0]] } })))
+  await tables.commit(
+    ids.map((id, i) => ({
+      table: TRACKERS_TABLE,
+      scope: ORGANIZATION,
+      id,
+      row: { _id: id, name: `Van ${i}`, hubIds: [HUBS[i % 3 === 0 ? 1 : 0]] },
+    })),
+  )
   await tables.commit(ids.map((id, i) => at(id, 520_000_000 + (i % 40) * 900, 210_000_000 + Math.floor(i / 40) * 900)))
   const services = { tables, statusAt: () => 'online' as const }
   const live = livePositionsRoute(services)
@@ -36,9 +57,14 @@ const open = async (t: Test) => {
   const get = async (query: string, caller: Partial<UserCaller> = {}) => {
     const answer = await call('GET', `/live-positions?${query}`, { caller: { ...ownerOf(ORGANIZATION), ...caller } })
     const body = answer.stream === undefined ? answer.body : await read(answer.stream)
-    return { ...answer, body, ids: (body.data ?? []).map(({ trackerId }: { trackerId: string }) => trackerId) as string[] }
+    return {
+      ...answer,
+      body,
+      ids: (body.data ?? []).map(({ trackerId }: { trackerId: string }) => trackerId) as string[],
+    }
   }
-  const stream = async (query: object) => read((await live.handler({ caller: ownerOf(ORGANIZATION), query, now: clock.now() } as never)).stream ?? [])
+  const stream = async (query: object) =>
+    read((await live.handler({ caller: ownerOf(ORGANIZATION), query, now: clock.now() } as never)).stream ?? [])
   return { get, stream, at, gone, ids, tables }
 }
 
@@ -49,13 +75,21 @@ const read = async (parts: AsyncIterable<Uint8Array | string> | Iterable<string>
 }
 
 /** Every page of a walk; `between` runs after each. */
-const walk = async (get: Awaited<ReturnType<typeof open>>['get'], query: string, between = async (_ids: string[]) => {}, caller: Partial<UserCaller> = {}) => {
+const walk = async (
+  get: Awaited<ReturnType<typeof open>>['get'],
+  query: string,
+  between = async (_ids: string[]) => {},
+  caller: Partial<UserCaller> = {},
+) => {
   const pages: string[][] = []
   for (let path: string | undefined = query; path !== undefined; ) {
     const page = await get(path, caller)
     pages.push(page.ids)
     await between(page.ids)
-    path = page.body.nextCursor === null ? undefined : /^<\/api\/v3\/live-positions\?([^>]*)>; rel="next"$/.exec(page.headers.link)?.[1]
+    path =
+      page.body.nextCursor === null
+        ? undefined
+        : /^<\/api\/v3\/live-positions\?([^>]*)>; rel="next"$/.exec(page.headers.link)?.[1]
     if (page.body.nextCursor !== null && path === undefined) throw new Error(`no link: ${page.headers.link}`)
   }
   return pages
@@ -70,14 +104,24 @@ test('pages of positions meet each tracker once while they move, are forgotten a
   const met = await walk(get, 'limit=100', async (page) => {
     step++
     // What was met is forgotten, so that every later place of the table moves up.
-    await tables.commit([...[ids[step * 7], page[page.length - 1], ids.at(-1) as string].map((id) => at(id, step * 1e6, -step * 1e6)), ...page.slice(0, 40).map(gone)])
+    await tables.commit([
+      ...[ids[step * 7], page[page.length - 1], ids.at(-1) as string].map((id) => at(id, step * 1e6, -step * 1e6)),
+      ...page.slice(0, 40).map(gone),
+    ])
   })
   t.same(met.flat(), ids, 'by tracker, each once')
-  t.same(met.map(({ length }) => length).slice(0, -1), Array.from({ length: 12 }, () => 100))
+  t.same(
+    met.map(({ length }) => length).slice(0, -1),
+    Array.from({ length: 12 }, () => 100),
+  )
   await tables.commit(ids.map((id) => at(id, 0, 0)))
   t.match(await stream({}), { total: TRACKERS, page: 1, limit: null, nextCursor: null, data: { length: TRACKERS } })
   const { nextCursor } = (await get('limit=1000')).body
-  t.match(await stream({ cursor: nextCursor }), { total: TRACKERS, page: null, nextCursor: null, data: ids.slice(1000).map((trackerId) => ({ trackerId })) }, 'the rest')
+  t.match(
+    await stream({ cursor: nextCursor }),
+    { total: TRACKERS, page: null, nextCursor: null, data: ids.slice(1000).map((trackerId) => ({ trackerId })) },
+    'the rest',
+  )
 })
 
 test('pages by number, filters, fields, hubs', async (t) => {
@@ -89,12 +133,26 @@ test('pages by number, filters, fields, hubs', async (t) => {
   const ofHub = ids.filter((_, i) => i % 3 === 0)
   t.same((await walk(get, 'limit=77', undefined, { hubIds: [HUBS[1]] })).flat(), ofHub, 'the hubs of the caller')
   t.match((await get(`limit=77&hubId=${HUBS[1]}`)).body, { total: ofHub.length })
-  t.same((await get(`limit=77&hubId=${HUBS[0]}`, { hubIds: [HUBS[1]] })).body, { status: true, data: [], total: 0, page: 1, limit: 77, nextCursor: null })
+  t.same((await get(`limit=77&hubId=${HUBS[0]}`, { hubIds: [HUBS[1]] })).body, {
+    status: true,
+    data: [],
+    total: 0,
+    page: 1,
+    limit: 77,
+    nextCursor: null,
+  })
 })
 
 test('a large page is written as it is read; the next one is named in its body', async (t) => {
   const { get, ids, tables } = await open(t)
-  await tables.commit(ids.map((id) => ({ table: TRACKERS_TABLE, scope: ORGANIZATION, id, row: { _id: id, name: 'Van'.repeat(1_000), hubIds: [HUBS[0]] } })))
+  await tables.commit(
+    ids.map((id) => ({
+      table: TRACKERS_TABLE,
+      scope: ORGANIZATION,
+      id,
+      row: { _id: id, name: 'Van'.repeat(1_000), hubIds: [HUBS[0]] },
+    })),
+  )
   const page = await get('limit=1000')
   t.same(page.ids, ids.slice(0, 1_000))
   t.notOk(page.headers.link, 'over 2 MiB it was not held')
@@ -103,11 +161,18 @@ test('a large page is written as it is read; the next one is named in its body',
 
 test('near: the nearest first, in pages', async (t) => {
   const { get, ids } = await open(t)
-  const meters = (i: number): number => distanceMeters(210_010_000, 520_010_000, 210_000_000 + Math.floor(i / 40) * 900, 520_000_000 + (i % 40) * 900)
-  const expected = ids.map((id, i) => ({ id, meters: meters(i) })).filter(({ meters }) => meters <= 90).sort((a, b) => a.meters - b.meters || (a.id < b.id ? -1 : 1))
+  const meters = (i: number): number =>
+    distanceMeters(210_010_000, 520_010_000, 210_000_000 + Math.floor(i / 40) * 900, 520_000_000 + (i % 40) * 900)
+  const expected = ids
+    .map((id, i) => ({ id, meters: meters(i) }))
+    .filter(({ meters }) => meters <= 90)
+    .sort((a, b) => a.meters - b.meters || (a.id < b.id ? -1 : 1))
   t.ok(expected.length > 30)
   const met = await walk(get, 'near=52.001,21.001&radius=90&limit=40')
-  t.same(met.flat(), expected.map(({ id }) => id))
+  t.same(
+    met.flat(),
+    expected.map(({ id }) => id),
+  )
   t.match((await get('near=52.001,21.001&radius=90&limit=40')).body, { total: expected.length })
 })
 
@@ -115,10 +180,18 @@ test('what is no page is refused by its name', async (t) => {
   const { get } = await open(t)
   const cursor = (await get('limit=2')).body.nextCursor
   const refused: [string, string][] = [
-    ['limit=0', '/limit'], ['page=0', '/page'], [`limit=2&page=1&cursor=${cursor}`, '/page'], ['limit=2&cursor=nonsense', '/cursor'],
-    [`limit=2&cursor=${cursor}&status=online`, '/cursor'], ['fields=colour', '/fields'], ['sort=name', '/sort'], ['radius=5', '/radius'],
+    ['limit=0', '/limit'],
+    ['page=0', '/page'],
+    [`limit=2&page=1&cursor=${cursor}`, '/page'],
+    ['limit=2&cursor=nonsense', '/cursor'],
+    [`limit=2&cursor=${cursor}&status=online`, '/cursor'],
+    ['fields=colour', '/fields'],
+    ['sort=name', '/sort'],
+    ['radius=5', '/radius'],
   ]
   for (const [query, path] of refused) t.match(await get(query), { status: 400, body: { errors: [{ path }] } }, query)
-  const forged = Buffer.from(Buffer.from(cursor, 'base64url').toString().slice(0, 8) + '[{"page":3,"trackerId":"a"},1]').toString('base64url')
+  const forged = Buffer.from(
+    Buffer.from(cursor, 'base64url').toString().slice(0, 8) + '[{"page":3,"trackerId":"a"},1]',
+  ).toString('base64url')
   t.match(await get(`limit=2&cursor=${forged}`), { status: 400 })
 })

@@ -6,7 +6,13 @@ import { openTrackers, ORG, userCaller } from '../../support/open-trackers.ts'
 
 const OTHER_ORG = idFrom('organization', 'b')
 const NEW = 3_000
-const gateway = (more: object = {}): Caller => ({ kind: 'ingestKey', organizationId: ORG, keyId: 'k', autoCreate: true, ...more })
+const gateway = (more: object = {}): Caller => ({
+  kind: 'ingestKey',
+  organizationId: ORG,
+  keyId: 'k',
+  autoCreate: true,
+  ...more,
+})
 
 test('a gateway names trackers by either id; unknown ones are made when its key says so', async (t) => {
   const { connect, clock, call } = await openTrackers(t)
@@ -29,17 +35,40 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
     { externalId: 'x'.repeat(201), recordedAt: at, lat: 1, lng: 1 },
   ])
   await client.until(() => client.acked === 1)
-  t.same(client.rejected.map(({ index, code }) => [index, code]), [[5, 'unknown_tracker'], [6, 'unknown_tracker'], [7, 'unknown_tracker'], [8, 'invalid'], [9, 'invalid'], [10, 'invalid'], [11, 'invalid']])
-  for (const { code, message } of client.rejected) if (code === 'invalid') t.match(message, /\/externalId/, 'the fields are named')
+  t.same(
+    client.rejected.map(({ index, code }) => [index, code]),
+    [
+      [5, 'unknown_tracker'],
+      [6, 'unknown_tracker'],
+      [7, 'unknown_tracker'],
+      [8, 'invalid'],
+      [9, 'invalid'],
+      [10, 'invalid'],
+      [11, 'invalid'],
+    ],
+  )
+  for (const { code, message } of client.rejected)
+    if (code === 'invalid') t.match(message, /\/externalId/, 'the fields are named')
   // The same again, now from memory.
-  client.send([{ trackerId: foreign, recordedAt: at, lat: 1, lng: 1 }, { trackerId: own, externalId: 'bus-1', recordedAt: at, lat: 1, lng: 1 }])
+  client.send([
+    { trackerId: foreign, recordedAt: at, lat: 1, lng: 1 },
+    { trackerId: own, externalId: 'bus-1', recordedAt: at, lat: 1, lng: 1 },
+  ])
   await client.until(() => client.acked === 2)
-  t.same(client.rejected.slice(7).map(({ code }) => code), ['unknown_tracker', 'invalid'])
+  t.same(
+    client.rejected.slice(7).map(({ code }) => code),
+    ['unknown_tracker', 'invalid'],
+  )
   await until(async () => (await call('GET', '/trackers?externalId=bus-1')).body.total === 1)
-  t.match((await call('GET', '/trackers?externalId=bus-1')).body.data, [{ _id: trackerIdOf(ORG, 'bus-1'), name: 'bus-1', kind: 'device', externalId: 'bus-1' }])
+  t.match((await call('GET', '/trackers?externalId=bus-1')).body.data, [
+    { _id: trackerIdOf(ORG, 'bus-1'), name: 'bus-1', kind: 'device', externalId: 'bus-1' },
+  ])
 
   const strict = connect(gateway({ autoCreate: false }))
-  strict.send([{ externalId: 'bus-2', recordedAt: at, lat: 1, lng: 1 }, { externalId: 'bus-1', recordedAt: at + 9, lat: 1, lng: 1 }])
+  strict.send([
+    { externalId: 'bus-2', recordedAt: at, lat: 1, lng: 1 },
+    { externalId: 'bus-1', recordedAt: at + 9, lat: 1, lng: 1 },
+  ])
   await strict.until(() => strict.acked === 1)
   t.match(strict.rejected, [{ index: 0, code: 'unknown_tracker' }])
 })
@@ -51,31 +80,62 @@ test("a tracker's key and a user's token speak for their own tracker alone", asy
   const other = (await call('POST', '/tracker', { name: 'other', externalId: 'other' })).body.data
   const point = (more: object) => ({ recordedAt: at, lat: 1, lng: 1, ...more })
   const unit = connect(await devices.authenticate(made.deviceKey))
-  const frame = [point({}), point({ trackerId: made._id, recordedAt: at + 1 }), point({ externalId: 'unit', recordedAt: at + 2 }), point({ trackerId: other._id }), point({ externalId: 'other' }), point({ trackerId: 'x' })]
+  const frame = [
+    point({}),
+    point({ trackerId: made._id, recordedAt: at + 1 }),
+    point({ externalId: 'unit', recordedAt: at + 2 }),
+    point({ trackerId: other._id }),
+    point({ externalId: 'other' }),
+    point({ trackerId: 'x' }),
+  ]
   for (let seq = 1; seq <= 2; seq++) {
     unit.send(frame)
     await unit.until(() => unit.acked === seq)
-    t.same(unit.rejected.filter((one) => one.seq === seq).map(({ index, code }) => [index, code]), [[3, 'forbidden_tracker'], [4, 'forbidden_tracker'], [5, 'forbidden_tracker']])
+    t.same(
+      unit.rejected.filter((one) => one.seq === seq).map(({ index, code }) => [index, code]),
+      [
+        [3, 'forbidden_tracker'],
+        [4, 'forbidden_tracker'],
+        [5, 'forbidden_tracker'],
+      ],
+    )
   }
   const userId = idFrom('user', 'field')
   const phone = connect(userCaller({ userId, permissions: new Set() }))
-  phone.send([point({}), point({ trackerId: phoneTrackerIdOf(userId), recordedAt: at + 1 }), point({ trackerId: made._id }), point({ externalId: 'unit' })])
+  phone.send([
+    point({}),
+    point({ trackerId: phoneTrackerIdOf(userId), recordedAt: at + 1 }),
+    point({ trackerId: made._id }),
+    point({ externalId: 'unit' }),
+  ])
   await phone.until(() => phone.acked === 1)
-  t.same(phone.rejected.map(({ index, code }) => [index, code]), [[2, 'forbidden_tracker'], [3, 'forbidden_tracker']])
+  t.same(
+    phone.rejected.map(({ index, code }) => [index, code]),
+    [
+      [2, 'forbidden_tracker'],
+      [3, 'forbidden_tracker'],
+    ],
+  )
   await until(async () => (await call('GET', `/trackers?userId=${userId}`)).body.total === 1)
-  t.match((await call('GET', `/trackers?userId=${userId}`)).body.data, [{ _id: phoneTrackerIdOf(userId), kind: 'phone', userId }])
+  t.match((await call('GET', `/trackers?userId=${userId}`)).body.data, [
+    { _id: phoneTrackerIdOf(userId), kind: 'phone', userId },
+  ])
 })
 
 test('thousands of unknown ids in one frame, from two connections at once, are made once each', async (t) => {
   const { connect, clock, call, log } = await openTrackers(t)
   const at = clock.now() - 1000
-  const frame = (offset: number) => Array.from({ length: NEW }, (_, i) => ({ externalId: `v${i}`, recordedAt: at + offset, lat: 1, lng: 1 }))
+  const frame = (offset: number) =>
+    Array.from({ length: NEW }, (_, i) => ({ externalId: `v${i}`, recordedAt: at + offset, lat: 1, lng: 1 }))
   const clients = [connect(gateway()), connect(gateway())]
   for (const [i, client] of clients.entries()) client.send(frame(i))
   clients[0].send(frame(5))
   await Promise.all(clients.map((client) => client.until(() => client.acked >= 1, 60_000)))
   await clients[0].until(() => clients[0].acked === 2, 60_000)
-  t.same(clients.flatMap(({ rejected }) => rejected), [])
+  t.same(
+    clients.flatMap(({ rejected }) => rejected),
+    [],
+  )
   await until(async () => (await call('GET', '/trackers?limit=1')).body.total === NEW)
   t.equal(await log.head(`tracker-${trackerIdOf(ORG, 'v77')}`), 0, 'one event each')
 })
@@ -83,10 +143,19 @@ test('thousands of unknown ids in one frame, from two connections at once, are m
 test('at the limit known trackers go on and new ones are refused by name', async (t) => {
   const { connect, clock, call } = await openTrackers(t, { trackersMax: 3 })
   const client = connect(gateway())
-  const frame = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => ({ externalId: `v${from + i}`, recordedAt: clock.now() - 1000, lat: 1, lng: 1 }))
+  const frame = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, i) => ({
+      externalId: `v${from + i}`,
+      recordedAt: clock.now() - 1000,
+      lat: 1,
+      lng: 1,
+    }))
   client.send(frame(0, 5))
   await client.until(() => client.acked === 1)
-  t.same(client.rejected.map(({ code }) => code), ['tracker_limit', 'tracker_limit'])
+  t.same(
+    client.rejected.map(({ code }) => code),
+    ['tracker_limit', 'tracker_limit'],
+  )
   const refused = client.rejected.map(({ index }) => index)
   const there = [0, 1, 2, 3, 4].find((i) => !refused.includes(i)) as number
   client.send(frame(there, there + 1))

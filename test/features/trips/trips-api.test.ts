@@ -25,14 +25,30 @@ const open = async (t: Test) => {
   const now = systemClock.now()
   const [mine, other] = [randomUUID(), randomUUID()]
   const change = (trackerId: string, startedAt: number, finishedAt?: number): TripChange => ({
-    kind: finishedAt === undefined ? 'tripStarted' : 'tripFinished', _id: tripId(trackerId, startedAt), organizationId, trackerId, explicit: false,
-    startedAt, finishedAt, distance: finishedAt === undefined ? 0 : 1_234.5, point: { recordedAt: startedAt, lat: 0, lng: 0 },
+    kind: finishedAt === undefined ? 'tripStarted' : 'tripFinished',
+    _id: tripId(trackerId, startedAt),
+    organizationId,
+    trackerId,
+    explicit: false,
+    startedAt,
+    finishedAt,
+    distance: finishedAt === undefined ? 0 : 1_234.5,
+    point: { recordedAt: startedAt, lat: 0, lng: 0 },
   })
   const decisions = [
-    change(mine, now - 3 * HOUR_MS), change(mine, now - 3 * HOUR_MS, now - 2 * HOUR_MS), change(mine, now - HOUR_MS),
-    change(other, now - 2 * HOUR_MS), change(other, now - 2 * HOUR_MS, now - HOUR_MS),
+    change(mine, now - 3 * HOUR_MS),
+    change(mine, now - 3 * HOUR_MS, now - 2 * HOUR_MS),
+    change(mine, now - HOUR_MS),
+    change(other, now - 2 * HOUR_MS),
+    change(other, now - 2 * HOUR_MS, now - HOUR_MS),
   ]
-  const event = { id: randomUUID(), type: DECIDED, data: encodeJson({ sourceRevision: 0, ordinal: 0, sourceLoggedAt: now, decisions }), isJson: true, metadata: {} }
+  const event = {
+    id: randomUUID(),
+    type: DECIDED,
+    data: encodeJson({ sourceRevision: 0, ordinal: 0, sourceLoggedAt: now, decisions }),
+    isJson: true,
+    metadata: {},
+  }
   const { position } = await services.log.append(transitionStream(0), [event], 'none')
   await runner.whenApplied('trips', position).applied
   const trackerIds: string[] = [mine, other]
@@ -46,9 +62,10 @@ const open = async (t: Test) => {
     readTripToken: (token) => readTripToken(services.keyring, token),
     tripId,
     runningMeters: () => 77,
-    readTrack: async (_organizationId, trackerId, from, to) => (async function* () {
-      yield new TextEncoder().encode(JSON.stringify([{ trackerId, from, to }]))
-    })(),
+    readTrack: async (_organizationId, trackerId, from, to) =>
+      (async function* () {
+        yield new TextEncoder().encode(JSON.stringify([{ trackerId, from, to }]))
+      })(),
   })
   const call = routeCaller({ routes })
   const limit = (ids: string[]): void => void (visible = ids)
@@ -58,19 +75,35 @@ const open = async (t: Test) => {
 test('trips are listed newest first, filtered, paged, and read by id', async (t) => {
   const { call, caller, mine, other, now, limit } = await open(t)
   const { body } = await call('GET', '/trips', { caller })
-  t.match(body, { total: 3, data: [
-    { trackerId: mine, state: 'running', finishedAt: null, distance: 77, startedAt: new Date(now - HOUR_MS).toISOString() },
-    { trackerId: other, state: 'finished', distance: 1_234.5, finishedAt: new Date(now - HOUR_MS).toISOString() },
-    { trackerId: mine, state: 'finished' },
-  ] })
+  t.match(body, {
+    total: 3,
+    data: [
+      {
+        trackerId: mine,
+        state: 'running',
+        finishedAt: null,
+        distance: 77,
+        startedAt: new Date(now - HOUR_MS).toISOString(),
+      },
+      { trackerId: other, state: 'finished', distance: 1_234.5, finishedAt: new Date(now - HOUR_MS).toISOString() },
+      { trackerId: mine, state: 'finished' },
+    ],
+  })
   t.strictSame((await call('GET', `/trip/${body.data[1]._id}`, { caller })).body.data, body.data[1])
   t.match((await call('GET', `/trips?trackerId=${mine}&state=finished`, { caller })).body, { total: 1 })
   t.match((await call('GET', `/trips?trackerId=${mine.toUpperCase()}`, { caller })).body, { total: 2 })
   t.match(await call('GET', '/trips?from=2&to=1', { caller }), { status: 400, body: { errors: [{ path: '/to' }] } })
-  t.match((await call('GET', `/trips?from=${encodeURIComponent(new Date(now - 2 * HOUR_MS).toISOString())}`, { caller })).body, { total: 2 })
+  t.match(
+    (await call('GET', `/trips?from=${encodeURIComponent(new Date(now - 2 * HOUR_MS).toISOString())}`, { caller }))
+      .body,
+    { total: 2 },
+  )
   t.match((await call('GET', `/trips?to=${now - 2 * HOUR_MS}`, { caller })).body, { total: 2 })
   const page = await call('GET', '/trips?limit=2', { caller })
-  t.match((await call('GET', `/trips?limit=2&cursor=${page.body.nextCursor}`, { caller })).body, { data: [{ trackerId: mine, state: 'finished' }], nextCursor: null })
+  t.match((await call('GET', `/trips?limit=2&cursor=${page.body.nextCursor}`, { caller })).body, {
+    data: [{ trackerId: mine, state: 'finished' }],
+    nextCursor: null,
+  })
   t.match(await call('GET', '/trips?from=yesterday', { caller }), { status: 400 })
   limit([other])
   t.match((await call('GET', '/trips', { caller })).body, { total: 1, data: [{ trackerId: other }] })
@@ -83,16 +116,28 @@ test('a tracking token shows its trip and points, and nothing until the trip is 
   const { caller, mine, now, services, routes, call } = await open(t)
   const tracking = routes.find(({ operationId }) => operationId === 'readTracking')
   const read = async (token: string, who = caller) => {
-    const reply = await tracking?.handler({ caller: who, params: { token }, signal: new AbortController().signal } as never)
+    const reply = await tracking?.handler({
+      caller: who,
+      params: { token },
+      signal: new AbortController().signal,
+    } as never)
     let text = ''
     if (reply?.stream === undefined) return reply?.body
     for await (const chunk of reply.stream) text += typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk)
     return JSON.parse(text)
   }
   const finished = await read(tripToken(services.keyring, mine, now - 3 * HOUR_MS))
-  t.match(finished, { status: true, data: { trip: { state: 'finished', trackerId: mine }, points: [{ from: now - 3 * HOUR_MS, to: now - 2 * HOUR_MS }] } })
+  t.match(finished, {
+    status: true,
+    data: {
+      trip: { state: 'finished', trackerId: mine },
+      points: [{ from: now - 3 * HOUR_MS, to: now - 2 * HOUR_MS }],
+    },
+  })
   t.strictSame(await read(tripToken(services.keyring, mine, now)), { data: { trip: null, points: [] } })
   await t.rejects(read(tripToken(services.keyring, mine, now), ownerOf(randomUUID())), { code: 'not_found' })
-  await t.rejects(read(tripToken(services.keyring, mine, now - 3 * HOUR_MS), ownerOf(randomUUID())), { code: 'not_found' })
+  await t.rejects(read(tripToken(services.keyring, mine, now - 3 * HOUR_MS), ownerOf(randomUUID())), {
+    code: 'not_found',
+  })
   t.match(await call('GET', '/location-history/tracking/nonsense', { caller }), { status: 404 })
 })

@@ -24,11 +24,17 @@ test('more than may wait are skipped, and memory holds a part of those that wait
   for (let i = 0; i < 4; i++) await world.decide(Array.from({ length: 500 }, (_, k) => entry(now, i * 500 + k)))
   await until('all is looked at', async () => (await world.runs()).length === 2_000)
   t.equal(world.dispatcher.waiting(0), 1_500)
-  t.equal((await world.runs()).filter(({ status, reason }) => status === 'skipped' && reason === 'overflow').length, 500)
+  t.equal(
+    (await world.runs()).filter(({ status, reason }) => status === 'skipped' && reason === 'overflow').length,
+    500,
+  )
   t.ok(world.dispatcher.partition(0).pending.all()[0].order.size <= 500 + 8)
   await world.call('PATCH', `/automation/${_id}`, { caller: owner, body: { isActive: false } })
   await until('the rest is skipped', () => world.dispatcher.waiting(0) === 0)
-  await until('their log', async () => (await world.runs()).filter(({ reason }) => reason === 'deactivated').length === 1_500)
+  await until(
+    'their log',
+    async () => (await world.runs()).filter(({ reason }) => reason === 'deactivated').length === 1_500,
+  )
 })
 
 test('an automation is only found under its group', async (t) => {
@@ -37,9 +43,14 @@ test('an automation is only found under its group', async (t) => {
   const other = '0190f3a2-0000-7000-8000-0000000000a2'
   await world.tables.commit([{ table: GROUPS, scope: ORG, id: other, row: { _id: other } }])
   await world.webhook(hook, { rules: { fields: { geofenceGroupId: other } } })
-  await world.webhook(hook, { rules: { fields: { geofenceGroupId: '0190f3a2-0000-7000-8000-0000000000a1', 'point.speed': { minimum: 10 } } } })
+  await world.webhook(hook, {
+    rules: { fields: { geofenceGroupId: '0190f3a2-0000-7000-8000-0000000000a1', 'point.speed': { minimum: 10 } } },
+  })
   const now = world.clock.now()
-  await world.decide([entry(now, 1, { point: { recordedAt: now, lat: 1, lng: 1, speed: 5 } }), entry(now, 2, { point: { recordedAt: now, lat: 1, lng: 1, speed: 15 } })])
+  await world.decide([
+    entry(now, 1, { point: { recordedAt: now, lat: 1, lng: 1, speed: 5 } }),
+    entry(now, 2, { point: { recordedAt: now, lat: 1, lng: 1, speed: 15 } }),
+  ])
   await until('one', () => world.counted.succeeded === 1)
   t.equal((await world.runs()).length, 1)
   t.equal(hook.seen[0].body.data.point.speed, 15)

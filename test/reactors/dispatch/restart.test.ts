@@ -36,8 +36,13 @@ test('thousands owed survive a restart, each is delivered once and in order', as
   await first.webhook(hook)
   const start = first.clock.now()
   const count = 2_000
-  for (let from = 0; from < count; from += 500) await first.decide(Array.from({ length: 500 }, (_, i) => entry(start + from + i, (from + i) % 97)))
-  await until('all are owed', async () => (await first.log.head('transitions-0')) === 3 && first.feed.lags(start).every(({ events }) => events === 0))
+  for (let from = 0; from < count; from += 500)
+    await first.decide(Array.from({ length: 500 }, (_, i) => entry(start + from + i, (from + i) % 97)))
+  await until(
+    'all are owed',
+    async () =>
+      (await first.log.head('transitions-0')) === 3 && first.feed.lags(start).every(({ events }) => events === 0),
+  )
   await first.end()
   hook.answer = () => 200
   const before = hook.seen.length
@@ -54,7 +59,10 @@ test('thousands owed survive a restart, each is delivered once and in order', as
   }
   t.equal(disorder, 0)
   t.same(hook.bad, [])
-  await until('all rows', async () => (await second.runs()).filter(({ status }) => status === 'succeeded').length === count)
+  await until(
+    'all rows',
+    async () => (await second.runs()).filter(({ status }) => status === 'succeeded').length === count,
+  )
 })
 
 test('what was owed is known again when the tables are lost', async (t) => {
@@ -96,10 +104,17 @@ test('old events of the stream are let go, and a restart still knows where it st
   await first.decide([entry(first.clock.now(), 1)])
   await until('one', () => first.counted.succeeded === 1)
   first.clock.advance(31 * 86_400_000)
-  await advanceUntil(first, 3_600_000, async () => (await first.log.read(runsStream(0), 0, 1))[0].loggedAt > first.clock.now() - 86_400_000)
+  await advanceUntil(
+    first,
+    3_600_000,
+    async () => (await first.log.read(runsStream(0), 0, 1))[0].loggedAt > first.clock.now() - 86_400_000,
+  )
   await first.end()
   const second = await openWorld(t, { folder, clock: first.clock })
   await second.decide([entry(second.clock.now(), 1)])
   await until('another', () => second.counted.succeeded === 1)
-  t.same(hook.seen.map(({ body }) => body.data.sequence), [1, 2])
+  t.same(
+    hook.seen.map(({ body }) => body.data.sequence),
+    [1, 2],
+  )
 })

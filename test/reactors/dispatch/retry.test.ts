@@ -51,7 +51,11 @@ test('a hung receiver, a redirect and an unreachable one are failures', async (t
   await world.decide([entry(world.clock.now())])
   await advanceUntil(world, 1_000, () => world.counted.succeeded === 1, 50)
   await until('its log', async () => (await world.runs())[0]?.status === 'succeeded')
-  t.match((await world.runs())[0].attempts, [{ error: 'no answer within 15 s', durationMs: 15_000 }, { statusCode: 302 }, { statusCode: 200 }])
+  t.match((await world.runs())[0].attempts, [
+    { error: 'no answer within 15 s', durationMs: 15_000 },
+    { statusCode: 302 },
+    { statusCode: 200 },
+  ])
   t.equal(hook.seen.length, 3)
 })
 
@@ -61,8 +65,15 @@ test('410 ends the run, deactivates the automation and skips what waits', async 
   const { _id } = await world.webhook(hook)
   const now = world.clock.now()
   await world.decide([entry(now), entry(now + 1), entry(now + 2)])
-  await until('the end', async () => (await world.runs()).every(({ status }) => status !== 'pending') && (await world.runs()).length === 3)
-  t.same((await world.runs()).map(({ status, reason }) => reason ?? status).sort(), ['deactivated', 'deactivated', 'dead'])
+  await until(
+    'the end',
+    async () => (await world.runs()).every(({ status }) => status !== 'pending') && (await world.runs()).length === 3,
+  )
+  t.same((await world.runs()).map(({ status, reason }) => reason ?? status).sort(), [
+    'deactivated',
+    'deactivated',
+    'dead',
+  ])
   t.equal(hook.seen.length, 1)
   const { body } = await world.call('GET', `/automation/${_id}`, { caller: owner })
   t.match(body.data, { isActive: false, notice: { reason: 'gone' } })
@@ -74,7 +85,11 @@ test('410 ends the run, deactivates the automation and skips what waits', async 
   world.clock.advance(5)
   await world.decide([entry(world.clock.now(), 7)])
   await until('it fires again', () => world.counted.succeeded === 1)
-  t.same(hook.seen.slice(1).map(({ body }) => body.data.trackerId), [trackerId(7)], 'and not for what was logged while it was inactive')
+  t.same(
+    hook.seen.slice(1).map(({ body }) => body.data.trackerId),
+    [trackerId(7)],
+    'and not for what was logged while it was inactive',
+  )
 })
 
 test('Retry-After holds the next attempt back', async (t) => {
@@ -108,16 +123,25 @@ test('a receiver that fails for an hour is probed with its oldest run, then gets
   const succeeded = hook.seen.filter(({ status }) => status === 200)
   t.equal(succeeded.length, 40)
   const failedOf = (id: string) => hook.seen.filter((one) => one.id === id && one.status === 500)
-  const oldest = hook.seen.filter(({ body }) => body.data.trackerId === trackerId(1)).sort((a, b) => a.body.data.sequence - b.body.data.sequence)[0].id
+  const oldest = hook.seen
+    .filter(({ body }) => body.data.trackerId === trackerId(1))
+    .sort((a, b) => a.body.data.sequence - b.body.data.sequence)[0].id
   const failed = failedOf(oldest)
   // The jitter of its last delay may hold the oldest back until after the probe that succeeds.
   const oldestDueAt = failed[failed.length - 1].at * 1000 + (retryDelayMs(SCHEDULE_MS, failed.length, oldest) ?? 0)
-  t.ok(succeeded[0].id === oldest || oldestDueAt > succeeded[0].at * 1000 - 1_000, 'the first to succeed is the oldest, where that is due')
+  t.ok(
+    succeeded[0].id === oldest || oldestDueAt > succeeded[0].at * 1000 - 1_000,
+    'the first to succeed is the oldest, where that is due',
+  )
   for (let tracker = 1; tracker <= 20; tracker++) {
     const own = succeeded.filter(({ body }) => body.data.trackerId === trackerId(tracker))
     const kept = own.filter(({ id }) => failedOf(id).length < ATTEMPTS_IN_ORDER).map(({ body }) => body.data.sequence)
     t.equal(own.length, 2)
-    t.same(kept, [...kept].sort((a, b) => a - b), 'in order, but for a run that failed three times')
+    t.same(
+      kept,
+      [...kept].sort((a, b) => a - b),
+      'in order, but for a run that failed three times',
+    )
   }
 })
 
@@ -131,7 +155,10 @@ test('five days of nothing but failures deactivate with a notice', async (t) => 
   await advanceUntil(world, 1_800_000, async () => !(await isActive()))
   const days = (world.clock.now() - start) / 86_400_000
   t.ok(days >= 5 && days < 5.3, `${days} days`)
-  t.match((await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data.notice, { reason: 'failing', at: String })
+  t.match((await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data.notice, {
+    reason: 'failing',
+    at: String,
+  })
   await until('the rest is skipped', async () => (await world.runs()).every(({ status }) => status !== 'pending'))
 })
 
@@ -148,5 +175,8 @@ test('a run that is dead is attempted again when someone asks', async (t) => {
   await until('it succeeded', async () => (await world.runs())[0]?.status === 'succeeded')
   t.equal(hook.ids().length, 1)
   t.equal((await world.runs())[0].attempts.length, 2)
-  t.equal((await world.call('POST', '/automation-log/0190f3a2-0000-7000-8000-000000000099/retry', { caller: owner })).status, 404)
+  t.equal(
+    (await world.call('POST', '/automation-log/0190f3a2-0000-7000-8000-000000000099/retry', { caller: owner })).status,
+    404,
+  )
 })

@@ -31,9 +31,26 @@ export const GROUPS = 'geofenceGroups'
 export const trackerId = (n: number): string => `0190f3a2-0000-7000-8000-${String(n).padStart(12, '0')}`
 
 export const owner: UserCaller = {
-  kind: 'user', organizationId: ORG, userId: 'u1', identityId: 'i1', email: 'o@example.com', jti: 'j', expiresAt: 0, roleId: 'r', roleKey: 'owner',
-  permissions: new Set(['view/automation', 'edit/automation', 'view/geofence', 'view/tracker', 'view/user', 'view/location-history']),
-  permissionDetails: [], hubIds: 'all', teamIds: [],
+  kind: 'user',
+  organizationId: ORG,
+  userId: 'u1',
+  identityId: 'i1',
+  email: 'o@example.com',
+  jti: 'j',
+  expiresAt: 0,
+  roleId: 'r',
+  roleKey: 'owner',
+  permissions: new Set([
+    'view/automation',
+    'edit/automation',
+    'view/geofence',
+    'view/tracker',
+    'view/user',
+    'view/location-history',
+  ]),
+  permissionDetails: [],
+  hubIds: 'all',
+  teamIds: [],
 }
 
 /** What the events of a test refer to; tests change it. */
@@ -43,11 +60,17 @@ export class KnownThings implements Directory {
   trackerName = 'Bus'
 
   async tracker(organizationId: string, _id: string) {
-    return { shown: { _id, organizationId, name: this.trackerName, kind: 'device' }, hubIds: this.hubIds.get(_id) ?? ['h1'], userId: 'u1' }
+    return {
+      shown: { _id, organizationId, name: this.trackerName, kind: 'device' },
+      hubIds: this.hubIds.get(_id) ?? ['h1'],
+      userId: 'u1',
+    }
   }
 
   readonly visibleTrackers = async ({ hubIds }: UserCaller) =>
-    hubIds === 'all' ? 'all' : [...this.hubIds].filter(([, hubs]) => hubs.some((hub) => hubIds.includes(hub))).map(([id]) => id)
+    hubIds === 'all'
+      ? 'all'
+      : [...this.hubIds].filter(([, hubs]) => hubs.some((hub) => hubIds.includes(hub))).map(([id]) => id)
 
   async user(_: string, _id: string) {
     return { _id, name: 'Driver' }
@@ -76,15 +99,31 @@ export interface Seen {
 }
 
 /** A receiver whose answers the test decides; `undefined` hangs. */
-export const openHook = async (t: Test, answer: (seen: Omit<Seen, 'status'>, response: ServerResponse) => number | undefined = () => 204) => {
-  const hook = { url: '', port: 0, seen: [] as Seen[], secrets: new Map<string, string>(), bad: [] as string[], answer, ids: () => [...new Set(hook.seen.map(({ id }) => id))] }
+export const openHook = async (
+  t: Test,
+  answer: (seen: Omit<Seen, 'status'>, response: ServerResponse) => number | undefined = () => 204,
+) => {
+  const hook = {
+    url: '',
+    port: 0,
+    seen: [] as Seen[],
+    secrets: new Map<string, string>(),
+    bad: [] as string[],
+    answer,
+    ids: () => [...new Set(hook.seen.map(({ id }) => id))],
+  }
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString()
       const body = JSON.parse(text)
-      const seen = { id: String(request.headers['webhook-id']), at: Number(request.headers['webhook-timestamp']), headers: request.headers, body }
+      const seen = {
+        id: String(request.headers['webhook-id']),
+        at: Number(request.headers['webhook-timestamp']),
+        headers: request.headers,
+        body,
+      }
       const secret = hook.secrets.get(body.data.automationId)
       if (secret !== undefined && !isSigned(secret, text, request.headers)) hook.bad.push(seen.id)
       const status = hook.answer(seen, response)
@@ -133,28 +172,55 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
   const undici = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
   let underWay = 0
-  const caller: HttpCaller = { ...undici, post: (call) => {
-    underWay++
-    return undici.post(call).finally(() => underWay--)
-  } }
+  const caller: HttpCaller = {
+    ...undici,
+    post: (call) => {
+      underWay++
+      return undici.post(call).finally(() => underWay--)
+    },
+  }
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
-    ...services, caller, directory: known, scheduleMs: options.scheduleMs ?? SCHEDULE_MS, maxAgeMs: options.maxAgeMs ?? 86_400_000, waitingMax: options.waitingMax, retentionMs: 30 * 86_400_000,
+    ...services,
+    caller,
+    directory: known,
+    scheduleMs: options.scheduleMs ?? SCHEDULE_MS,
+    maxAgeMs: options.maxAgeMs ?? 86_400_000,
+    waitingMax: options.waitingMax,
+    retentionMs: 30 * 86_400_000,
     onDelivery: (outcome, count) => (counted[outcome] = (counted[outcome] ?? 0) + count),
   })
   await dispatcher.declare()
   const failures: unknown[] = []
-  const feed = new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure: (...failure) => failures.push(failure) })
+  const feed = new PartitionFeed({
+    log,
+    streamOf: transitionStream,
+    decode: decodeTransition,
+    onFailure: (...failure) => failures.push(failure),
+  })
   const rollout = { isOpen: true }
   const api = { ...services, groupsTable: GROUPS, inRollout: () => rollout.isOpen, urlRefusal: caller.refusal }
-  const routes = [...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }), ...automationRunRoutes({ ...api, visibleTrackers: known.visibleTrackers })]
+  const routes = [
+    ...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }),
+    ...automationRunRoutes({ ...api, visibleTrackers: known.visibleTrackers }),
+  ]
   const call = routeCaller({ routes, clock, applied })
   const partitions = options.partitions ?? 1
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
   let isOpen = true
   const world = {
-    ...services, folder, known, runner, dispatcher, call, counted, failures, caller, feed, rollout,
+    ...services,
+    folder,
+    known,
+    runner,
+    dispatcher,
+    call,
+    counted,
+    failures,
+    caller,
+    feed,
+    rollout,
     underWay: () => underWay,
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
     end: async (isCrash = false) => {
@@ -169,7 +235,11 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     },
     decide: async (decisions: Decision[], { partition = 0, sourceLoggedAt = clock.now(), sourceRevision = 0 } = {}) => {
       const data: Decided = { sourceRevision, ordinal: 0, sourceLoggedAt, decisions }
-      await log.append(transitionStream(partition), [{ id: idSource(clock.now()).next(), type: DECIDED, data: encodeJson(data), isJson: true, metadata: {} }], 'any')
+      await log.append(
+        transitionStream(partition),
+        [{ id: idSource(clock.now()).next(), type: DECIDED, data: encodeJson(data), isJson: true, metadata: {} }],
+        'any',
+      )
     },
     webhook: async (hook: { url: string; secrets: Map<string, string> }, more: object = {}) => {
       const answer = await call('POST', '/automation', { caller: owner, body: { ...webhookBody(hook.url), ...more } })
@@ -178,34 +248,66 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       if (clock instanceof FakeClock) clock.advance(1)
       return answer.body.data
     },
-    runs: async (): Promise<RunRow[]> => (await tables.find<RunRow>(AUTOMATION_RUNS.name, ORG, { sort: { field: 'createdAt', order: 'asc' }, limit: 10_000 })).rows.map(({ row }) => row),
+    runs: async (): Promise<RunRow[]> =>
+      (
+        await tables.find<RunRow>(AUTOMATION_RUNS.name, ORG, {
+          sort: { field: 'createdAt', order: 'asc' },
+          limit: 10_000,
+        })
+      ).rows.map(({ row }) => row),
   }
   t.teardown(() => world.end())
   return world
 }
 
 export const webhookBody = (url: string) => ({
-  name: 'Hook', event: 'onGeofenceEntry', automationType: 'webhook', automationDetails: { url, headers: [{ key: 'x-event', value: 'entry' }] }, rules: { fields: { geofenceGroupId: GROUP } },
+  name: 'Hook',
+  event: 'onGeofenceEntry',
+  automationType: 'webhook',
+  automationDetails: { url, headers: [{ key: 'x-event', value: 'entry' }] },
+  rules: { fields: { geofenceGroupId: GROUP } },
 })
 
 let made = 0
 
 /** An entry of a tracker, at a time. */
 export const entry = (at: number, tracker = 1, more: object = {}): Decision => ({
-  kind: 'transition', _id: `transition-${++made}`, organizationId: ORG, trackerId: trackerId(tracker), geofenceId: GEOFENCE, geofenceGroupId: GROUP, type: 'entry', at, cause: 'point',
-  point: { recordedAt: at, lat: 52.2, lng: 21 }, ...more,
+  kind: 'transition',
+  _id: `transition-${++made}`,
+  organizationId: ORG,
+  trackerId: trackerId(tracker),
+  geofenceId: GEOFENCE,
+  geofenceGroupId: GROUP,
+  type: 'entry',
+  at,
+  cause: 'point',
+  point: { recordedAt: at, lat: 52.2, lng: 21 },
+  ...more,
 })
 
 /** Lets time pass step by step, each time when no call is under way (or one hangs). */
-export const advanceUntil = async (world: { clock: FakeClock; underWay(): number }, stepMs: number, check: () => boolean | Promise<boolean>, hangMs = 10_000): Promise<void> => {
+export const advanceUntil = async (
+  world: { clock: FakeClock; underWay(): number },
+  stepMs: number,
+  check: () => boolean | Promise<boolean>,
+  hangMs = 10_000,
+): Promise<void> => {
   for (const end = Date.now() + 60_000; !(await check()); world.clock.advance(stepMs)) {
     if (Date.now() > end) throw new Error('the time that passed changed nothing')
     await new Promise((soon) => setTimeout(soon, 3))
-    for (const busyEnd = Date.now() + hangMs; world.underWay() > 0 && Date.now() < busyEnd; ) await new Promise((soon) => setTimeout(soon, 1))
+    for (const busyEnd = Date.now() + hangMs; world.underWay() > 0 && Date.now() < busyEnd; )
+      await new Promise((soon) => setTimeout(soon, 1))
   }
 }
 
 export const tripFinished = (at: number, tracker = 1): Decision => ({
-  kind: 'tripFinished', _id: `trip-${++made}`, organizationId: ORG, trackerId: trackerId(tracker), explicit: false, startedAt: at - 60_000, finishedAt: at, distance: 1234,
+  kind: 'tripFinished',
+  _id: `trip-${++made}`,
+  organizationId: ORG,
+  trackerId: trackerId(tracker),
+  explicit: false,
+  startedAt: at - 60_000,
+  finishedAt: at,
+  distance: 1234,
   point: { recordedAt: at, lat: 52.2, lng: 21 },
 })

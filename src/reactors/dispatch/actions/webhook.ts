@@ -19,7 +19,13 @@ export interface WebhookRequest {
 }
 
 /** The request of one attempt, as it goes out at `now`. */
-export const renderWebhook = (keyring: Keyring, automation: AutomationRow, run: Pick<Run, 'runId' | 'sequence' | 'trigger'>, data: EventData, now: number): WebhookRequest => {
+export const renderWebhook = (
+  keyring: Keyring,
+  automation: AutomationRow,
+  run: Pick<Run, 'runId' | 'sequence' | 'trigger'>,
+  data: EventData,
+  now: number,
+): WebhookRequest => {
   const { url, headers } = openDetails(keyring, automation)
   const body = JSON.stringify({
     type: run.trigger.event,
@@ -31,7 +37,9 @@ export const renderWebhook = (keyring: Keyring, automation: AutomationRow, run: 
     'user-agent': 'Waymark-Webhooks/1',
     ...signWebhook(run.runId, Math.floor(now / 1000), body, openSecrets(keyring, automation, now)),
   }
-  const configured = headers.filter(({ key }) => !Object.hasOwn(standard, key.toLowerCase()) || key.toLowerCase() === 'user-agent')
+  const configured = headers.filter(
+    ({ key }) => !Object.hasOwn(standard, key.toLowerCase()) || key.toLowerCase() === 'user-agent',
+  )
   return {
     url,
     headers: { ...standard, ...Object.fromEntries(configured.map(({ key, value }) => [key, value])) },
