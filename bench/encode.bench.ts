@@ -1,9 +1,9 @@
 import { Bench } from 'tinybench'
-import { buildBatch } from '../src/features/locations/build-batch.ts'
+import { buildBatch } from '../src/features/locations/ingest/build-batch.ts'
 import { HAS_ACCURACY, HAS_HEADING, HAS_SPEED, type PointBatch } from '../src/features/locations/events.ts'
 import { decodePointBatch, encodePointBatch } from '../src/features/locations/point-batch-codec.ts'
 import { PointColumns } from '../src/features/locations/point-columns.ts'
-import { idFrom } from '../src/kit/ids.ts'
+import { idFrom } from '../src/kit/commands/ids.ts'
 
 /** Batches of 1,000 points as the log stores them, and how they are built from the rows of a queue: points a second and bytes a point. */
 const POINTS = 1000

@@ -1,14 +1,14 @@
 import { Bench } from 'tinybench'
 import type { EventLog } from '../src/engines/event-log.ts'
-import { BATCHER_LIMITS, Batcher } from '../src/features/locations/batcher.ts'
-import { writeBinaryFrame, type BinaryPoint } from '../src/features/locations/binary-frame-writer.ts'
-import { ingestChannel } from '../src/features/locations/ingest-channel.ts'
-import { readFrame, type Frame } from '../src/features/locations/ingest-frame.ts'
-import { Ingest } from '../src/features/locations/ingest.ts'
+import { BATCHER_LIMITS, Batcher } from '../src/features/locations/ingest/batcher.ts'
+import { writeBinaryFrame, type BinaryPoint } from '../src/features/locations/ingest/binary-frame-writer.ts'
+import { ingestChannel } from '../src/features/locations/ingest/channel.ts'
+import { readFrame, type Frame } from '../src/features/locations/ingest/frame.ts'
+import { Ingest } from '../src/features/locations/ingest/ingest.ts'
 import type { KnownTracker, TrackerResolver } from '../src/kernel/tracker-resolver.ts'
 import { partitionOf } from '../src/features/locations/events.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
-import { idFrom } from '../src/kit/ids.ts'
+import { idFrom } from '../src/kit/commands/ids.ts'
 
 /**
  * What a frame costs from the socket's bytes to the queue of its partition, in µs a point, and a whole connection with a

@@ -9,9 +9,9 @@ import {
   type AccessUserRow,
   type RevocationRow,
 } from '../src/features/identity/views.ts'
-import { eventTypes, idOfStream, type ResourceData } from '../src/kit/declared-event.ts'
-import { linkRows } from '../src/kit/link-rows.ts'
-import type { Projection, Rows } from '../src/kit/projection.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../src/kit/commands/declared-event.ts'
+import { linkRows } from '../src/kit/http/link-rows.ts'
+import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
 const USER = eventTypes('user')
 const ROLE = eventTypes('role')

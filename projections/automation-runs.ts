@@ -11,7 +11,7 @@ import {
 } from '../src/features/automations/events.ts'
 import { AUTOMATION_RUNS, owedRows, type RunRow } from '../src/features/automations/views.ts'
 import { factOf } from '../src/kernel/event.ts'
-import type { Projection, Rows } from '../src/kit/projection.ts'
+import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
 export const AUTOMATION_RUNS_PROJECTION = 'automation-runs'
 

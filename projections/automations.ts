@@ -11,7 +11,7 @@ import {
 } from '../src/features/automations/events.ts'
 import { AUTOMATIONS, evolveRow, type AutomationRow } from '../src/features/automations/views.ts'
 import { factOf } from '../src/kernel/event.ts'
-import type { Projection } from '../src/kit/projection.ts'
+import type { Projection } from '../src/kit/consumers/projection.ts'
 
 /** The automations of each organization, as reads and the dispatcher see them. */
 export const automations: Projection = {

@@ -9,8 +9,8 @@ import {
 } from '../src/features/backtests/events.ts'
 import { BACKTESTS, evolveBacktest, type BacktestRow } from '../src/features/backtests/views.ts'
 import { factOf } from '../src/kernel/event.ts'
-import { idOfStream } from '../src/kit/declared-event.ts'
-import type { Projection } from '../src/kit/projection.ts'
+import { idOfStream } from '../src/kit/commands/declared-event.ts'
+import type { Projection } from '../src/kit/consumers/projection.ts'
 
 /** Every back-test that is a job, until it is deleted or its time is over: what is to be done at a start, and what has expired. */
 export const backtests: Projection = {

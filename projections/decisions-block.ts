@@ -1,4 +1,4 @@
-import { encodeNativeBlock } from '../src/engines/native-block.ts'
+import { encodeNativeBlock } from '../src/engines/clickhouse-sql/native-block.ts'
 import type { Decided, Transition, TripChange } from '../src/features/transitions/events.ts'
 
 /** Where decisions stand in the log. */

@@ -1,9 +1,9 @@
-import { TRANSITIONS, TRIPS } from '../src/engines/history-sql.ts'
+import { TRANSITIONS, TRIPS } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { TableStore } from '../src/engines/table-store.ts'
 import type { Decided } from '../src/features/transitions/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
 import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 

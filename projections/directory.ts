@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { Projection, Rows } from '../src/kit/projection.ts'
+import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
 /** The part of the directory that keeps the rows of one kind of thing. */
 export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>

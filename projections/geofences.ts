@@ -15,8 +15,8 @@ import {
   type GeofenceRow,
   shapeMembers,
 } from '../src/features/geofences/views.ts'
-import { idOfStream } from '../src/kit/declared-event.ts'
-import type { Rows } from '../src/kit/projection.ts'
+import { idOfStream } from '../src/kit/commands/declared-event.ts'
+import type { Rows } from '../src/kit/consumers/projection.ts'
 import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
 import type { Row } from '../src/kernel/table.ts'
 import type { DirectoryPart } from './directory.ts'

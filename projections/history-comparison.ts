@@ -7,9 +7,9 @@ import {
   insertBeside,
   listDifferences,
   type RebuiltTable,
-} from '../src/engines/history-sql-rebuild.ts'
+} from '../src/engines/clickhouse-sql/rebuild.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
-import type { Difference } from '../src/kit/rebuild-projection.ts'
+import type { Difference } from '../src/kit/consumers/rebuild-projection.ts'
 
 /** What comparing a table of the history with the log has found. */
 export interface HistoryDifferences {

@@ -3,8 +3,8 @@ import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/
 import { latestPointAt, LATEST_POSITIONS, movePoint, type LatestPositionRow } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
-import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
-import { defer } from '../src/kit/deferred.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
+import { defer } from '../src/kit/consumers/deferred.ts'
 import { LatestRestore, checkpointName } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'

@@ -2,7 +2,7 @@ import type { TableStore } from '../src/engines/table-store.ts'
 import { partitionOf, type LocationEntry } from '../src/features/locations/events.ts'
 import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { RebuildReport } from '../src/kit/rebuild-projection.ts'
+import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
 import { takePoints, type LatestPositions } from './latest-position.ts'
 
 /** Place of a batch or a deletion in the log. */

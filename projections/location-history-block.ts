@@ -1,5 +1,5 @@
-import { encodeNativeBlock, writeUuid, type NativeColumn } from '../src/engines/native-block.ts'
-import { versionOf } from '../src/engines/history-sql.ts'
+import { encodeNativeBlock, writeUuid, type NativeColumn } from '../src/engines/clickhouse-sql/native-block.ts'
+import { versionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { AHEAD, type PointBatch } from '../src/features/locations/events.ts'
 
 /** Rows for the table of points, column by column, until they are one block. */

@@ -1,9 +1,9 @@
 import type { HistoryStore } from '../src/engines/history-store.ts'
-import { POINTS } from '../src/engines/history-sql.ts'
+import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { PartitionConsumer } from '../src/kit/partition-feed.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
 import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
 import { PointBlock } from './location-history-block.ts'
 

@@ -1,7 +1,7 @@
 import { DECIDED, type Decided } from '../src/features/transitions/events.ts'
 import { tripRow, TRIPS } from '../src/features/trips/views.ts'
 import { decodeJson } from '../src/kernel/event.ts'
-import type { Projection } from '../src/kit/projection.ts'
+import type { Projection } from '../src/kit/consumers/projection.ts'
 
 /** Trips from their start on, kept as long as history. It is fed by points, so no write of a client waits for it. */
 export const trips = (retentionMs: number): Projection => ({

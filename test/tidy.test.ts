@@ -4,8 +4,8 @@ import { test } from 'tap'
 import ts from 'typescript'
 
 /** What a new file and a new function may have at most; longer ones are listed in tidy.json, where a number may only fall. */
-const FILE_LINES_MAX = 220
-const FUNCTION_LINES_MAX = 55
+const FILE_LINES_MAX = 300
+const FUNCTION_LINES_MAX = 60
 
 const allowed = JSON.parse(readFileSync('test/tidy.json', 'utf8')) as {
   files: { [file: string]: number }

@@ -1,6 +1,6 @@
 import { readConfig } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
-import { createLogger } from '../kit/logger.ts'
+import { createLogger } from '../kit/operations/logger.ts'
 import { openApp } from '../app.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { systemClock } from '../kernel/system-clock.ts'
-import { openKeyring } from '../kit/keyring-file.ts'
+import { openKeyring } from '../kit/keys/keyring-file.ts'
 import { rotateTokenKey, type TokenKeysReport } from '../wiring/token-keys.ts'
 import { askControl } from './control-socket.ts'
 

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
-import { createLogger } from '../kit/logger.ts'
+import { createLogger } from '../kit/operations/logger.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
 

@@ -1,4 +1,4 @@
-import type { ChannelDocument, ChannelMessage } from '../kit/channel-document.ts'
+import type { ChannelDocument, ChannelMessage } from '../kit/http/channel-document.ts'
 import type { ApiInfo } from './options.ts'
 import { API_BASE } from './router.ts'
 

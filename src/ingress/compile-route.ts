@@ -1,4 +1,4 @@
-import type { Method, Route } from '../kit/route.ts'
+import type { Method, Route } from '../kit/http/route.ts'
 import { compileBody, compileParams, compileQuery, type Check } from './schemas.ts'
 
 /** A route at one of its addresses, with its schemas compiled. */

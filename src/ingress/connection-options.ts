@@ -1,7 +1,7 @@
 import type { Caller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
-import type { Channel } from '../kit/channel.ts'
+import type { Channel } from '../kit/http/channel.ts'
 
 export interface ConnectionOptions {
   channel: Channel

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { Failure } from '../kernel/errors.ts'
-import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/channel.ts'
+import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { identityOf } from './authenticate.ts'
 import type { ConnectionOptions, Credential } from './connection-options.ts'
 import { readAuthFrame, readFirstFrame } from './auth-frame.ts'

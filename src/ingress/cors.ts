@@ -1,4 +1,4 @@
-import type { Method } from '../kit/route.ts'
+import type { Method } from '../kit/http/route.ts'
 
 export type Headers = { [name: string]: string }
 

@@ -1,4 +1,4 @@
-import { route, type Route } from '../kit/route.ts'
+import { route, type Route } from '../kit/http/route.ts'
 import { asyncApiDocument } from './asyncapi.ts'
 import { openApiDocument } from './openapi.ts'
 import type { IngressOptions } from './options.ts'

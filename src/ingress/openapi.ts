@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { ERRORS } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import type { Answer, Method, Route } from '../kit/route.ts'
+import type { Answer, Method, Route } from '../kit/http/route.ts'
 import { exampleOf } from './example.ts'
 import type { ApiInfo } from './options.ts'
 import { addressesOf, API_BASE } from './router.ts'

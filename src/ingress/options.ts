@@ -2,11 +2,11 @@ import type { TableStore } from '../engines/table-store.ts'
 import type { Caller, UserCaller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
-import type { ChannelDocument } from '../kit/channel-document.ts'
-import type { Channel } from '../kit/channel.ts'
-import type { Keyring } from '../kit/keyring.ts'
-import type { Metrics } from '../kit/metrics.ts'
-import type { Route, Wrote } from '../kit/route.ts'
+import type { ChannelDocument } from '../kit/http/channel-document.ts'
+import type { Channel } from '../kit/http/channel.ts'
+import type { Keyring } from '../kit/keys/keyring.ts'
+import type { Metrics } from '../kit/operations/metrics.ts'
+import type { Route, Wrote } from '../kit/http/route.ts'
 
 /** Something changed about who may do what; every socket that it names is looked up anew. */
 export interface AccessChange {

@@ -1,5 +1,5 @@
 import findMyWay from 'find-my-way'
-import type { Method, Route } from '../kit/route.ts'
+import type { Method, Route } from '../kit/http/route.ts'
 import { compileRoute, type CompiledRoute } from './compile-route.ts'
 
 export const API_BASE = '/api/v3'

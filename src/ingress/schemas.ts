@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import { addFormats } from '../kit/formats.ts'
+import { addFormats } from '../kit/http/formats.ts'
 
 /** Answers the faults of a value, none when it is right. Parameters are coerced and get their defaults; bodies stay as they are. */
 export type Check = (value: unknown) => FieldError[]

@@ -10,7 +10,7 @@ import {
   type TemplatedApp,
   type us_listen_socket,
 } from 'uWebSockets.js'
-import { Idempotency } from '../kit/idempotency.ts'
+import { Idempotency } from '../kit/http/idempotency.ts'
 import { clientAddresses } from './address.ts'
 import { Admission } from './authenticate.ts'
 import { BodyBudget } from './body.ts'

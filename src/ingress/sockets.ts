@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import type { Caller } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
-import { CLOSE, type Channel } from '../kit/channel.ts'
+import { CLOSE, type Channel } from '../kit/http/channel.ts'
 import type { ClientAddress } from './address.ts'
 import type { Admission } from './authenticate.ts'
 import type { Credential } from './connection-options.ts'

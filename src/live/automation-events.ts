@@ -11,7 +11,7 @@ import {
 } from '../features/automations/events.ts'
 import { evolveRow, owedRows, type AutomationRow, type RunRow } from '../features/automations/views.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
-import { foldStream } from '../kit/fold-stream.ts'
+import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { HubOptions } from './hub-options.ts'
 

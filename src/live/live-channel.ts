@@ -1,5 +1,5 @@
 import type { UserCaller } from '../kernel/caller.ts'
-import type { Channel } from '../kit/channel.ts'
+import type { Channel } from '../kit/http/channel.ts'
 import type { LiveHub } from './hub.ts'
 import { LiveClient } from './live-client.ts'
 

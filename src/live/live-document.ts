@@ -1,4 +1,4 @@
-import type { ChannelDocument } from '../kit/channel-document.ts'
+import type { ChannelDocument } from '../kit/http/channel-document.ts'
 import { SUBSCRIBE_SCHEMA, UNSUBSCRIBE_SCHEMA } from './messages.ts'
 
 const POSITION = {

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../kernel/event.ts'
-import { pause } from '../kit/pause.ts'
+import { pause } from '../kit/consumers/pause.ts'
 import { ALL_SEEN, type Place } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
 

@@ -1,4 +1,4 @@
-import type { ChannelSocket } from '../kit/channel.ts'
+import type { ChannelSocket } from '../kit/http/channel.ts'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
 
 /** Bytes in the socket's own buffer above which nothing more is handed to it. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { route, type Route } from '../kit/route.ts'
+import { route, type Route } from '../kit/http/route.ts'
 
 const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
 const require = createRequire(import.meta.url)

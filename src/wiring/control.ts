@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
-import type { EngineHealth } from '../kit/engine-health.ts'
-import type { ProjectionRunner } from '../kit/run-projection.ts'
+import type { EngineHealth } from '../kit/operations/engine-health.ts'
+import type { ProjectionRunner } from '../kit/consumers/run-projection.ts'
 import type { Rebuild } from './rebuilds.ts'
 import { lagsOf, type Feeds } from './streams.ts'
 

@@ -1,7 +1,7 @@
 import type { LatestPositions } from '../../projections/latest-position.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { WaitForgotten } from '../features/trackers/tracker-writer.ts'
-import type { DeletionAnnouncer } from '../reactors/announce-deletions.ts'
+import type { DeletionAnnouncer } from '../reactors/announce/deletions.ts'
 
 const LOOK_MS = 10
 

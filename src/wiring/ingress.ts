@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { INGEST_DOCUMENT } from '../features/locations/ingest-document.ts'
+import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
 import type { IngressOptions } from '../ingress/options.ts'
 import { startIngress } from '../ingress/server.ts'
 import type { Services } from '../kit/services.ts'

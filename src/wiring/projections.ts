@@ -1,5 +1,5 @@
-import type { Projection } from '../kit/projection.ts'
-import type { Resource } from '../kit/resource.ts'
+import type { Projection } from '../kit/consumers/projection.ts'
+import type { Resource } from '../kit/resource/resource.ts'
 import { geofenceGroups } from '../features/geofences/group.ts'
 import { hubResource } from '../features/hubs/hub.ts'
 import { identityRows } from '../features/identity/directory.ts'

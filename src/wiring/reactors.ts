@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
-import type { LogOrigin } from '../kit/log-origin.ts'
+import type { LogOrigin } from '../kit/consumers/log-origin.ts'
 import type { Services } from '../kit/services.ts'
-import { DeletionAnnouncer } from '../reactors/announce-deletions.ts'
-import { FenceAnnouncer } from '../reactors/announce-fences.ts'
+import { DeletionAnnouncer } from '../reactors/announce/deletions.ts'
+import { FenceAnnouncer } from '../reactors/announce/fences.ts'
 
 /** What follows the whole log and answers with commands. */
 export const openReactors = async (config: Config, services: Services, origin: LogOrigin) => {

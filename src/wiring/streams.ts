@@ -4,8 +4,8 @@ import { locationStream, type LocationEntry } from '../features/locations/events
 import { transitionStream } from '../features/transitions/events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
-import type { Metrics } from '../kit/metrics.ts'
-import { PartitionFeed, type FeedLag } from '../kit/partition-feed.ts'
+import type { Metrics } from '../kit/operations/metrics.ts'
+import { PartitionFeed, type FeedLag } from '../kit/consumers/partition-feed.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/transition-entry.ts'
 
 export interface Feeds {

@@ -1,8 +1,8 @@
 import type { TableStore } from '../engines/table-store.ts'
-import type { Projection } from '../kit/projection.ts'
+import type { Projection } from '../kit/consumers/projection.ts'
 import { transitionStream } from '../features/transitions/events.ts'
 import { dispatchCheckpoint } from '../reactors/dispatch/owed-table.ts'
-import type { TransitionsApplied } from '../reactors/truncate-transitions.ts'
+import type { TransitionsApplied } from '../reactors/sweep/truncate-transitions.ts'
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 

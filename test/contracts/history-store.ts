@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { encodeNativeBlock } from '../../src/engines/native-block.ts'
+import { encodeNativeBlock } from '../../src/engines/clickhouse-sql/native-block.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Failure } from '../../src/kernel/errors.ts'
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { realClock } from '../contracts/clocks.ts'
 
 /* A process that appends for ever and prints what was acknowledged: stream, revision and id of the last event. */

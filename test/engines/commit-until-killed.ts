@@ -1,4 +1,4 @@
-import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { realClock } from '../contracts/clocks.ts'
 import { THINGS, thingId } from '../contracts/table-store-rows.ts'
 

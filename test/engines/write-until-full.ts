@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
-import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { realClock } from '../contracts/clocks.ts'
 import { newEvent } from '../contracts/event-log.ts'

@@ -1,9 +1,9 @@
 import { test } from 'tap'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { exampleOf } from '../../src/ingress/example.ts'
-import { createMetrics } from '../../src/kit/metrics.ts'
-import { EngineHealth } from '../../src/kit/engine-health.ts'
-import { operationsRoutes } from '../../src/kit/operations-routes.ts'
+import { createMetrics } from '../../src/kit/operations/metrics.ts'
+import { EngineHealth } from '../../src/kit/operations/engine-health.ts'
+import { operationsRoutes } from '../../src/kit/operations/operations-routes.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { openDoor, simpleRoute } from './support.ts'
 

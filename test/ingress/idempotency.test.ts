@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { Failure } from '../../src/kernel/errors.ts'
-import type { Route } from '../../src/kit/route.ts'
+import type { Route } from '../../src/kit/http/route.ts'
 import { openDoor, simpleRoute } from './support.ts'
 
 const posting = (declaration: Partial<Route>, handler: Parameters<typeof simpleRoute>[1]): Route =>

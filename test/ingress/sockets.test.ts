@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap'
 import { WebSocket } from 'undici'
 import type { Caller } from '../../src/kernel/caller.ts'
-import type { Channel, ChannelSocket } from '../../src/kit/channel.ts'
+import type { Channel, ChannelSocket } from '../../src/kit/http/channel.ts'
 import { openDoor, rawClient, user, waitFor, type Door } from './support.ts'
 
 interface Opened {

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { breathe, inSlices } from '../../src/kernel/breath.ts'
-import { severalAtOnce } from '../../src/kit/several-at-once.ts'
+import { severalAtOnce } from '../../src/kit/commands/several-at-once.ts'
 
 /** Keeps the event loop for itself. */
 const work = (ms: number): void => {

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { locationStream, type LocationEntry } from '../../src/features/locations/events.ts'
 import type { LatestPoint } from '../../src/features/locations/views.ts'
 import { applyEntry } from '../../src/live/apply-entry.ts'

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { idFrom } from '../../src/kit/ids.ts'
+import { idFrom } from '../../src/kit/commands/ids.ts'
 import { LATEST_POSITIONS, type LatestPositionRow } from '../../src/features/locations/views.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'

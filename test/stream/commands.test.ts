@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'tap'
 import { runDemo } from '../../src/cli/demo.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
-import { createLogger } from '../../src/kit/logger.ts'
+import { createLogger } from '../../src/kit/operations/logger.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 

@@ -1,9 +1,9 @@
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
-import { Batcher, BATCHER_LIMITS } from '../../src/features/locations/batcher.ts'
-import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
-import { Ingest } from '../../src/features/locations/ingest.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { Batcher, BATCHER_LIMITS } from '../../src/features/locations/ingest/batcher.ts'
+import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
+import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
-import { idFrom } from '../../src/kit/ids.ts'
+import { idFrom } from '../../src/kit/commands/ids.ts'
 import { FixedTrackers, ingestKey, quietLogger } from './ingest.ts'
 
 /** Sends numbered points through the door as fast as the window allows, and tells its parent what is acknowledged. */

@@ -1,22 +1,22 @@
 import type { Test } from 'tap'
 import type { Appended, EventLog } from '../../src/engines/event-log.ts'
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
-import { BATCHER_LIMITS, Batcher, type BatcherLimits } from '../../src/features/locations/batcher.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { BATCHER_LIMITS, Batcher, type BatcherLimits } from '../../src/features/locations/ingest/batcher.ts'
 import {
   locationStream,
   partitionOf,
   type LocationEntry,
   type PointBatch,
 } from '../../src/features/locations/events.ts'
-import { ingestChannel } from '../../src/features/locations/ingest-channel.ts'
-import { Ingest } from '../../src/features/locations/ingest.ts'
+import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
+import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/kernel/tracker-resolver.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
-import { idFrom } from '../../src/kit/ids.ts'
+import { idFrom } from '../../src/kit/commands/ids.ts'
 import { folderOf } from './folder-of.ts'
 
 export const quietLogger = { debug() {}, info() {}, warn() {}, error() {} }

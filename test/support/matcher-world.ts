@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
-import { openLmdbTableStore } from '../../src/engines/table-store.lmdb.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { geofence } from '../../src/features/geofences/geofence.ts'
@@ -30,10 +30,10 @@ import {
   type Transition,
   type TripChange,
 } from '../../src/features/transitions/events.ts'
-import { handleCommand } from '../../src/kit/handle-command.ts'
-import { idSource } from '../../src/kit/ids.ts'
+import { handleCommand } from '../../src/kit/commands/handle-command.ts'
+import { idSource } from '../../src/kit/commands/ids.ts'
 import { decodeJson, encodeJson } from '../../src/kernel/event.ts'
-import { GeofenceMatcher, type MatcherOptions } from '../../src/reactors/match-geofences.ts'
+import { GeofenceMatcher, type MatcherOptions } from '../../src/reactors/matcher/match-geofences.ts'
 import { FakeClock } from './fake-clock.ts'
 
 export const ORG = '0190f3a2-7c00-7a11-8b22-aabbccddeeff'

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { addFormats } from '../../src/kit/formats.ts'
+import { addFormats } from '../../src/kit/http/formats.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: parts of a document
 type Json = any

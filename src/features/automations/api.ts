@@ -6,7 +6,7 @@ import {
   pick,
   replaceSchema,
   type ResourceDeclaration,
-} from '../../kit/resource-declaration.ts'
+} from '../../kit/resource/declaration.ts'
 import {
   envelope,
   findRow,
@@ -16,11 +16,11 @@ import {
   rowAnswer,
   rowReply,
   versionOf,
-} from '../../kit/resource-routes.ts'
-import { userOf } from '../../kit/request-context.ts'
-import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
+} from '../../kit/resource/routes.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
-import { assertValid, compileCheck, type Check } from '../../kit/validate.ts'
+import { assertValid, compileCheck, type Check } from '../../kit/http/validate.ts'
 import type { CheckOptions } from './check-automation.ts'
 import { automationDeclaration, showAutomation } from './declaration.ts'
 import type { AutomationRow } from './views.ts'

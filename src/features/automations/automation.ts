@@ -3,8 +3,8 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
-import { handleCommand } from '../../kit/handle-command.ts'
-import { idSource } from '../../kit/ids.ts'
+import { handleCommand } from '../../kit/commands/handle-command.ts'
+import { idSource } from '../../kit/commands/ids.ts'
 import {
   AUTOMATION_CHANGED,
   AUTOMATION_CREATED,

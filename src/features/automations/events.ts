@@ -1,4 +1,4 @@
-import { idFrom } from '../../kit/ids.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
 
 /** What the streams `automation-<id>` and `automation-runs-<partition>` hold. */
 

@@ -1,6 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
-import type { Keyring } from '../../kit/keyring.ts'
-import { formatTime } from '../../kit/request-context.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import { openAnswer } from './sealed.ts'
 import type { RunRow } from './views.ts'
 

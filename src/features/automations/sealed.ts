@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Keyring } from '../../kit/keyring.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { AutomationRow } from './views.ts'
 
 export interface WebhookDetails {

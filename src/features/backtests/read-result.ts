@@ -1,7 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
-import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { resultStream, type BacktestPage, type BacktestResult, type FoundTransition } from './events.ts'
 
 /** Where the next page of an answer begins: a page of the stream, and a place in it. */

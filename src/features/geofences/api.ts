@@ -5,13 +5,13 @@ import {
   type ListQuery,
   type ListShape,
   listQuerySchema,
-} from '../../kit/list-query.ts'
-import { assertExists } from '../../kit/references.ts'
-import { metadataOf, userOf } from '../../kit/request-context.ts'
-import type { Resource } from '../../kit/resource.ts'
-import { PAGE_MEMBERS } from '../../kit/page-members.ts'
-import { envelope, originOf, rowReply, versionOf } from '../../kit/resource-routes.ts'
-import { type Reply, type Route, route, type RouteRequest } from '../../kit/route.ts'
+} from '../../kit/http/list-query.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import { metadataOf, userOf } from '../../kit/http/request-context.ts'
+import type { Resource } from '../../kit/resource/resource.ts'
+import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope, originOf, rowReply, versionOf } from '../../kit/resource/routes.ts'
+import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
@@ -105,12 +105,10 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
     }),
     importRoute(services),
   ]
-  const groups = services.groups
-    .routes(services)
-    .map((declared) => ({
-      ...declared,
-      handler: async (request: never) => inForce(services, await declared.handler(request)),
-    }))
+  const groups = services.groups.routes(services).map((declared) => ({
+    ...declared,
+    handler: async (request: never) => inForce(services, await declared.handler(request)),
+  }))
   return [...groups, ...routes].map((declared) => ({ ...declared, rollout: 'geofences' }))
 }
 

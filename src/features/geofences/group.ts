@@ -1,5 +1,5 @@
-import { defineResource } from '../../kit/resource.ts'
-import { assertUnused, type Reference } from '../../kit/references.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { assertUnused, type Reference } from '../../kit/resource/references.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { integer, number, object, optional, text } from '../../kernel/schema.ts'
 import type { JsonObject } from '../../kernel/json.ts'

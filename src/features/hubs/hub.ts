@@ -1,7 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import { latitude, longitude, optional, text } from '../../kernel/schema.ts'
-import { assertUnused, type Reference } from '../../kit/references.ts'
-import { defineResource, type Resource } from '../../kit/resource.ts'
+import { assertUnused, type Reference } from '../../kit/resource/references.ts'
+import { defineResource, type Resource } from '../../kit/resource/resource.ts'
 
 /** A physical place where routes start. `usedBy` names the records that keep a hub from being deleted. */
 export const hubResource = (usedBy: readonly Reference[]): Resource =>

@@ -1,4 +1,4 @@
-import type { ResourceWriter } from '../../kit/resource-write.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Services } from '../../kit/services.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { organization } from './organization.ts'

@@ -1,4 +1,4 @@
-import type { RowSource } from '../../kit/resource-rows.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
 import { organization } from './organization.ts'
 import { role } from './role.ts'
 import { userRows } from './user.ts'

@@ -1,8 +1,8 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
-import type { Keyring } from '../../kit/keyring.ts'
-import { normalizeKey } from '../../kit/unique-claim.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
+import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import type { GuessGuard } from './passwords.ts'
 
 /** Identities and addresses that failed too often, until they may try again. Written at once, not by a projection. */

@@ -1,7 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { pick } from '../../kit/resource-declaration.ts'
+import { pick } from '../../kit/resource/declaration.ts'
 import type { IdentityContext } from './context.ts'
 import type { IdentityState, Membership } from './identity.ts'
 import type { Founding } from './found-organization.ts'

@@ -1,5 +1,5 @@
 import { anyObject, language, optional, text, timeZone, withDefault, object } from '../../kernel/schema.ts'
-import { defineResource } from '../../kit/resource.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 export const SETTINGS_FIELDS = {

@@ -1,8 +1,8 @@
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { handleCommand, type CommandContext } from '../../kit/handle-command.ts'
+import { handleCommand, type CommandContext } from '../../kit/commands/handle-command.ts'
 import type { EventLog } from '../../engines/event-log.ts'
-import type { Wrote } from '../../kit/route.ts'
+import type { Wrote } from '../../kit/http/route.ts'
 import { OWNER, type OwnerEvent } from './events.ts'
 
 type OwnersCommand = { type: 'add' | 'remove'; userId: string; at: string }

@@ -1,6 +1,6 @@
 import { Failure } from '../../kernel/errors.ts'
-import { handleCommand, loadState, type CommandContext } from '../../kit/handle-command.ts'
-import type { Wrote } from '../../kit/route.ts'
+import { handleCommand, loadState, type CommandContext } from '../../kit/commands/handle-command.ts'
+import type { Wrote } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import {
   claimOwner,
@@ -10,7 +10,7 @@ import {
   releaseClaim,
   uniqueClaim,
   type UniqueClaim,
-} from '../../kit/unique-claim.ts'
+} from '../../kit/commands/unique-claim.ts'
 import { identity, type IdentityCommand, type IdentityState } from './identity.ts'
 
 export interface Person {

@@ -1,4 +1,4 @@
-import type { Route } from '../../kit/route.ts'
+import type { Route } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
 import { organizationRoutes } from './organization-routes.ts'

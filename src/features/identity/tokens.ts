@@ -1,6 +1,6 @@
 import { createSigner, createVerifier, TokenError } from 'fast-jwt'
 import { Failure } from '../../kernel/errors.ts'
-import type { Keyring, TokenKey } from '../../kit/keyring.ts'
+import type { Keyring, TokenKey } from '../../kit/keys/keyring.ts'
 
 const ISSUER = 'waymark'
 /** Verified tokens that are remembered: checking a signature takes about 0.1 ms, a look into the cache some microseconds. */

@@ -9,10 +9,10 @@ import {
   listQuerySchema,
   type ListQuery,
   type ListShape,
-} from '../../kit/list-query.ts'
-import { userOf } from '../../kit/request-context.ts'
-import { amendSchema, createSchema, replaceSchema } from '../../kit/resource-declaration.ts'
-import { idParameter } from '../../kit/resource-names.ts'
+} from '../../kit/http/list-query.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { amendSchema, createSchema, replaceSchema } from '../../kit/resource/declaration.ts'
+import { idParameter } from '../../kit/resource/names.ts'
 import {
   listAnswer,
   listShape,
@@ -21,9 +21,9 @@ import {
   rowAnswer,
   rowReply,
   versionOf,
-} from '../../kit/resource-routes.ts'
-import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
-import { normalizeKey } from '../../kit/unique-claim.ts'
+} from '../../kit/resource/routes.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { changeUser, deleteUser } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { createUser, type NewUser } from './create-user.ts'

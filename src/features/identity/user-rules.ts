@@ -2,7 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { seesHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { assertExists, NAMES_NOTHING } from '../../kit/references.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { RoleKey } from './predefined-roles.ts'
 import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
 

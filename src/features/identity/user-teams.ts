@@ -1,6 +1,6 @@
 import { Failure } from '../../kernel/errors.ts'
-import type { WriteOrigin } from '../../kit/resource-write.ts'
-import type { Wrote } from '../../kit/route.ts'
+import type { WriteOrigin } from '../../kit/resource/write.ts'
+import type { Wrote } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 
 /** Teams keep their members, so what a user's `teamIds` says is written to the teams. */

@@ -1,11 +1,11 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { email, id, language, list, oneOf, optional, text, timeZone, withDefault } from '../../kernel/schema.ts'
 import { decodeJson } from '../../kernel/event.ts'
-import { eventTypes, idOfStream, type ResourceData } from '../../kit/declared-event.ts'
-import { linkRows } from '../../kit/link-rows.ts'
-import { defineResource } from '../../kit/resource.ts'
-import type { RowSource } from '../../kit/resource-rows.ts'
-import { normalizeKey } from '../../kit/unique-claim.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { linkRows } from '../../kit/http/link-rows.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
+import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Members of a row that the service keeps for itself. */

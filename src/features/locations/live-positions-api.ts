@@ -1,14 +1,14 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { boxOfDegrees, type Box } from '../../geo/box.ts'
-import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
-import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/list-query.ts'
-import { nextLink } from '../../kit/next-link.ts'
-import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
-import { userOf } from '../../kit/request-context.ts'
-import { PAGE_MEMBERS } from '../../kit/page-members.ts'
-import { envelope } from '../../kit/resource-routes.ts'
-import { route, type Route } from '../../kit/route.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
+import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/http/list-query.ts'
+import { nextLink } from '../../kit/http/next-link.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope } from '../../kit/resource/routes.ts'
+import { route, type Route } from '../../kit/http/route.ts'
 import {
   countPositions,
   positionsAfter,

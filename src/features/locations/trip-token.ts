@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Keyring } from '../../kit/keyring.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 import { readUuid, writeUuid } from './uuid-bytes.ts'
 
 const START_AT = 16

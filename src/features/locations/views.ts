@@ -1,6 +1,6 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
-import { timeText } from './point-text.ts'
+import { timeText } from './history/point-text.ts'
 
 /** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
 export const LATEST_POSITIONS: TableDeclaration = { name: 'latest_position', version: 1 }

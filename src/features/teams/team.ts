@@ -1,9 +1,9 @@
 import { invalid } from '../../kernel/errors.ts'
 import { id, list, text, withDefault } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { assertExists } from '../../kit/references.ts'
-import type { WriteContext } from '../../kit/resource-declaration.ts'
-import { defineResource } from '../../kit/resource.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
 
 /** Groups users within a hub; its members have access to that hub. */
 export const team = defineResource({

@@ -2,8 +2,8 @@ import { invalid } from '../../kernel/errors.ts'
 import { optional, text } from '../../kernel/schema.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { chooseFields, listQuerySchema } from '../../kit/list-query.ts'
-import { createSchema, rowSchema } from '../../kit/resource-declaration.ts'
+import { chooseFields, listQuerySchema } from '../../kit/http/list-query.ts'
+import { createSchema, rowSchema } from '../../kit/resource/declaration.ts'
 import {
   amendRoute,
   deleteRoute,
@@ -14,9 +14,9 @@ import {
   readRoute,
   replaceRoute,
   rowReply,
-} from '../../kit/resource-routes.ts'
-import { route, type Reply, type Route, type RouteRequest } from '../../kit/route.ts'
-import { userOf } from '../../kit/request-context.ts'
+} from '../../kit/resource/routes.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { userOf } from '../../kit/http/request-context.ts'
 import { createdTracker, trackerDeclaration } from './declaration.ts'
 import {
   declaredShape,

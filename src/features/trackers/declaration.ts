@@ -2,9 +2,9 @@ import { bool, id, oneOf, optional, text, withDefault } from '../../kernel/schem
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { hubsOf } from '../../kit/list-query.ts'
-import { assertExists, NAMES_NOTHING } from '../../kit/references.ts'
-import type { ResourceDeclaration, WriteContext } from '../../kit/resource-declaration.ts'
+import { hubsOf } from '../../kit/http/list-query.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import type { ResourceDeclaration, WriteContext } from '../../kit/resource/declaration.ts'
 import { INGEST_KEYS_TABLE, TRACKERS_TABLE } from './views.ts'
 
 export const EXTERNAL_ID_LENGTH_MAX = 200

@@ -3,7 +3,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { IngestKeyCaller, TrackerCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
-import type { Keyring } from '../../kit/keyring.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 import { hashOf, parseDeviceKey } from './device-key.ts'
 import { DEVICE_KEYS, type DeviceKeyRow } from './views.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Keyring } from '../../kit/keyring.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 
 const SECRET_BYTES = 32
 const KEY = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.([\w-]{43})$/i

@@ -1,4 +1,4 @@
-import { eventTypes, type ResourceData } from '../../kit/declared-event.ts'
+import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
 
 /** Streams `tracker-<id>`: created, changed (a new device key too) and deleted; made anew it goes on in the same stream. */
 export const TRACKER = eventTypes('tracker')

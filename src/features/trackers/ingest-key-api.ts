@@ -1,12 +1,12 @@
 import { text } from '../../kernel/schema.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { createSchema, rowSchema } from '../../kit/resource-declaration.ts'
-import { deleteRoute, envelope, listRoute, originOf, rowReply } from '../../kit/resource-routes.ts'
-import { ResourceWriter } from '../../kit/resource-write.ts'
-import { route, type Route } from '../../kit/route.ts'
+import { createSchema, rowSchema } from '../../kit/resource/declaration.ts'
+import { deleteRoute, envelope, listRoute, originOf, rowReply } from '../../kit/resource/routes.ts'
+import { ResourceWriter } from '../../kit/resource/write.ts'
+import { route, type Route } from '../../kit/http/route.ts'
 import { ingestKeyDeclaration } from './declaration.ts'
 import { makeDeviceKey } from './device-key.ts'
-import type { ResourceServices } from '../../kit/resource-declaration.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
 
 /** Ingest keys are made, listed and deleted, never changed. */
 export const ingestKeyRoutes = (services: ResourceServices): Route[] => {

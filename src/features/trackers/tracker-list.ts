@@ -9,11 +9,11 @@ import {
   LIMIT_MAX,
   type ListQuery,
   type ListShape,
-} from '../../kit/list-query.ts'
-import { nextLink } from '../../kit/next-link.ts'
-import { formatTime } from '../../kit/request-context.ts'
-import { listShape } from '../../kit/resource-routes.ts'
-import type { Reply } from '../../kit/route.ts'
+} from '../../kit/http/list-query.ts'
+import { nextLink } from '../../kit/http/next-link.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import { listShape } from '../../kit/resource/routes.ts'
+import type { Reply } from '../../kit/http/route.ts'
 import { trackerDeclaration } from './declaration.ts'
 import { statusAt, type StatusAges, type TrackerStatus } from './views.ts'
 

@@ -1,8 +1,8 @@
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, rowOf, type ResourceData } from '../../kit/declared-event.ts'
-import type { Rows } from '../../kit/projection.ts'
-import { rowSource, tableOf, type RowSource } from '../../kit/resource-rows.ts'
+import { eventTypes, idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { Rows } from '../../kit/consumers/projection.ts'
+import { rowSource, tableOf, type RowSource } from '../../kit/resource/rows.ts'
 import { ingestKeyDeclaration, trackerDeclaration } from './declaration.ts'
 import {
   INGEST_KEY,

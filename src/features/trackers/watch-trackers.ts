@@ -1,7 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import { idOfStream } from '../../kit/declared-event.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { DeviceAuthenticator } from './device-authenticator.ts'
 import {
   INGEST_KEY,

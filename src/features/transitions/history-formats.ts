@@ -1,5 +1,5 @@
-import type { HistoryFormat } from '../../kit/history-answer.ts'
-import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/parquet-rows.ts'
+import type { HistoryFormat } from '../../kit/http/history-answer.ts'
+import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/http/parquet-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
 

@@ -1,10 +1,14 @@
 import { StringDecoder } from 'node:string_decoder'
-import { selectTransitions, type TransitionFilter, type TransitionPlace } from '../../engines/history-sql-decisions.ts'
+import {
+  selectTransitions,
+  type TransitionFilter,
+  type TransitionPlace,
+} from '../../engines/clickhouse-sql/decisions.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { breathe } from '../../kernel/breath.ts'
-import { holdPage, PAGE_BYTES } from '../../kit/held-page.ts'
-import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/history-answer.ts'
-import { fingerprintOf, openCursor, sealCursor } from '../../kit/question-cursor.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
+import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/http/history-answer.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
 import { formatterOf, type TransitionFormatter } from './history-formats.ts'

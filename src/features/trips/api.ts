@@ -6,12 +6,12 @@ import {
   type ListQuery,
   type ListShape,
   listQuerySchema,
-} from '../../kit/list-query.ts'
-import { userOf } from '../../kit/request-context.ts'
-import { PAGE_MEMBERS } from '../../kit/page-members.ts'
-import { envelope } from '../../kit/resource-routes.ts'
-import { type Route, route } from '../../kit/route.ts'
-import { timeBounds } from '../../kit/time-parameter.ts'
+} from '../../kit/http/list-query.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope } from '../../kit/resource/routes.ts'
+import { type Route, route } from '../../kit/http/route.ts'
+import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'

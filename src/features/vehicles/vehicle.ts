@@ -11,8 +11,8 @@ import {
   timeOfDay,
   withDefault,
 } from '../../kernel/schema.ts'
-import { assertExists } from '../../kit/references.ts'
-import { defineResource } from '../../kit/resource.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
 
 const nonNegative = { min: 0, max: 1e9 }
 

@@ -3,7 +3,7 @@ import { BACKTEST_PAGE, resultStream, type BacktestPage, type BacktestResult } f
 import type { Transition } from '../../features/transitions/events.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { decodeJson, type EventMetadata } from '../../kernel/event.ts'
-import { idFrom } from '../../kit/ids.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
 
 /** Transitions that are sorted in memory; each such run goes to the log by itself. */
 const RUN_TRANSITIONS = 20_000

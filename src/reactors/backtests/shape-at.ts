@@ -3,7 +3,7 @@ import { geofenceStream } from '../../features/geofences/events.ts'
 import { geofence } from '../../features/geofences/geofence.ts'
 import type { ShapeInput } from '../../geo/shape.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { foldStream } from '../../kit/fold-stream.ts'
+import { foldStream } from '../../kit/commands/fold-stream.ts'
 
 /** The shape of a geofence when its stream had so many events, so that a back-test stays the same over edits and restarts. @throws Failure not_found */
 export const shapeAt = async (

@@ -3,7 +3,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { automation } from '../../features/automations/automation.ts'
 import { automationStream } from '../../features/automations/events.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
-import { loadState } from '../../kit/handle-command.ts'
+import { loadState } from '../../kit/commands/handle-command.ts'
 
 export interface FindOptions {
   log: EventLog

@@ -2,7 +2,7 @@ import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
 import { ATTEMPTS_MADE, RUNS_TAKEN, runsStream, type AttemptMade } from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { encodeJson, type Fact, type NewEvent } from '../../kernel/event.ts'
-import { idSource } from '../../kit/ids.ts'
+import { idSource } from '../../kit/commands/ids.ts'
 
 /** Another process owns the partition, or this one has let it go. */
 export class PartitionLost extends Error {

@@ -1,6 +1,6 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { RUNS_OWED, runsStream } from '../../features/automations/events.ts'
-import { firstKept } from '../first-kept.ts'
+import { firstKept } from '../sweep/first-kept.ts'
 import type { PendingRuns } from './pending-runs.ts'
 import type { OwnedPartition } from './sender.ts'
 

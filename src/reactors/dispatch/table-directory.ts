@@ -20,9 +20,9 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { rowOf, type ResourceData } from '../../kit/declared-event.ts'
-import { loadState } from '../../kit/handle-command.ts'
-import type { Keyring } from '../../kit/keyring.ts'
+import { rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { loadState } from '../../kit/commands/handle-command.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Directory, TrackerShown } from './directory.ts'
 
 export interface TableDirectoryOptions {

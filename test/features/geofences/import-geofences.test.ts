@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { importGeofences } from '../../../src/features/geofences/import-geofences.ts'
-import { idSource } from '../../../src/kit/ids.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
 import { openGeofences } from '../../support/geofence-world.ts'
 
 const square = (at: number) => [

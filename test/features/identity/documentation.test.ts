@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { compileCheck } from '../../../src/kit/validate.ts'
+import { compileCheck } from '../../../src/kit/http/validate.ts'
 import { openIdentity } from '../../support/open-identity.ts'
 
 test('every example fits its schema, and no operation is named twice', async (t) => {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { createSigner } from 'fast-jwt'
 import { test } from 'tap'
 import { Tokens } from '../../../src/features/identity/tokens.ts'
-import { openKeyring } from '../../../src/kit/keyring-file.ts'
+import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')

@@ -11,7 +11,7 @@ import {
 } from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { decodePointBatch, encodedBytes, encodePointBatch } from '../../../src/features/locations/point-batch-codec.ts'
-import { idFrom } from '../../../src/kit/ids.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 
 /** A seeded generator: the same batches at every run. */
 const random = (seed: number) => () => {

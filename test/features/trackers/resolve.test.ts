@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Caller } from '../../../src/kernel/caller.ts'
 import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/tracker-writer.ts'
-import { idFrom } from '../../../src/kit/ids.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { openTrackers, ORG, userCaller } from '../../support/open-trackers.ts'
 
 const OTHER_ORG = idFrom('organization', 'b')

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { idFrom } from '../../../src/kit/ids.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
 import { openTrackers, ORG, PARTITIONS } from '../../support/open-trackers.ts'

@@ -6,7 +6,7 @@ import { DECIDED, transitionStream, type TripChange } from '../../../src/feature
 import { tripRoutes } from '../../../src/features/trips/api.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
-import { tripId } from '../../../src/reactors/detect-trips.ts'
+import { tripId } from '../../../src/reactors/matcher/detect-trips.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'

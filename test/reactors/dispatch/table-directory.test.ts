@@ -4,7 +4,7 @@ import { GEOFENCE_DETAILS, GEOFENCES } from '../../../src/features/geofences/vie
 import { ACCESS_ROLES, ACCESS_USERS, USERS_TABLE } from '../../../src/features/identity/views.ts'
 import { TRACKERS_TABLE } from '../../../src/features/trackers/views.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
-import { idSource } from '../../../src/kit/ids.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
 import { TableDirectory } from '../../../src/reactors/dispatch/table-directory.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'

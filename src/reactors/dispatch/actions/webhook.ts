@@ -1,6 +1,6 @@
 import type { HttpCaller, HttpOutcome } from '../../../engines/http-caller.ts'
 import type { AutomationRow } from '../../../features/automations/views.ts'
-import type { Keyring } from '../../../kit/keyring.ts'
+import type { Keyring } from '../../../kit/keys/keyring.ts'
 import { openDetails, openSecrets } from '../../../features/automations/sealed.ts'
 import type { Run } from '../run.ts'
 import { iso, type EventData } from '../event-data.ts'

@@ -1,0 +1,40 @@
+import type { WorkerOptions } from './protocol.ts'
+
+export interface ChdbOptions {
+  /** Folder of the data; one process at a time. */
+  path: string
+  /** Folder for blocks on their way in; on the same disk as the data, emptied at the start. */
+  scratchPath: string
+  /** Threads that queries use together, beside the writer's one (default 2). */
+  readers?: number
+  /** Threads of one query (default 1: the machine is shared). */
+  threads?: number
+  /** Sizes the engine (default 1 GiB): a query takes at most half of it, sorts go to disk from an eighth on. */
+  memoryBytesMax?: number
+  /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
+  queueMax?: number
+  /** Longest wait for a next chunk of an answer (default 5 minutes). */
+  deadlineMs?: number
+}
+
+/** What the worker is started with. */
+export const workerOptions = (options: ChdbOptions): WorkerOptions => {
+  const memoryBytesMax = options.memoryBytesMax ?? 1 << 30
+  const settings = {
+    max_threads: options.threads ?? 1,
+    max_insert_threads: 1,
+    max_memory_usage: Math.floor(memoryBytesMax / 2),
+    max_bytes_before_external_sort: Math.floor(memoryBytesMax / 8),
+    max_bytes_before_external_group_by: Math.floor(memoryBytesMax / 8),
+    mark_cache_size: Math.floor(memoryBytesMax / 16),
+    max_query_size: 64 << 20,
+    output_format_json_quote_64bit_integers: 0,
+    schema_inference_use_cache_for_file: 0,
+  }
+  return {
+    path: options.path,
+    scratchPath: options.scratchPath,
+    readers: options.readers ?? 2,
+    engineArguments: Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
+  }
+}

@@ -1,0 +1,72 @@
+import { TRANSITIONS } from './history-tables.ts'
+import type { Statement } from './points.ts'
+import type { HistoryParameters } from '../history-store.ts'
+
+/** Which transitions of one organization are meant. Bounds of `at` are inclusive, ms since the epoch. */
+export interface TransitionFilter {
+  organizationId: string
+  trackerIds: 'all' | readonly string[]
+  geofenceIds?: readonly string[]
+  geofenceGroupIds?: readonly string[]
+  type?: 'entry' | 'leave'
+  from?: number
+  to?: number
+}
+
+/** A place in the order of transitions: by `at`, then in the order logged. */
+export interface TransitionPlace {
+  at: number
+  position: number
+  ordinal: number
+}
+
+export const selectTransitions = (
+  filter: TransitionFilter,
+  walk: { order: 'asc' | 'desc'; after?: TransitionPlace; limit?: number },
+): Statement => {
+  const { conditions, parameters } = baseOf(filter)
+  const among = (column: string, values: readonly string[] | undefined): void => {
+    if (values === undefined) return
+    conditions.push(`${column} IN {${column}:Array(String)}`)
+    parameters[column] = values
+  }
+  among('geofenceId', filter.geofenceIds)
+  among('geofenceGroupId', filter.geofenceGroupIds)
+  among('type', filter.type === undefined ? undefined : [filter.type])
+  const { after, order, limit } = walk
+  if (after !== undefined) {
+    const sign = order === 'desc' ? '<' : '>'
+    conditions.push(
+      `at ${sign}= ${TIME('afterAt')}`,
+      `(at, position, ordinal) ${sign} (${TIME('afterAt')}, {afterPosition:UInt64}, {afterOrdinal:UInt32})`,
+    )
+    Object.assign(parameters, { afterAt: after.at, afterPosition: after.position, afterOrdinal: after.ordinal })
+  }
+  if (limit !== undefined) parameters.limit = limit
+  const direction = order === 'desc' ? 'DESC' : ''
+  const sql = `SELECT _id, trackerId, geofenceId, geofenceGroupId, type, toUnixTimestamp64Milli(at) AS atMs, cause, point, position, ordinal
+    FROM ${TRANSITIONS} FINAL WHERE ${conditions.join(' AND ')}
+    ORDER BY at ${direction}, position ${direction}, ordinal ${direction} ${limit === undefined ? '' : 'LIMIT {limit:UInt64}'} ${FINAL_SETTINGS}`
+  return { sql, parameters }
+}
+
+const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, max_block_size = 8192'
+const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
+
+const baseOf = (filter: TransitionFilter): { conditions: string[]; parameters: HistoryParameters } => {
+  const conditions = ['organizationId = {organization:String}']
+  const parameters: HistoryParameters = { organization: filter.organizationId }
+  if (filter.trackerIds !== 'all') {
+    conditions.push('trackerId IN {trackers:Array(String)}')
+    parameters.trackers = filter.trackerIds
+  }
+  if (filter.from !== undefined) {
+    conditions.push(`at >= ${TIME('from')}`)
+    parameters.from = filter.from
+  }
+  if (filter.to !== undefined) {
+    conditions.push(`at <= ${TIME('to')}`)
+    parameters.to = filter.to
+  }
+  return { conditions, parameters }
+}

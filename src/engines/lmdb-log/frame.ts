@@ -1,0 +1,135 @@
+import type { EventMetadata, NewEvent, RecordedEvent } from '../../kernel/event.ts'
+
+/*
+ * One stored event:
+ *   1 byte flags | 6 position | 6 loggedAt | 16 id as a UUID (or 1 length, id) | 1 length, type | 4 length, metadata JSON | data
+ */
+const IS_JSON = 1
+const IS_UUID = 2
+/** What of an event is turned to text before its size is known. */
+export interface PreparedEvent {
+  event: NewEvent
+  isUuid: boolean
+  type: Buffer
+  metadata: string
+  metadataBytes: number
+  frameBytes: number
+}
+
+/** @throws Error when id or type are empty or longer than 255 bytes. */
+export const prepareEvent = (event: NewEvent): PreparedEvent => {
+  const isUuid = isPlainUuid(event.id)
+  const type = typeBytes(event.type)
+  const metadata = JSON.stringify(event.metadata)
+  const metadataBytes = Buffer.byteLength(metadata)
+  const idBytes = isUuid ? 16 : 1 + short('id', Buffer.from(event.id)).length
+  const frameBytes = 13 + idBytes + 1 + type.length + 4 + metadataBytes + event.data.byteLength
+  return { event, isUuid, type, metadata, metadataBytes, frameBytes }
+}
+
+const TYPES_CACHED_MAX = 1_000
+const types = new Map<string, Buffer>()
+
+// A service has some dozens of types.
+const typeBytes = (type: string): Buffer => {
+  let bytes = types.get(type)
+  if (bytes === undefined) {
+    bytes = short('type', Buffer.from(type))
+    if (types.size < TYPES_CACHED_MAX) types.set(type, bytes)
+  }
+  return bytes
+}
+
+const short = (what: string, bytes: Buffer): Buffer => {
+  if (bytes.length === 0 || bytes.length > 255)
+    throw new Error(`The ${what} of an event takes 1 to 255 bytes, not ${bytes.length}.`)
+  return bytes
+}
+
+/** Writes the frame at `start` and answers where it ends. */
+export const writeFrame = (
+  target: Buffer,
+  start: number,
+  prepared: PreparedEvent,
+  position: number,
+  loggedAt: number,
+): number => {
+  const { event, isUuid, type, metadata, metadataBytes } = prepared
+  target[start] = (event.isJson ? IS_JSON : 0) | (isUuid ? IS_UUID : 0)
+  target.writeUIntBE(position, start + 1, 6)
+  target.writeUIntBE(loggedAt, start + 7, 6)
+  let at = start + 13
+  at = isUuid ? writeUuid(target, at, event.id) : writeShort(target, at, Buffer.from(event.id))
+  at = writeShort(target, at, type)
+  target.writeUInt32BE(metadataBytes, at)
+  at += 4
+  at += target.write(metadata, at, metadataBytes)
+  target.set(event.data, at)
+  return at + event.data.byteLength
+}
+
+const writeShort = (target: Buffer, at: number, bytes: Buffer): number => {
+  target[at] = bytes.length
+  target.set(bytes, at + 1)
+  return at + 1 + bytes.length
+}
+
+/** Value of each hexadecimal digit in lower case, 255 for any other character. */
+const DIGITS = new Uint8Array(256).fill(255)
+for (let digit = 0; digit < 16; digit += 1) DIGITS['0123456789abcdef'.charCodeAt(digit)] = digit
+
+const isDashAt = (at: number): boolean => at === 8 || at === 13 || at === 18 || at === 23
+
+/** Whether the id is a UUID in its usual form, which 16 bytes can hold. */
+const isPlainUuid = (id: string): boolean => {
+  if (id.length !== 36) return false
+  for (let at = 0; at < 36; at += 1) {
+    const code = id.charCodeAt(at)
+    if (isDashAt(at) ? code !== 45 : code > 255 || DIGITS[code] === 255) return false
+  }
+  return true
+}
+
+const writeUuid = (target: Buffer, start: number, id: string): number => {
+  let at = start
+  for (let from = 0; from < 36; from += 2) {
+    if (isDashAt(from)) from += 1
+    target[at] = ((DIGITS[id.charCodeAt(from)] as number) << 4) | (DIGITS[id.charCodeAt(from + 1)] as number)
+    at += 1
+  }
+  return at
+}
+
+/** The event that a frame holds; its data is a view into the frame. */
+export const readFrame = (frame: Buffer, stream: string, revision: number): RecordedEvent => {
+  const flags = frame[0] as number
+  const idStart = (flags & IS_UUID) === 0 ? 14 : 13
+  const idEnd = idStart + ((flags & IS_UUID) === 0 ? (frame[13] as number) : 16)
+  const typeEnd = idEnd + 1 + (frame[idEnd] as number)
+  const dataStart = typeEnd + 4 + frame.readUInt32BE(typeEnd)
+  return {
+    id: idOf(frame, flags, idStart, idEnd),
+    type: frame.toString('utf8', idEnd + 1, typeEnd),
+    data: new Uint8Array(frame.buffer, frame.byteOffset + dataStart, frame.byteLength - dataStart),
+    isJson: (flags & IS_JSON) !== 0,
+    metadata: JSON.parse(frame.toString('utf8', typeEnd + 4, dataStart)) as EventMetadata,
+    stream,
+    revision,
+    position: positionOfFrame(frame),
+    loggedAt: frame.readUIntBE(7, 6),
+  }
+}
+
+export const positionOfFrame = (frame: Buffer): number => frame.readUIntBE(1, 6)
+
+export const idOfFrame = (frame: Buffer): string => {
+  const flags = frame[0] as number
+  const start = (flags & IS_UUID) === 0 ? 14 : 13
+  return idOf(frame, flags, start, start + ((flags & IS_UUID) === 0 ? (frame[13] as number) : 16))
+}
+
+const idOf = (frame: Buffer, flags: number, start: number, end: number): string => {
+  if ((flags & IS_UUID) === 0) return frame.toString('utf8', start, end)
+  const hex = frame.toString('hex', start, end)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}

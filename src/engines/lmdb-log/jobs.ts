@@ -1,0 +1,28 @@
+import type { Appended, ExpectedRevision } from '../event-log.ts'
+import type { PreparedEvent } from './frame.ts'
+
+interface Waiting<Answer> {
+  stream: string
+  resolve(answer: Answer): void
+  reject(error: unknown): void
+}
+
+export interface WaitingAppend extends Waiting<Appended> {
+  kind: 'append'
+  events: PreparedEvent[]
+  expected: ExpectedRevision
+  bytes: number
+}
+
+interface WaitingTruncation extends Waiting<void> {
+  kind: 'truncate'
+  before: number
+}
+
+interface WaitingProbe extends Waiting<void> {
+  kind: 'probe'
+  bytes: number
+}
+
+/** What waits for the next commit. */
+export type Job = WaitingAppend | WaitingTruncation | WaitingProbe

@@ -1,0 +1,95 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type IndexEntry, indexKey } from './keys.ts'
+import { BATCH_BYTES_MAX, readEvent } from './read.ts'
+import { categoryName, type LogStore } from './store.ts'
+
+const INDEX_ENTRIES_MAX = 256
+const FOREIGN_MAX = 2_000
+
+/** Walks the indexes of several categories in the order of their positions. */
+export class IndexMerge {
+  checkpoint: number
+  private readonly store: LogStore
+  private readonly prefixes: readonly string[]
+  private readonly lanes = new Map<number, { entries: IndexEntry[]; at: number; readTo: number }>()
+  private categoriesSeen = -1
+
+  constructor(store: LogStore, prefixes: readonly string[], after: number) {
+    this.store = store
+    this.prefixes = prefixes
+    this.checkpoint = after
+  }
+
+  /** The next events up to a position; moves the checkpoint over what does not match too. */
+  take(headPosition: number, limit: number, matches: (name: string) => boolean): RecordedEvent[] {
+    this.findLanes()
+    const events: RecordedEvent[] = []
+    let bytes = 0
+    let foreign = 0
+    while (events.length < limit && bytes < BATCH_BYTES_MAX && foreign < FOREIGN_MAX) {
+      const entry = this.next(headPosition)
+      if (entry === undefined) {
+        this.checkpoint = headPosition
+        break
+      }
+      this.checkpoint = entry.position
+      const name = this.store.nameOf(entry.no)
+      const event =
+        matches(name) && entry.revision >= (this.store.stream(name)?.first ?? 0)
+          ? readEvent(this.store, name, entry.no, entry.revision)
+          : undefined
+      if (event === undefined) {
+        foreign += 1
+        continue
+      }
+      events.push(event)
+      bytes += event.data.byteLength
+    }
+    return events
+  }
+
+  private next(headPosition: number): IndexEntry | undefined {
+    let first: { entries: IndexEntry[]; at: number } | undefined
+    let position = Number.POSITIVE_INFINITY
+    for (const [category, lane] of this.lanes) {
+      if (lane.at >= lane.entries.length && lane.readTo < headPosition) this.refill(category, lane, headPosition)
+      const entry = lane.entries[lane.at]
+      if (entry === undefined || entry.position >= position) continue
+      position = entry.position
+      first = lane
+    }
+    if (first === undefined) return undefined
+    const entry = first.entries[first.at]
+    first.at += 1
+    return entry
+  }
+
+  private refill(
+    category: number,
+    lane: { entries: IndexEntry[]; at: number; readTo: number },
+    headPosition: number,
+  ): void {
+    lane.entries = []
+    lane.at = 0
+    const start = Buffer.from(indexKey(category, Math.max(lane.readTo, this.checkpoint) + 1))
+    const end = Buffer.from(indexKey(category, headPosition + 1))
+    for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
+      value.position = key as number
+      lane.entries.push(value)
+    }
+    const last = lane.entries[INDEX_ENTRIES_MAX - 1]
+    lane.readTo = last === undefined ? headPosition : last.position
+  }
+
+  private findLanes(): void {
+    if (this.store.categoryNumbers.size === this.categoriesSeen) return
+    this.categoriesSeen = this.store.categoryNumbers.size
+    for (const [category, no] of this.store.categoryNumbers) {
+      if (this.lanes.has(no) || category.startsWith('$')) continue
+      const canHold = this.prefixes.some((prefix) =>
+        prefix.includes('-') ? categoryName(prefix) === category : category.startsWith(prefix),
+      )
+      if (canHold) this.lanes.set(no, { entries: [], at: 0, readTo: -1 })
+    }
+  }
+}

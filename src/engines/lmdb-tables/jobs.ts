@@ -1,0 +1,37 @@
+import type { TableDeclaration } from '../../kernel/table.ts'
+import type { Checkpoint } from '../table-store.ts'
+import type { TableRecord } from './layout.ts'
+
+/** One change as it travels to the writer: table, scope, id, packed row or null, expiresAt or 0. */
+export type PackedChange = [table: string, scope: string, id: string, row: Buffer | null, expiresAt: number]
+
+/** What the store asks of its writer thread; every job is one step of a transaction. */
+export type Job =
+  | { kind: 'declare'; table: TableDeclaration }
+  | { kind: 'commit'; parts: Uint8Array[]; checkpoint?: { consumer: string; at: Checkpoint } }
+  | { kind: 'putIfAbsent'; part: Uint8Array }
+  | { kind: 'increment'; scope: string; id: string; windowMs: number }
+  | { kind: 'promote'; tables: readonly string[]; consumer: string }
+  | { kind: 'reset'; tables: readonly string[]; consumer: string }
+  | { kind: 'ping' }
+  | { kind: 'clear' }
+  | { kind: 'close' }
+
+export interface JobMessage {
+  no: number
+  now: number
+  job: Job
+}
+
+export type JobResult =
+  | { records: [name: string, record: TableRecord][] }
+  | { row: Uint8Array | undefined }
+  | { count: number; expiresAt: number }
+  | undefined
+
+export type Answer = { no: number; result: JobResult } | { no: number; error: string; isFault: boolean }
+
+export interface WriterSettings {
+  path: string
+  bytesMax: number
+}

@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto'
+import { type Database, open, type RootDatabase } from 'lmdb'
+import { Packr } from 'msgpackr'
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+/*
+ * How tables lie in their LMDB environment. A table has a number, so has a scope, and so has a row within both ("space"
+ * = table number, scope number; 4 bytes each). All keys are binary and big-endian.
+ *
+ * rows      space, id → row number (4), expiresAt (8, 0 for never), row as MessagePack
+ * docs      space, row number (4) → [id, value of each range field]
+ * postings  space, field (1), value, chunk (4) → which of the chunk's 4096 row numbers have the value
+ * order     space, field (1), value in order-keeping bytes, id → row number (4)
+ * spaces    space → next row number
+ * expiry    0, expiresAt (6), space, row number  and  1, space, expiresAt (6), row number
+ * counters  scope, 0, id → count (8), expiresAt (8); in `expiry` as 2, expiresAt (6), key
+ * scopes    name → number;  registry  table name → TableRecord;  meta  checkpoints, next numbers, tables to clear
+ */
+export type Binary = Database<Buffer, Uint8Array>
+
+export interface TableEnvironment {
+  root: RootDatabase
+  rows: Binary
+  docs: Binary
+  postings: Binary
+  order: Binary
+  spaces: Binary
+  expiry: Binary
+  counters: Binary
+  scopes: Binary
+  registry: Binary
+  meta: Binary
+}
+
+/** A declared table and the number under which its rows lie. */
+export interface TableRecord {
+  number: number
+  version: number
+  equality: readonly string[]
+  range: readonly string[]
+  text: readonly string[]
+}
+
+export const openTableEnvironment = (path: string): TableEnvironment => {
+  // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
+  const root = open({
+    path,
+    noSubdir: false,
+    overlappingSync: false,
+    noMetaSync: true,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+    maxDbs: 16,
+    maxReaders: 1_000,
+  })
+  const database = (name: string): Binary =>
+    root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })
+  return {
+    root,
+    rows: database('rows'),
+    docs: database('docs'),
+    postings: database('postings'),
+    order: database('order'),
+    spaces: database('spaces'),
+    expiry: database('expiry'),
+    counters: database('counters'),
+    scopes: database('scopes'),
+    registry: database('registry'),
+    meta: database('meta'),
+  }
+}
+
+const packr = new Packr({ useRecords: false, copyBuffers: true })
+
+export const pack = (value: unknown): Buffer => packr.pack(value)
+/** Members that are bytes come back as Uint8Array: from a Buffer they would be Buffers. */
+export const unpack = <Value>(bytes: Uint8Array): Value =>
+  packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
+
+export const recordOf = (table: TableDeclaration, number: number): TableRecord => ({
+  number,
+  version: table.version,
+  equality: table.equality ?? [],
+  range: table.range ?? [],
+  text: table.text ?? [],
+})
+
+// Numbers of fields in `postings` and `order`.
+export const ALL_FIELD = 0
+export const TEXT_FIELD = 255
+export const equalityField = (record: TableRecord, field: string): number => record.equality.indexOf(field) + 1
+export const rangeField = (record: TableRecord, field: string): number => record.range.indexOf(field) + 1
+
+export const ROW_HEADER_BYTES = 12
+const ID_BYTES_MAX = 500
+const ORDER_STRING_BYTES_MAX = 400
+const EQUALITY_STRING_BYTES_MAX = 200
+
+export const spaceKey = (table: number, scope: number): Buffer => {
+  const key = Buffer.allocUnsafe(8)
+  key.writeUInt32BE(table, 0)
+  key.writeUInt32BE(scope, 4)
+  return key
+}
+
+/** @throws Error for an id that is empty or longer than 500 bytes. */
+export const idBytes = (id: string): Buffer => {
+  const bytes = Buffer.from(id)
+  if (bytes.length === 0 || bytes.length > ID_BYTES_MAX)
+    throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
+  return bytes
+}
+
+export const rowKey = (space: Buffer, id: string): Buffer => Buffer.concat([space, idBytes(id)])
+
+export const numberKey = (space: Buffer, no: number): Buffer => {
+  const key = Buffer.allocUnsafe(12)
+  key.set(space, 0)
+  key.writeUInt32BE(no, 8)
+  return key
+}
+
+export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): Buffer =>
+  Buffer.concat([space, Buffer.of(field), ...rest])
+
+export const time6 = (ms: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(6)
+  bytes.writeUIntBE(Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1), 0, 6)
+  return bytes
+}
+
+export const number4 = (no: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(4)
+  bytes.writeUInt32BE(no, 0)
+  return bytes
+}
+
+export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/** Bytes of a value that equality compares; undefined for what equality does not know. */
+export const equalityBytes = (value: unknown): Buffer | undefined => {
+  if (typeof value === 'boolean') return Buffer.of(1, value ? 1 : 0)
+  if (typeof value === 'number') return Buffer.concat([Buffer.of(2), orderedDouble(value)])
+  if (typeof value !== 'string') return undefined
+  const bytes = Buffer.from(value)
+  if (bytes.length > EQUALITY_STRING_BYTES_MAX)
+    return Buffer.concat([Buffer.of(4), createHash('sha256').update(bytes).digest()])
+  return Buffer.concat([Buffer.of(3), terminated(bytes)])
+}
+
+export const wordBytes = (word: string): Buffer => Buffer.from(word)
+
+/** Bytes that sort as the values do: what is missing first, numbers, strings by code point (their first 400 bytes count). */
+export const orderBytes = (value: unknown): Buffer => {
+  if (typeof value === 'number' && !Number.isNaN(value)) return Buffer.concat([Buffer.of(1), orderedDouble(value)])
+  if (typeof value !== 'string') return Buffer.of(0)
+  return Buffer.concat([Buffer.of(2), terminated(Buffer.from(value).subarray(0, ORDER_STRING_BYTES_MAX))])
+}
+
+// IEEE 754 doubles sort like unsigned integers once the sign is flipped, and negative ones inverted.
+const orderedDouble = (value: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(8)
+  bytes.writeDoubleBE(value === 0 ? 0 : value, 0)
+  if (((bytes[0] as number) & 0x80) === 0) bytes[0] = (bytes[0] as number) ^ 0x80
+  else for (let at = 0; at < 8; at += 1) bytes[at] = (bytes[at] as number) ^ 0xff
+  return bytes
+}
+
+// 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and what follows is told apart.
+const terminated = (bytes: Buffer): Buffer => {
+  if (!bytes.includes(0)) return Buffer.concat([bytes, Buffer.of(0, 0)])
+  const escaped: number[] = []
+  for (const byte of bytes) byte === 0 ? escaped.push(0, 255) : escaped.push(byte)
+  return Buffer.concat([Buffer.from(escaped), Buffer.of(0, 0)])
+}

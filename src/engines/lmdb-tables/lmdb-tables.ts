@@ -1,0 +1,195 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import { type DataFolder, lockDataFolder } from '../data-folder.ts'
+import { Finder } from './find.ts'
+import type { JobResult } from './jobs.ts'
+import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
+import { packOne, packParts } from './pack.ts'
+import { checkQuestion } from './question.ts'
+import { openTableReaders, type TableReaders } from './readers.ts'
+import { RowReader } from './reads.ts'
+import { WriterThread } from './thread.ts'
+import { checkpointKey } from './writer.ts'
+import type { Checkpoint, Find, Found, StoredRow, TableStore } from '../table-store.ts'
+
+export interface LmdbTableStoreOptions {
+  /** A folder of its own. */
+  path: string
+  clock: Clock
+  /** Rows are refused as for a full disk when they take so many bytes; without it the disk is the limit. */
+  mapBytesMax?: number
+}
+
+const PACKING_COMMITS_MAX = 10_000
+
+/**
+ * Tables in an LMDB environment, for one process: this thread reads, a thread of its own writes.
+ *
+ * @throws Error when another process has the folder.
+ */
+export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promise<TableStore> => {
+  const folder = lockDataFolder(options.path)
+  try {
+    const env = openTableEnvironment(options.path)
+    const settings = { path: options.path, bytesMax: options.mapBytesMax ?? Number.POSITIVE_INFINITY }
+    const thread = await WriterThread.open(settings, options.clock, () => env.root.resetReadTxn())
+    return new LmdbTableStore(folder, env, thread, options.clock)
+  } catch (error) {
+    folder.release()
+    throw error
+  }
+}
+
+class LmdbTableStore implements TableStore {
+  private readonly folder: DataFolder
+  private readonly env: TableEnvironment
+  private readonly readers: TableReaders
+  private readonly thread: WriterThread
+  private readonly clock: Clock
+  private readonly reader: RowReader
+  private readonly records = new Map<string, TableRecord>()
+  private packing: Promise<unknown> = Promise.resolve()
+  private packingCount = 0
+  private isClosed = false
+
+  constructor(folder: DataFolder, env: TableEnvironment, thread: WriterThread, clock: Clock) {
+    this.folder = folder
+    this.env = env
+    this.readers = openTableReaders(env)
+    this.thread = thread
+    this.clock = clock
+    this.reader = new RowReader(env, clock)
+    // What the thread that died had still done was not answered.
+    thread.restarted = (records) => {
+      for (const [name, record] of records) if (this.records.has(name)) this.records.set(name, record)
+    }
+  }
+
+  async declare(table: TableDeclaration): Promise<void> {
+    this.rename(await this.thread.run({ kind: 'declare', table }, this.clock.now()))
+  }
+
+  async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
+    return this.reader.read<R>(this.recordOf(table), scope, id)
+  }
+
+  async getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
+    const record = this.recordOf(table)
+    return ids.map((id) => this.reader.read<R>(record, scope, id))
+  }
+
+  async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
+    const record = this.recordOf(table)
+    checkQuestion(table, record, question)
+    const transaction = this.env.root.useReadTransaction()
+    try {
+      const number = this.reader.scopeNumber(scope)
+      if (number === undefined)
+        return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
+      const source = {
+        env: this.env,
+        readers: this.readers,
+        transaction,
+        record,
+        scope,
+        scopeNumber: number,
+        now: this.clock.now(),
+      }
+      return await new Finder(source, question).find<R>()
+    } finally {
+      transaction.done()
+    }
+  }
+
+  async *scan<R extends Row>(table: string, scope?: string): AsyncGenerator<StoredRow<R>> {
+    const recordOf = (): TableRecord => this.recordOf(table)
+    yield* scope === undefined ? this.reader.scan<R>(recordOf) : this.reader.scanScope<R>(recordOf, scope)
+  }
+
+  async commit(changes: readonly RowChange[], checkpoint?: { consumer: string; at: Checkpoint }): Promise<void> {
+    this.checkOpen()
+    for (const table of new Set(changes.map((change) => change.table))) this.recordOf(table)
+    if (changes.length === 0 && checkpoint === undefined) return
+    if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
+    this.packingCount += 1
+    // One after the other, so that commits count in the order in which they were asked for.
+    const sent = this.packing.then(async () => {
+      const parts = await packParts(changes)
+      const transfer = parts.map(({ buffer }) => buffer)
+      return {
+        done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer),
+      }
+    })
+    const packed = (): void => {
+      this.packingCount -= 1
+    }
+    this.packing = sent.then(packed, packed)
+    await (await sent).done
+  }
+
+  async putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined> {
+    this.recordOf(change.table)
+    const part = packOne(change)
+    const result = (await this.thread.run({ kind: 'putIfAbsent', part }, this.clock.now(), [part.buffer])) as {
+      row: Uint8Array | undefined
+    }
+    return result.row === undefined ? undefined : unpack<R>(result.row)
+  }
+
+  async increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }> {
+    idBytes(id)
+    return (await this.thread.run({ kind: 'increment', scope, id, windowMs }, this.clock.now())) as {
+      count: number
+      expiresAt: number
+    }
+  }
+
+  async checkpoint(consumer: string): Promise<Checkpoint | undefined> {
+    this.checkOpen()
+    const value = this.env.meta.getBinary(checkpointKey(consumer))
+    return value === undefined ? undefined : unpack<Checkpoint>(value)
+  }
+
+  async promote(tables: readonly string[], consumer: string): Promise<void> {
+    const result = await this.thread.run({ kind: 'promote', tables, consumer }, this.clock.now())
+    for (const name of tables) this.records.delete(`${name}@next`)
+    this.rename(result)
+  }
+
+  async reset(tables: readonly string[], consumer: string): Promise<void> {
+    this.rename(await this.thread.run({ kind: 'reset', tables, consumer }, this.clock.now()))
+  }
+
+  async ping(): Promise<void> {
+    this.checkOpen()
+    await this.thread.run({ kind: 'ping' }, this.clock.now())
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    await this.packing
+    await this.thread.close(this.clock.now())
+    await this.env.root.close()
+    this.folder.release()
+  }
+
+  // The writer clears what was replaced only after this thread reads the successor.
+  private rename(result: JobResult): void {
+    for (const [name, record] of (result as { records: [string, TableRecord][] }).records)
+      this.records.set(name, record)
+    void this.thread.run({ kind: 'clear' }, this.clock.now()).catch(() => undefined)
+  }
+
+  private recordOf(table: string): TableRecord {
+    this.checkOpen()
+    const record = this.records.get(table)
+    if (record === undefined) throw new Error(`Table ${table} was not declared.`)
+    return record
+  }
+
+  private checkOpen(): void {
+    if (this.isClosed) throw new Failure('engine_down', { message: 'The tables are closed.' })
+  }
+}

@@ -1,0 +1,23 @@
+import type { TableRecord } from './layout.ts'
+import { orderBytes } from './layout.ts'
+import type { Find } from '../table-store.ts'
+
+/** @throws Error when the question names a field without an index: a fault of the program, not of the client. */
+export const checkQuestion = (name: string, record: TableRecord, question: Find): void => {
+  const { where = {}, range, sort, text } = question
+  for (const field of Object.keys(where))
+    if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
+  for (const field of [range?.field, sort?.field]) {
+    if (field !== undefined && !record.range.includes(field))
+      throw new Error(`Table ${name} declares no range index on ${field}.`)
+  }
+  if (text !== undefined && record.text.length === 0) throw new Error(`Table ${name} declares no text index.`)
+}
+
+/** Whether a value of the bounded field lies within the bounds; what is missing does not. */
+export const isInside = (value: string | number | null, range: NonNullable<Find['range']>): boolean => {
+  if (value === null) return false
+  const bytes = orderBytes(value)
+  if (range.from !== undefined && Buffer.compare(bytes, orderBytes(range.from)) < 0) return false
+  return range.to === undefined || Buffer.compare(bytes, orderBytes(range.to)) <= 0
+}

@@ -1,0 +1,79 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { Row } from '../../kernel/table.ts'
+import { bufferOf, rowKey, spaceKey, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
+import { storedBytes } from './terms.ts'
+import type { StoredRow } from '../table-store.ts'
+
+const SCAN_ROWS_AT_ONCE = 500
+const SCOPES_CACHED_MAX = 100_000
+
+/** Reads rows by their ids, and all of them. */
+export class RowReader {
+  private readonly env: TableEnvironment
+  private readonly clock: Clock
+  private readonly scopes = new Map<string, number>()
+
+  constructor(env: TableEnvironment, clock: Clock) {
+    this.env = env
+    this.clock = clock
+  }
+
+  read<R extends Row>(record: TableRecord, scope: string, id: string): R | undefined {
+    const number = this.scopeNumber(scope)
+    if (number === undefined) return undefined
+    const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), id)))
+    return stored === undefined || this.hasEnded(stored.expiresAt) ? undefined : unpack<R>(stored.packed)
+  }
+
+  /** The table is asked for anew at each page, as it may have been replaced meanwhile. */
+  async *scan<R extends Row>(recordOf: () => TableRecord): AsyncGenerator<StoredRow<R>> {
+    let start: Buffer = Buffer.of(0)
+    for (;;) {
+      const names = [...this.env.scopes.getKeys({ start, limit: SCAN_ROWS_AT_ONCE })].map((key) =>
+        bufferOf(key).toString('utf8'),
+      )
+      for (const name of names) yield* this.scanScope<R>(recordOf, name)
+      const last = names.at(-1)
+      if (last === undefined) return
+      start = Buffer.concat([Buffer.from(last), Buffer.of(0)])
+    }
+  }
+
+  async *scanScope<R extends Row>(recordOf: () => TableRecord, scope: string): AsyncGenerator<StoredRow<R>> {
+    const number = this.scopeNumber(scope)
+    if (number === undefined) return
+    let after: Buffer | undefined
+    for (;;) {
+      const space = spaceKey(recordOf().number, number)
+      const start: Buffer = Buffer.concat([
+        space,
+        after === undefined ? Buffer.alloc(0) : Buffer.concat([after, Buffer.of(0)]),
+      ])
+      const entries = [
+        ...this.env.rows.getRange({ start, end: Buffer.concat([space, Buffer.of(255)]), limit: SCAN_ROWS_AT_ONCE }),
+      ]
+      for (const { key, value } of entries) {
+        const stored = storedBytes(value)
+        after = Buffer.from(key.subarray(8))
+        if (stored !== undefined && !this.hasEnded(stored.expiresAt))
+          yield { scope, id: after.toString('utf8'), row: unpack<R>(stored.packed) }
+      }
+      if (entries.length < SCAN_ROWS_AT_ONCE) return
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  scopeNumber(scope: string): number | undefined {
+    const cached = this.scopes.get(scope)
+    if (cached !== undefined) return cached
+    const number = this.env.scopes.getBinary(Buffer.from(scope))?.readUInt32BE(0)
+    if (number === undefined) return undefined
+    if (this.scopes.size >= SCOPES_CACHED_MAX) this.scopes.clear()
+    this.scopes.set(scope, number)
+    return number
+  }
+
+  private hasEnded(expiresAt: number): boolean {
+    return expiresAt > 0 && expiresAt <= this.clock.now()
+  }
+}

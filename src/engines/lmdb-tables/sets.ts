@@ -1,0 +1,147 @@
+import type { Transaction } from 'lmdb'
+import { RowSet } from './bits.ts'
+import {
+  ALL_FIELD,
+  bufferOf,
+  equalityBytes,
+  equalityField,
+  fieldKey,
+  orderBytes,
+  rangeField,
+  spaceKey,
+  TEXT_FIELD,
+  type TableEnvironment,
+  type TableRecord,
+  time6,
+  wordBytes,
+} from './layout.ts'
+import type { TableReaders } from './readers.ts'
+import { wordsOf } from './words.ts'
+import type { Find } from '../table-store.ts'
+
+const ENTRIES_AT_ONCE_MAX = 8_000
+export const AFTER_ALL = Buffer.of(255)
+const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
+
+export interface Bounds {
+  low: Buffer
+  high: Buffer
+}
+
+export interface FindSource {
+  env: TableEnvironment
+  readers: TableReaders
+  transaction: Transaction
+  record: TableRecord
+  scope: string
+  scopeNumber: number
+  now: number
+}
+
+/** The sets of row numbers that the conditions of one question mean. */
+export class QuestionSets {
+  readonly space: Buffer
+  readonly options: { transaction: Transaction }
+  readonly expired: RowSet | undefined
+  private readonly source: FindSource
+  private readonly question: Find
+  private visited = 0
+
+  constructor(source: FindSource, question: Find) {
+    this.source = source
+    this.question = question
+    this.space = spaceKey(source.record.number, source.scopeNumber)
+    this.options = { transaction: source.transaction }
+    this.expired = this.expiredBy(source.now)
+  }
+
+  /** What equality and text leave; undefined when the question has neither. */
+  filtered(): RowSet | undefined {
+    const sets: RowSet[] = []
+    for (const [field, wanted] of Object.entries(this.question.where ?? {})) {
+      const some = new RowSet()
+      for (const value of Array.isArray(wanted) ? wanted : [wanted]) {
+        const bytes = equalityBytes(value)
+        if (bytes !== undefined)
+          this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
+      }
+      sets.push(some)
+    }
+    for (const word of wordsOf(this.question.text ?? '')) {
+      const some = new RowSet()
+      this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
+      sets.push(some)
+    }
+    const [first, ...others] = sets
+    for (const other of others) first?.keep(other)
+    return first
+  }
+
+  /** Every row of the scope that has not ended. */
+  all(): RowSet {
+    const set = new RowSet()
+    this.addPostings(set, fieldKey(this.space, ALL_FIELD), LAST_CHUNK)
+    if (this.expired !== undefined) set.drop(this.expired)
+    return set
+  }
+
+  /** The rows within the bounds, of those in the set. */
+  async ranged(set: RowSet | undefined): Promise<RowSet> {
+    const inside = new RowSet()
+    const { low, high } = this.bounds()
+    for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
+      if (set === undefined || set.has(no)) inside.add(no)
+      if (this.isTimeToBreathe()) await breathe()
+    }
+    return inside
+  }
+
+  /** How many rows lie within the bounds, ended ones too. */
+  countBounded(): number {
+    const { low, high } = this.bounds()
+    return this.source.readers.order.getKeysCount({ start: low, end: high, ...this.options })
+  }
+
+  /** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */
+  bounds(): Bounds {
+    const { field, from, to } = this.question.range as NonNullable<Find['range']>
+    const number = rangeField(this.source.record, field)
+    return {
+      low: fieldKey(this.space, number, from === undefined ? Buffer.of(1) : orderBytes(from)),
+      high: fieldKey(this.space, number, to === undefined ? AFTER_ALL : Buffer.concat([orderBytes(to), AFTER_ALL])),
+    }
+  }
+
+  isTimeToBreathe(): boolean {
+    this.visited += 1
+    return this.visited % ENTRIES_AT_ONCE_MAX === 0
+  }
+
+  private addPostings(set: RowSet, prefix: Buffer, end: Buffer): void {
+    for (const { key, value } of this.source.readers.postings.getRange({
+      start: prefix,
+      end: Buffer.concat([prefix, end]),
+      ...this.options,
+    })) {
+      set.addChunk(key as number, value)
+    }
+  }
+
+  /** Rows that have ended and are not swept yet. */
+  private expiredBy(now: number): RowSet | undefined {
+    let expired: RowSet | undefined
+    const prefix = Buffer.concat([Buffer.of(1), this.space])
+    for (const key of this.source.env.expiry.getKeys({
+      start: prefix,
+      end: Buffer.concat([prefix, time6(now + 1)]),
+      ...this.options,
+    })) {
+      expired ??= new RowSet()
+      expired.add(bufferOf(key).readUInt32BE(15))
+    }
+    return expired
+  }
+}
+
+/** Gives the event loop a turn; the snapshot stays as it is. */
+export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,0 +1,30 @@
+import { parentPort } from 'node:worker_threads'
+import { Failure } from '../../../kernel/errors.ts'
+import { AnswerMaker } from './answer.ts'
+import type { AnswerReply, AnswerRequest } from './answer-client.ts'
+
+/** Makes answers away from the event loop: simplifying and formatting are all CPU. */
+const makers = new Map<number, AnswerMaker>()
+
+parentPort!.on('message', (request: AnswerRequest) => {
+  const { id, kind } = request
+  if (kind === 'open') makers.set(id, new AnswerMaker(request.spec))
+  else if (kind === 'drop') makers.delete(id)
+  else reply(request, makers.get(id))
+})
+
+function reply(request: Extract<AnswerRequest, { kind: 'push' | 'end' }>, maker: AnswerMaker | undefined): void {
+  const { id, kind } = request
+  try {
+    if (maker === undefined) throw new Error(`no answer ${id}`)
+    const { bytes, nextCursor } = kind === 'push' ? { bytes: maker.push(request.chunk), nextCursor: null } : maker.end()
+    const answer: AnswerReply = { id, bytes, nextCursor }
+    parentPort!.postMessage(answer, bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [])
+  } catch (error) {
+    const answer: AnswerReply =
+      error instanceof Failure
+        ? { id, failure: { code: error.code, message: error.message } }
+        : { id, failure: { code: 'internal', message: String(error) } }
+    parentPort!.postMessage(answer)
+  }
+}

@@ -1,0 +1,199 @@
+import type { Place, PointOrder } from '../../../engines/clickhouse-sql/points.ts'
+import { writeUuid } from '../../../engines/clickhouse-sql/native-block.ts'
+import { Failure } from '../../../kernel/errors.ts'
+import { encodeCursor } from './cursor.ts'
+import { type AnswerFormat, formatterOf } from './formats.ts'
+import type { PointFormatter } from './point-formatter.ts'
+import { type PointMember, takeOff } from './point-json.ts'
+import { compareTrackers, pick, PointBuffer, PointRowsReader, trackerIdAt, type PointRows } from './point-rows.ts'
+import { TrackSimplifier } from './simplify-track.ts'
+
+/** What becomes of the engine's answer on its way to the client. Plain values: it goes to a worker. */
+export interface AnswerSpec {
+  format: AnswerFormat
+  /** Members of a row that are answered; left out: all. */
+  members?: ReadonlySet<PointMember>
+  /** Order of the walk, for the cursor of the next page. */
+  order: PointOrder
+  /** The page is chosen in the order of the walk, and written by tracker and time. */
+  byTracker?: boolean
+  /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
+  limit?: number
+  /** Simplify by so many metres: the engine's answer then comes by tracker and time, whole. */
+  simplifyMeters?: number
+  /** Held points are brought into the order of the walk; only those after this place count. */
+  after?: Place
+}
+
+/** Points that are held to bring them into another order, where no small limit bounds them. */
+const HELD_MAX = 4_000_000
+
+/** Turns chunks of the engine's answer into chunks of the client's. */
+export class AnswerMaker {
+  private readonly spec: AnswerSpec
+  private readonly reader = new PointRowsReader()
+  private readonly formatter: PointFormatter
+  private readonly simplifier: TrackSimplifier | undefined
+  private readonly held: HeldPoints | undefined
+  private readonly out = new Output()
+  private started = false
+  private written = 0
+  private last: Place | undefined
+  private more = false
+
+  constructor(spec: AnswerSpec) {
+    this.spec = spec
+    this.formatter = formatterOf(spec.format, spec.members)
+    if (spec.simplifyMeters !== undefined) this.simplifier = new TrackSimplifier(spec.simplifyMeters)
+    if (spec.byTracker === true || (spec.simplifyMeters !== undefined && spec.order !== 'tracker'))
+      this.held = new HeldPoints(spec)
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    this.begin()
+    for (const rows of this.reader.push(chunk)) {
+      for (const left of this.simplifier?.push(rows) ?? [rows]) this.take(left)
+    }
+    return this.out.take()
+  }
+
+  /** The last bytes, and the cursor of the page after this one; null where nothing follows. */
+  end(): { bytes: Uint8Array; nextCursor: string | null } {
+    this.reader.end()
+    this.begin()
+    for (const left of this.simplifier?.end() ?? []) this.take(left)
+    if (this.held !== undefined) this.writeHeld(this.held)
+    const { order, limit } = this.spec
+    const nextCursor =
+      this.more && this.last !== undefined && order !== 'tracker' ? encodeCursor(this.last, order) : null
+    this.out.add(this.formatter.end(nextCursor, limit ?? null))
+    return { bytes: this.out.take(), nextCursor }
+  }
+
+  private begin(): void {
+    if (!this.started) this.out.add(this.formatter.start())
+    this.started = true
+  }
+
+  private take(rows: PointRows): void {
+    if (this.held === undefined) this.write(rows)
+    else this.held.add(rows)
+  }
+
+  private write(rows: PointRows): void {
+    const to = Math.min(rows.count, (this.spec.limit ?? Number.POSITIVE_INFINITY) - this.written)
+    if (to < rows.count) this.more = true
+    if (to <= 0) return
+    this.written += to
+    if (this.spec.members !== undefined) takeOff(rows, this.spec.members)
+    this.last = { trackerId: trackerIdAt(rows, to - 1), recordedAt: rows.recordedAt[to - 1] }
+    for (let from = 0; from < to; from += TEXT_ROWS)
+      this.out.add(this.formatter.rows(rows, from, Math.min(to, from + TEXT_ROWS)))
+  }
+
+  private writeHeld(held: HeldPoints): void {
+    const page = held.sorted()
+    if (this.spec.byTracker !== true) return this.write(page)
+    const count = Math.min(page.count, this.spec.limit ?? page.count)
+    if (count === 0) return
+    const last = { trackerId: trackerIdAt(page, count - 1), recordedAt: page.recordedAt[count - 1] }
+    this.write(byTracker(page, count))
+    this.last = last
+    this.more = count < page.count
+  }
+}
+
+const byTracker = (rows: PointRows, count: number): PointRows =>
+  pick(
+    rows,
+    places(count).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]),
+  )
+
+/** The first points of the walk among all that are added, one more than the limit. */
+class HeldPoints {
+  private readonly spec: AnswerSpec
+  private buffer = new PointBuffer(4_096)
+  private readonly after: PointRows | undefined
+
+  constructor(spec: AnswerSpec) {
+    this.spec = spec
+    if (spec.after === undefined) return
+    this.after = new PointBuffer(1).rows
+    writeUuid(spec.after.trackerId, this.after.tracker, 0)
+    this.after.recordedAt[0] = spec.after.recordedAt
+  }
+
+  add(rows: PointRows): void {
+    let from = 0
+    for (let row = 0; row <= rows.count; row++) {
+      if (row < rows.count && this.isWanted(rows, row)) continue
+      this.buffer.append(rows, from, row)
+      from = row + 1
+    }
+    const { count } = this.buffer.rows
+    const { limit } = this.spec
+    if (count > HELD_MAX && (limit === undefined || limit > HELD_MAX / 4)) {
+      throw new Failure('too_large', {
+        message:
+          'Too many points are left to bring them into order; leave `order` and `limit` out, or narrow the question.',
+      })
+    }
+    if (limit !== undefined && count > Math.max(4 * (limit + 1), 65_536)) this.keepFirst()
+  }
+
+  /** In the order of the walk; one more than the limit where there are so many. */
+  sorted(): PointRows {
+    this.keepFirst()
+    return this.buffer.rows
+  }
+
+  private isWanted(rows: PointRows, row: number): boolean {
+    return this.after === undefined || this.compare(this.after, 0, rows, row) < 0
+  }
+
+  private keepFirst(): void {
+    const { rows } = this.buffer
+    const order = places(rows.count).sort((i, j) => this.compare(rows, i, rows, j))
+    const kept = pick(rows, order.subarray(0, this.spec.limit === undefined ? order.length : this.spec.limit + 1))
+    this.buffer = new PointBuffer(kept.count)
+    this.buffer.append(kept, 0, kept.count)
+  }
+
+  private compare(a: PointRows, i: number, b: PointRows, j: number): number {
+    const ascending = a.recordedAt[i] - b.recordedAt[j] || compareTrackers(a, i, b, j)
+    return this.spec.order === 'desc' ? -ascending : ascending
+  }
+}
+
+const encoder = new TextEncoder()
+
+/** Rows of one piece of text: a long one is a tree of strings that is dear to flatten. */
+const TEXT_ROWS = 64
+
+/** Text and bytes that are added piece by piece; text as UTF-8. */
+class Output {
+  private bytes = new Uint8Array(4_096)
+  private used = 0
+
+  add(part: string | Uint8Array): void {
+    const needed = this.used + (typeof part === 'string' ? part.length * 3 : part.length)
+    if (needed > this.bytes.length) {
+      const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2))
+      larger.set(this.bytes.subarray(0, this.used))
+      this.bytes = larger
+    }
+    if (typeof part === 'string') this.used += encoder.encodeInto(part, this.bytes.subarray(this.used)).written
+    else {
+      this.bytes.set(part, this.used)
+      this.used += part.length
+    }
+  }
+
+  take(): Uint8Array {
+    const taken = this.bytes.slice(0, this.used)
+    this.used = 0
+    return taken
+  }
+}
+
+const places = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, i) => i)

@@ -1,0 +1,213 @@
+import type { HistoryStore } from '../../../engines/history-store.ts'
+import type { UserCaller } from '../../../kernel/caller.ts'
+import { Failure, invalid } from '../../../kernel/errors.ts'
+import type { JsonSchema } from '../../../kernel/json.ts'
+import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../../kit/http/list-query.ts'
+import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
+import { userOf } from '../../../kit/http/request-context.ts'
+import { STREAM_PAGE_MEMBERS } from '../../../kit/http/page-members.ts'
+import { envelope } from '../../../kit/resource/routes.ts'
+import { route, type Route } from '../../../kit/http/route.ts'
+import { timeBounds } from '../../../kit/http/time-parameter.ts'
+import { trackerIdsOf } from '../../../kit/http/tracker-ids.ts'
+import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
+import { POINT_MEMBERS, type PointMember } from './point-json.ts'
+import { pointExample, pointSchema } from '../ingest/point-schema.ts'
+
+export interface HistoryApiServices {
+  history: HistoryStore
+  /** The trackers whose points the caller may see. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** Ids of the organization's trackers of a user or a vehicle. */
+  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
+}
+
+interface HistoryQuery {
+  trackerId?: string
+  userId?: string
+  vehicleId?: string
+  from?: string
+  to?: string
+  bbox?: string
+  simplify?: number
+  interval?: number
+  format?: HistoryFormat
+  order?: 'asc' | 'desc'
+  limit?: number
+  cursor?: string
+  fields?: string
+}
+
+/** One more is asked of the engine, as a number that JSON can hold. */
+const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
+const VIEW = { permission: 'view/location-history' }
+const IDS: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 40_000,
+  description: 'One id, or several separated by commas.',
+}
+const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    trackerId: IDS,
+    userId: { type: 'string', format: 'uuid' },
+    vehicleId: { type: 'string', format: 'uuid' },
+    from: TIME,
+    to: TIME,
+    bbox: {
+      type: 'string',
+      maxLength: 200,
+      description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.',
+    },
+    simplify: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1_000_000,
+      description: 'Tolerance in metres: no point that is left out lies further from the line that is answered.',
+    },
+    interval: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      maximum: 31_536_000,
+      description: 'Seconds: the first point of each step, of each tracker.',
+    },
+    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS) },
+    order: { type: 'string', enum: ['asc', 'desc'] },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      description: 'Left out: 500 in `json`, everything in the other formats.',
+    },
+    cursor: {
+      type: 'string',
+      maxLength: 500,
+      description:
+        '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.',
+    },
+    fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
+  },
+}
+
+const ROW: JsonSchema = {
+  type: 'object',
+  properties: { _id: { type: 'string' }, ...(pointSchema.properties as object) },
+}
+const ROW_EXAMPLE = {
+  _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mfz2k8',
+  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+  ...pointExample,
+}
+
+/** Reads of the location history. */
+export const historyRoutes = (services: HistoryApiServices): Route[] => [
+  route<HistoryQuery>({
+    method: 'GET',
+    path: '/location-histories',
+    operationId: 'listLocationHistories',
+    summary: 'Read points of the location history, as a stream',
+    tag: 'Location history',
+    access: VIEW,
+    query: QUERY,
+    answers: {
+      200: {
+        description: 'The points, newest first in `json`; `format` chooses another content type.',
+        schema: envelope({ data: { type: 'array', items: ROW }, ...STREAM_PAGE_MEMBERS }),
+        example: { status: true, data: [ROW_EXAMPLE], page: null, limit: 500, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const question = questionOf(request.query)
+      const scope = await scopeOf(services, userOf(request))
+      const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
+      const answer = await readHistory(
+        services.history,
+        scope,
+        { ...question, trackerIds },
+        request.now,
+        request.signal,
+      )
+      return historyReply(answer, '/api/v3/location-histories', request.query, 'location-history')
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/location-history/{pointId}',
+    operationId: 'readLocationHistory',
+    summary: 'Read one point',
+    tag: 'Location history',
+    access: VIEW,
+    params: { pointId: { type: 'string', minLength: 1, maxLength: 100 } },
+    query: { type: 'object', additionalProperties: false, properties: { fields: FIELDS_PARAMETER } },
+    answers: {
+      200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } },
+    },
+    handler: async (request) => {
+      const choose = chooseFields(POINT_MEMBERS, request.query.fields as string | undefined)
+      const row = await readPoint(services.history, await scopeOf(services, userOf(request)), request.params.pointId)
+      if (row === undefined) throw new Failure('not_found')
+      return { body: { data: choose(row) } }
+    },
+  }),
+]
+
+/** Whose points the caller may see. */
+const scopeOf = async (
+  services: Pick<HistoryApiServices, 'visibleTrackers'>,
+  caller: UserCaller,
+): Promise<HistoryScope> => ({
+  organizationId: caller.organizationId,
+  trackerIds: await services.visibleTrackers(caller),
+})
+
+/** The trackers that all of the named conditions mean; undefined when none is named. */
+const askedTrackers = async (
+  services: HistoryApiServices,
+  organizationId: string,
+  { trackerId, userId, vehicleId }: HistoryQuery,
+): Promise<string[] | undefined> => {
+  const lists: (readonly string[])[] = []
+  if (trackerId !== undefined) lists.push(trackerIdsOf(trackerId))
+  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId.toLowerCase()))
+  if (vehicleId !== undefined)
+    lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId.toLowerCase()))
+  const [first, ...others] = lists
+  return first?.filter((id) => others.every((list) => list.includes(id)))
+}
+
+const questionOf = (query: HistoryQuery): HistoryQuestion => {
+  const { simplify, interval, format = 'json', order, limit, cursor } = query
+  const fields = chosenFields(POINT_MEMBERS, query.fields) as PointMember[] | undefined
+  const members = fields && new Set(fields)
+  return {
+    ...timeBounds(query),
+    members,
+    bbox: boxOf(query.bbox),
+    simplifyMeters: simplify,
+    intervalSeconds: interval,
+    format,
+    order,
+    limit,
+    cursor,
+  }
+}
+
+const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {
+  if (text === undefined) return undefined
+  const box = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
+  const [west, south, east, north] = box
+  const isBox =
+    box.length === 4 &&
+    box.every(Number.isFinite) &&
+    Math.abs(west) <= 180 &&
+    Math.abs(east) <= 180 &&
+    south >= -90 &&
+    north <= 90 &&
+    south <= north
+  if (!isBox) throw invalid('/bbox', 'must be west,south,east,north in degrees')
+  return box as [number, number, number, number]
+}

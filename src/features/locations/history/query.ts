@@ -1,0 +1,184 @@
+import {
+  selectPoints,
+  type Place,
+  type PointFilter,
+  type PointOrder,
+  type PointSelection,
+} from '../../../engines/clickhouse-sql/points.ts'
+import type { HistoryStore } from '../../../engines/history-store.ts'
+import { holdPage, PAGE_BYTES } from '../../../kit/http/held-page.ts'
+import {
+  HISTORY_FORMATS,
+  JSON_LIMIT,
+  type HistoryAnswer,
+  type HistoryFormat,
+} from '../../../kit/http/history-answer.ts'
+import { makeAnswer } from './answer-client.ts'
+import { decodeCursor } from './cursor.ts'
+import { newestFirst } from './newest.ts'
+import { parsePointId, type PointMember, rowJson } from './point-json.ts'
+import { PointRowsReader } from './point-rows.ts'
+
+/** Whose points a caller may see: `all` of the organization's, or those of these trackers. */
+export interface HistoryScope {
+  organizationId: string
+  trackerIds: 'all' | readonly string[]
+}
+
+/** The parameters of `GET /location-histories`, parsed. */
+export interface HistoryQuestion {
+  /** Asked for; left out: every tracker of the scope. */
+  trackerIds?: readonly string[]
+  /** ms since the epoch, inclusive. */
+  from?: number
+  to?: number
+  /** West, south, east, north in degrees; west > east crosses the antimeridian. */
+  bbox?: readonly [number, number, number, number]
+  simplifyMeters?: number
+  intervalSeconds?: number
+  format: HistoryFormat
+  order?: 'asc' | 'desc'
+  limit?: number
+  cursor?: string
+  /** Members of a row that are answered beside `_id`; left out: all. `gpx` has its own. */
+  members?: ReadonlySet<PointMember>
+}
+
+/**
+ * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole but a small
+ * page, there is no largest limit. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first,
+ * `gpx` by tracker and oldest first (a page of it: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
+ * `parquet` by tracker and oldest first where neither order, limit nor cursor is given (the order of the disk), else
+ * newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves when the first bytes are there, so
+ * what fails before fails here.
+ * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million points would have to be held.
+ */
+export const readHistory = async (
+  history: HistoryStore,
+  scope: HistoryScope,
+  question: HistoryQuestion,
+  now: number,
+  signal?: AbortSignal,
+): Promise<HistoryAnswer> => {
+  const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
+  const { order, byTracker } = orderOf(question)
+  const after =
+    question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
+  const chunks = answerOf(history, filterOf(scope, question), { order, byTracker, after, limit }, question, now, signal)
+  return {
+    ...HISTORY_FORMATS[question.format],
+    ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)),
+  }
+}
+
+/** The row of one point, or undefined where the scope has none. */
+export const readPoint = async (
+  history: HistoryStore,
+  scope: HistoryScope,
+  id: string,
+): Promise<{ [member: string]: unknown } | undefined> => {
+  const place = parsePointId(id)
+  if (place === undefined) return undefined
+  const { trackerId, recordedAt } = place
+  const filter = filterOf(scope, { trackerIds: [trackerId], from: recordedAt, to: recordedAt })
+  if (filter.trackerIds.length === 0) return undefined
+  const { sql, parameters } = selectPoints(filter, { order: 'asc', limit: 1 })
+  const reader = new PointRowsReader()
+  for await (const chunk of history.query(sql, parameters, 'Native')) {
+    for (const rows of reader.push(chunk)) return JSON.parse(rowJson(rows, 0)) as { [member: string]: unknown }
+  }
+  return undefined
+}
+
+/** The points of one tracker between two times (inclusive), oldest first: the text of a JSON array of rows. */
+export const readTrack = async (
+  history: HistoryStore,
+  scope: HistoryScope,
+  trackerId: string,
+  from: number,
+  to: number,
+  signal?: AbortSignal,
+): Promise<AsyncIterable<Uint8Array>> => {
+  const filter = filterOf(scope, { trackerIds: [trackerId], from, to })
+  return (
+    await holdPage(
+      makeAnswer(chunksOf(history, filter, { order: 'asc' }, signal), { format: 'array', order: 'asc' }),
+      0,
+      signal,
+    )
+  ).body
+}
+
+const orderOf = ({ format, order, limit, cursor }: HistoryQuestion): { order: PointOrder; byTracker?: boolean } => {
+  if (format === 'gpx')
+    return limit === undefined && (cursor === undefined || order !== 'desc')
+      ? { order: 'tracker' }
+      : { order: order ?? 'asc', byTracker: true }
+  if (format === 'geojson') return { order: order ?? 'asc' }
+  if (format === 'json') return { order: order ?? 'desc' }
+  return { order: order ?? (limit === undefined && cursor === undefined ? 'tracker' : 'desc') }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** What both the scope and the question mean. Ids that are no UUIDs name nothing. */
+export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'format'>): PointFilter => {
+  const { trackerIds, bbox, from, to, intervalSeconds } = question
+  const asked = trackerIds?.map((id) => id.toLowerCase()).filter((id) => UUID.test(id))
+  const visible = scope.trackerIds === 'all' ? 'all' : new Set(scope.trackerIds)
+  const both =
+    asked === undefined ? scope.trackerIds : visible === 'all' ? asked : asked.filter((id) => visible.has(id))
+  return {
+    organizationId: scope.organizationId,
+    trackerIds: both === 'all' ? 'all' : [...new Set(both)],
+    from: whole(from, Math.ceil),
+    to: whole(to, Math.floor),
+    bboxE7: bbox && [e7(bbox[0]), e7(bbox[1]), e7(bbox[2]), e7(bbox[3])],
+    intervalMs: intervalSeconds === undefined ? undefined : Math.max(1, Math.round(intervalSeconds * 1000)),
+  }
+}
+
+const e7 = (degrees: number): number => Math.round(degrees * 1e7)
+const whole = (time: number | undefined, round: (time: number) => number): number | undefined =>
+  time === undefined ? undefined : round(time)
+
+interface Walk {
+  order: PointOrder
+  byTracker?: boolean
+  after?: Place
+  limit?: number
+}
+
+const answerOf = (
+  history: HistoryStore,
+  filter: PointFilter,
+  walk: Walk,
+  { format, simplifyMeters, members }: HistoryQuestion,
+  now: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, string | null> => {
+  const spec = { format, ...walk, members: format === 'gpx' ? undefined : members }
+  // What is left of a track depends on all of it: it is simplified whole, and paged then.
+  if (simplifyMeters !== undefined) {
+    const held =
+      walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec
+    return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { ...held, simplifyMeters })
+  }
+  const oneMore = walk.limit === undefined ? undefined : walk.limit + 1
+  const chunks =
+    walk.order === 'desc' && oneMore !== undefined
+      ? newestFirst(history, filter, { after: walk.after, limit: oneMore }, now, signal)
+      : chunksOf(history, filter, { ...walk, limit: oneMore }, signal)
+  return makeAnswer(chunks, { ...spec, after: undefined })
+}
+
+async function* chunksOf(
+  history: HistoryStore,
+  filter: PointFilter,
+  selection: PointSelection,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  if (filter.trackerIds.length === 0) return
+  const { sql, parameters } = selectPoints(filter, selection)
+  yield* history.query(sql, parameters, 'Native', signal)
+}

@@ -1,0 +1,60 @@
+import { simplify } from '../../../geo/simplify.ts'
+import { TRIP_FINISH, TRIP_START } from '../events.ts'
+import { pick, PointBuffer, sameTracker, type PointRows } from './point-rows.ts'
+
+/** A longer pause between two points of a tracker ends a piece of its track. */
+const GAP_MS = 10 * 60_000
+/** Longest piece that is simplified at once. */
+const PIECE_POINTS_MAX = 20_000
+
+/**
+ * Simplifies tracks: points come by tracker and, for each, in order of time. Each tracker's points are cut into pieces
+ * at trips, at gaps and at the latest every 20,000 points; of each piece the ends and what Douglas-Peucker keeps is left.
+ */
+export class TrackSimplifier {
+  private readonly toleranceMeters: number
+  private readonly piece = new PointBuffer(4_096)
+
+  constructor(toleranceMeters: number) {
+    this.toleranceMeters = toleranceMeters
+  }
+
+  /** What is left of the pieces that these rows complete. */
+  push(rows: PointRows): PointRows[] {
+    const kept: PointRows[] = []
+    let from = 0
+    for (let i = 0; i < rows.count; i++) {
+      const follows = i > from ? continues(rows, i - 1, rows, i) : this.continuesPiece(rows, i)
+      if (follows && this.piece.rows.count + i - from < PIECE_POINTS_MAX) continue
+      this.piece.append(rows, from, i)
+      this.finish(kept)
+      from = i
+    }
+    this.piece.append(rows, from, rows.count)
+    return kept
+  }
+
+  end(): PointRows[] {
+    const kept: PointRows[] = []
+    this.finish(kept)
+    return kept
+  }
+
+  private continuesPiece(rows: PointRows, row: number): boolean {
+    const piece = this.piece.rows
+    return piece.count === 0 || continues(piece, piece.count - 1, rows, row)
+  }
+
+  private finish(kept: PointRows[]): void {
+    const { rows } = this.piece
+    if (rows.count > 0) kept.push(pick(rows, simplify(rows.lng, rows.lat, this.toleranceMeters, 0, rows.count)))
+    this.piece.clear()
+  }
+}
+
+/** Whether the second point goes on with the piece of track that the first one is in. */
+export const continues = (a: PointRows, i: number, b: PointRows, j: number): boolean =>
+  sameTracker(a, i, b, j) &&
+  b.recordedAt[j] - a.recordedAt[i] <= GAP_MS &&
+  (a.flags[i] & TRIP_FINISH) === 0 &&
+  (b.flags[j] & TRIP_START) === 0

@@ -1,0 +1,273 @@
+import type { EventLog } from '../../../engines/event-log.ts'
+import type { Clock } from '../../../kernel/clock.ts'
+import type { NewEvent } from '../../../kernel/event.ts'
+import type { Logger } from '../../../kernel/logger.ts'
+import { idSource } from '../../../kit/commands/ids.ts'
+import { locationStream, POINTS_RECORDED, type LocationEntry, type PointBatch } from '../events.ts'
+import { OrganizationLoad, type Ticket } from './queue.ts'
+import { PartitionLane, type LaneLimits, type Work } from './partition-lane.ts'
+import { encodePointBatch } from '../point-batch-codec.ts'
+import { ROW_BYTES, type PointColumns } from '../point-columns.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+export interface BatcherOptions {
+  log: EventLog
+  clock: Clock
+  logger: Logger
+  partitions: number
+  limits: BatcherLimits
+  /** Called after each append, with what was appended: for `PartitionFeed.offer`. */
+  onAppended: (entry: LocationEntry) => void
+  /** Starts a stopwatch for one append; the answer stops it. */
+  startAppendTimer: () => () => void
+}
+
+export interface BatcherLimits extends LaneLimits {
+  /** Points and bytes of one organization that wait or are being appended. */
+  organizationPointsMax: number
+  organizationBytesMax: number
+  /** Bytes of all organizations together. */
+  bytesMax: number
+  /** `--org-points-per-second`; absent: no rate. */
+  organizationPointsPerSecond?: number
+}
+
+export const BATCHER_LIMITS: BatcherLimits = {
+  batchPointsMax: 4_000,
+  batchBytesMax: 256 * 1024,
+  organizationPointsMax: 1_000_000,
+  organizationBytesMax: 64 * 1024 * 1024,
+  bytesMax: 512 * 1024 * 1024,
+}
+
+/** Least time between two appends of few points to a partition: each append costs its consumers much more than a point does. */
+const BEAT_MS = 10
+const SMALL_BATCH = 200
+const RETRY_MS = [50, 200, 1_000, 2_000, 5_000]
+/** Organizations whose columns are kept although nothing of theirs waits. */
+const IDLE_KEPT = 1_000
+
+/**
+ * Turns frames into appends. Points wait by organization and partition; each partition has one append in flight and takes
+ * what has arrived meanwhile, organizations in turn. A ticket is told once all its points are durable. An append that the
+ * log refuses is tried again for as long as it takes: nothing is acknowledged meanwhile, and queues fill up to their bounds.
+ */
+export class Batcher {
+  private readonly options: BatcherOptions
+  private readonly lanes: PartitionLane[]
+  private readonly loads = new Map<string, OrganizationLoad>()
+  private readonly due = new Set<PartitionLane>()
+  private isResting = false
+  private readonly ids
+  private readonly running = new Set<Promise<void>>()
+  private readonly pauses = new Set<() => void>()
+  private bytes = 0
+  isClosed = false
+  private isStopped = false
+
+  constructor(options: BatcherOptions) {
+    this.options = options
+    this.lanes = Array.from(
+      { length: options.partitions },
+      (_, partition) => new PartitionLane(partition, options.limits),
+    )
+    this.ids = idSource(options.clock.now())
+  }
+
+  /** The log refuses at present: what is submitted waits. */
+  get isRefusing(): boolean {
+    return this.lanes.some((lane) => lane.failures > 0)
+  }
+
+  /** Seconds until the organization's rate allows another request; 0 when it does, and then the points are taken from it. */
+  charge(organizationId: string, points: number): number {
+    const { bucket } = this.loadOf(organizationId)
+    const now = this.options.clock.now()
+    return bucket === undefined || bucket.take(points, now) ? 0 : Math.ceil(bucket.waitMs(now) / 1000)
+  }
+
+  /** Takes every row, copied, or none: false when the organization's queue is full. `paid`: charged already. */
+  submit(
+    organizationId: string,
+    columns: PointColumns,
+    attributesBytes: number,
+    ticket: Ticket,
+    paid: boolean,
+  ): boolean {
+    const load = this.loadOf(organizationId)
+    const { limits } = this.options
+    const bytes = columns.count * ROW_BYTES + attributesBytes
+    if (this.isClosed || load.points + columns.count > limits.organizationPointsMax) return false
+    if (load.bytes + bytes > limits.organizationBytesMax || this.bytes + bytes > limits.bytesMax) return false
+    for (const queue of load.distribute(columns)) {
+      ticket.remaining++
+      queue.push({
+        queue,
+        rows: queue.addedRows,
+        bytes: queue.addedBytes,
+        ticket,
+        paid: paid || load.bucket === undefined,
+      })
+      load.points += queue.addedRows
+      load.bytes += queue.addedBytes
+      this.bytes += queue.addedBytes
+      this.lanes[queue.partition].add(queue)
+      this.wake(this.lanes[queue.partition])
+    }
+    return true
+  }
+
+  /** Takes nothing more; resolves when all is appended or the time is over. What is not was never acknowledged. */
+  async close(deadlineMs: number): Promise<void> {
+    this.isClosed = true
+    await new Promise<void>((done) => {
+      const stop = this.options.clock.after(deadlineMs, done)
+      void this.drained().then(() => {
+        stop()
+        done()
+      })
+    })
+    this.isStopped = true
+    for (const resume of this.pauses) resume()
+  }
+
+  private async drained(): Promise<void> {
+    while (this.running.size > 0 || this.due.size > 0) {
+      await Promise.allSettled(this.running)
+      await new Promise((next) => setImmediate(next))
+    }
+  }
+
+  /** What arrives in the same turn of the event loop goes with the first append; while points come, partitions begin together, a beat apart. */
+  private wake(lane: PartitionLane): void {
+    if (lane.isRunning || this.due.has(lane)) return
+    if (this.due.size === 0 && !this.isResting) setImmediate(() => this.startDue())
+    this.due.add(lane)
+  }
+
+  private startDue(): void {
+    if (this.due.size === 0) return
+    const lanes = [...this.due]
+    this.due.clear()
+    this.isResting = true
+    setTimeout(() => {
+      this.isResting = false
+      this.startDue()
+    }, BEAT_MS)
+    for (const lane of lanes) {
+      if (lane.isRunning) continue
+      const running = this.run(lane).finally(() => this.running.delete(running))
+      this.running.add(running)
+    }
+  }
+
+  private async run(lane: PartitionLane): Promise<void> {
+    lane.isRunning = true
+    while (!this.isStopped) {
+      const now = this.options.clock.now()
+      const work = lane.next(now, (load) => this.pauseFor(load, now))
+      if (work === undefined) break
+      await this.append(lane, work)
+      if (work.batch.count >= SMALL_BATCH) continue
+      lane.isRunning = false
+      return this.wake(lane) // what came meanwhile is few points: more of them go together a moment later
+    }
+    lane.isRunning = false
+  }
+
+  private async append(lane: PartitionLane, { batch, segments }: Work): Promise<void> {
+    const event: NewEvent = {
+      id: this.ids.next(),
+      type: POINTS_RECORDED,
+      data: encodePointBatch(batch),
+      isJson: false,
+      metadata: {},
+    }
+    for (;;) {
+      const stopTimer = this.options.startAppendTimer()
+      try {
+        const appended = await this.options.log.append(locationStream(lane.partition), [event], 'any')
+        stopTimer()
+        lane.failures = 0
+        this.settle(lane, batch, segments, appended)
+        return
+      } catch (error) {
+        this.refuse(lane, segments, error)
+        await this.pause(RETRY_MS[Math.min(lane.failures++, RETRY_MS.length - 1)])
+        if (this.isStopped) return
+      }
+    }
+  }
+
+  private settle(
+    lane: PartitionLane,
+    batch: PointBatch,
+    segments: Work['segments'],
+    appended: { revision: number; position: number },
+  ): void {
+    for (const { queue, rows, bytes, ticket } of segments) {
+      const { load } = queue
+      load.points -= rows
+      load.bytes -= bytes
+      this.bytes -= bytes
+      if (--ticket.remaining === 0) ticket.durable()
+      if (load.points === 0 && this.loads.size > IDLE_KEPT) this.forget(load)
+    }
+    this.options.onAppended({
+      partition: lane.partition,
+      revision: appended.revision,
+      position: appended.position,
+      kind: 'points',
+      batch,
+    })
+  }
+
+  private refuse(lane: PartitionLane, segments: Work['segments'], error: unknown): void {
+    this.options.logger.warn('the log refuses points', {
+      partition: lane.partition,
+      failures: lane.failures + 1,
+      error: String(error),
+    })
+    for (const { ticket } of segments) ticket.refused(error)
+    lane.forEachWaiting(({ ticket }) => ticket.refused(error))
+  }
+
+  private pause(delayMs: number): Promise<void> {
+    return new Promise((done) => {
+      const resume = () => {
+        stop()
+        this.pauses.delete(resume)
+        done()
+      }
+      const stop = this.options.clock.after(delayMs, resume)
+      this.pauses.add(resume)
+    })
+  }
+
+  /** Wakes the organization's partitions when its rate allows more. */
+  private pauseFor(load: OrganizationLoad, now: number): void {
+    if (load.isPaused || load.bucket === undefined) return
+    load.isPaused = true
+    this.options.clock.after(load.bucket.waitMs(now), () => {
+      load.isPaused = false
+      for (const queue of load.queues) if (queue !== undefined && !queue.isEmpty) this.wake(this.lanes[queue.partition])
+    })
+  }
+
+  private loadOf(organizationId: string): OrganizationLoad {
+    const load = this.loads.get(organizationId)
+    if (load !== undefined) return load
+    const perSecond = this.options.limits.organizationPointsPerSecond
+    const made = new OrganizationLoad(
+      organizationId,
+      perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now()),
+    )
+    this.loads.set(organizationId, made)
+    return made
+  }
+
+  private forget(load: OrganizationLoad): void {
+    if (load.bucket === undefined || load.bucket.isFull(this.options.clock.now()))
+      this.loads.delete(load.organizationId)
+  }
+}

@@ -1,0 +1,204 @@
+import type { Caller } from '../../../kernel/caller.ts'
+import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../../../kit/http/channel.ts'
+import { readFrame, type Frame } from './frame.ts'
+import { FrameTicket } from './frame-ticket.ts'
+import type { Ingest } from './ingest.ts'
+import type { PackedFrame } from './pack-points.ts'
+
+/** Frames that a sender may have unacknowledged, and their bytes. */
+export const WINDOW_FRAMES = 128
+export const WINDOW_BYTES = 2 * 1024 * 1024
+export const FRAME_BYTES_MAX = 1024 * 1024
+/** A peer that does not read: acknowledgements wait above the first, above the second it is closed. */
+const BUFFER_BYTES_LOW = 64 * 1024
+const BUFFER_BYTES_MAX = 8 * 1024 * 1024
+const RESOLVE_AGAIN_MS = 500
+
+/** `/ingest`: points in, cumulative acknowledgements out, once they are durable. */
+export const ingestChannel = (ingest: Ingest): Channel => ({
+  path: '/ingest',
+  accepts: ['tracker', 'user', 'ingestKey'],
+  open: (socket, caller) => new IngestConnection(ingest, socket, caller),
+})
+
+class IngestConnection implements ChannelConnection {
+  private readonly ingest: Ingest
+  private readonly socket: ChannelSocket
+  private caller: Caller
+  private lastSeq = 0
+  private ackedSeq = 0
+  /** Unacknowledged frames in the order in which they came, from `first` on. */
+  private frames: FrameTicket[] = []
+  private first = 0
+  private bytes = 0
+  /** Frames that wait until the one before them knows its trackers. */
+  private held: { ticket: FrameTicket; frame: Frame }[] = []
+  private isResolving = false
+  private isAckDue = false
+  private isOver = false
+
+  constructor(ingest: Ingest, socket: ChannelSocket, caller: Caller) {
+    this.ingest = ingest
+    this.socket = socket
+    this.caller = caller
+    socket.send(`{"type":"ready","window":${WINDOW_FRAMES},"windowBytes":${WINDOW_BYTES}}`)
+  }
+
+  message(data: ArrayBuffer, isBinary: boolean): void {
+    if (this.isOver || this.ingest.batcher.isClosed) return // what is not taken any more is not acknowledged: the restart closes with 1012
+    if (data.byteLength > FRAME_BYTES_MAX) return this.end(CLOSE.tooLarge, 'a frame takes at most 1 MiB')
+    // Frames that wait for another's trackers are packed when it is their turn.
+    const scanned = isBinary || this.isResolving ? undefined : this.ingest.scan(this.caller, new Uint8Array(data))
+    if (scanned !== undefined) {
+      const ticket = this.admit(scanned.seq === 0 ? undefined : scanned.seq, data.byteLength)
+      if (ticket !== undefined) this.submitPacked(ticket, scanned.frame)
+      return
+    }
+    const frame = readFrame(data, isBinary)
+    if ('close' in frame) return this.end(frame.close, frame.reason)
+    const ticket = this.admit(frame.seq, data.byteLength)
+    if (ticket === undefined) return
+    if (this.isResolving) this.held.push({ ticket, frame: detached(frame) })
+    else this.take(ticket, frame)
+  }
+
+  drain(): void {
+    this.acknowledge()
+  }
+
+  reauthorized(caller: Caller): void {
+    this.caller = caller
+  }
+
+  /** What was taken stays on its way to the log, also what waits for its trackers. */
+  closed(): void {
+    this.isOver = true
+  }
+
+  frameIsDurable(ticket: FrameTicket): void {
+    if (ticket.accepted > 0) this.ingest.count(ticket, ticket.accepted, ticket.duplicates)
+    // All frames that one append made durable are acknowledged together.
+    if (this.isAckDue || this.isOver || this.frames[this.first] !== ticket) return
+    this.isAckDue = true
+    queueMicrotask(() => this.acknowledge())
+  }
+
+  /** Gives a frame its place in the window; undefined when that ended the connection. */
+  private admit(asked: number | undefined, bytes: number): FrameTicket | undefined {
+    const seq = asked ?? this.lastSeq + 1
+    if (seq <= this.lastSeq) return this.end(CLOSE.badMessage, 'seq does not rise')
+    this.lastSeq = seq
+    if (this.frames.length - this.first >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + bytes > WINDOW_BYTES)) {
+      return this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
+    }
+    const ticket = new FrameTicket(this, seq, bytes)
+    this.frames.push(ticket)
+    this.bytes += bytes
+    return ticket
+  }
+
+  private take(ticket: FrameTicket, frame: Frame): void {
+    if (frame.fault !== undefined) {
+      if (!this.isOver) this.socket.send(JSON.stringify({ type: 'error', code: 'invalid', message: frame.fault }))
+      this.refuseAll(ticket, frame)
+      return
+    }
+    this.submitPacked(ticket, this.ingest.pack(this.caller, frame.content))
+  }
+
+  private submitPacked(ticket: FrameTicket, packed: PackedFrame): void {
+    if (packed.unresolved.length > 0) void this.resolve(ticket, packed)
+    else this.submit(ticket, packed)
+  }
+
+  private submit(ticket: FrameTicket, packed: PackedFrame): void {
+    if (this.ingest.batcher.isClosed) return
+    this.reject(ticket, packed)
+    const repeats = this.ingest.repeats(packed)
+    ticket.accepted = packed.columns.count - repeats
+    ticket.duplicates = repeats
+    if (this.ingest.submit(this.caller, packed, ticket, false)) return
+    this.held = []
+    this.end(CLOSE.tooFast, "the organization's queue is full")
+  }
+
+  /** While the log refuses to make trackers, the frame and those after it wait, as they would in the queue. */
+  private async resolve(ticket: FrameTicket, packed: PackedFrame): Promise<void> {
+    this.isResolving = true
+    while (!(await this.hasResolved(packed))) {
+      if (this.isOver) return
+      await new Promise<void>((done) => this.ingest.clock.after(RESOLVE_AGAIN_MS, done))
+    }
+    this.isResolving = false
+    this.submit(ticket, packed)
+    while (this.held.length > 0 && !this.isResolving) {
+      const { ticket: next, frame } = this.held.shift() as (typeof this.held)[number]
+      this.take(next, frame)
+    }
+  }
+
+  private async hasResolved(packed: PackedFrame): Promise<boolean> {
+    try {
+      await this.ingest.resolve(this.caller, packed)
+      return true
+    } catch (error) {
+      this.ingest.failed('trackers of a frame', error)
+      return false
+    }
+  }
+
+  /** A frame that says something unknown of its points: none is taken, each is named. */
+  private refuseAll(ticket: FrameTicket, { fault, content }: Frame): void {
+    const count = 'count' in content ? content.count : content.length
+    ticket.rejected = Array.from({ length: count }, (_, index) => ({
+      index,
+      code: 'invalid' as const,
+      message: fault as string,
+    }))
+    this.sendRejected(ticket)
+    this.ingest.count(ticket, 0, 0)
+    ticket.durable()
+  }
+
+  private reject(ticket: FrameTicket, packed: PackedFrame): void {
+    if (packed.rejected.length === 0) return
+    ticket.rejected = packed.rejected.slice()
+    this.sendRejected(ticket)
+  }
+
+  private sendRejected({ seq, rejected }: FrameTicket): void {
+    if (rejected.length === 0 || this.isOver) return
+    if (this.socket.send(JSON.stringify({ type: 'reject', seq, rejected })) > BUFFER_BYTES_MAX)
+      this.end(CLOSE.tooFast, 'answers are not read')
+  }
+
+  private acknowledge(): void {
+    this.isAckDue = false
+    if (this.isOver || this.socket.bufferedBytes() > BUFFER_BYTES_LOW) return
+    while (this.first < this.frames.length && this.frames[this.first].isDurable) {
+      const { seq, bytes } = this.frames[this.first++]
+      this.bytes -= bytes
+      this.ackedSeq = seq
+    }
+    if (this.first === 0) return
+    this.frames = this.first === this.frames.length ? [] : this.frames.slice(this.first)
+    this.first = 0
+    this.socket.send(`{"type":"ack","seq":${this.ackedSeq}}`)
+  }
+
+  private end(code: number, reason: string): undefined {
+    if (this.isOver) return undefined
+    this.isOver = true
+    this.socket.close(code, reason)
+    return undefined
+  }
+}
+
+/** The memory of a binary message is the socket's again after the call. */
+const detached = (frame: Frame): Frame => {
+  if (!('count' in frame.content)) return frame
+  const content = { ...frame.content }
+  for (const [name, column] of Object.entries(content))
+    if (ArrayBuffer.isView(column)) Object.assign(content, { [name]: (column as Uint32Array).slice() })
+  return { ...frame, content }
+}

@@ -1,0 +1,33 @@
+import type { Ticket } from './queue.ts'
+import type { Rejected } from './pack-points.ts'
+
+/** The connection that a frame came by. */
+export interface FrameOwner {
+  frameIsDurable(ticket: FrameTicket): void
+}
+
+/** A frame under way. */
+export class FrameTicket implements Ticket {
+  remaining = 0
+  isDurable = false
+  readonly seq: number
+  readonly bytes: number
+  accepted = 0
+  duplicates = 0
+  rejected: Rejected[] = []
+  private readonly connection: FrameOwner
+
+  constructor(connection: FrameOwner, seq: number, bytes: number) {
+    this.connection = connection
+    this.seq = seq
+    this.bytes = bytes
+  }
+
+  durable(): void {
+    this.isDurable = true
+    this.connection.frameIsDurable(this)
+  }
+
+  /** The acknowledgement is withheld; the batcher tries again. */
+  refused(): void {}
+}

@@ -1,0 +1,94 @@
+import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { encodeJson, factOf, type EventMetadata, type Fact } from '../../kernel/event.ts'
+import type { IdSource, Wrote } from '../http/route.ts'
+
+/** What a command carries beside itself. Event ids come from `ids`, so a repeated request appends the same events. */
+export interface CommandContext {
+  ids: IdSource
+  metadata: EventMetadata
+  /** The version that the client saw; another one is refused with `stale_version`. */
+  expectedVersion?: number
+}
+
+export interface Handled<State> {
+  state: State
+  /** How many events the stream has: the resource's `version`. */
+  version: number
+  /** Absent when nothing changed. */
+  wrote?: Wrote
+}
+
+const PAGE_EVENTS = 500
+const TRIES = 5
+
+/** Folds a stream into its state; version 0 for a stream without events. */
+export const loadState = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+): Promise<{ state: State; version: number }> => {
+  let state = decider.initial
+  let version = 0
+  for (;;) {
+    const events = await log.read(stream, version, PAGE_EVENTS)
+    for (const event of events) state = decider.evolve(state, factOf(event))
+    version += events.length
+    if (events.length < PAGE_EVENTS) return { state, version }
+  }
+}
+
+/**
+ * Loads, decides, appends at the revision that was read, and decides again when someone else was faster.
+ * @throws Failure of the decider, `stale_version`, `conflict` after five lost races, `engine_down`.
+ */
+export const handleCommand = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  command: Command,
+  context: CommandContext,
+): Promise<Handled<State>> => {
+  const eventIds: string[] = []
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { state, version } = await loadState(log, stream, decider)
+    if (context.expectedVersion !== undefined && context.expectedVersion !== version)
+      throw new Failure('stale_version', { extra: { version } })
+    const facts = decider.decide(command, state)
+    if (facts.length === 0) return { state, version }
+    while (eventIds.length < facts.length) eventIds.push(context.ids.next())
+    const wrote = await appendFacts(log, stream, facts, eventIds, version, context.metadata)
+    if (wrote !== undefined)
+      return { state: facts.reduce(decider.evolve, state), version: version + facts.length, wrote }
+  }
+  throw new Failure('conflict', {
+    message: 'Others are changing this at the same time; try again.',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Appends the facts to a stream that has `version` events; undefined when it has others by now. */
+export const appendFacts = async (
+  log: EventLog,
+  stream: string,
+  facts: readonly Fact[],
+  eventIds: readonly string[],
+  version: number,
+  metadata: EventMetadata,
+): Promise<Wrote | undefined> => {
+  const events = facts.map((fact, i) => ({
+    id: eventIds[i],
+    type: fact.type,
+    data: encodeJson(fact.data),
+    isJson: true,
+    metadata,
+  }))
+  try {
+    const { position } = await log.append(stream, events, version === 0 ? 'none' : version - 1)
+    return { position, types: facts.map((fact) => fact.type) }
+  } catch (error) {
+    if (error instanceof WrongRevision) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,56 @@
+import { type EventLog, WrongRevision } from '../../engines/event-log.ts'
+import { decodeJson, encodeJson } from '../../kernel/event.ts'
+
+/** What a log was made with, for ever: its first fact. */
+export interface LogOrigin {
+  /** Tells this log from a restored or migrated one. */
+  logId: string
+  partitions: number
+  /** Name of the function from tracker to partition. */
+  hash: 'fnv1a'
+  keyringFingerprint: string
+  /** Rises with each restore into a new log, so that what was logged first keeps winning. */
+  epoch: number
+}
+
+const STREAM = 'log-origin'
+const MADE = 'logMade.v1'
+
+/**
+ * Reads what the log was made with, or makes it.
+ * @throws Error when this process is configured for another number of partitions or has another keyring.
+ */
+export const openLogOrigin = async (
+  log: EventLog,
+  wanted: Pick<LogOrigin, 'partitions' | 'keyringFingerprint'>,
+  newId: () => string,
+): Promise<LogOrigin> => {
+  const origin = (await read(log)) ?? (await make(log, { logId: newId(), hash: 'fnv1a', epoch: 0, ...wanted }, newId()))
+  if (origin.partitions !== wanted.partitions)
+    throw new Error(
+      `The log was made with ${origin.partitions} partitions; start with --partitions ${origin.partitions}.`,
+    )
+  if (origin.keyringFingerprint !== wanted.keyringFingerprint)
+    throw new Error('The keyring is not the one that this log was made with; give the right file as --keys.')
+  return origin
+}
+
+const read = async (log: EventLog): Promise<LogOrigin | undefined> => {
+  const [first] = await log.read(STREAM, 0, 1)
+  return first && decodeJson<LogOrigin>(first.data)
+}
+
+const make = async (log: EventLog, origin: LogOrigin, eventId: string): Promise<LogOrigin> => {
+  try {
+    await log.append(
+      STREAM,
+      [{ id: eventId, type: MADE, data: encodeJson(origin), isJson: true, metadata: {} }],
+      'none',
+    )
+    return origin
+  } catch (error) {
+    const other = error instanceof WrongRevision ? await read(log) : undefined
+    if (other === undefined) throw error
+    return other
+  }
+}

@@ -1,0 +1,104 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { StoredRow, TableStore } from '../../engines/table-store.ts'
+import { applyBatch, NEXT, type ProjectionServices } from './projection-loop.ts'
+import type { Projection } from './projection.ts'
+
+/** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
+export interface Difference {
+  table: string
+  scope: string
+  id: string
+  live?: unknown
+  rebuilt?: unknown
+}
+
+export interface RebuildReport {
+  projection: string
+  /** Rows of the rebuilt tables. */
+  rows: number
+  /** How many rows differ, and the first hundred of them; only when compared. */
+  differing?: number
+  differences?: Difference[]
+}
+
+const BATCH_EVENTS_MAX = 512
+const DIFFERENCES_MAX = 100
+
+/** Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), answers the position reached. */
+export const buildBeside = async (
+  projection: Projection,
+  services: ProjectionServices,
+  signal: AbortSignal,
+  target?: number,
+): Promise<number | undefined> => {
+  const { tables } = services
+  for (const table of projection.tables) await tables.declare({ ...table, name: table.name + NEXT })
+  await tables.reset(
+    projection.tables.map(({ name }) => name + NEXT),
+    projection.name + NEXT,
+  )
+  return continueBeside(projection, services, signal, undefined, target)
+}
+
+/** Goes on from a position that `buildBeside` reached. */
+export const continueBeside = async (
+  projection: Projection,
+  { log, tables }: ProjectionServices,
+  signal: AbortSignal,
+  from: number | undefined,
+  target = Number.POSITIVE_INFINITY,
+): Promise<number | undefined> => {
+  const inputs = new Set(projection.inputs)
+  let at = from
+  for await (const batch of log.follow({ prefixes: projection.prefixes }, from, signal, BATCH_EVENTS_MAX)) {
+    const events = batch.events.filter((event) => event.position <= target)
+    const changes = await applyBatch(projection, inputs, events, tables, NEXT)
+    at = Math.min(target, Math.max(batch.checkpoint, at ?? batch.checkpoint))
+    await tables.commit(changes, { consumer: projection.name + NEXT, at: { all: at, version: projection.version } })
+    if (batch.caughtUp || batch.checkpoint >= target) return at
+  }
+  throw new Error(`the rebuilding of ${projection.name} was ended`)
+}
+
+/** Compares the live tables with those beside them, row by row. Nothing may write either of them meanwhile. */
+export const compareTables = async (projection: Projection, tables: TableStore): Promise<RebuildReport> => {
+  const report: Required<RebuildReport> = { projection: projection.name, rows: 0, differing: 0, differences: [] }
+  for (const { name } of projection.tables) {
+    for await (const [live, rebuilt] of pairs(tables.scan(name), tables.scan(name + NEXT))) {
+      if (rebuilt !== undefined) report.rows++
+      if (isDeepStrictEqual(live?.row, rebuilt?.row)) continue
+      const { scope, id } = (live ?? rebuilt) as StoredRow
+      if (++report.differing <= DIFFERENCES_MAX)
+        report.differences.push({ table: name, scope, id, live: live?.row, rebuilt: rebuilt?.row })
+    }
+  }
+  return report
+}
+
+/** Puts the tables that were built beside in the place of the live ones. */
+export const promoteBeside = (projection: Projection, tables: TableStore): Promise<void> =>
+  tables.promote(
+    projection.tables.map(({ name }) => name),
+    projection.name,
+  )
+
+/** Walks two scans, both by scope and id, side by side. */
+async function* pairs(
+  left: AsyncIterable<StoredRow>,
+  right: AsyncIterable<StoredRow>,
+): AsyncGenerator<[StoredRow | undefined, StoredRow | undefined]> {
+  const lefts = left[Symbol.asyncIterator]()
+  const rights = right[Symbol.asyncIterator]()
+  let a = await lefts.next()
+  let b = await rights.next()
+  while (!a.done || !b.done) {
+    const order = a.done ? 1 : b.done ? -1 : compareKeys(a.value, b.value)
+    yield [order <= 0 && !a.done ? a.value : undefined, order >= 0 && !b.done ? b.value : undefined]
+    if (order <= 0) a = await lefts.next()
+    if (order >= 0) b = await rights.next()
+  }
+}
+
+const compareKeys = (a: StoredRow, b: StoredRow): number => compareBytes(a.scope, b.scope) || compareBytes(a.id, b.id)
+
+const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))

@@ -1,0 +1,217 @@
+import { randomBytes } from 'node:crypto'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
+import type { Keyring } from '../keys/keyring.ts'
+
+const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1 }
+
+/** How long a key is known. */
+const KEPT_MS = 24 * 3_600_000
+/** How long a token that its own call revoked may read that call's answer. */
+const REVOKED_TOKEN_MS = 10 * 60_000
+/** A run without a sign of life for so long has crashed: the same request may run again. */
+const CRASHED_AFTER_MS = 60_000
+const SIGN_OF_LIFE_MS = 20_000
+const ANSWER_BYTES_MAX = 512 * 1024
+const PURPOSE = 'idempotency'
+
+/** Who repeats what: the same key of another caller or route is another request. */
+export interface IdempotentRequest {
+  /** The key as the client sent it. */
+  key: string
+  /** Such as `user:<organization>:<user>` or `address:<address>`. */
+  caller: string
+  operationId: string
+  /** All that makes the request this one: parameters of path and query, and the body. */
+  fingerprint: string
+}
+
+/** An answer to keep and to send again. */
+export interface KeptAnswer {
+  status: number
+  headers: { [name: string]: string }
+  body: string
+}
+
+/** The request has to run: ids and time are those of its first run. */
+export interface Run {
+  seed: Buffer
+  now: number
+  /** Keeps the answer. With `revokedToken` that token may read it for ten minutes too. */
+  done(answer: KeptAnswer, revokedToken?: string): Promise<void>
+  /** Nothing is kept but ids and time: a repeat runs again. For failures that pass, and for answers that cannot be kept. */
+  open(): Promise<void>
+}
+
+interface KeptRow {
+  [field: string]: unknown
+  fingerprint: string
+  seed: string
+  startedAt: number
+  /** Last sign of life of the run. */
+  aliveAt: number
+  state: 'running' | 'open' | 'done'
+  /** Counts the runs; whoever makes the row of the next attempt may run it. */
+  attempt: number
+  /** The sealed answer of a `done` one. */
+  answer?: string
+}
+
+interface TokenRow {
+  [field: string]: unknown
+  fingerprint: string
+  answer: string
+}
+
+export interface IdempotencyOptions {
+  tables: TableStore
+  keyring: Keyring
+  clock: Clock
+  logger: Logger
+}
+
+/** Remembers the answers to requests with an Idempotency-Key, on all nodes, encrypted. */
+export class Idempotency {
+  private readonly options: IdempotencyOptions
+
+  constructor(options: IdempotencyOptions) {
+    this.options = options
+  }
+
+  /** To be called once before use. */
+  declare(): Promise<void> {
+    return this.options.tables.declare(IDEMPOTENCY_TABLE)
+  }
+
+  /**
+   * Answers what the first request was answered, or the right to run.
+   * @throws Failure `in_progress` while another run is under way, `key_reused` for another body, `engine_down`.
+   */
+  async begin(request: IdempotentRequest): Promise<KeptAnswer | Run> {
+    const { tables, clock } = this.options
+    const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
+    const fingerprint = this.idOf(request.fingerprint)
+    const now = clock.now()
+    const fresh: KeptRow = {
+      fingerprint,
+      seed: randomBytes(32).toString('base64url'),
+      startedAt: now,
+      aliveAt: now,
+      state: 'running',
+      attempt: 1,
+    }
+    const kept = await tables.putIfAbsent({
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id,
+      row: fresh,
+      expiresAt: now + KEPT_MS,
+    })
+    if (kept === undefined) return this.run(id, fresh, request)
+    if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
+    if (kept.state === 'done') return this.open(kept.answer as string)
+    if (kept.state === 'running' && now - kept.aliveAt < CRASHED_AFTER_MS)
+      throw new Failure('in_progress', { retryAfterSeconds: 1 })
+    return this.runAgain(id, kept, request)
+  }
+
+  /** The answer of the call that revoked this token, for the same key and body; undefined for everything else. */
+  async answerForRevoked(token: string, request: Omit<IdempotentRequest, 'caller'>): Promise<KeptAnswer | undefined> {
+    const row = await this.options.tables.get<TokenRow>(
+      IDEMPOTENCY_TABLE.name,
+      NO_ORGANIZATION,
+      this.tokenId(token, request.operationId, request.key),
+    )
+    if (row === undefined || row.fingerprint !== this.idOf(request.fingerprint)) return undefined
+    return this.open(row.answer)
+  }
+
+  /** Of all nodes that see an abandoned run, the one that makes the row of the next attempt runs it. */
+  private async runAgain(id: string, kept: KeptRow, request: IdempotentRequest): Promise<Run> {
+    const { tables, clock } = this.options
+    const row: KeptRow = { ...kept, state: 'running', attempt: kept.attempt + 1, aliveAt: clock.now() }
+    const claim = {
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id: `${id}.${row.attempt}`,
+      row: {},
+      expiresAt: clock.now() + CRASHED_AFTER_MS,
+    }
+    if ((await tables.putIfAbsent(claim)) !== undefined) throw new Failure('in_progress', { retryAfterSeconds: 1 })
+    await this.commit([this.change(id, row)])
+    return this.run(id, row, request)
+  }
+
+  private run(id: string, row: KeptRow, request: IdempotentRequest): Run {
+    const stopBeating = this.beat(id, row)
+    return {
+      seed: Buffer.from(row.seed, 'base64url'),
+      now: row.startedAt,
+      done: async (answer, revokedToken) => {
+        await stopBeating()
+        const text = JSON.stringify(answer)
+        if (text.length > ANSWER_BYTES_MAX) return this.commit([this.change(id, { ...row, state: 'open' })])
+        const sealed = this.options.keyring.encrypt(PURPOSE, text)
+        const changes = [this.change(id, { ...row, state: 'done', answer: sealed })]
+        if (revokedToken !== undefined)
+          changes.push(this.changeForToken(revokedToken, request, { fingerprint: row.fingerprint, answer: sealed }))
+        await this.commit(changes)
+      },
+      open: async () => {
+        await stopBeating()
+        await this.commit([this.change(id, { ...row, state: 'open' })])
+      },
+    }
+  }
+
+  /** Marks a long run alive now and then; answers what ends that. */
+  private beat(id: string, row: KeptRow): () => Promise<void> {
+    const { clock, logger } = this.options
+    let marking = Promise.resolve()
+    const mark = (): void => {
+      marking = this.commit([this.change(id, { ...row, aliveAt: clock.now() })]).catch((error: unknown) => {
+        logger.warn('a running request could not be marked alive', { error: String(error) })
+      })
+      cancel = clock.after(SIGN_OF_LIFE_MS, mark)
+    }
+    let cancel = clock.after(SIGN_OF_LIFE_MS, mark)
+    return () => {
+      cancel()
+      return marking
+    }
+  }
+
+  private change(id: string, row: KeptRow): RowChange {
+    return { table: IDEMPOTENCY_TABLE.name, scope: NO_ORGANIZATION, id, row, expiresAt: row.startedAt + KEPT_MS }
+  }
+
+  private changeForToken(token: string, { operationId, key }: IdempotentRequest, row: TokenRow): RowChange {
+    const expiresAt = this.options.clock.now() + REVOKED_TOKEN_MS
+    return {
+      table: IDEMPOTENCY_TABLE.name,
+      scope: NO_ORGANIZATION,
+      id: this.tokenId(token, operationId, key),
+      row,
+      expiresAt,
+    }
+  }
+
+  private commit(changes: RowChange[]): Promise<void> {
+    return this.options.tables.commit(changes)
+  }
+
+  private open(sealed: string): KeptAnswer {
+    return JSON.parse(this.options.keyring.decrypt(PURPOSE, sealed)) as KeptAnswer
+  }
+
+  private tokenId(token: string, operationId: string, key: string): string {
+    return this.idOf(`token|${token}|${operationId}|${key}`)
+  }
+
+  private idOf(text: string): string {
+    return this.options.keyring.hmac(PURPOSE, text).toString('base64url')
+  }
+}

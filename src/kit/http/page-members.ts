@@ -1,0 +1,15 @@
+import type { JsonSchema } from '../../kernel/json.ts'
+
+/** What stands beside the `data` of a page. */
+export const PAGE_MEMBERS: { [name: string]: JsonSchema } = {
+  page: { type: ['integer', 'null'] },
+  limit: { type: 'integer' },
+  nextCursor: { type: ['string', 'null'] },
+}
+
+/** The same of a page of a stream, which is walked by cursor alone. */
+export const STREAM_PAGE_MEMBERS: { [name: string]: JsonSchema } = {
+  page: { type: 'null', description: 'These are walked by cursor.' },
+  limit: { type: 'integer', description: 'The limit in force.' },
+  nextCursor: { type: ['string', 'null'] },
+}

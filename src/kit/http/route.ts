@@ -1,0 +1,112 @@
+import type { Caller } from '../../kernel/caller.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+
+/**
+ * Who may call a route. A route cannot be declared without one, so none can be open by oversight.
+ * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`);
+ * `points`: whoever may send points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
+ */
+export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string }
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Makes the ids of one request; the same ones again when the request is repeated under its Idempotency-Key. */
+export interface IdSource {
+  /** A UUIDv7 of the time of the (first) request. */
+  next(): string
+}
+
+export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknown> {
+  /** Present unless the route's access is `public` or `operator`. */
+  caller: Caller
+  params: { [name: string]: string }
+  /** Checked and coerced by the schema of the route. */
+  query: Query
+  /** Parsed and checked JSON; for routes with `rawBody` the bytes. */
+  body: Body
+  headers: { get(name: string): string | undefined }
+  /** When the request came in, ms since the epoch. */
+  now: number
+  ids: IdSource
+  /** Same for all that the request sets off; goes into event metadata. */
+  correlationId: string
+  traceparent?: string
+  /** The client's address, proxies taken into account. */
+  address: string
+  /** Aborts when the client is gone. */
+  signal: AbortSignal
+}
+
+/** What an append of the request was: the reply waits until the read models that it feeds have applied it. */
+export interface Wrote {
+  position: number
+  /** Types of the appended events. */
+  types: readonly string[]
+  /** Earlier appends of the same request to other streams. */
+  before?: readonly Wrote[]
+}
+
+export interface Reply {
+  /** Default 200. */
+  status?: number
+  /** Members of the body beside `status: true`; absent for streams. */
+  body?: { [member: string]: unknown }
+  headers?: { [name: string]: string }
+  /** Answers bytes as they come, with backpressure; `headers` should name the content type. */
+  stream?: AsyncIterable<Uint8Array | string>
+  /** Answered as it is, in place of `body` (a page, a document, a small file); `headers` should name the content type. */
+  raw?: string | Uint8Array
+  wrote?: Wrote
+  /** The answer must not be kept for an Idempotency-Key in clear, nor logged (it carries a secret); answers are encrypted anyway. */
+  secret?: boolean
+}
+
+export interface Answer {
+  description: string
+  schema?: JsonSchema
+  example?: unknown
+  contentType?: string
+}
+
+export interface Route {
+  method: Method
+  /** With `{name}` for parameters, below /api/v3 unless `root` is set. */
+  path: string
+  root?: boolean
+  operationId: string
+  summary: string
+  tag: string
+  access: Access
+  /** Each parameter's schema; absent parameters are refused. */
+  params?: { [name: string]: JsonSchema }
+  /** An object schema; unknown query parameters are refused. */
+  query?: JsonSchema
+  /** The schema of a JSON body; absent: the route takes no body. */
+  body?: JsonSchema
+  bodyExample?: unknown
+  /** Default true for a body that has a schema. */
+  bodyRequired?: boolean
+  /** The handler looks at each member by itself and merges nothing, so that members named like a prototype need not fail the whole body. */
+  takesAnyNames?: boolean
+  /** Takes the bytes as they are, of these content types. */
+  rawBody?: { contentTypes: readonly string[] }
+  /** Default 1 MiB. */
+  bodyBytesMax?: number
+  /** By status; the errors that every route can answer are added by the kit. */
+  answers: { [status: number]: Answer }
+  /** Whether an Idempotency-Key is honoured: default true for POST. */
+  idempotent?: boolean
+  /** The call revokes its own token (switching and creating an organization): for ten minutes that token may read the stored answer. */
+  revokesToken?: boolean
+  /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
+  rollout?: 'geofences'
+  /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */
+  aliases?: { method?: Method; path: string; operationId: string }[]
+  /** Cost class of the request for the limiter of logins and other slow operations. */
+  handler(request: RouteRequest<never, never>): Promise<Reply>
+}
+
+/** Declares a route with the types of its query and body. */
+export const route = <Query = { [name: string]: unknown }, Body = unknown>(
+  declaration: Omit<Route, 'handler'> & { handler(request: RouteRequest<Query, Body>): Promise<Reply> },
+): Route => declaration as unknown as Route

@@ -1,0 +1,21 @@
+import { invalid } from '../../kernel/errors.ts'
+import { parseTime } from './parse-time.ts'
+
+/**
+ * A time as query parameters name it, RFC 3339 or milliseconds since the epoch; undefined where there is none.
+ * @throws Failure invalid that names `path`.
+ */
+export const timeParameter = (path: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
+  if (Number.isNaN(time)) throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
+  return time
+}
+
+/** The inclusive bounds that `from` and `to` name. @throws Failure invalid for what is no time, or an end before its beginning. */
+export const timeBounds = (query: { from?: string; to?: string }): { from?: number; to?: number } => {
+  const from = timeParameter('/from', query.from)
+  const to = timeParameter('/to', query.to)
+  if (from !== undefined && to !== undefined && from > to) throw invalid('/to', 'must not be before from')
+  return { from, to }
+}

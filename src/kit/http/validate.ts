@@ -1,0 +1,47 @@
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Failure, type FieldError } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { addFormats } from './formats.ts'
+
+/** Answers the faults of a value; none when it is valid. With `coerce` the value is changed in place. */
+export type Check = (value: unknown) => FieldError[]
+
+const ERRORS_MAX = 20
+
+/** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to whoever keeps the value. */
+export const compileCheck = (schema: JsonSchema): Check => {
+  const validate = bodies.compile(schema)
+  return (value) => (validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map(fieldError))
+}
+
+/** @throws Failure invalid that names every fault. */
+export const assertValid = (check: Check, value: unknown): void => {
+  const errors = check(value)
+  if (errors.length > 0) throw new Failure('invalid', { message: sentence(errors), errors })
+}
+
+const sentence = (errors: FieldError[]): string =>
+  `${errors[0].path === '' ? 'The body' : errors[0].path} ${errors[0].message}`
+
+const createAjv = (): Ajv2020 => {
+  const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
+  addFormats(ajv)
+  ajv.addKeyword('example')
+  return ajv
+}
+
+const bodies = createAjv()
+
+const fieldError = (error: ErrorObject): FieldError => {
+  const { keyword, params, instancePath, message } = error
+  if (keyword === 'additionalProperties')
+    return { path: `${instancePath}/${pointer(params.additionalProperty)}`, message: 'is not a known field' }
+  if (keyword === 'unevaluatedProperties')
+    return { path: `${instancePath}/${pointer(params.unevaluatedProperty)}`, message: 'is not a known field' }
+  if (keyword === 'required')
+    return { path: `${instancePath}/${pointer(params.missingProperty)}`, message: 'is required' }
+  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
+  return { path: instancePath, message: message ?? 'is not valid' }
+}
+
+const pointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')

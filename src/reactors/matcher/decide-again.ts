@@ -1,0 +1,182 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { EventLog } from '../../engines/event-log.ts'
+import { locationEntry } from '../../features/locations/location-entry.ts'
+import { locationStream } from '../../features/locations/events.ts'
+import { DECIDED, transitionStream, type Decided, type Decision } from '../../features/transitions/events.ts'
+import type { Difference, RebuildReport } from '../../kit/consumers/rebuild-projection.ts'
+import type { Services } from '../../kit/services.ts'
+import { breathe } from '../../kernel/breath.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { FenceBook } from './fence-book.ts'
+import type { GeofenceMatcher } from './match-geofences.ts'
+import { DecisionOutbox } from './outbox.ts'
+import { MatcherPartition } from './partition.ts'
+
+/** A decision and its place: what came of which entry of the location stream, as which one. */
+interface Placed {
+  sourceRevision: number
+  ordinal: number
+  decision: Decision
+}
+
+const PAGE_EVENTS = 64
+const DIFFERENCES_MAX = 100
+
+/**
+ * Decides a partition again, in memory, from its last snapshot (or the beginning) to where the matcher stands, and compares
+ * that with what the stream of transitions has. Changes nothing. `rows` are decisions.
+ */
+export const decideAgain = async (
+  services: Pick<Services, 'log' | 'tables' | 'clock'>,
+  live: GeofenceMatcher,
+  partition: number,
+  signal: AbortSignal,
+): Promise<Required<RebuildReport>> => {
+  const running = live.partition(partition)
+  if (running === undefined) throw new Error(`partition ${partition} of the matcher does not run here`)
+  const { log, clock } = services
+  const again = new MatcherPartition({ ...services, book: new FenceBook(log) }, partition)
+  try {
+    const from = (await again.loadSnapshot()) + 1
+    const through = running.at
+    await running.settled()
+    const comparison = new Comparison(partition, loggedDecisions(log, partition, again.settledThrough, through))
+    const outbox = new DecisionOutbox({
+      log: comparison,
+      clock,
+      partition,
+      revision: -1,
+      onDecided: () => undefined,
+      onFailure: () => undefined,
+    })
+    again.begin(outbox, { sourceRevision: -1, ordinal: -1 })
+    await replay(log, again, partition, from, through, signal)
+    await outbox.settled()
+    return await comparison.end()
+  } finally {
+    await again.dispose()
+  }
+}
+
+const replay = async (
+  log: EventLog,
+  matcher: MatcherPartition,
+  partition: number,
+  from: number,
+  through: number,
+  signal: AbortSignal,
+): Promise<void> => {
+  for (let next = from; next <= through; ) {
+    const events = await log.read(locationStream(partition), next, PAGE_EVENTS)
+    if (events.length === 0) return
+    for (const event of events) {
+      signal.throwIfAborted()
+      if (event.revision > through) return
+      await breathe()
+      await matcher.apply(locationEntry(event, partition))
+      next = event.revision + 1
+    }
+  }
+}
+
+/** Stands in the place of the log for an outbox: what would be appended is compared with what was. */
+class Comparison implements Pick<EventLog, 'append'> {
+  private readonly partition: number
+  private readonly logged: AsyncGenerator<Placed>
+  private next: Promise<IteratorResult<Placed>>
+  private readonly report: Required<RebuildReport> = { projection: 'matcher', rows: 0, differing: 0, differences: [] }
+  private appended = -1
+
+  constructor(partition: number, logged: AsyncGenerator<Placed>) {
+    this.partition = partition
+    this.logged = logged
+    this.next = logged.next()
+    this.next.catch(() => undefined) // told where it is awaited
+  }
+
+  async append(
+    _stream: string,
+    events: readonly { data: Uint8Array }[],
+  ): Promise<{ revision: number; position: number }> {
+    for (const { data } of events) {
+      const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(data)
+      for (const [i, decision] of decisions.entries())
+        await this.take({ sourceRevision, ordinal: ordinal + i, decision })
+      this.appended++
+    }
+    return { revision: this.appended, position: this.appended }
+  }
+
+  /** What is left was logged and is not decided again. */
+  async end(): Promise<Required<RebuildReport>> {
+    for (let left = await this.next; !left.done; left = await this.logged.next()) this.differs(left.value, undefined)
+    return this.report
+  }
+
+  private async take(again: Placed): Promise<void> {
+    let logged = await this.next
+    while (!logged.done && order(logged.value, again) < 0) {
+      this.differs(logged.value, undefined)
+      logged = await this.advance()
+    }
+    if (logged.done || order(logged.value, again) > 0) return this.differs(undefined, again)
+    if (isDeepStrictEqual(logged.value.decision, again.decision)) this.report.rows++
+    else this.differs(logged.value, again)
+    await this.advance()
+  }
+
+  private advance(): Promise<IteratorResult<Placed>> {
+    this.next = this.logged.next()
+    return this.next
+  }
+
+  private differs(live: Placed | undefined, rebuilt: Placed | undefined): void {
+    const { sourceRevision, ordinal, decision } = (live ?? rebuilt) as Placed
+    const { report } = this
+    report.rows++
+    if (++report.differing > DIFFERENCES_MAX) return
+    const difference: Difference = {
+      table: transitionStream(this.partition),
+      scope: decision.organizationId,
+      id: `${sourceRevision}.${ordinal}`,
+    }
+    report.differences.push({ ...difference, live: live?.decision, rebuilt: rebuilt?.decision })
+  }
+}
+
+/** Decisions that the log has, of entries after one revision and up to another. */
+async function* loggedDecisions(
+  log: Pick<EventLog, 'read'>,
+  partition: number,
+  after: number,
+  through: number,
+): AsyncGenerator<Placed> {
+  const stream = transitionStream(partition)
+  for (let next = await firstAfter(log, stream, after); ; ) {
+    const events = await log.read(stream, next, PAGE_EVENTS)
+    if (events.length === 0) return
+    for (const event of events) {
+      next = event.revision + 1
+      if (event.type !== DECIDED) continue
+      const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(event.data)
+      if (sourceRevision > through) return
+      for (const [i, decision] of decisions.entries()) yield { sourceRevision, ordinal: ordinal + i, decision }
+    }
+  }
+}
+
+/** Where the decisions of entries after that revision begin; found from the end, since a stream of transitions is long. */
+const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: number): Promise<number> => {
+  for (let from: number | 'end' = 'end'; ; ) {
+    const events: RecordedEvent[] = await log.read(stream, from, PAGE_EVENTS, 'backwards')
+    const before = events.find(
+      ({ type, data }) => type === DECIDED && decodeJson<Decided>(data).sourceRevision <= after,
+    )
+    if (before !== undefined) return before.revision + 1
+    const last = events.at(-1)
+    if (last === undefined || last.revision === 0) return 0
+    from = last.revision - 1
+  }
+}
+
+const order = (a: Placed, b: Placed): number => a.sourceRevision - b.sourceRevision || a.ordinal - b.ordinal

@@ -1,0 +1,156 @@
+import { TRIP_FINISH, TRIP_START, type PointBatch } from '../../features/locations/events.ts'
+import type { PointValue, TripChange } from '../../features/transitions/events.ts'
+import { distanceMeters } from '../../geo/distance.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
+import { pointOfBatch } from './points.ts'
+import {
+  type MatcherState,
+  T_ANCHOR_AT,
+  T_ANCHOR_DISTANCE,
+  T_ANCHOR_LAT,
+  T_ANCHOR_LNG,
+  T_DISTANCE,
+  T_LAST_AT,
+  T_LAST_LAT,
+  T_LAST_LNG,
+  T_TRIP_AT,
+  T_TRIP_MODE,
+  TRACKER_DOUBLES,
+  TRACKER_INTS,
+} from './state.ts'
+
+/** A tracker rests, or stops, as long as it stays this near to where that began. */
+const REST_METERS = 100
+
+const TRIP_UNKNOWN = 0
+const TRIP_RESTING = 1
+const TRIP_DETECTED = 2
+const TRIP_EXPLICIT = 3
+
+export type TripDraft = Omit<TripChange, 'organizationId' | 'trackerId'>
+
+/**
+ * What a point that is newer than its tracker's last one means for trips; `previousAt` is when that last one was recorded.
+ * An explicit trip runs from its start to a finish or the next start. Otherwise a trip begins with the first point over
+ * 100 m from where the tracker rested, and ends where a stop began that is longer than `tripStopMs`: staying within 100 m
+ * of one place, or being silent so long that it cannot have left faster than that.
+ */
+export const stepTrip = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  batch: PointBatch,
+  i: number,
+  previousAt: number,
+  tripStopMs: number,
+  out: TripDraft[],
+): void => {
+  const ints = state.trackers
+  const doubles = state.trackersF
+  const at = slot * TRACKER_INTS
+  const atF = slot * TRACKER_DOUBLES
+  const lat = batch.lat[i]
+  const lng = batch.lng[i]
+  const time = batch.recordedAt[i]
+  const mode = ints[at + T_TRIP_MODE]
+  if (mode >= TRIP_DETECTED)
+    doubles[atF + T_DISTANCE] += distanceMeters(ints[at + T_LAST_LNG], ints[at + T_LAST_LAT], lng, lat)
+  ints[at + T_LAST_LAT] = lat
+  ints[at + T_LAST_LNG] = lng
+  const flags = batch.flags[i]
+  if ((flags & TRIP_START) !== 0) {
+    if (mode >= TRIP_DETECTED)
+      out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
+    out.push(started(state, slot, trackerId, true, pointOfBatch(batch, i)))
+  } else if (mode === TRIP_EXPLICIT) {
+    if ((flags & TRIP_FINISH) === 0) return
+    out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
+  } else if (mode === TRIP_UNKNOWN) {
+    ints[at + T_TRIP_MODE] = TRIP_RESTING
+  } else {
+    const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], lng, lat)
+    if (away <= REST_METERS) {
+      if (mode === TRIP_DETECTED && time - doubles[atF + T_ANCHOR_AT] > tripStopMs)
+        out.push(finishedAtAnchor(state, slot, trackerId))
+      return
+    }
+    const silentMs = time - previousAt
+    if (mode === TRIP_DETECTED && silentMs > tripStopMs && away * tripStopMs < REST_METERS * silentMs) {
+      out.push(finishedAtAnchor(state, slot, trackerId))
+    }
+    if (ints[at + T_TRIP_MODE] === TRIP_RESTING)
+      out.push(started(state, slot, trackerId, false, pointOfBatch(batch, i)))
+  }
+  ints[at + T_ANCHOR_LAT] = lat
+  ints[at + T_ANCHOR_LNG] = lng
+  doubles[atF + T_ANCHOR_AT] = time
+  doubles[atF + T_ANCHOR_DISTANCE] = doubles[atF + T_DISTANCE]
+}
+
+/** The tracker is gone: its running trip, if any, finishes with its last point. */
+export const endTrip = (state: MatcherState, slot: number, trackerId: string): TripDraft | undefined => {
+  const at = slot * TRACKER_INTS
+  if (state.trackers[at + T_TRIP_MODE] < TRIP_DETECTED) return undefined
+  const recordedAt = state.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT]
+  const point = placeOf(recordedAt, state.trackers[at + T_LAST_LAT], state.trackers[at + T_LAST_LNG])
+  return finished(state, slot, trackerId, recordedAt, state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE], point)
+}
+
+/** Metres so far of a running trip, without what a stop may take off again. */
+export const runningMeters = (state: MatcherState, slot: number): number | undefined =>
+  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED
+    ? undefined
+    : Math.round(state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] * 100) / 100
+
+/** The trip's id: it follows from tracker and start. */
+export const tripId = (trackerId: string, startedAt: number): string => idFrom('trip', trackerId, startedAt)
+
+const started = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  explicit: boolean,
+  point: PointValue,
+): TripDraft => {
+  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] = explicit ? TRIP_EXPLICIT : TRIP_DETECTED
+  state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT] = point.recordedAt
+  state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] = 0
+  return {
+    kind: 'tripStarted',
+    _id: tripId(trackerId, point.recordedAt),
+    explicit,
+    startedAt: point.recordedAt,
+    distance: 0,
+    point,
+  }
+}
+
+const finished = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  finishedAt: number,
+  meters: number,
+  point: PointValue,
+): TripDraft => {
+  const explicit = state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] === TRIP_EXPLICIT
+  const startedAt = state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT]
+  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] = TRIP_RESTING
+  const distance = Math.round(meters * 100) / 100
+  return { kind: 'tripFinished', _id: tripId(trackerId, startedAt), explicit, startedAt, finishedAt, distance, point }
+}
+
+/** Finishes a detected trip where its stop began; the tracker rests there. */
+const finishedAtAnchor = (state: MatcherState, slot: number, trackerId: string): TripDraft => {
+  const at = slot * TRACKER_INTS
+  const atF = slot * TRACKER_DOUBLES
+  const stoppedAt = state.trackersF[atF + T_ANCHOR_AT]
+  const point = placeOf(stoppedAt, state.trackers[at + T_ANCHOR_LAT], state.trackers[at + T_ANCHOR_LNG])
+  return finished(state, slot, trackerId, stoppedAt, state.trackersF[atF + T_ANCHOR_DISTANCE], point)
+}
+
+const placeOf = (recordedAt: number, lat: number, lng: number): PointValue => ({
+  recordedAt,
+  lat: lat / 1e7,
+  lng: lng / 1e7,
+})

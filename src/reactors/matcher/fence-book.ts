@@ -1,0 +1,254 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { geofence } from '../../features/geofences/geofence.ts'
+import { GROUP_NOUN, geofenceStream, groupStream, type GroupRules } from '../../features/geofences/events.ts'
+import type { FencesChanged } from '../../features/locations/events.ts'
+import { FenceIndex } from '../../geo/fence-index.ts'
+import type { Shape, ShapeInput } from '../../geo/shape.ts'
+import { foldStream } from '../../kit/commands/fold-stream.ts'
+import { ABSENT, evolveResource } from '../../kit/resource/rows.ts'
+import { breathe } from '../../kernel/breath.ts'
+import {
+  CHUNK_FENCES,
+  EVERY_FIX,
+  type FenceChunk,
+  type FenceInForce,
+  FenceNumbers,
+  Fences,
+  type FencesStep,
+  type GroupInForce,
+  groupInForce,
+  Lane,
+} from './fences.ts'
+import { edited, editedLane, fencesOfLane, prepare } from './lanes.ts'
+
+/** Which revisions are in force, as they are stored with a checkpoint. */
+export interface RevisionsInForce {
+  geofences: { geofenceId: string; revision: number }[]
+  groups: { geofenceGroupId: string; revision: number }[]
+}
+
+interface LoadedFence {
+  geofenceId: string
+  revision: number
+  geofenceGroupId: string
+  isActive: boolean
+  shape: ShapeInput
+  shapeVersion: number
+}
+
+/** Before any edit. */
+const NOTHING_YET = -1
+
+/**
+ * The versions of all organizations' fences that the partitions of this process stand at. Contents are read from the
+ * streams of geofences and groups at the revisions that the location stream names.
+ */
+export class FenceBook {
+  private readonly log: Pick<EventLog, 'read'>
+  private readonly inUse = new Map<string, Fences>()
+  private readonly restoring = new Map<string, Promise<Fences>>()
+  private readonly nothing = new Lane(EVERY_FIX, FenceIndex.empty()).retain()
+
+  constructor(log: Pick<EventLog, 'read'>) {
+    this.log = log
+  }
+
+  /** How many versions are kept. */
+  get versions(): number {
+    return this.inUse.size
+  }
+
+  /** An organization without geofences. */
+  empty(organizationId: string): Fences {
+    const known = this.inUse.get(keyOf(organizationId, NOTHING_YET))
+    if (known !== undefined) return known
+    return this.register(
+      new Fences(
+        {
+          organizationId,
+          through: NOTHING_YET,
+          numbers: new FenceNumbers(),
+          chunks: [],
+          groups: new Map(),
+          lanes: [this.nothing],
+        },
+        this.forget,
+      ),
+    )
+  }
+
+  /** The version after an edit, and what it touches; the same object for every partition that comes from the same version. */
+  advance(from: Fences, change: FencesChanged): Promise<FencesStep> {
+    return from.after(change.sourcePosition, () => this.step(from, change))
+  }
+
+  /** The fences as a checkpoint has them. */
+  async restore(organizationId: string, through: number, revisions: RevisionsInForce): Promise<Fences> {
+    const key = keyOf(organizationId, through)
+    const known = this.inUse.get(key)
+    if (known !== undefined) return known
+    const change = { organizationId, at: 0, sourcePosition: through, ...revisions }
+    const restoring = this.restoring.get(key) ?? this.fromNothing(change)
+    this.restoring.set(key, restoring)
+    try {
+      return await restoring
+    } finally {
+      this.restoring.delete(key)
+    }
+  }
+
+  private async fromNothing(change: FencesChanged): Promise<Fences> {
+    const nothing = this.empty(change.organizationId).retain()
+    try {
+      return (await this.step(nothing, change)).fences
+    } finally {
+      nothing.release()
+    }
+  }
+
+  private async step(from: Fences, change: FencesChanged): Promise<FencesStep> {
+    const groups = await this.groupsAfter(from, change)
+    const moved = fencesOfMovedGroups(from, groups, new Set(change.geofences.map(({ geofenceId }) => geofenceId)))
+    const loaded = await this.loadFences([...change.geofences, ...moved])
+    const chunks = [...from.chunks]
+    const touched = new Set<number>()
+    const shapes = new Map<number, ShapeInput>()
+    for (const { geofenceId, fence } of loaded) {
+      const number = from.numbers.of(geofenceId)
+      const before = from.fence(number)
+      const after = fence === undefined ? undefined : inForce(fence, groups)
+      setFence(chunks, number, after, from.chunks)
+      if (before?.laneKey === after?.laneKey && before?.shapeVersion === after?.shapeVersion) continue
+      touched.add(number)
+      if (fence !== undefined && after?.laneKey !== undefined) shapes.set(number, fence.shape)
+    }
+    const prepared = await prepare(shapes)
+    const lanes = await this.lanesAfter(from, groups, chunks, touched, prepared)
+    const { organizationId, numbers } = from
+    const content = { organizationId, through: change.sourcePosition, numbers, chunks, groups, lanes }
+    return { fences: this.register(new Fences(content, this.forget)), touched }
+  }
+
+  private async groupsAfter(from: Fences, change: FencesChanged): Promise<Map<string, GroupInForce>> {
+    const groups = new Map(from.groups)
+    for (const { geofenceGroupId, revision } of change.groups) {
+      const rules = await this.loadGroup(geofenceGroupId, revision)
+      if (rules === undefined) groups.delete(geofenceGroupId)
+      else groups.set(geofenceGroupId, groupInForce(rules, revision))
+    }
+    return groups
+  }
+
+  private async lanesAfter(
+    from: Fences,
+    groups: ReadonlyMap<string, GroupInForce>,
+    chunks: readonly FenceChunk[],
+    touched: ReadonlySet<number>,
+    shapes: ReadonlyMap<number, Shape>,
+  ): Promise<Lane[]> {
+    const keys = [...new Set([EVERY_FIX, ...[...groups.values()].map(({ laneKey }) => laneKey)])].sort((a, b) => a - b)
+    const lanes: Lane[] = []
+    for (const key of keys) {
+      const before = from.lane(key) ?? this.nothing
+      const remove = [...touched].filter((number) => from.fence(number)?.laneKey === key)
+      const add = [...touched]
+        .filter((number) => chunks[Math.floor(number / CHUNK_FENCES)][number % CHUNK_FENCES]?.laneKey === key)
+        .map((fence) => ({ fence, shape: shapes.get(fence) as Shape }))
+      if (remove.length === 0 && add.length === 0)
+        lanes.push(before.key === key ? before : new Lane(key, FenceIndex.empty()))
+      else if (before === this.nothing) lanes.push(new Lane(key, await edited(FenceIndex.empty(), remove, add)))
+      else
+        lanes.push(
+          (await editedLane(before, remove, add)) ??
+            new Lane(key, await edited(FenceIndex.empty(), [], fencesOfLane(chunks, before, shapes))),
+        )
+    }
+    return lanes
+  }
+
+  private async loadFences(
+    wanted: readonly { geofenceId: string; revision: number }[],
+  ): Promise<{ geofenceId: string; fence: LoadedFence | undefined }[]> {
+    const loaded: { geofenceId: string; fence: LoadedFence | undefined }[] = []
+    for (const { geofenceId, revision } of wanted) {
+      await breathe()
+      loaded.push({ geofenceId, fence: await this.loadFence({ geofenceId, revision }) })
+    }
+    return loaded
+  }
+
+  private async loadFence({
+    geofenceId,
+    revision,
+  }: {
+    geofenceId: string
+    revision: number
+  }): Promise<LoadedFence | undefined> {
+    const state = await foldStream(this.log, geofenceStream(geofenceId), revision, geofence.initial, geofence.evolve)
+    if (state.status !== 'live' || state.values === undefined) return undefined
+    const { geofenceGroupId, isActive, shape } = state.values
+    return { geofenceId, revision, geofenceGroupId, isActive, shape, shapeVersion: state.shapeVersion }
+  }
+
+  private async loadGroup(geofenceGroupId: string, revision: number): Promise<GroupRules | undefined> {
+    const state = await foldStream(this.log, groupStream(geofenceGroupId), revision, ABSENT, evolveResource(GROUP_NOUN))
+    return state.status === 'live' ? (state.values as GroupRules) : undefined
+  }
+
+  /** The same version as another partition may have come to it by another way: whoever has a double moves to that one. */
+  shared(fences: Fences): Fences {
+    return this.inUse.get(keyOf(fences.organizationId, fences.through)) ?? fences
+  }
+
+  private register(fences: Fences): Fences {
+    const key = keyOf(fences.organizationId, fences.through)
+    if (!this.inUse.has(key)) this.inUse.set(key, fences)
+    return fences
+  }
+
+  private readonly forget = (fences: Fences): void => {
+    const key = keyOf(fences.organizationId, fences.through)
+    if (this.inUse.get(key) === fences) this.inUse.delete(key)
+  }
+}
+
+const keyOf = (organizationId: string, through: number): string => `${organizationId}|${through}`
+
+const inForce = (
+  { shape: _shape, isActive, ...fence }: LoadedFence,
+  groups: ReadonlyMap<string, GroupInForce>,
+): FenceInForce => ({
+  ...fence,
+  laneKey: isActive ? (groups.get(fence.geofenceGroupId)?.laneKey ?? EVERY_FIX) : undefined,
+})
+
+/** Geofences whose group now has another `maxAccuracy`, beside those that change anyway. */
+const fencesOfMovedGroups = (
+  from: Fences,
+  groups: ReadonlyMap<string, GroupInForce>,
+  others: ReadonlySet<string>,
+): { geofenceId: string; revision: number }[] => {
+  const isMoved = (groupId: string): boolean =>
+    (from.groups.get(groupId)?.laneKey ?? EVERY_FIX) !== (groups.get(groupId)?.laneKey ?? EVERY_FIX)
+  const movedGroups = new Set([...groups.keys(), ...from.groups.keys()].filter(isMoved))
+  if (movedGroups.size === 0) return []
+  return from.chunks
+    .flat()
+    .filter(
+      (fence) => fence !== undefined && movedGroups.has(fence.geofenceGroupId) && !others.has(fence.geofenceId),
+    ) as FenceInForce[]
+}
+
+const setFence = (
+  chunks: FenceChunk[],
+  number: number,
+  fence: FenceInForce | undefined,
+  shared: readonly FenceChunk[],
+): void => {
+  const place = Math.floor(number / CHUNK_FENCES)
+  while (chunks.length <= place) chunks.push([])
+  if (chunks[place] === shared[place]) chunks[place] = [...chunks[place]]
+  const chunk = chunks[place] as (FenceInForce | undefined)[]
+  while (chunk.length <= number % CHUNK_FENCES) chunk.push(undefined)
+  chunk[number % CHUNK_FENCES] = fence
+}

@@ -1,0 +1,219 @@
+import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
+import type { LocationEntry } from '../../features/locations/events.ts'
+import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import type { PartitionConsumer } from '../../kit/consumers/partition-feed.ts'
+import type { Services } from '../../kit/services.ts'
+import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { FenceBook } from './fence-book.ts'
+import { DecisionOutbox, type OnDecided } from './outbox.ts'
+import { type LastDecision, MatcherPartition } from './partition.ts'
+import { runningMeters } from './detect-trips.ts'
+import { writeSnapshot } from './snapshot.ts'
+import { MATCHER_STATE } from './store.ts'
+
+export interface MatcherOptions {
+  onDecided?: OnDecided
+  onFailure?: (partition: number, error: unknown) => void
+  /** Whether this process may (still) own the partition, asked before it is taken. */
+  mayTake?: (partition: number) => boolean
+  /** State is stored at most so often, and less often where storing takes long. */
+  saveIntervalMs?: number
+}
+
+interface Running {
+  matcher: MatcherPartition
+  outbox: DecisionOutbox
+  saving: Promise<void> | undefined
+  cancelTimer: (() => void) | undefined
+}
+
+const SAVE_INTERVAL_MS = 2_500
+/** Storing takes at most so much of the time. */
+const SAVE_SHARE = 0.1
+const TAIL_EVENTS = 64
+const TAKE_TRIES = 10
+
+/**
+ * Matches points against geofences and detects trips: follows `locations-<partition>`, alone writes
+ * `transitions-<partition>`. State is kept in memory and stored with the checkpoint about once a second; after a crash
+ * it decides again from there and appends what the log does not have yet.
+ */
+export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
+  readonly name = 'matcher'
+  private readonly services: Pick<Services, 'log' | 'tables' | 'clock'>
+  private readonly options: MatcherOptions
+  private readonly book: FenceBook
+  private readonly running = new Map<number, Running>()
+  private lastSave: Promise<void> = Promise.resolve()
+
+  constructor(services: Pick<Services, 'log' | 'tables' | 'clock'>, options: MatcherOptions = {}) {
+    this.services = services
+    this.options = options
+    this.book = new FenceBook(services.log)
+  }
+
+  /** @throws Error when another owner has taken the partition and this process may not. */
+  async load(partition: number): Promise<number> {
+    await this.drop(partition)
+    if (this.options.mayTake?.(partition) === false)
+      throw new Error(`partition ${partition} belongs to another process`)
+    const { log, tables, clock } = this.services
+    await tables.declare(MATCHER_STATE)
+    const revision = await takePartition(log, partition, clock.now())
+    const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
+    try {
+      const at = await matcher.load()
+      const onDecided = this.options.onDecided ?? (() => undefined)
+      const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
+      const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
+      matcher.begin(outbox, await lastDecision(log, partition))
+      this.running.set(partition, { matcher, outbox, saving: undefined, cancelTimer: undefined })
+      return at
+    } catch (error) {
+      await matcher.dispose()
+      throw error
+    }
+  }
+
+  handle(entry: LocationEntry, partition: number): void | Promise<void> {
+    const running = this.running.get(partition)
+    if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
+    const applying = running.matcher.apply(entry)
+    this.scheduleSave(partition, running, this.options.saveIntervalMs ?? SAVE_INTERVAL_MS)
+    return applying
+  }
+
+  /** Points decided on and points that came late, over all partitions since the start. */
+  counts(): { decided: number; late: number; trackers: number } {
+    const sum = { decided: 0, late: 0, trackers: 0 }
+    for (const { matcher } of this.running.values()) {
+      sum.decided += matcher.counts.decided
+      sum.late += matcher.counts.late
+      sum.trackers += matcher.state.slots.size
+    }
+    return sum
+  }
+
+  /** Versions of fences that are kept for the partitions that stand there. */
+  get fenceVersions(): number {
+    return this.book.versions
+  }
+
+  /** Stores what changed, now. */
+  async save(partition: number): Promise<void> {
+    const running = this.running.get(partition)
+    if (running === undefined) return
+    await running.saving
+    await this.saveNow(running)
+  }
+
+  /** Writes a snapshot of a partition to the log; answers the revision of the location stream up to which it goes. */
+  async snapshot(partition: number): Promise<number> {
+    const running = this.running.get(partition)
+    if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
+    return writeSnapshot(this.services.log, partition, running.matcher, this.services.clock.now())
+  }
+
+  /** Metres so far of a tracker's running trip, where its partition runs here. */
+  runningMeters(partition: number, trackerId: string): number | undefined {
+    const state = this.running.get(partition)?.matcher.state
+    const slot = state?.slots.get(trackerId)
+    return state === undefined || slot === undefined ? undefined : runningMeters(state, slot)
+  }
+
+  /** Stores everything and lets go. */
+  async close(): Promise<void> {
+    for (const partition of [...this.running.keys()]) {
+      try {
+        await this.save(partition)
+      } catch (error) {
+        this.options.onFailure?.(partition, error)
+      }
+      await this.drop(partition)
+    }
+  }
+
+  /** Forgets a partition as it is; nothing is stored. */
+  async drop(partition: number): Promise<void> {
+    const running = this.running.get(partition)
+    if (running === undefined) return
+    this.running.delete(partition)
+    running.cancelTimer?.()
+    running.outbox.close()
+    await running.saving?.catch(() => undefined)
+    await running.matcher.dispose()
+  }
+
+  /** The state of a partition, for snapshots and figures. */
+  partition(partition: number): MatcherPartition | undefined {
+    return this.running.get(partition)?.matcher
+  }
+
+  private scheduleSave(partition: number, running: Running, delayMs: number): void {
+    running.cancelTimer ??= this.services.clock.after(delayMs, () => {
+      running.cancelTimer = undefined
+      if (running.saving === undefined && running.matcher.isDirty) this.saveInBackground(partition, running)
+    })
+  }
+
+  private saveInBackground(partition: number, running: Running): void {
+    const { clock } = this.services
+    const intervalMs = this.options.saveIntervalMs ?? SAVE_INTERVAL_MS
+    const startedAt = clock.now()
+    this.saveNow(running)
+      .catch((error: unknown) => this.options.onFailure?.(partition, error))
+      .finally(() => {
+        const delayMs = Math.max(intervalMs, (clock.now() - startedAt) / SAVE_SHARE)
+        if (this.running.get(partition) === running && running.matcher.isDirty)
+          this.scheduleSave(partition, running, delayMs)
+      })
+  }
+
+  /** Partitions store one after the other: together they would hold up everything else. */
+  private saveNow(running: Running): Promise<void> {
+    running.saving = this.lastSave
+      .then(() => running.matcher.save())
+      .finally(() => {
+        running.saving = undefined
+      })
+    this.lastSave = running.saving.catch(() => undefined)
+    return running.saving
+  }
+}
+
+/** Appends to the stream, so that an owner before this one notices, and answers its last revision. */
+const takePartition = async (log: EventLog, partition: number, now: number): Promise<number> => {
+  const stream = transitionStream(partition)
+  const ids = idSource(now)
+  for (let tries = 0; ; tries++) {
+    const head = await log.head(stream)
+    const event = {
+      id: ids.next(),
+      type: PARTITION_TAKEN,
+      data: encodeJson({ at: now }),
+      isJson: true,
+      metadata: { actor: 'reactor:match-geofences' },
+    }
+    try {
+      return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
+    } catch (error) {
+      if (!(error instanceof WrongRevision) || tries === TAKE_TRIES) throw error
+    }
+  }
+}
+
+/** The last decision that the stream has, -1 for none. */
+const lastDecision = async (log: EventLog, partition: number): Promise<LastDecision> => {
+  for (let from: number | 'end' = 'end'; ; ) {
+    const events: RecordedEvent[] = await log.read(transitionStream(partition), from, TAIL_EVENTS, 'backwards')
+    const found = events.find((event) => event.type === DECIDED)
+    if (found !== undefined) {
+      const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(found.data)
+      return { sourceRevision, ordinal: ordinal + decisions.length - 1 }
+    }
+    const last = events.at(-1)
+    if (last === undefined || last.revision === 0) return { sourceRevision: -1, ordinal: -1 }
+    from = last.revision - 1
+  }
+}

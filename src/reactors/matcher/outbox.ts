@@ -1,0 +1,139 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { DECIDED, type Decided, type Decision, transitionStream } from '../../features/transitions/events.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { encodeJson, type NewEvent } from '../../kernel/event.ts'
+
+/** Tells of what has just been appended to `transitions-<partition>`. */
+export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
+
+export interface OutboxOptions {
+  log: Pick<EventLog, 'append'>
+  clock: Clock
+  partition: number
+  /** Last revision of the stream, -1 for none. */
+  revision: number
+  onDecided: OnDecided
+  onFailure: (error: unknown) => void
+}
+
+/** Events of one append, and of all that wait: over the latter the matcher waits. */
+const APPEND_BYTES = 256 * 1024
+const WAITING_BYTES_MAX = 4 * 1024 * 1024
+/** Decisions of one event: with attributes of 1 KiB at most some 200 KiB. */
+const DECISIONS_PER_EVENT = 128
+const RETRY_MS = [100, 500, 2_000, 5_000]
+
+/**
+ * Appends decisions in order, one append in flight; what is decided meanwhile goes with the next one, so the log's latency
+ * does not limit the matcher. An append is tried until it succeeds, or until the stream turns out to have another owner.
+ */
+export class DecisionOutbox {
+  private readonly options: OutboxOptions
+  private readonly waiting: { event: NewEvent; decided: Decided }[] = []
+  private waitingBytes = 0
+  private revision: number
+  private appending: Promise<void> | undefined
+  isClosed = false
+  /** Why nothing more can be appended. */
+  failure: unknown
+
+  constructor(options: OutboxOptions) {
+    this.options = options
+    this.revision = options.revision
+  }
+
+  /** Takes what one source event decided, from `ordinal` on. */
+  push(sourceRevision: number, ordinal: number, sourceLoggedAt: number, decisions: readonly Decision[]): void {
+    for (let from = 0; from < decisions.length; from += DECISIONS_PER_EVENT) {
+      const part = decisions.slice(from, from + DECISIONS_PER_EVENT)
+      this.pushPart({ sourceRevision, ordinal: ordinal + from, sourceLoggedAt, decisions: part })
+    }
+  }
+
+  /** So much waits that deciding should wait too. */
+  get isFull(): boolean {
+    return this.waitingBytes > WAITING_BYTES_MAX
+  }
+
+  /** Resolves when all that was pushed is durable; rejects when it cannot become so. */
+  async settled(): Promise<void> {
+    while (this.appending !== undefined) await this.appending
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  /** Resolves when there is room again; rejects as `settled`. */
+  async room(): Promise<void> {
+    while (this.isFull && this.appending !== undefined) await this.appending
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  /** Appends nothing more, but for what is in flight. */
+  close(): void {
+    this.isClosed = true
+  }
+
+  private pushPart(decided: Decided): void {
+    const { partition } = this.options
+    const id = idFrom('decided', partition, decided.sourceRevision, decided.ordinal)
+    const event = {
+      id,
+      type: DECIDED,
+      data: encodeJson(decided),
+      isJson: true,
+      metadata: { actor: 'reactor:match-geofences' },
+    }
+    this.waiting.push({ event, decided })
+    this.waitingBytes += event.data.byteLength
+    this.appending ??= this.pump()
+  }
+
+  private async pump(): Promise<void> {
+    // What is decided in the same turn goes together.
+    await new Promise<void>((resume) => queueMicrotask(resume))
+    try {
+      while (this.waiting.length > 0 && !this.isClosed && this.failure === undefined) await this.appendSome()
+    } finally {
+      this.appending = undefined
+    }
+  }
+
+  private async appendSome(): Promise<void> {
+    let count = 0
+    let bytes = 0
+    while (
+      count < this.waiting.length &&
+      (count === 0 || bytes + this.waiting[count].event.data.byteLength <= APPEND_BYTES)
+    ) {
+      bytes += this.waiting[count++].event.data.byteLength
+    }
+    const batch = this.waiting.slice(0, count)
+    const position = await this.appendBatch(batch.map(({ event }) => event))
+    if (position === undefined) return
+    this.waiting.splice(0, count)
+    this.waitingBytes -= bytes
+    // The events of one append stand side by side in the log.
+    for (const [i, { decided }] of batch.entries())
+      this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided)
+  }
+
+  private async appendBatch(events: NewEvent[]): Promise<number | undefined> {
+    const { log, clock, partition, onFailure } = this.options
+    for (let failures = 0; !this.isClosed; failures++) {
+      try {
+        return (await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision))
+          .position
+      } catch (error) {
+        const isLasting = !(error instanceof Failure) || error.code !== 'engine_down'
+        if (isLasting) {
+          this.failure = error
+          return undefined
+        }
+        onFailure(error)
+        await new Promise<void>((resume) => clock.after(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], resume))
+      }
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,154 @@
+import type { Row } from '../../kernel/table.ts'
+import type { Fences } from './fences.ts'
+import {
+  DECIDED,
+  L_BITS,
+  L_KEY,
+  L_SET,
+  LANE_INTS,
+  type MatcherState,
+  PAGE_TRACKERS,
+  PENDING,
+  type PendingChange,
+  T_ORGANIZATION,
+  TRACKER_INTS,
+} from './state.ts'
+
+/** Trackers of one page as they are stored: the records as they are, and by value what they number. */
+export interface PageRow extends Row {
+  /** Revision of the last entry of the location stream that is in here. */
+  at: number
+  /** By place in the page; null where there is none. */
+  trackerIds: (string | null)[]
+  organizations: string[]
+  trackers: Uint8Array
+  /** How many lanes each place has; their records stand in the order of the places. */
+  laneCounts: number[]
+  lanes: Uint8Array
+  /** Sets of geofences; a lane's record names its own by place in this list. */
+  sets: string[][]
+  /** By place of the lane's record in `lanes`. */
+  pending: [number, PendingChange[]][]
+  attributes: [number, string][]
+}
+
+export const encodePage = (state: MatcherState, page: number, at: number): PageRow => {
+  const row: PageRow = {
+    at,
+    trackerIds: [],
+    organizations: [],
+    trackers: new Uint8Array(0),
+    laneCounts: [],
+    lanes: new Uint8Array(0),
+    sets: [],
+    pending: [],
+    attributes: [],
+  }
+  const from = page * PAGE_TRACKERS
+  const trackers = state.trackers.slice(from * TRACKER_INTS, (from + PAGE_TRACKERS) * TRACKER_INTS)
+  const records: number[] = []
+  const organizations = new Map<number, number>()
+  for (let place = 0; place < PAGE_TRACKERS; place++) {
+    const trackerId = state.trackerIds[from + place]
+    row.trackerIds.push(trackerId ?? null)
+    const own = trackerId === undefined ? [] : state.lanesOf(from + place)
+    row.laneCounts.push(own.length)
+    records.push(...own)
+    if (trackerId === undefined) continue
+    const at = place * TRACKER_INTS + T_ORGANIZATION
+    trackers[at] = numberOf(organizations, trackers[at], () =>
+      row.organizations.push(state.organizations[trackers[at]].organizationId),
+    )
+  }
+  row.trackers = bytesOf(trackers)
+  const lanes = new Int32Array(records.length * LANE_INTS)
+  const sets = new Map<string, number>()
+  const organizationOf = ownersOf(row.laneCounts, trackers)
+  records.forEach((record, i) => {
+    lanes.set(state.lanes.subarray(record * LANE_INTS, (record + 1) * LANE_INTS), i * LANE_INTS)
+    const { fences } = state.organizations[state.organizationPlaces.get(row.organizations[organizationOf[i]]) as number]
+    const set = state.lanes[record * LANE_INTS + L_SET]
+    const ids = () =>
+      (fences.lane(state.lanes[record * LANE_INTS + L_KEY])?.index.members(set) ?? []).map((number) =>
+        fences.numbers.idOf(number),
+      )
+    lanes[i * LANE_INTS + L_SET] = numberOf(
+      sets,
+      `${organizationOf[i]}.${state.lanes[record * LANE_INTS + L_KEY]}.${set}`,
+      () => row.sets.push(ids()),
+    )
+    const changes = state.pending.get(record)
+    if (changes !== undefined) row.pending.push([i, changes])
+    const attributes = state.attributes.get(record)
+    if (attributes !== undefined) row.attributes.push([i, attributes])
+  })
+  row.lanes = bytesOf(lanes)
+  return row
+}
+
+/** Puts the trackers of a stored page in their places. The fences must be those that were in force at `row.at`. */
+export const installPage = (
+  state: MatcherState,
+  page: number,
+  row: PageRow,
+  organizationOf: (organizationId: string) => number,
+): void => {
+  const trackers = intsOf(row.trackers)
+  const lanes = intsOf(row.lanes)
+  const pending = new Map(row.pending)
+  const attributes = new Map(row.attributes)
+  let next = 0
+  row.trackerIds.forEach((trackerId, place) => {
+    const first = next
+    next += row.laneCounts[place]
+    if (trackerId === null) return
+    const elsewhere = state.slots.get(trackerId)
+    if (elsewhere !== undefined) state.removeTracker(elsewhere)
+    const organization = organizationOf(row.organizations[trackers[place * TRACKER_INTS + T_ORGANIZATION]])
+    const slot = state.addTracker(trackerId, organization, page * PAGE_TRACKERS + place)
+    state.trackers.set(trackers.subarray(place * TRACKER_INTS, (place + 1) * TRACKER_INTS), slot * TRACKER_INTS)
+    state.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization
+    const { fences } = state.organizations[organization]
+    const stored = Array.from({ length: next - first }, (_, i) => first + i)
+    // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
+    const records = fences.lanes.map((lane) => {
+      const i = stored.find((place) => lanes[place * LANE_INTS + L_KEY] === lane.key)
+      const record = state.addLane(lane.key)
+      if (i === undefined) return record
+      state.lanes.set(lanes.subarray(i * LANE_INTS, (i + 1) * LANE_INTS), record * LANE_INTS)
+      state.lanes[record * LANE_INTS + L_SET] = setOf(fences, lane.key, row.sets[lanes[i * LANE_INTS + L_SET]])
+      state.lanes[record * LANE_INTS + L_BITS] &= 0xffff | DECIDED | PENDING
+      state.forgetBox(record)
+      const changes = pending.get(i)
+      if (changes !== undefined) state.pending.set(record, changes)
+      const text = attributes.get(i)
+      if (text !== undefined) state.attributes.set(record, text)
+      return record
+    })
+    state.setLanes(slot, records)
+  })
+}
+
+const setOf = (fences: Fences, key: number, ids: readonly string[]): number => {
+  if (ids.length === 0) return 0
+  return fences.lane(key)?.index.setOf(ids.map((geofenceId) => fences.numbers.of(geofenceId))) ?? 0
+}
+
+/** Place of the organization of each lane record. */
+const ownersOf = (laneCounts: readonly number[], trackers: Int32Array): number[] =>
+  laneCounts.flatMap((count, place) => new Array<number>(count).fill(trackers[place * TRACKER_INTS + T_ORGANIZATION]))
+
+/** The place that a key has in a list, which `push` makes longer when it has none. */
+const numberOf = <Key>(places: Map<Key, number>, key: Key, push: () => number): number => {
+  let place = places.get(key)
+  if (place === undefined) {
+    place = push() - 1
+    places.set(key, place)
+  }
+  return place
+}
+
+const bytesOf = (ints: Int32Array): Uint8Array => new Uint8Array(ints.buffer, ints.byteOffset, ints.byteLength)
+
+// Copied: what the engine answers need not be aligned.
+const intsOf = (bytes: Uint8Array): Int32Array => new Int32Array(bytes.slice().buffer)

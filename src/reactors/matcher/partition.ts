@@ -1,0 +1,312 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import {
+  locationStream,
+  type FencesChanged,
+  type LocationEntry,
+  type PointBatch,
+} from '../../features/locations/events.ts'
+import { breathe, inSlices } from '../../kernel/breath.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { decideBatch, decideDeletion, type MatcherSettings, type PointCounts } from './decide.ts'
+import { Decisions } from './decisions.ts'
+import { decideEdit, decideStop, rebase } from './edits.ts'
+import type { FenceBook } from './fence-book.ts'
+import { encodePage, installPage, type PageRow } from './pages.ts'
+import type { DecisionOutbox } from './outbox.ts'
+import { type Captured, capturedFences, capturedOrganization, readSnapshot } from './snapshot.ts'
+import { MatcherState, pageOf } from './state.ts'
+import { FIRST_SETTINGS, MatcherStore, type MatcherRoot, type StoredSettings } from './store.ts'
+
+export interface PartitionServices {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  book: FenceBook
+}
+
+/** Place of the last decision that the log has. */
+export interface LastDecision {
+  sourceRevision: number
+  ordinal: number
+}
+
+/** Points that are decided before others may get their turn: where no tracker has been yet, one takes some 50 µs. */
+const POINTS_PER_SLICE = 256
+
+/** The state of one partition, and what its entries do to it. One entry at a time. */
+export class MatcherPartition {
+  readonly state = new MatcherState()
+  readonly counts: PointCounts = { decided: 0, late: 0 }
+  /** Revision of the last entry that is applied. */
+  at = -1
+  private readonly services: PartitionServices
+  private readonly partition: number
+  private readonly store: MatcherStore
+  private settings: StoredSettings = FIRST_SETTINGS
+  private matcherSettings: MatcherSettings = { tripStopMs: FIRST_SETTINGS.tripStopMs, inRollout: () => true }
+  private savedAt = -1
+  /** An entry that is being applied over several turns, and another one may follow at once; stays when that fails, so that nothing half done is stored. */
+  private applying: Promise<void> | undefined
+  /** Pages that were stored after the checkpoint, until the entry up to which they go. */
+  private later: { page: number; row: PageRow }[] = []
+  /** Trackers of those pages: nothing is decided for them until then. */
+  private readonly settledTrackers = new Set<string>()
+  /** Decisions of entries up to here are in the log. */
+  private decidedThrough = -1
+  private lastDecision: LastDecision = { sourceRevision: -1, ordinal: -1 }
+  private outbox: DecisionOutbox | undefined
+
+  constructor(services: PartitionServices, partition: number) {
+    this.services = services
+    this.partition = partition
+    this.store = new MatcherStore(services.tables, partition)
+  }
+
+  /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
+  async load(): Promise<number> {
+    const root = await this.store.root()
+    if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
+    await this.restore(root, (organization) => this.store.revisions(organization))
+    await this.store.pages(root.pages, (page, row) => this.takePage(page, row))
+    this.endRestore()
+    this.savedAt = this.at
+    return this.at
+  }
+
+  /**
+   * Where the tables have nothing, or less than the log needs: from the newest snapshot in the log. Answers as `load`.
+   * @throws Error when the log has been truncated and there is no snapshot.
+   */
+  async loadSnapshot(): Promise<number> {
+    if (!(await readSnapshot(this.services.log, this.partition, this))) {
+      if (await this.isBehindLog(-1))
+        throw new Error(`the location log of partition ${this.partition} is truncated and the matcher has no snapshot`)
+      return -1
+    }
+    this.endRestore()
+    for (let page = 0; page < this.pageCount(); page++) this.state.dirtyPages.add(page)
+    return this.at
+  }
+
+  /** Whether the entry after that revision has been truncated. */
+  private async isBehindLog(at: number): Promise<boolean> {
+    const [first] = await this.services.log.read(locationStream(this.partition), 0, 1)
+    return first !== undefined && first.revision > at + 1
+  }
+
+  /** Entries up to here are decided in what was restored: applied again, they decide nothing. */
+  get settledThrough(): number {
+    return this.decidedThrough
+  }
+
+  /** Restores the root of stored state; pages follow by `takePage`. */
+  async restore(root: MatcherRoot, revisionsOf: MatcherStore['revisions']): Promise<void> {
+    this.at = root.at
+    this.decidedThrough = root.at
+    this.useSettings(root.settings)
+    for (const organization of root.organizations) {
+      const revisions = await revisionsOf(organization)
+      const fences = await this.services.book.restore(organization.organizationId, organization.through, revisions)
+      this.state.organizationPlace(organization.organizationId, fences.retain())
+      this.store.remember(fences, organization, revisions)
+    }
+    this.state.beginRestore(root.pages)
+  }
+
+  takePage(page: number, row: PageRow): void {
+    if (row.at <= this.at) {
+      installPage(this.state, page, row, this.organizationOf)
+      return
+    }
+    this.later.push({ page, row })
+    this.decidedThrough = Math.max(this.decidedThrough, row.at)
+    for (const trackerId of row.trackerIds) if (trackerId !== null) this.settledTrackers.add(trackerId)
+  }
+
+  endRestore(): void {
+    if (this.later.length === 0) this.state.endRestore()
+  }
+
+  /** From here on decisions go to the log, but for those that it has. */
+  begin(outbox: DecisionOutbox, lastDecision: LastDecision): void {
+    this.outbox = outbox
+    this.lastDecision = lastDecision
+  }
+
+  /** @throws what keeps decisions from being appended; the state is of no use then. */
+  apply(entry: LocationEntry): void | Promise<void> {
+    if (this.outbox?.failure !== undefined) throw this.outbox.failure
+    const decisions = new Decisions(entry.revision)
+    if (entry.kind === 'trackerDeleted') {
+      const { organizationId, trackerId, at } = entry.deletion
+      if (!this.isSettled(trackerId)) decideDeletion(this.state, organizationId, trackerId, at, decisions)
+      return this.applied(entry, decisions, at)
+    }
+    const loggedAt = entry.kind === 'points' ? entry.batch.loggedAt : entry.change.at
+    const deciding =
+      entry.kind === 'points' ? this.decidePoints(entry.batch, decisions) : this.applyChange(entry.change, decisions)
+    if (deciding === undefined) return this.applied(entry, decisions, loggedAt)
+    this.applying = deciding.then(() => {
+      this.applying = undefined
+      return this.applied(entry, decisions, loggedAt)
+    })
+    return this.applying
+  }
+
+  /** Whether something changed since the last `save`. */
+  get isDirty(): boolean {
+    return this.at !== this.savedAt
+  }
+
+  /** Stores what changed, once the decisions that it contains are in the log. */
+  async save(): Promise<void> {
+    const { state } = this
+    while (this.applying !== undefined) await this.applying
+    const { organizations, changes } = this.store.describe(
+      state.organizations.map(({ fences }) => fences),
+      this.at,
+    )
+    const root: MatcherRoot = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
+    const pages = new Map<number, PageRow>()
+    try {
+      for (const page of [...state.dirtyPages]) {
+        await breathe()
+        while (this.applying !== undefined) await this.applying
+        state.dirtyPages.delete(page)
+        pages.set(page, encodePage(state, page, this.at))
+      }
+      await this.outbox?.settled()
+      if (this.outbox?.isClosed) return
+      await this.store.commit(root, changes, pages)
+      this.savedAt = root.at
+    } catch (error) {
+      for (const page of pages.keys()) state.dirtyPages.add(page)
+      this.store.forgetDescriptions()
+      throw error
+    }
+  }
+
+  /** The whole state as rows, for a snapshot: what is in force at one entry, and pages that say up to which they go. */
+  async capture(): Promise<Captured> {
+    if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
+    while (this.applying !== undefined) await this.applying
+    const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)
+    const root = {
+      at: this.at,
+      settings: this.settings,
+      pages: this.pageCount(),
+      organizations: versions.map(capturedOrganization),
+    }
+    return { root, fences: versions.map(capturedFences), pages: this.capturePages(root.pages) }
+  }
+
+  /** Resolves when all that was decided is in the log. */
+  async settled(): Promise<void> {
+    await this.outbox?.settled()
+  }
+
+  /** Lets go of the fences, once an edit that is being applied has ended. */
+  async dispose(): Promise<void> {
+    this.outbox?.close()
+    await this.applying?.catch(() => undefined)
+    for (const { fences } of this.state.organizations) fences.release()
+    this.state.organizations.length = 0
+  }
+
+  private async *capturePages(count: number): AsyncGenerator<{ page: number; row: PageRow }> {
+    for (let page = 0; page < count; page++) {
+      while (this.applying !== undefined) await this.applying
+      yield { page, row: encodePage(this.state, page, this.at) }
+    }
+  }
+
+  private applied(entry: LocationEntry, decisions: Decisions, loggedAt: number): void | Promise<void> {
+    this.at = entry.revision
+    if (this.later.length > 0) this.installLater()
+    const { sourceRevision, ordinal } = this.lastDecision
+    if (
+      decisions.list.length === 0 ||
+      entry.revision <= this.decidedThrough ||
+      entry.revision < sourceRevision ||
+      this.outbox === undefined
+    )
+      return
+    const known = entry.revision === sourceRevision ? ordinal + 1 : 0
+    this.outbox.push(entry.revision, known, loggedAt, decisions.list.slice(known))
+    if (this.outbox.isFull) return this.outbox.room()
+  }
+
+  private decidePoints(batch: PointBatch, decisions: Decisions): void | Promise<void> {
+    return inSlices(batch.count, (from) => {
+      const { decided, late, next } = decideBatch(
+        this.state,
+        batch,
+        this.matcherSettings,
+        this.organizationOf,
+        decisions,
+        this.isSettled,
+        from,
+        POINTS_PER_SLICE,
+      )
+      this.counts.decided += decided
+      this.counts.late += late
+      return next
+    })
+  }
+
+  private async applyChange(change: FencesChanged, decisions: Decisions): Promise<void> {
+    if (change.settings !== undefined) this.applySettings(change.settings, change.at, decisions)
+    if (change.geofences.length === 0 && change.groups.length === 0) return
+    const organization = this.organizationOf(change.organizationId)
+    const { fences } = this.state.organizations[organization]
+    // An announcement that was repeated after a crash.
+    if (change.sourcePosition <= fences.through) return
+    const step = await this.services.book.advance(fences, change)
+    await decideEdit(this.state, organization, step, change.at, decisions, this.isSettled)
+    const shared = this.services.book.shared(step.fences)
+    if (shared !== step.fences) rebase(this.state, organization, shared)
+  }
+
+  private applySettings(settings: StoredSettings, at: number, decisions: Decisions): void {
+    const wasIn = this.matcherSettings.inRollout
+    this.useSettings({ tripStopMs: settings.tripStopMs, rollout: settings.rollout })
+    const places = this.state.organizations.map((_, place) => place)
+    const idOf = (place: number): string => this.state.organizations[place].organizationId
+    for (const place of places.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))) {
+      if (wasIn(idOf(place)) && !this.matcherSettings.inRollout(idOf(place)))
+        decideStop(this.state, place, at, decisions, this.isSettled)
+    }
+  }
+
+  private useSettings(settings: StoredSettings): void {
+    this.settings = settings
+    const rollout = settings.rollout === '*' ? undefined : new Set(settings.rollout)
+    this.matcherSettings = {
+      tripStopMs: settings.tripStopMs,
+      inRollout: (organizationId) => rollout?.has(organizationId) ?? true,
+    }
+  }
+
+  private installLater(): void {
+    const due = this.later.filter(({ row }) => row.at <= this.at)
+    this.later = this.later.filter(({ row }) => row.at > this.at)
+    for (const { page, row } of due) {
+      installPage(this.state, page, row, this.organizationOf)
+      for (const trackerId of row.trackerIds) if (trackerId !== null) this.settledTrackers.delete(trackerId)
+    }
+    this.endRestore()
+  }
+
+  private readonly isSettled = (trackerId: string): boolean =>
+    this.settledTrackers.size > 0 && this.settledTrackers.has(trackerId)
+
+  private readonly organizationOf = (organizationId: string): number => {
+    const place = this.state.organizationPlaces.get(organizationId)
+    return place ?? this.state.organizationPlace(organizationId, this.services.book.empty(organizationId).retain())
+  }
+
+  private pageCount(): number {
+    return this.state.trackerIds.length === 0 ? 0 : pageOf(this.state.trackerIds.length - 1) + 1
+  }
+}

@@ -1,0 +1,43 @@
+import { locationStream } from '../../features/locations/events.ts'
+import type { Services } from '../../kit/services.ts'
+import { firstKept } from './first-kept.ts'
+import type { StreamSweep } from './sweep-partitions.ts'
+
+export interface LocationSweepOptions {
+  /** How long points stay in the log. */
+  keepMs: number
+  /** Revisions up to which the other consumers of a partition have stored what they read: history, latest position. */
+  consumersAt(partition: number): Promise<readonly number[]>
+  /** Writes a snapshot of the partition's matcher and answers the revision up to which it goes. */
+  snapshot(partition: number): Promise<number>
+}
+
+/**
+ * Truncates the location streams: what is older than `keepMs` and applied by every consumer, after a snapshot of the
+ * matcher, which could not be rebuilt without. A consumer that is behind holds the log back.
+ */
+export const locationSweep = (
+  { log, clock }: Pick<Services, 'log' | 'clock'>,
+  { keepMs, consumersAt, snapshot }: LocationSweepOptions,
+): StreamSweep => ({
+  streamOf: locationStream,
+  sweep: async (partition) => {
+    const stream = locationStream(partition)
+    const [first] = await log.read(stream, 0, 1)
+    if (first === undefined) return undefined
+    const before = clock.now() - keepMs
+    const young = await firstKept(
+      log,
+      stream,
+      first.revision,
+      (await log.head(stream)) + 1,
+      ({ loggedAt }) => loggedAt >= before,
+    )
+    const wanted = Math.min(young, ...(await consumersAt(partition)).map((applied) => applied + 1))
+    if (wanted <= first.revision) return undefined
+    const left = Math.min(wanted, (await snapshot(partition)) + 1)
+    if (left <= first.revision) return undefined
+    await log.truncateBefore(stream, left)
+    return left
+  },
+})

@@ -1,0 +1,49 @@
+import { locationStream } from '../../features/locations/events.ts'
+import { transitionStream } from '../../features/transitions/events.ts'
+import type { Services } from '../../kit/services.ts'
+import { firstKept } from './first-kept.ts'
+import type { StreamSweep } from './sweep-partitions.ts'
+
+/** How far the slowest consumer of a partition's transitions is: those that count by the stream, and those that count by the log. */
+export interface TransitionsApplied {
+  /** Revision of the last event that each has stored, -1 for none. */
+  revision: number
+  /** Position up to which each has stored the log, -1 for nothing. */
+  position: number
+}
+
+export interface TransitionSweepOptions {
+  /** How long decisions stay in the log. */
+  keepMs: number
+  appliedAt(partition: number): Promise<TransitionsApplied>
+}
+
+/**
+ * Truncates the streams of transitions: what is older than `keepMs` and applied by every consumer. What may be decided
+ * again stays, that is everything since the oldest event that the location stream has left; so does the last event, by
+ * which an owner of the partition and cursors know where the stream stands.
+ */
+export const transitionSweep = (
+  { log, clock }: Pick<Services, 'log' | 'clock'>,
+  { keepMs, appliedAt }: TransitionSweepOptions,
+): StreamSweep => ({
+  streamOf: transitionStream,
+  sweep: async (partition) => {
+    const stream = transitionStream(partition)
+    const [[first], [source]] = await Promise.all([log.read(stream, 0, 1), log.read(locationStream(partition), 0, 1)])
+    const before = Math.min(clock.now() - keepMs, source?.loggedAt ?? Number.POSITIVE_INFINITY)
+    if (first === undefined || first.loggedAt >= before) return undefined
+    const applied = await appliedAt(partition)
+    const left = await firstKept(
+      log,
+      stream,
+      first.revision,
+      await log.head(stream),
+      ({ loggedAt, revision, position }) =>
+        loggedAt >= before || revision > applied.revision || position > applied.position,
+    )
+    if (left <= first.revision) return undefined
+    await log.truncateBefore(stream, left)
+    return left
+  },
+})

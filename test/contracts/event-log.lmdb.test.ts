@@ -1,8 +1,0 @@
-import { openLmdbEventLog } from '../../src/engines/event-log.lmdb.ts'
-import { realClock } from './clocks.ts'
-import { eventLogContract } from './event-log.ts'
-import { folderOf } from '../support/folder-of.ts'
-
-eventLogContract('lmdb', {
-  open: (t) => openLmdbEventLog({ path: folderOf(t), clock: realClock }),
-})

@@ -1,0 +1,205 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Worker } from 'node:worker_threads'
+import { test } from 'tap'
+import type { StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import type { Row } from '../../src/kernel/table.ts'
+import { HeldClock, realClock } from '../contracts/clocks.ts'
+import {
+  bruteForce,
+  put,
+  questions,
+  randomThing,
+  seededRandom,
+  THINGS,
+  thingId,
+} from '../contracts/table-store-rows.ts'
+import { runUntilKilled } from './killed-child.ts'
+import { folderOf } from '../support/folder-of.ts'
+
+const open = (path: string): Promise<TableStore> => openLmdbTableStore({ path, clock: realClock })
+
+const scanned = async (store: TableStore): Promise<Map<string, Row>> => {
+  const rows: StoredRow[] = []
+  for await (const row of store.scan('things', 's')) rows.push(row)
+  return new Map(rows.map(({ id, row }) => [id, row]))
+}
+
+const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
+
+test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', { timeout: 120_000 }, async (t) => {
+  const folder = folderOf(t)
+  let acknowledged = 0
+  for (const moreMs of [0, 15, 40, 90]) {
+    for (const line of await runUntilKilled('commit-until-killed', folder, 20, moreMs)) {
+      if (line.endsWith(' end')) acknowledged = Math.max(acknowledged, Number(line.split(' ')[0]))
+    }
+    const store = await open(folder)
+    await store.declare(THINGS)
+    const generation = (await store.checkpoint('generations'))?.all ?? -1
+    t.ok(generation >= acknowledged, `generation ${generation} of at least ${acknowledged}`)
+    const rows = await scanned(store)
+    t.equal(rows.size, 48)
+    t.ok([...rows.values()].every(({ status }) => status === `g${generation}`))
+    for (const [index, question] of questions().entries()) {
+      if (index % 60 !== 0) continue
+      const found = await store.find('things', 's', { ...question, limit: 100, total: true })
+      t.strictSame(idsOf(found.rows), bruteForce(rows, question))
+      t.equal(found.total, found.rows.length)
+    }
+    await store.close()
+  }
+})
+
+test('a commit of 20,000 rows leaves the event loop free', { timeout: 60_000 }, async (t) => {
+  const store = await open(folderOf(t))
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  const random = seededRandom(11)
+  const changes = Array.from({ length: 20_000 }, (_, index) => put('s', thingId(index), randomThing(random)))
+  await new Promise((resolve) => setImmediate(resolve))
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  await store.commit(changes)
+  delay.disable()
+  t.equal((await store.find('things', 's', { limit: 1, total: true })).total, 20_000)
+  // The machine that runs the tests may be busy: the percentile tells the work apart from a stall of the whole machine.
+  t.ok(
+    delay.percentile(90) / 1e6 < 15,
+    `event loop delay p90 ${delay.percentile(90) / 1e6} ms, max ${delay.max / 1e6} ms`,
+  )
+})
+
+test('tables, checkpoint and what is cleared survive closing', async (t) => {
+  const folder = folderOf(t)
+  const first = await open(folder)
+  await first.declare(THINGS)
+  const random = seededRandom(12)
+  await first.commit(
+    Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random))),
+    { consumer: 'c', at: { all: 1 } },
+  )
+  await first.reset(['things'], 'other')
+  await first.commit([put('s', 'a', { status: 'open' })])
+  await first.increment('s', 'logins', 3_600_000)
+  await first.close()
+  const second = await open(folder)
+  t.teardown(() => second.close())
+  await second.declare(THINGS)
+  t.same([...(await scanned(second)).keys()], ['a'])
+  t.same(await second.checkpoint('c'), { all: 1 })
+  t.equal((await second.increment('s', 'logins', 3_600_000)).count, 2)
+  await t.rejects(open(folder), /in use/)
+})
+
+test('what was asked for before closing is done', async (t) => {
+  const folder = folderOf(t)
+  const first = await open(folder)
+  await first.declare(THINGS)
+  const commits = [0, 1, 2].map((no) =>
+    first.commit(Array.from({ length: 1_500 }, (_, index) => put('s', `${no}-${index}`, { status: 'open' }))),
+  )
+  await Promise.all([...commits, first.close()])
+  const second = await open(folder)
+  t.teardown(() => second.close())
+  await second.declare(THINGS)
+  t.equal((await scanned(second)).size, 4_500)
+})
+
+test('other indexes under the same version are refused', async (t) => {
+  const store = await open(folderOf(t))
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  await t.rejects(store.declare({ ...THINGS, equality: ['status'] }), /raise the version/)
+})
+
+test('rows that ended are swept in steps, and their numbers and words with them', async (t) => {
+  const clock = new HeldClock()
+  const store = await openLmdbTableStore({ path: folderOf(t), clock, mapBytesMax: 3_000_000 })
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  for (let round = 0; round < 12; round += 1) {
+    const rows = Array.from({ length: 100 }, (_, index) =>
+      put('s', `${round}-${index}`, { status: 'open', notes: 'x'.repeat(10_000) }, clock.now() + 1_000),
+    )
+    // Only when the rows of earlier rounds were really deleted there is room for these.
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await store.commit(rows)
+        break
+      } catch (error) {
+        if (attempt === 50) throw error
+      }
+    }
+    t.equal((await store.find('things', 's', { where: { status: 'open' }, limit: 1, total: true })).total, 100)
+    clock.pass(1_001)
+    t.equal((await store.find('things', 's', { where: { status: 'open' }, limit: 1, total: true })).total, 0)
+  }
+})
+
+test('tables that may hold no more bytes refuse rows whole', async (t) => {
+  const store = await openLmdbTableStore({ path: folderOf(t), clock: realClock, mapBytesMax: 200_000 })
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  const rows = (from: number) =>
+    Array.from({ length: 10 }, (_, index) =>
+      put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }),
+    )
+  await store.commit(rows(0), { consumer: 'c', at: { all: 1 } })
+  await store.commit(rows(10))
+  await t.rejects(store.commit(rows(20), { consumer: 'c', at: { all: 2 } }), { name: 'Failure', code: 'engine_down' })
+  t.equal((await store.find('things', 's', { where: { status: 'open' }, limit: 1, total: true })).total, 20)
+  t.same(await store.checkpoint('c'), { all: 1 })
+  await store.commit(rows(0).map(({ id }) => ({ table: 'things', scope: 's', id, row: null })))
+  await store.commit(rows(20), { consumer: 'c', at: { all: 2 } })
+  t.same(await store.checkpoint('c'), { all: 2 })
+})
+
+const openWatched = async (path: string): Promise<{ store: TableStore; threads: Worker[] }> => {
+  const threads: Worker[] = []
+  const started = (thread: Worker): unknown => threads.push(thread)
+  process.on('worker', started)
+  return { store: await open(path), threads }
+}
+
+test('a writer thread that dies is replaced: what it had is rejected, the next commits work', {
+  timeout: 60_000,
+}, async (t) => {
+  const { store, threads } = await openWatched(folderOf(t))
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  await store.commit([put('s', thingId(0), { status: 'open' })], { consumer: 'c', at: { all: 0 } })
+  const deaths: ((thread: Worker) => unknown)[] = [
+    (thread) => thread.postMessage({ no: 'a message that it cannot read' }),
+    (thread) => thread.terminate(),
+  ]
+  for (const [index, kill] of [...deaths, ...deaths].entries()) {
+    const thread = threads.at(-1) as Worker
+    const exited = new Promise((resolve) => thread.once('exit', resolve))
+    kill(thread)
+    const at = (no: number): { consumer: string; at: { all: number } } => ({ consumer: 'c', at: { all: no } })
+    const queued = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, no) =>
+        store.commit(
+          Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` })),
+          at(no),
+        ),
+      ),
+    )
+    for (const result of queued)
+      if (result.status === 'rejected') t.match(result.reason, { name: 'Failure', code: 'engine_down' })
+    t.ok(
+      queued.some(({ status }) => status === 'rejected'),
+      'what it had not answered is rejected',
+    )
+    await exited
+    await store.commit([put('s', thingId(0), { status: `after ${index}` })], at(1_000 + index))
+    t.same(await store.checkpoint('c'), { all: 1_000 + index })
+    t.match(await store.get('things', 's', thingId(0)), { status: `after ${index}` })
+    t.equal(threads.length, index + 2)
+    await store.ping()
+  }
+  t.equal((await store.increment('s', 'x', 60_000)).count, 1)
+  await store.reset(['things'], 'c')
+  t.equal((await scanned(store)).size, 0)
+})

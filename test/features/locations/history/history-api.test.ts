@@ -1,0 +1,119 @@
+import { join } from 'node:path'
+import { test, type Test } from 'tap'
+import { PointBlock } from '../../../../projections/location-history-block.ts'
+import { createHistoryTables, POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
+import { openChdbHistoryStore } from '../../../../src/engines/chdb/chdb-history.ts'
+import { historyRoutes } from '../../../../src/features/locations/history/api.ts'
+import { routeCaller } from '../../../support/call-route.ts'
+import { folderOf } from '../../../support/folder-of.ts'
+import { ownerOf } from '../../../support/geofence-world.ts'
+import { entriesOf, uuidOf } from '../../../support/trace-batches.ts'
+
+const ORGANIZATION = uuidOf('organization')
+const TRACKERS = [0, 1, 2].map((i) => uuidOf(`tracker ${i}`))
+const START = Date.parse('2026-06-01T00:00:00Z')
+const USER = uuidOf('user')
+
+const open = async (t: Test) => {
+  const folder = folderOf(t)
+  const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
+  t.teardown(() => history.close())
+  await createHistoryTables(history, 36_500)
+  const block = new PointBlock(1_000)
+  const points = Array.from({ length: 300 }, (_, i) => ({
+    organizationId: ORGANIZATION,
+    trackerId: TRACKERS[i % 3],
+    recordedAt: START + Math.floor(i / 3) * 1_000,
+    latE7: i,
+    lngE7: -i,
+    flags: 0,
+  }))
+  for (const entry of entriesOf(points)) if (entry.kind === 'points') block.add(entry.batch, 0, entry.revision)
+  await history.insert(POINTS, block.encode(), 'points')
+  let visible: 'all' | string[] = 'all'
+  const routes = historyRoutes({
+    history,
+    visibleTrackers: async () => visible,
+    trackersOf: async (_organizationId, field, id) => (field === 'userId' && id === USER ? [TRACKERS[1]] : []),
+  })
+  const call = routeCaller({ routes })
+  const get = async (path: string) => {
+    const answer = await call('GET', path, { caller: ownerOf(ORGANIZATION) })
+    const chunks: Uint8Array[] = []
+    for await (const chunk of answer.stream ?? []) chunks.push(Buffer.from(chunk))
+    return { ...answer, text: Buffer.concat(chunks).toString() }
+  }
+  return { get, see: (ids: 'all' | string[]) => void (visible = ids) }
+}
+
+test('bad parameters are named, whatever they look like to a parser of numbers', async (t) => {
+  const { get } = await open(t)
+  const refused: [string, string][] = [
+    ['from=x', '/from'],
+    ['from=2&to=1', '/to'],
+    ['bbox=1,2,3', '/bbox'],
+    ['bbox=0,95,1,96', '/bbox'],
+    ['simplify=-1', '/simplify'],
+    ['simplify=1e400', '/simplify'],
+    ['interval=0', '/interval'],
+    ['interval=-1e999', '/interval'],
+    ['format=kml', '/format'],
+    ['order=up', '/order'],
+    ['limit=0', '/limit'],
+    ['limit=9007199254740993', '/limit'],
+    ['cursor=abc', '/cursor'],
+    ['colour=red', '/colour'],
+    ['trackerId=bus-1', '/trackerId'],
+    ['trackerId=', '/trackerId'],
+    ['userId=', '/userId'],
+    ['vehicleId=van', '/vehicleId'],
+    ['fields=colour', '/fields'],
+  ]
+  for (const [query, path] of refused)
+    t.match(await get(`/location-histories?${query}`), { status: 400, body: { errors: [{ path }] } }, query)
+  t.match(
+    await get(`/location-histories?limit=${Number.MAX_SAFE_INTEGER - 1}`),
+    { status: 200 },
+    'there is no largest limit',
+  )
+  t.match(await get(`/location-history/${TRACKERS[0]}.${START.toString(36)}?fields=colour`), {
+    status: 400,
+    body: { errors: [{ path: '/fields' }] },
+  })
+  for (const id of ['x', TRACKERS[0], `${TRACKERS[0]}.0`])
+    t.match(await get(`/location-history/${id}`), { status: 404 }, id)
+})
+
+test('the link of each page leads to the next one, with the question', async (t) => {
+  const { get, see } = await open(t)
+  const rows: string[] = []
+  for (
+    let query: string | undefined = `userId=${USER.toUpperCase()}&format=csv&fields=lat&limit=7&order=asc`;
+    query !== undefined;
+  ) {
+    const { text, headers } = await get(`/location-histories?${query}`)
+    rows.push(...text.trim().split('\n').slice(1))
+    query = /^<\/api\/v3\/location-histories\?([^>]*)>; rel="next"$/.exec(headers.link ?? '')?.[1]
+  }
+  t.same(
+    rows,
+    Array.from(
+      { length: 100 },
+      (_, i) =>
+        `${TRACKERS[1]}.${(START + i * 1_000).toString(36)},${
+          (i * 3 + 1) / 1e7 < 1e-6
+            ? `0.000000${i * 3 + 1}`
+            : `0.${String(i * 3 + 1)
+                .padStart(7, '0')
+                .replace(/0+$/, '')}`
+        }`,
+    ),
+  )
+  t.strictSame(
+    (await get(`/location-history/${TRACKERS[2].toUpperCase()}.${START.toString(36)}?fields=lng`)).body.data,
+    { _id: `${TRACKERS[2]}.${START.toString(36)}`, lng: -2e-7 },
+  )
+  see([TRACKERS[0]])
+  t.same(JSON.parse((await get(`/location-histories?userId=${USER}`)).text).data, [], 'of what the caller sees')
+  t.match(await get(`/location-history/${TRACKERS[2]}.${START.toString(36)}`), { status: 404 })
+})

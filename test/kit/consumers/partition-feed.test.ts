@@ -1,0 +1,166 @@
+import { test, type Test } from 'tap'
+import { seeded } from '../../../bench/load/frames.ts'
+import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
+import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
+import { PartitionFeed, type PartitionConsumer } from '../../../src/kit/consumers/partition-feed.ts'
+import { until } from '../../support/service.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+const STREAM = 'locations-0'
+
+const open = async (t: Test) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  let decoded = 0
+  const failures: string[] = []
+  const feed = new PartitionFeed<number>({
+    log,
+    streamOf: (partition) => `locations-${partition}`,
+    decode: (event: RecordedEvent) => {
+      decoded++
+      return JSON.parse(Buffer.from(event.data).toString()).n
+    },
+    onFailure: (consumer, _partition, error) => failures.push(`${consumer}: ${(error as Error).message}`),
+  })
+  t.teardown(async () => {
+    await feed.close()
+    await log.close()
+  })
+  let n = 0
+  const append = async (): Promise<{ revision: number; n: number }> => {
+    const mine = n++
+    const id = `00000000-0000-7000-8000-${String(mine).padStart(12, '0')}`
+    const { revision } = await log.append(
+      STREAM,
+      [{ id, type: 'x', data: encodeJson({ n: mine }), isJson: true, metadata: {} }],
+      'any',
+    )
+    return { revision, n: mine }
+  }
+  return { log, feed, append, failures, decodedCount: () => decoded }
+}
+
+const collector = (
+  name: string,
+  from = -1,
+  slow?: () => Promise<void> | undefined,
+): PartitionConsumer<number> & { seen: number[] } => {
+  const seen: number[] = []
+  return {
+    name,
+    seen,
+    load: async () => from,
+    handle: (entry) => {
+      seen.push(entry)
+      return slow?.()
+    },
+  }
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
+
+test('each consumer gets every entry once and in order, offered or read, whoever appended', async (t) => {
+  const { feed, append } = await open(t)
+  for (let i = 0; i < 100; i++) await append()
+  const random = seeded(7)
+  const fast = collector('fast')
+  const slow = collector('slow', -1, () =>
+    random() < 0.2 ? new Promise((resume) => setTimeout(resume, random() * 5)) : undefined,
+  )
+  await feed.add(fast, 0)
+  await feed.add(slow, 0)
+  for (let i = 100; i < 1_000; i++) {
+    const { revision, n } = await append()
+    if (random() < 0.7) feed.offer(0, revision, 0, n, random() < 0.1 ? 40_000 : 1) // the rest another process appended
+    if (random() < 0.05) await new Promise((resume) => setTimeout(resume, random() * 10))
+  }
+  await until('all to be handled', () => fast.seen.length >= 1_000 && slow.seen.length >= 1_000)
+  t.same(fast.seen, upTo(1_000))
+  t.same(slow.seen, upTo(1_000))
+})
+
+test('a consumer that keeps up is given what was appended without reading it again', async (t) => {
+  const { feed, append, decodedCount } = await open(t)
+  const slow = collector('slow', -1, () => new Promise((resume) => setImmediate(resume)))
+  await feed.add(slow, 0)
+  for (let i = 0; i < 300; i++) {
+    const { revision, n } = await append()
+    feed.offer(0, revision, 0, n)
+  }
+  await until('all to be handled', () => slow.seen.length === 300)
+  t.same(slow.seen, upTo(300))
+  t.equal(decodedCount(), 0, 'nothing was decoded, also while an entry was being handled')
+})
+
+test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
+  const { feed, append, failures } = await open(t)
+  const seen: number[] = []
+  let stored = -1
+  let failsAt = 40
+  const failing: PartitionConsumer<number> = {
+    name: 'failing',
+    load: async () => stored,
+    handle: (entry) => {
+      if (entry === failsAt) {
+        failsAt = -1
+        throw new Error('no room')
+      }
+      seen.push(entry)
+      if (entry % 10 === 9) stored = entry
+    },
+  }
+  await feed.add(failing, 0)
+  for (let i = 0; i < 100; i++) {
+    const { revision, n } = await append()
+    feed.offer(0, revision, 0, n)
+  }
+  await until('all to be handled', () => seen.at(-1) === 99)
+  t.same(failures, ['failing: no room'])
+  t.same(seen, upTo(100), 'it failed right behind its checkpoint, so nothing came twice')
+})
+
+test('lag counts what is in the log and not handled', async (t) => {
+  const { feed, append } = await open(t)
+  let release = (): void => {}
+  const stuck = collector('stuck', -1, () => new Promise((resume) => (release = resume)))
+  await feed.add(stuck, 0)
+  for (let i = 0; i < 5; i++) {
+    const { revision, n } = await append()
+    feed.offer(0, revision, 1_000, n)
+  }
+  await until('the first to be under way', () => stuck.seen.length === 1)
+  t.match(feed.lags(3_000), [{ consumer: 'stuck', partition: 0, events: 5, seconds: 2 }])
+  while (stuck.seen.length < 5) {
+    release()
+    await new Promise((resume) => setImmediate(resume))
+  }
+  release()
+  await until('no lag', () => feed.lags(9_000)[0].events === 0)
+  t.equal(feed.lags(9_000)[0].seconds, 0)
+})
+
+test('a log that cannot be followed for a while is followed again', async (t) => {
+  const { log, append } = await open(t)
+  let follows = 0
+  const failing: typeof log = Object.create(log, {
+    follow: {
+      value: (...args: Parameters<typeof log.follow>) => {
+        if (follows++ < 2) throw new Error('the log is away')
+        return log.follow(...args)
+      },
+    },
+  })
+  const failures: string[] = []
+  const feed = new PartitionFeed<number>({
+    log: failing,
+    streamOf: (partition) => `locations-${partition}`,
+    decode: ({ data }) => JSON.parse(Buffer.from(data).toString()).n,
+    onFailure: (consumer, _partition, error) => failures.push(`${consumer}: ${(error as Error).message}`),
+  })
+  t.teardown(() => feed.close())
+  const consumer = collector('patient')
+  await feed.add(consumer, 0)
+  for (let i = 0; i < 3; i++) await append()
+  await until('what others appended', () => consumer.seen.length === 3)
+  t.same([consumer.seen, failures], [upTo(3), ['follow: the log is away', 'follow: the log is away']])
+})

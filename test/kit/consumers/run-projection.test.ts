@@ -1,0 +1,263 @@
+import { test, type Test } from 'tap'
+import { randomUUID } from 'node:crypto'
+import { encodeJson, decodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
+import type { Row } from '../../../src/kernel/table.ts'
+import { Applied } from '../../../src/kit/consumers/applied.ts'
+import type { Projection, Rows } from '../../../src/kit/consumers/projection.ts'
+import { ProjectionRunner } from '../../../src/kit/consumers/run-projection.ts'
+import { RowsOverlay } from '../../../src/kit/consumers/projection-overlay.ts'
+import { openServices, type TestServices } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+interface Counted {
+  group: string
+  by: number
+}
+
+/** Counts by group, and keeps who is in it: reads its own rows, also by a field. */
+const counters = (version = 1, apply: (event: RecordedEvent, rows: Rows) => Promise<void> = count): Projection => ({
+  name: 'counters',
+  version,
+  tables: [{ name: 'counters', version, equality: ['group'] }],
+  prefixes: ['count-'],
+  inputs: ['counted'],
+  apply,
+})
+
+const count = async (event: RecordedEvent, rows: Rows): Promise<void> => {
+  const { group, by } = decodeJson<Counted>(event.data)
+  const before = await rows.get<{ sum: number }>('counters', 'all', event.stream)
+  rows.put('counters', 'all', event.stream, { group, sum: (before?.sum ?? 0) + by })
+  const others = await rows.findBy('counters', 'all', 'group', group)
+  rows.put('counters', 'groups', group, { size: others.length })
+}
+
+const append = async ({ log }: TestServices, stream: string, data: object, type = 'counted') => ({
+  position: (
+    await log.append(stream, [{ id: randomUUID(), type, data: encodeJson(data), isJson: true, metadata: {} }], 'any')
+  ).position,
+  types: [type],
+})
+
+const rowsOf = async ({ tables }: TestServices, table = 'counters'): Promise<Record<string, Row>> => {
+  const rows: Record<string, Row> = {}
+  for await (const { scope, id, row } of tables.scan(table)) rows[`${scope}/${id}`] = row
+  return rows
+}
+
+const open = async (t: Test, folder = folderOf(t)) => {
+  const services = await openServices(folder)
+  t.teardown(() => services.close())
+  return services
+}
+
+const run = async (t: Test, services: TestServices, ...projections: Projection[]) => {
+  const runner = new ProjectionRunner(services, projections)
+  t.teardown(() => runner.close())
+  await runner.start()
+  return { runner, applied: new Applied(projections, runner, services.tables, services.clock) }
+}
+
+test('follows from the beginning, sees its own rows within a batch, and tells what it committed', async (t) => {
+  const services = await open(t)
+  for (let i = 0; i < 1_200; i++) void append(services, `count-${i % 7}`, { group: i % 7 < 3 ? 'a' : 'b', by: 1 })
+  await append(services, 'foreign-1', {})
+  const { runner, applied } = await run(t, services, counters())
+  await runner.ready()
+  t.match(await rowsOf(services), {
+    'all/count-0': { sum: 172, group: 'a' },
+    'groups/a': { size: 3 },
+    'groups/b': { size: 4 },
+  })
+  const heard: string[] = []
+  runner.onCommitted((changes, projection) => heard.push(...changes.map(({ id }) => `${projection}:${id}`)))
+  t.ok(await applied.waitApplied(await append(services, 'count-0', { group: 'b', by: 1 }), 2_000))
+  t.same((await rowsOf(services))['groups/b'], { size: 5 }, 'a row that left its group in the same batch counts once')
+  t.same(heard, ['counters:count-0', 'counters:b'])
+  t.same(await runner.lags(), [{ consumer: 'counters', events: 0, seconds: 0 }])
+})
+
+test('goes on from its checkpoint after a restart', async (t) => {
+  const folder = folderOf(t)
+  const one = await openServices(folder)
+  const first = new ProjectionRunner(one, [counters()])
+  await first.start()
+  await append(one, 'count-1', { group: 'a', by: 1 })
+  await first.ready()
+  await new Applied([counters()], first, one.tables, one.clock).waitApplied(
+    await append(one, 'count-1', { group: 'a', by: 1 }),
+    2_000,
+  )
+  await first.close()
+  await append(one, 'count-1', { group: 'a', by: 5 })
+  await one.close()
+  const two = await open(t, folder)
+  const seen: number[] = []
+  const { runner } = await run(
+    t,
+    two,
+    counters(1, async (event, rows) => {
+      seen.push(event.revision)
+      await count(event, rows)
+    }),
+  )
+  await runner.ready()
+  t.same(seen, [2])
+  t.match(await rowsOf(two), { 'all/count-1': { sum: 7 } })
+})
+
+test('a failure is retried with growing pauses, and nothing of the batch is seen before', async (t) => {
+  const services = await open(t)
+  let failures = 3
+  const { runner, applied } = await run(
+    t,
+    services,
+    counters(1, async (event, rows) => {
+      await count(event, rows)
+      if (failures-- > 0) throw new Error('not today')
+    }),
+  )
+  const waiting = applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 1 }), 60_000)
+  for (const delayMs of [100, 500, 2_000]) {
+    await until(() => services.lines.length > 0)
+    services.lines.length = 0
+    t.same(await rowsOf(services), {})
+    services.clock.advance(delayMs)
+  }
+  t.ok(await waiting)
+  t.match(await rowsOf(services), { 'all/count-1': { sum: 1 } })
+  t.equal((await runner.lags())[0].events, 0)
+})
+
+test('a wait that is not fulfilled in time says so', async (t) => {
+  const services = await open(t)
+  const stuck: (() => void)[] = []
+  const { applied } = await run(
+    t,
+    services,
+    counters(1, () => new Promise((resolve) => stuck.push(resolve))),
+  )
+  const wrote = await append(services, 'count-1', { group: 'a', by: 1 })
+  t.ok(await applied.waitApplied({ position: wrote.position, types: ['nobody follows this'] }, 1_000))
+  const waiting = applied.waitApplied({ position: wrote.position, types: ['other'], before: [wrote] }, 1_000)
+  services.clock.advance(1_000)
+  t.notOk(await waiting)
+  await until(() => stuck.length > 0)
+  stuck[0]()
+})
+
+test('a projection that runs elsewhere is asked for by its checkpoint', async (t) => {
+  const services = await open(t)
+  const { runner } = await run(t, services, counters())
+  const applied = new Applied([counters()], undefined, services.tables, services.clock)
+  const waiting = applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 1 }), 2_000)
+  const ticking = setInterval(() => services.clock.advance(20), 1)
+  t.teardown(() => clearInterval(ticking))
+  t.ok(await waiting)
+  await runner.ready()
+})
+
+test('rebuilding gives the same rows, reports those that differ, and swaps', async (t) => {
+  const services = await open(t)
+  const { runner, applied } = await run(t, services, counters())
+  for (let i = 0; i < 900; i++) void append(services, `count-${i % 5}`, { group: i % 2 ? 'a' : 'b', by: i })
+  await applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 1 }), 2_000)
+  const before = await rowsOf(services)
+  t.same(await runner.rebuild('counters', { compare: true }), {
+    projection: 'counters',
+    rows: 7,
+    differing: 0,
+    differences: [],
+  })
+  t.same(await rowsOf(services), before, 'a rebuilt table equals the live one')
+
+  await services.tables.commit([
+    { table: 'counters', scope: 'all', id: 'count-1', row: { group: 'a', sum: -1 } },
+    { table: 'counters', scope: 'all', id: 'count-9', row: { group: 'z' } },
+    { table: 'counters', scope: 'groups', id: 'b', row: null },
+  ])
+  const report = await runner.rebuild('counters', { compare: true })
+  t.equal(report.differing, 3)
+  t.match(report.differences, [
+    { id: 'count-1', live: { sum: -1 } },
+    { id: 'count-9', rebuilt: undefined },
+    { id: 'b', live: undefined },
+  ])
+  t.same(await rowsOf(services), before, 'and mends what differed')
+  await applied.waitApplied(await append(services, 'count-1', { group: 'a', by: 10 }), 2_000)
+  t.equal(
+    (await rowsOf(services))['all/count-1'].sum,
+    (before['all/count-1'].sum as number) + 10,
+    'the live loop goes on',
+  )
+  t.match(await runner.rebuild('counters'), { projection: 'counters', rows: 7 })
+  await t.rejects(runner.rebuild('nothing'), /no projection/)
+})
+
+test('a writer that never stops does not keep a rebuild from ending', async (t) => {
+  const services = await open(t)
+  const { runner } = await run(t, services, counters())
+  let writing = true
+  const writer = (async () => {
+    while (writing) await append(services, 'count-1', { group: 'a', by: 1 })
+  })()
+  t.equal((await runner.rebuild('counters', { compare: true })).differing, 0)
+  writing = false
+  await writer
+})
+
+test('another version is built anew beside the live rows, then takes their place', async (t) => {
+  const folder = folderOf(t)
+  const one = await openServices(folder)
+  const first = new ProjectionRunner(one, [counters()])
+  await first.start()
+  for (let i = 0; i < 600; i++) void append(one, `count-${i % 3}`, { group: 'a', by: 1 })
+  await new Applied([counters()], first, one.tables, one.clock).waitApplied(
+    await append(one, 'count-0', { group: 'a', by: 1 }),
+    2_000,
+  )
+  await first.close()
+  await one.close()
+
+  const two = await open(t, folder)
+  const second = counters(2, async (event, rows) => {
+    const { by } = decodeJson<Counted>(event.data)
+    const before = await rows.get<{ total: number }>('counters', 'all', event.stream)
+    rows.put('counters', 'all', event.stream, { total: (before?.total ?? 0) + by })
+  })
+  const { runner, applied } = await run(t, two, second)
+  await runner.ready()
+  t.same(await rowsOf(two), {
+    'all/count-0': { total: 201 },
+    'all/count-1': { total: 200 },
+    'all/count-2': { total: 200 },
+  })
+  t.ok(await applied.waitApplied(await append(two, 'count-0', { group: 'a', by: 1 }), 2_000))
+  t.match(await rowsOf(two), { 'all/count-0': { total: 202 } })
+})
+
+test('the overlay answers what a batch has written so far', async (t) => {
+  const { tables } = await open(t)
+  await tables.declare({ name: 'x', version: 1, equality: ['tags'] })
+  await tables.commit([
+    { table: 'x', scope: 's', id: '1', row: { tags: ['a', 'b'] } },
+    { table: 'x', scope: 's', id: '2', row: { tags: ['a'] } },
+  ])
+  const rows = new RowsOverlay(tables)
+  rows.delete('x', 's', '1')
+  rows.put('x', 's', '3', { tags: ['a', 'c'] })
+  t.equal(await rows.get('x', 's', '1'), undefined)
+  t.same((await rows.findBy('x', 's', 'tags', 'a')).map(({ id }) => id).sort(), ['2', '3'])
+  t.same(await rows.findBy('x', 's', 'tags', 'b'), [])
+  t.same(
+    rows.take().map(({ id, row }) => [id, row === null]),
+    [
+      ['1', true],
+      ['3', false],
+    ],
+  )
+})
+
+const until = async (isSo: () => boolean): Promise<void> => {
+  while (!isSo()) await new Promise((resume) => setImmediate(resume))
+}

@@ -1,0 +1,108 @@
+import { test, type Test } from 'tap'
+import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { Idempotency, type KeptAnswer, type Run } from '../../../src/kit/http/idempotency.ts'
+import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+const request = { key: 'k', caller: 'user:org:one', operationId: 'createHub', fingerprint: 'body' }
+const answer: KeptAnswer = { status: 201, headers: { etag: '"1"' }, body: '{"status":true,"secret":"wonderful"}' }
+const isRun = (begun: KeptAnswer | Run): begun is Run => 'seed' in begun
+const asRun = (begun: KeptAnswer | Run): Run => {
+  if (!isRun(begun)) throw new Error('it has an answer already')
+  return begun
+}
+
+const setUp = async (t: Test) => {
+  const folder = folderOf(t)
+  const clock = new FakeClock()
+  const tables = await openLmdbTableStore({ path: `${folder}/tables`, clock })
+  t.teardown(() => tables.close())
+  const lines: string[] = []
+  const note = (msg: string): void => void lines.push(msg)
+  const options = {
+    tables,
+    clock,
+    keyring: await openKeyring(`${folder}/keys.json`),
+    logger: { debug: note, info: note, warn: note, error: note },
+  }
+  const idempotency = new Idempotency(options)
+  await idempotency.declare()
+  return { clock, tables, lines, idempotency, otherNode: new Idempotency(options) }
+}
+
+test('of two at the same time one runs', async (t) => {
+  const { idempotency, otherNode } = await setUp(t)
+  const begun = await Promise.allSettled([idempotency.begin(request), otherNode.begin(request)])
+  t.equal(begun.filter(({ status }) => status === 'fulfilled').length, 1)
+  t.match(
+    begun.find(({ status }) => status === 'rejected'),
+    { reason: { code: 'in_progress' } },
+  )
+})
+
+test('an answer is kept for a day, sealed', async (t) => {
+  const { idempotency, clock, tables } = await setUp(t)
+  await asRun(await idempotency.begin(request)).done(answer)
+  t.same(await idempotency.begin(request), answer)
+  for await (const { row, id } of tables.scan('idempotency'))
+    t.notMatch(JSON.stringify([id, row]), /wonderful|user:org|body/)
+  clock.advance(24 * 3_600_000 - 1)
+  t.same(await idempotency.begin(request), answer)
+  clock.advance(2)
+  t.ok(isRun(await idempotency.begin(request)), 'then it is a new request')
+})
+
+test('a run that crashed may run again, once, with its ids and its time', async (t) => {
+  const { idempotency, otherNode, clock } = await setUp(t)
+  // The crash: nothing marks the run alive.
+  clock.after = () => () => undefined
+  const crashed = asRun(await idempotency.begin(request))
+  const startedAt = clock.now()
+  clock.advance(59_999)
+  await t.rejects(otherNode.begin(request), { code: 'in_progress' })
+  clock.advance(1)
+  await t.rejects(otherNode.begin({ ...request, fingerprint: 'another' }), { code: 'key_reused' })
+  const begun = await Promise.allSettled([idempotency.begin(request), otherNode.begin(request)])
+  const runs = begun.filter((one) => one.status === 'fulfilled').map((one) => asRun(one.value))
+  t.equal(runs.length, 1)
+  t.same(runs[0].seed, crashed.seed)
+  t.equal(runs[0].now, startedAt)
+  await runs[0].done(answer)
+  t.same(await otherNode.begin(request), answer)
+})
+
+test('a run that is alive is not taken over, however long it takes', async (t) => {
+  const { idempotency, otherNode, clock } = await setUp(t)
+  const run = asRun(await idempotency.begin(request))
+  for (let minute = 0; minute < 5; minute++) {
+    for (let beat = 0; beat < 3; beat++) {
+      clock.advance(20_000)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await t.rejects(otherNode.begin(request), { code: 'in_progress' })
+  }
+  await run.done(answer)
+  clock.advance(20_000)
+  t.same(await otherNode.begin(request), answer, 'and no late mark of life takes the answer away')
+})
+
+test('a run without an answer to keep runs again', async (t) => {
+  const { idempotency } = await setUp(t)
+  const first = asRun(await idempotency.begin(request))
+  await first.open()
+  const second = asRun(await idempotency.begin(request))
+  t.same(second.seed, first.seed)
+  await second.done({ ...answer, body: 'x'.repeat(600_000) })
+  t.ok(isRun(await idempotency.begin(request)), 'an answer that is too large to keep is made again')
+})
+
+test('a revoked token reads its own answer for ten minutes', async (t) => {
+  const { idempotency, clock } = await setUp(t)
+  await asRun(await idempotency.begin(request)).done(answer, 'old-token')
+  t.same(await idempotency.answerForRevoked('old-token', request), answer)
+  t.equal(await idempotency.answerForRevoked('old-token', { ...request, fingerprint: 'another' }), undefined)
+  t.equal(await idempotency.answerForRevoked('another-token', request), undefined)
+  clock.advance(10 * 60_000 + 1)
+  t.equal(await idempotency.answerForRevoked('old-token', request), undefined)
+})

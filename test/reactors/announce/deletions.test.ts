@@ -1,0 +1,66 @@
+import { test } from 'tap'
+import {
+  deletedTrackersStream,
+  locationStream,
+  partitionOf,
+  type DeletionPlaced,
+} from '../../../src/features/locations/events.ts'
+import { locationEntry } from '../../../src/features/locations/location-entry.ts'
+import { decodeJson } from '../../../src/kernel/event.ts'
+import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
+import { ANNOUNCE_DELETIONS, DeletionAnnouncer } from '../../../src/reactors/announce/deletions.ts'
+import { openServices } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+const PARTITIONS = 4
+const ORG = idFrom('organization', 'a')
+
+test('a deletion whose announcement was interrupted is announced after the start, and none twice', async (t) => {
+  const services = await openServices(folderOf(t))
+  t.teardown(() => services.close())
+  const { log, tables } = services
+  const trackerId = idFrom('tracker', 1)
+  const partition = partitionOf(trackerId, PARTITIONS)
+  const data = {
+    organizationId: ORG,
+    values: { name: 'x', kind: 'device' },
+    createdAt: '2026-01-01T00:00:00.000Z',
+    at: '2026-01-01T00:00:01.000Z',
+  }
+  const append = (type: string, version: number) =>
+    appendFacts(log, `tracker-${trackerId}`, [{ type, data }], [idFrom(type, version)], version, {})
+  await append('trackerCreated', 0)
+  await append('trackerDeleted', 1)
+
+  const announced = async () =>
+    (await log.read(locationStream(partition), 0, 100)).map((event) => locationEntry(event, partition))
+  const run = async (isDone: () => Promise<boolean>) => {
+    const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) =>
+      t.fail(String(error)),
+    )
+    await announcer.start()
+    for (let tries = 0; tries < 500 && !(await isDone()); tries++) await new Promise((done) => setTimeout(done, 10))
+    await announcer.close()
+  }
+  const isStored = async () => (await tables.checkpoint(ANNOUNCE_DELETIONS)) !== undefined
+  await run(isStored)
+  t.match(await announced(), [
+    { kind: 'trackerDeleted', deletion: { organizationId: ORG, trackerId, at: Date.parse(data.at) } },
+  ])
+
+  // As after a crash between the announcement and its checkpoint.
+  await tables.reset([], ANNOUNCE_DELETIONS)
+  await run(isStored)
+  t.equal((await announced()).length, 1)
+
+  await append('trackerCreated', 2)
+  await append('trackerDeleted', 3)
+  await run(async () => (await announced()).length === 2)
+  const places = (await log.read(deletedTrackersStream(partition), 0, 100)).map(({ data }) =>
+    decodeJson<DeletionPlaced>(data),
+  )
+  t.same([...new Set(places.map(({ revision }) => revision))], [0, 1], 'where each stands is kept apart')
+  t.match(places[0], { organizationId: ORG, trackerId, epoch: 0 })
+  t.equal((await announced()).length, 2, 'made anew and deleted again is another deletion')
+})

@@ -1,0 +1,112 @@
+import { test, type Test } from 'tap'
+import { TRIP_FINISH, TRIP_START } from '../../../src/features/locations/events.ts'
+import { tripId } from '../../../src/reactors/matcher/detect-trips.ts'
+import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
+import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+const TRACKER = uuidOf('tracker')
+/** Metres north as 1e-7 degree. */
+const METER = 1e7 / 111_195.08
+
+const at = (second: number, meters: number, flags = 0): PlainPoint => ({
+  organizationId: ORG,
+  trackerId: TRACKER,
+  recordedAt: second * 1_000,
+  latE7: Math.round(meters * METER),
+  lngE7: 0,
+  flags,
+})
+
+const tripsOf = async (t: Test, points: readonly PlainPoint[]) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  for (const point of points) await world.points(0, batchOf([point]))
+  const matcher = world.matcher()
+  await world.run(matcher, 0)
+  const running = matcher.runningMeters(0, TRACKER)
+  await matcher.close()
+  const trips = (await world.trips(0)).map(({ kind, explicit, startedAt, finishedAt, distance, _id }) => {
+    t.equal(_id, tripId(TRACKER, startedAt))
+    return {
+      kind,
+      explicit,
+      startedAt: startedAt / 1_000,
+      finishedAt: finishedAt === undefined ? undefined : finishedAt / 1_000,
+      distance: Math.round(distance),
+    }
+  })
+  return { trips, running }
+}
+
+test('an explicit trip runs from its start to its finish, through any stop', async (t) => {
+  const { trips } = await tripsOf(t, [
+    at(0, 0),
+    at(10, 50, TRIP_START),
+    at(20, 1_050),
+    at(2_000, 1_050),
+    at(2_010, 2_050, TRIP_FINISH),
+    at(2_020, 2_060),
+  ])
+  t.strictSame(trips, [
+    { kind: 'tripStarted', explicit: true, startedAt: 10, finishedAt: undefined, distance: 0 },
+    { kind: 'tripFinished', explicit: true, startedAt: 10, finishedAt: 2_010, distance: 2_000 },
+  ])
+})
+
+test('the next start ends an explicit trip', async (t) => {
+  const { trips, running } = await tripsOf(t, [at(0, 0, TRIP_START), at(10, 500), at(20, 700, TRIP_START), at(30, 800)])
+  t.match(trips, [
+    { startedAt: 0 },
+    { kind: 'tripFinished', startedAt: 0, finishedAt: 20, distance: 700 },
+    { kind: 'tripStarted', startedAt: 20 },
+  ])
+  t.equal(Math.round(running ?? 0), 100, 'metres so far')
+})
+
+test('a trip is detected over 100 m from where the tracker rested, and ends where a long stop began', async (t) => {
+  const { trips } = await tripsOf(t, [
+    at(0, 0),
+    at(10, 60),
+    at(20, 99),
+    at(30, 150),
+    at(40, 650),
+    at(50, 1_150),
+    at(60, 1_180),
+    at(200, 1_150),
+    at(349, 1_170),
+    at(351, 1_150),
+    at(2_000, 1_160),
+    at(2_010, 1_400),
+  ])
+  t.strictSame(trips, [
+    { kind: 'tripStarted', explicit: false, startedAt: 30, finishedAt: undefined, distance: 0 },
+    { kind: 'tripFinished', explicit: false, startedAt: 30, finishedAt: 50, distance: 1_000 },
+    { kind: 'tripStarted', explicit: false, startedAt: 2_010, finishedAt: undefined, distance: 0 },
+  ])
+})
+
+test('a short stop does not end a trip; long silence about one place does', async (t) => {
+  const { trips } = await tripsOf(t, [
+    at(0, 0),
+    at(10, 500),
+    at(20, 1_000),
+    at(300, 1_000),
+    at(310, 1_500),
+    at(7_000, 1_650),
+  ])
+  t.match(trips, [
+    { kind: 'tripStarted', startedAt: 10 },
+    { kind: 'tripFinished', startedAt: 10, finishedAt: 310, distance: 1_000 },
+    { kind: 'tripStarted', startedAt: 7_000 },
+  ])
+})
+
+test('an explicit start ends a detected trip', async (t) => {
+  const { trips } = await tripsOf(t, [at(0, 0), at(10, 500), at(20, 800, TRIP_START)])
+  t.match(trips, [
+    { explicit: false, startedAt: 10 },
+    { kind: 'tripFinished', explicit: false, finishedAt: 20, distance: 300 },
+    { kind: 'tripStarted', explicit: true, startedAt: 20 },
+  ])
+})

@@ -1,0 +1,239 @@
+import { join } from 'node:path'
+import { test, type Test } from 'tap'
+import { createHistoryTables } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
+import type { EventLog } from '../../../src/engines/event-log.ts'
+import { transitionStream } from '../../../src/features/transitions/events.ts'
+import { TRIPS } from '../../../src/features/trips/views.ts'
+import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
+import { ALL_SEEN } from '../../../src/live/cursor.ts'
+import { replayEvents } from '../../../src/live/replay-events.ts'
+import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
+import { dispatchCheckpoint } from '../../../src/reactors/dispatch/owed-table.ts'
+import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
+import { MATCHER_STATE, checkpointName } from '../../../src/reactors/matcher/store.ts'
+import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
+import { transitionSweep, type TransitionsApplied } from '../../../src/reactors/sweep/truncate-transitions.ts'
+import { transitionEntries } from '../../../src/wiring/stream-entries.ts'
+import { transitionsApplied } from '../../../src/wiring/transitions-applied.ts'
+import { DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
+import { storeHistoryCheckpoints } from '../../../projections/history-checkpoints.ts'
+import { rebuildDecisionsHistory } from '../../../projections/history-rebuild.ts'
+import { trips } from '../../../projections/trips.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
+import { startProjections, type TestServices } from '../../support/open-services.ts'
+import { batchOf, uuidOf } from '../../support/trace-batches.ts'
+
+const DAY_MS = 86_400_000
+const KEEP_MS = 365 * DAY_MS
+const TRACKERS = 20
+const STEPS = 40
+
+/** Two partitions with the same walks through a square, old ones and, more than a year later, young ones; the first one has its matcher. */
+const openYears = async (t: Test) => {
+  const folder = folderOf(t)
+  const world = await MatcherWorld.open(folder)
+  t.teardown(() => world.close())
+  const { log, clock } = world
+  const group = await world.putGroup('group', {})
+  const square = {
+    type: 'Polygon' as const,
+    coordinates: [
+      [
+        [0, 0],
+        [0.001, 0],
+        [0.001, 0.01],
+        [0, 0.01],
+        [0, 0],
+      ],
+    ],
+  }
+  const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
+  for (const partition of [0, 1])
+    await world.announce(partition, { sourcePosition: fence.position, geofences: [fence], groups: [group] })
+  const walk = async (): Promise<void> => {
+    for (let i = 0; i < STEPS; i++) {
+      clock.advance(10_000)
+      const fixOf = (tracker: number) => ({
+        organizationId: ORG,
+        trackerId: uuidOf(`tracker ${tracker}`),
+        recordedAt: clock.now(),
+        latE7: 5_000 + tracker,
+        lngE7: Math.round(Math.sin(i / 4 + tracker) * 20_000),
+        flags: 0,
+      })
+      const batch = batchOf(Array.from({ length: TRACKERS }, (_, tracker) => fixOf(tracker)))
+      for (const partition of [0, 1]) await world.points(partition, batch)
+    }
+  }
+  const matcher = world.matcher()
+  await walk()
+  await world.run(matcher, 0)
+  await matcher.save(0) // once its decisions are in the log
+  const oldEnd = await log.head(transitionStream(0))
+  clock.advance(400 * DAY_MS)
+  await walk()
+  await world.run(matcher, 0) // takes the partition anew
+  await matcher.save(0)
+  return { world, folder, matcher, walk, oldEnd }
+}
+
+const firstOf = async (log: EventLog): Promise<number> => (await log.read(transitionStream(0), 0, 1))[0].revision
+
+test('what is old leaves the log when every consumer has stored it; the last event never does', async (t) => {
+  const { world, matcher, oldEnd } = await openYears(t)
+  t.teardown(() => matcher.close())
+  const { log, tables, clock } = world
+  const head = await log.head(transitionStream(0))
+  const events = await log.read(transitionStream(0), 0, head + 1)
+  const at = async (revision: number): Promise<void> => {
+    await storeHistoryCheckpoints(tables, DECISIONS_HISTORY, new Map([[0, revision]]))
+    await tables.commit([], { consumer: dispatchCheckpoint(0), at: { source: revision } })
+    await tables.commit([], { consumer: 'trips', at: { all: events[revision].position, version: 1 } })
+  }
+  const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables, [trips(KEEP_MS)]) })
+
+  t.equal(await sweep.sweep(0), undefined, 'nobody has stored anything')
+  await at(head)
+  t.equal(await sweep.sweep(0), undefined, 'the location log has all that led to it')
+  const locations = locationSweep(world, {
+    keepMs: 7 * DAY_MS,
+    consumersAt: async () => [STEPS],
+    snapshot: (partition) => matcher.snapshot(partition),
+  })
+  t.equal(await locations.sweep(0), STEPS + 1)
+
+  await storeHistoryCheckpoints(tables, DECISIONS_HISTORY, new Map([[0, 2]]))
+  t.equal(await sweep.sweep(0), 3, 'the history holds it back')
+  await at(head)
+  await tables.commit([], { consumer: dispatchCheckpoint(0), at: { source: 5 } })
+  t.equal(await sweep.sweep(0), 6, 'the dispatcher holds it back')
+  await at(head)
+  await tables.commit([], { consumer: 'trips', at: { all: events[8].position, version: 1 } })
+  t.equal(await sweep.sweep(0), 9, 'a table holds it back')
+  t.equal(await firstOf(log), 9)
+  await at(head)
+  t.equal(await sweep.sweep(0), oldEnd + 1, 'what is young stays')
+  t.equal(await sweep.sweep(0), undefined, 'nothing further')
+
+  clock.advance(400 * DAY_MS)
+  t.equal(await sweep.sweep(0), undefined, 'the location log still has what led to the young ones')
+  await log.truncateBefore('locations-0', (await log.head('locations-0')) + 1)
+  t.equal(await sweep.sweep(0), head, 'the last event stays')
+  t.equal(await sweep.sweep(0), undefined)
+  t.equal(await log.head(transitionStream(0)), head)
+})
+
+test('a truncated stream of transitions restarts, rebuilds and resumes', async (t) => {
+  const { world, folder, matcher, walk, oldEnd } = await openYears(t)
+  const { log, tables, clock } = world
+  const logger: TestServices['logger'] = {
+    debug() {},
+    info() {},
+    warn: (message) => t.fail(message),
+    error: (message) => t.fail(message),
+  }
+  const { runner } = await startProjections({ log, tables, clock, logger } as unknown as TestServices, [trips(KEEP_MS)])
+  t.teardown(() => runner.close())
+  const historyStore = await openChdbHistoryStore({
+    path: join(folder, 'history'),
+    scratchPath: join(folder, 'scratch'),
+  })
+  t.teardown(() => historyStore.close())
+  await createHistoryTables(historyStore, 3_650)
+  const openHistory = async () => {
+    const consumer = new DecisionsHistory({
+      history: historyStore,
+      tables,
+      clock,
+      onFailure: (error) => t.fail(String(error)),
+    })
+    const feed = new PartitionFeed({
+      log,
+      streamOf: transitionStream,
+      decode: decodeTransition,
+      onFailure: (...failure) => t.fail(String(failure)),
+    })
+    const caughtUp = new Promise<void>((done) => {
+      Object.assign(consumer, { caughtUp: () => done() })
+    })
+    await feed.add(consumer, 0)
+    await caughtUp
+    await consumer.flush()
+    return { close: () => Promise.all([feed.close(), consumer.close()]) }
+  }
+  const rowsOf = async () => historyStore.rows<object>('SELECT * FROM transitions FINAL ORDER BY ALL', {})
+  let history = await openHistory()
+  const historyBefore = await rowsOf()
+  t.ok(historyBefore.length > 100, `${historyBefore.length} transitions`)
+
+  await locationSweep(world, {
+    keepMs: 7 * DAY_MS,
+    consumersAt: async () => [STEPS],
+    snapshot: (partition) => matcher.snapshot(partition),
+  }).sweep(0)
+  const applied: TransitionsApplied = {
+    revision: await log.head(transitionStream(0)),
+    position: await log.headPosition(),
+  }
+  t.equal(await transitionSweep(world, { keepMs: KEEP_MS, appliedAt: async () => applied }).sweep(0), oldEnd + 1)
+
+  const signal = new AbortController().signal
+  t.match(await decideAgain(world, matcher, 0, signal), { differing: 0 }, 'the matcher decides the same again')
+  const rebuilt = await runner.rebuild('trips', { compare: true })
+  t.match(rebuilt, { differing: 0 })
+  t.ok(
+    rebuilt.rows > 0 && rebuilt.rows === (await tables.find(TRIPS.name, ORG, { limit: 1_000 })).rows.length,
+    `${rebuilt.rows} trips`,
+  )
+  const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
+  t.match(await rebuildDecisionsHistory(parts, transitionEntries(log, 0, applied.revision, signal)), {
+    missing: 0,
+    different: 0,
+  })
+
+  // A history that knows no place in the log any more takes what is left and loses nothing.
+  await history.close()
+  await tables.reset([], `${DECISIONS_HISTORY}-0`)
+  history = await openHistory()
+  t.same(await rowsOf(), historyBefore)
+  await history.close()
+
+  const vector = (revision: number) => [
+    { revision, seen: ALL_SEEN },
+    { revision: -1, seen: 0 },
+    { revision: -1, seen: 0 },
+  ]
+  const missed = async (from: number) => {
+    const events: unknown[] = []
+    for await (const event of replayEvents(
+      log,
+      ORG,
+      vector(from),
+      vector(applied.revision),
+      (decision) => decision as never,
+      new AbortController().signal,
+    ))
+      events.push(event)
+    return events
+  }
+  t.same(await missed(oldEnd - 1), [undefined], 'a cursor from before is told of a gap')
+  const since = await missed(oldEnd)
+  t.ok(since.length > 50 && !since.includes(undefined), 'one from right after hears all that is left')
+
+  // The tables are lost, and with them where the matcher stood; it begins from its snapshot.
+  await matcher.drop(0)
+  await tables.reset([MATCHER_STATE.name], checkpointName(0))
+  await walk()
+  const again = world.matcher()
+  await world.run(again, 0)
+  await again.close()
+  const calm = world.matcher()
+  await world.run(calm, 1)
+  await calm.close()
+  const left = await world.decisions(0)
+  const whole = await world.decisions(1)
+  t.ok(left.length > 100 && left.length < whole.length)
+  t.strictSame(left, whole.slice(-left.length), 'nothing is decided twice, nothing is left out')
+})
