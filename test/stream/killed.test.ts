@@ -36,7 +36,7 @@ test('killed ten times at random moments: nothing acknowledged is lost, nothing 
   const flags = ['--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']
   let service = await startService(data, flags)
   t.teardown(() => service.kill())
-  const day = await realDay(FIXES, Date.now())
+  const day = await realDay(t, FIXES, Date.now())
   const receiver = await openReceiver(t)
   const { token } = await signUp(service)
   const setting = await prepare(service, token, day, receiver)

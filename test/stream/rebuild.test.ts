@@ -124,7 +124,7 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
   const data = folderOf(t)
   let service = await startService(data, FLAGS)
   t.teardown(() => service.kill())
-  const day = await realDay(FIXES, Date.now())
+  const day = await realDay(t, FIXES, Date.now())
   const { token, organizationId } = await signUp(service)
   const setting = await prepare(service, token, day, await openReceiver(t))
   const inOrder = { ...day, fixes: [...day.fixes].sort((a, b) => a.recordedAt - b.recordedAt) }

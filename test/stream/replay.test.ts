@@ -14,7 +14,7 @@ test('a real day: every point in history once, the obvious transitions, each del
 }, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
-  const day = await realDay(FIXES, Date.now())
+  const day = await realDay(t, FIXES, Date.now())
   const receiver = await openReceiver(t)
   const { token } = await signUp(service)
   const setting = await prepare(service, token, day, receiver)

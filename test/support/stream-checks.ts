@@ -17,7 +17,7 @@ export const prepare = async (
   day: RealDay,
   receiver: Receiver,
 ): Promise<Setting> => {
-  const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: day.name } })
+  const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Day' } })
   const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, {
     token,
     body: day.fences,
