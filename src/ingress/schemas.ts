@@ -2,6 +2,7 @@ import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from '
 import type { FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import { addFormats } from '../kit/http/formats.ts'
+import { fieldError } from '../kit/http/validate.ts'
 
 /** Answers the faults of a value, none when it is right. Parameters are coerced and get their defaults; bodies stay as they are. */
 export type Check = (value: unknown) => FieldError[]
@@ -57,22 +58,10 @@ const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] =>
   const faults: FieldError[] = []
   for (const error of errors) {
     if (error.keyword === 'if' || faults.length >= FAULTS_MAX) continue
-    const fault = faultOf(error, noun)
+    const fault = fieldError(error, noun)
     if (!faults.some(({ path, message }) => path === fault.path && message === fault.message)) faults.push(fault)
   }
   return faults
-}
-
-const faultOf = ({ instancePath, keyword, params, message }: ErrorObject, noun: string): FieldError => {
-  const below = (name: string): string => `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-  if (keyword === 'additionalProperties')
-    return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
-  if (keyword === 'unevaluatedProperties')
-    return { path: below(params.unevaluatedProperty), message: `is not a known ${noun}` }
-  if (keyword === 'required') return { path: below(params.missingProperty), message: 'is required' }
-  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
-  if (keyword === 'const') return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }
-  return { path: instancePath, message: message ?? 'is not valid' }
 }
 
 /** At most a few hundred values, counted without walking further. */

@@ -69,11 +69,6 @@ const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
 const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
   (await call(service, 'POST', '/auth/login', { body: { email, password } })).json.token
 
-const deletesLast = (operations: Operation[]): Operation[] => [
-  ...operations.filter(({ method }) => method !== 'DELETE'),
-  ...operations.filter(({ method }) => method === 'DELETE'),
-]
-
 test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
   const service = await startService(
     folderOf(t),
@@ -141,8 +136,8 @@ test('every route of the document is there and answers what the document says', 
     }
   })
 
-  await t.test('each route answers as documented, deletes last', async (t) => {
-    for (const operation of deletesLast(operations)) {
+  const checkEach = async (t: Test, ofThese: Operation[]): Promise<void> => {
+    for (const operation of ofThese) {
       const token = operation.isPublic
         ? undefined
         : ENDS_ITS_TOKEN.includes(operation.operationId)
@@ -155,7 +150,30 @@ test('every route of the document is there and answers what the document says', 
       })
       checkAnswer(t, operation, answer)
     }
+  }
+  const deletes = operations.filter(({ method }) => method === 'DELETE')
+  await t.test('each route but deletes answers as documented', async (t) =>
+    checkEach(
+      t,
+      operations.filter((one) => !deletes.includes(one)),
+    ),
+  )
+
+  await t.test('the Link of each list is followed', async (t) => {
+    const followed = new Set<string>()
+    for (const operation of operations.filter(({ method, query }) => method === 'GET' && query.includes('cursor'))) {
+      const first = await call(service, 'GET', addressOf(operation, world.ids, 'limit=1'), { token: world.token })
+      const link = /^<\/api\/v3(.*)>; rel="next"$/.exec(String(first.headers.link ?? ''))?.[1]
+      if (link === undefined) continue
+      const next = await call(service, 'GET', link, { token: world.token })
+      t.equal(next.status, 200, `${operation.operationId}: its Link`, { text: next.text.slice(0, 300) })
+      followed.add(operation.operationId)
+    }
+    for (const list of ['listTrackers', 'listAutomations', 'listGeofences', 'listLocationHistories'])
+      t.ok(followed.has(list), `${list} had a second page`, { followed: [...followed] })
   })
+
+  await t.test('each delete answers as documented', async (t) => checkEach(t, deletes))
 
   await t.test('what is not documented is not there', async (t) => {
     for (const path of [

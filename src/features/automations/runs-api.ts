@@ -2,12 +2,19 @@ import type { Find, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { answerList, listQuerySchema, type ListQuery, type ListShape } from '../../kit/http/list-query.ts'
+import {
+  answerList,
+  chooseFields,
+  FIELDS_PARAMETER,
+  listQuerySchema,
+  type ListQuery,
+  type ListShape,
+} from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { envelope, originOf } from '../../kit/resource/routes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
-import { timeParameter } from '../../kit/http/time-parameter.ts'
+import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { CheckOptions } from './check-automation.ts'
 import { showRun } from './run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
@@ -19,6 +26,7 @@ export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyri
 }
 
 const TAG = 'Automations'
+const PARAMS = { runId: { type: 'string', minLength: 1, maxLength: 100 } }
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const SHAPE: ListShape = {
@@ -98,8 +106,12 @@ const EXAMPLE = {
   createdAt: '2026-01-01T08:00:00.500Z',
 }
 
-/** The log of runs, and another attempt of one that has ended. */
-export const automationRunRoutes = (options: RunsApiOptions): Route[] => [logRoute(options), retryRoute(options)]
+/** The log of runs, one of them, and another attempt of one that has ended. */
+export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
+  logRoute(options),
+  readRoute(options),
+  retryRoute(options),
+]
 
 type LogQuery = ListQuery & { from?: string; to?: string }
 
@@ -128,15 +140,10 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const { from, to, ...query } = request.query
-      const range: Find['range'] = {
-        field: 'createdAt',
-        from: timeParameter('/from', from),
-        to: timeParameter('/to', to),
-      }
+      const { query } = request
+      const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
       const asked = (query.trackerId as string | undefined)?.toLowerCase()
       const automationId = (query.automationId as string | undefined)?.toLowerCase()
-      const sorted = { ...query, trackerId: asked, automationId, sortBy: 'createdAt', sortOrder: 'desc' } as ListQuery
       const visible = await visibleTrackers(caller)
       const trackerIds = visible === 'all' || asked === undefined ? visible : visible.filter((id) => id === asked)
       const reply = await answerList(SHAPE, {
@@ -147,15 +154,35 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
         ...(trackerIds !== 'all' && { where: { trackerId: trackerIds } }),
         scope: caller.organizationId,
         caller,
-        query: sorted,
+        query: { ...query, trackerId: asked, automationId } as ListQuery,
         path: '/api/v3/automation-log',
         range,
+        sort: { field: 'createdAt', order: 'desc' },
         present: (row) => showRun(keyring, row as RunRow),
       })
       return withoutTotal(reply)
     },
   })
 }
+
+const readRoute = (options: RunsApiOptions): Route =>
+  route<{ fields?: string }>({
+    method: 'GET',
+    path: '/automation-log/{runId}',
+    operationId: 'readAutomationRun',
+    summary: 'One run of an automation with its attempts',
+    tag: TAG,
+    access: { permission: 'view/automation' },
+    params: PARAMS,
+    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
+    answers: {
+      200: { description: 'The run.', schema: envelope({ data: RUN }), example: { status: true, data: EXAMPLE } },
+    },
+    handler: async (request) => {
+      const row = await findRun(options, userOf(request), request.params.runId)
+      return { body: { data: chooseFields(SHAPE.members, request.query.fields)(showRun(options.keyring, row)) } }
+    },
+  })
 
 const retryRoute = (options: RunsApiOptions): Route => {
   const writer = new AutomationWriter(options.log, options.keyring, options)
@@ -166,12 +193,11 @@ const retryRoute = (options: RunsApiOptions): Route => {
     summary: 'Attempt a run that has ended once more, under the same webhook-id',
     tag: TAG,
     access: { permission: 'edit/automation' },
-    params: { runId: { type: 'string', minLength: 1, maxLength: 100 } },
+    params: PARAMS,
     answers: { 200: { description: 'It will be attempted.', schema: envelope({ data: RUN }) } },
     handler: async (request) => {
       const origin = { ...originOf(request), caller: userOf(request) }
-      const row = await options.tables.get<RunRow>(AUTOMATION_RUNS.name, origin.organizationId, request.params.runId)
-      if (row === undefined || !(await sees(options, origin.caller, row))) throw new Failure('not_found')
+      const row = await findRun(options, origin.caller, request.params.runId)
       if (row.status === 'pending')
         throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
       const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
@@ -180,13 +206,16 @@ const retryRoute = (options: RunsApiOptions): Route => {
   })
 }
 
-const sees = async (
-  { visibleTrackers }: RunsApiOptions,
+/** @throws Failure not_found, also for a run of a tracker that the caller does not see. */
+const findRun = async (
+  { tables, visibleTrackers }: RunsApiOptions,
   caller: UserCaller,
-  { trackerId }: RunRow,
-): Promise<boolean> => {
-  const visible = await visibleTrackers(caller)
-  return visible === 'all' || visible.includes(trackerId)
+  runId: string,
+): Promise<RunRow> => {
+  const row = await tables.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
+  const visible = row === undefined ? [] : await visibleTrackers(caller)
+  if (row === undefined || (visible !== 'all' && !visible.includes(row.trackerId))) throw new Failure('not_found')
+  return row
 }
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], next: null }) }

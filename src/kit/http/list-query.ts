@@ -74,6 +74,8 @@ export interface ListRequest {
   /** Conditions beside those of the query. */
   where?: Find['where']
   range?: Find['range']
+  /** The order of a list that cannot be sorted otherwise. */
+  sort?: Find['sort']
 }
 
 /** Answers a page of a table as section 1 of the API's conventions says. */
@@ -89,7 +91,8 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const question: Find = { where, range: request.range, text: query.q, limit, total: true }
   const sortBy =
     query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
-  if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
+  if (request.sort !== undefined) question.sort = request.sort
+  else if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
   const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
   if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
   else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)

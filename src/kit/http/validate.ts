@@ -11,7 +11,8 @@ const ERRORS_MAX = 20
 /** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to whoever keeps the value. */
 export const compileCheck = (schema: JsonSchema): Check => {
   const validate = bodies.compile(schema)
-  return (value) => (validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map(fieldError))
+  return (value) =>
+    validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map((error) => fieldError(error))
 }
 
 /** @throws Failure invalid that names every fault. */
@@ -32,16 +33,20 @@ const createAjv = (): Ajv2020 => {
 
 const bodies = createAjv()
 
-const fieldError = (error: ErrorObject): FieldError => {
-  const { keyword, params, instancePath, message } = error
+/** One fault as it is answered; `noun` is what an unknown member is called. */
+export const fieldError = ({ keyword, params, instancePath, message }: ErrorObject, noun = 'field'): FieldError => {
+  const below = (name: string): string => `${instancePath}/${pointer(name)}`
   if (keyword === 'additionalProperties')
-    return { path: `${instancePath}/${pointer(params.additionalProperty)}`, message: 'is not a known field' }
+    return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
   if (keyword === 'unevaluatedProperties')
-    return { path: `${instancePath}/${pointer(params.unevaluatedProperty)}`, message: 'is not a known field' }
-  if (keyword === 'required')
-    return { path: `${instancePath}/${pointer(params.missingProperty)}`, message: 'is required' }
-  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` }
+    return { path: below(params.unevaluatedProperty), message: `is not a known ${noun}` }
+  if (keyword === 'required') return { path: below(params.missingProperty), message: 'is required' }
+  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${choices(params.allowedValues)}` }
+  if (keyword === 'const') return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }
   return { path: instancePath, message: message ?? 'is not valid' }
 }
+
+/** The values of an enum; that a merge patch also takes null goes without saying. */
+const choices = (values: readonly unknown[]): string => values.filter((value) => value !== null).join(', ')
 
 const pointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')

@@ -323,3 +323,47 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
   t.match(second, { status: 200, body: { nextCursor: null } }, 'a tracker that came into sight does not end the walk')
   t.not(second.body.data[0]._id, first.data[0]._id)
 })
+
+test('a run is read by its id, and the Link of the log is followed, filters and all', async (t) => {
+  const hook = await openHook(t)
+  const world = await openWorld(t)
+  const { clock, call, known } = world
+  known.hubIds.set(trackerId(2), ['south'])
+  const { _id } = await world.webhook(hook)
+  const begun = clock.now()
+  await world.decide([1, 2, 3].map((n) => entry(clock.now() + n, n)))
+  await until('all runs', async () => (await world.runs()).filter(({ status }) => status === 'succeeded').length === 3)
+
+  const query = `automationId=${_id}&status=succeeded&from=${begun}&to=${clock.now() + 10}`
+  const ids: string[] = []
+  for (let path: string | undefined = `/automation-log?limit=1&${query}`; path !== undefined; ) {
+    const page = await call('GET', path, { caller: owner })
+    t.equal(page.status, 200, path)
+    ids.push(...page.body.data.map((run: { _id: string }) => run._id))
+    path = /^<\/api\/v3(.*)>; rel="next"$/.exec(page.headers.link ?? '')?.[1]
+  }
+  t.same(ids.sort(), hook.ids().sort())
+
+  const one = await call('GET', `/automation-log/${ids[0].toUpperCase()}`, { caller: owner })
+  t.match(one, { status: 200, body: { data: { _id: ids[0], status: 'succeeded', attempts: [{ statusCode: 204 }] } } })
+  t.same((await call('GET', `/automation-log/${ids[0]}?fields=status`, { caller: owner })).body.data, {
+    _id: ids[0],
+    status: 'succeeded',
+  })
+  const south = (await world.runs()).find((run) => run.trackerId === trackerId(2))?._id
+  const north = { ...owner, hubIds: ['north'], roleKey: undefined }
+  for (const caller of [north, { ...owner, organizationId: 'other' }])
+    t.equal((await call('GET', `/automation-log/${south}`, { caller })).status, 404)
+})
+
+test('the choices that a message names end with the last one', async (t) => {
+  const { call } = await openWorld(t)
+  const { body } = await call('POST', '/automation', { caller: owner, body: webhookBody(URL_OK) })
+  for (const [field, last] of [
+    ['event', 'onGeofenceLeave'],
+    ['automationType', 'notification'],
+  ]) {
+    const answer = await call('PATCH', `/automation/${body.data._id}`, { caller: owner, body: { [field]: 'x' } })
+    t.match(answer.body.errors, [{ path: `/${field}`, message: new RegExp(`^must be one of .*, ${last}$`) }])
+  }
+})
