@@ -24,8 +24,9 @@ const ROWS_PER_COMMIT = 500
 const COMMIT_SOON_MS = 200
 const COMMIT_MS = 1_000
 const FEW_ROWS = 1_000
-/** Commits take at most about this part of the time. */
+/** Commits take at most about this part of the time, as long as they leave at most so long between them. */
 const COMMIT_SHARE = 0.25
+const COMMIT_MS_MAX = 4_000
 
 /** What this process knows of one partition. */
 interface Partition {
@@ -143,9 +144,10 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return committed
   }
 
-  /** The more a commit costs, the longer until the next one. */
+  /** The more a commit costs, the longer until the next one; bounded, since one that the process slept through cost nothing. */
   private async commitAll(): Promise<void> {
-    const start = this.options.clock.now()
+    const { clock } = this.options
+    const begunMs = clock.monotonic()
     this.lastRows = [...this.partitions.values()].reduce((rows, { changed }) => rows + changed.size, 0)
     try {
       for (const [partition, state] of this.partitions) await this.commit(partition, state)
@@ -153,8 +155,11 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       this.options.onFailure(error)
     }
     this.cancelTimer = undefined
-    const isBehind = [...this.partitions.values()].some(({ at, committedAt }) => at > committedAt)
-    if (isBehind) this.commitLater(Math.max(COMMIT_MS, (this.options.clock.now() - start) / COMMIT_SHARE))
+    const isBehind = [...this.partitions.values()].some(
+      ({ at, committedAt, changed }) => at > committedAt || changed.size > 0,
+    )
+    const pauseMs = (clock.monotonic() - begunMs) / COMMIT_SHARE
+    if (isBehind) this.commitLater(Math.min(COMMIT_MS_MAX, Math.max(COMMIT_MS, pauseMs)))
   }
 
   private async commit(partition: number, state: Partition): Promise<void> {

@@ -25,7 +25,7 @@ const SCAN_AGE_MS = 30_000
 /** Gives partitions their rows back: one scan of the table for all that start together, with the checkpoints of before it. */
 export class LatestRestore {
   private readonly options: { tables: TableStore; clock: Clock; partitions: number }
-  private scanned: { at: number; checkpoint: Checkpoint; rows: Map<number, Restored> } | undefined
+  private scanned: { atMs: number; checkpoint: Checkpoint; rows: Map<number, Restored> } | undefined
   private scanning: Promise<void> | undefined
 
   constructor(options: { tables: TableStore; clock: Clock; partitions: number }) {
@@ -34,7 +34,8 @@ export class LatestRestore {
 
   async partition(partition: number): Promise<{ at: number; rows: Restored }> {
     await this.scanning
-    const age = this.scanned === undefined ? Number.POSITIVE_INFINITY : this.options.clock.now() - this.scanned.at
+    const age =
+      this.scanned === undefined ? Number.POSITIVE_INFINITY : this.options.clock.monotonic() - this.scanned.atMs
     // A partition that comes twice was committed to meanwhile.
     if (age > SCAN_AGE_MS || !this.scanned?.rows.has(partition)) await (this.scanning ??= this.scan())
     const { checkpoint, rows } = this.scanned as NonNullable<typeof this.scanned>
@@ -48,7 +49,7 @@ export class LatestRestore {
     try {
       const { tables, clock, partitions } = this.options
       await tables.declare(LATEST_POSITIONS)
-      const at = clock.now()
+      const atMs = clock.monotonic()
       const checkpoint = await latestCheckpoint(tables, partitions)
       const rows = new Map<number, Restored>(
         Array.from({ length: partitions }, (_, partition) => [partition, new Map()]),
@@ -56,7 +57,7 @@ export class LatestRestore {
       for await (const { scope, id, row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
         rows.get(partitionOf(id, partitions))?.set(id, { ...row, organizationId: scope })
       }
-      const scanned = { at, checkpoint, rows }
+      const scanned = { atMs, checkpoint, rows }
       this.scanned = scanned
       clock.after(SCAN_AGE_MS, () => {
         if (this.scanned === scanned) this.scanned = undefined

@@ -24,7 +24,7 @@ export const replayTrace = async (options: ReplayOptions): Promise<{ points: num
   const shift =
     speed === 1 ? clock.now() - (await firstTime(options.path)) : clock.now() - (await lastTime(options.path))
   const client = await IngestClient.connect(options.url, options.credential)
-  const begun = clock.now()
+  const begun = clock.monotonic()
   let points = 0
   let firstAt: number | undefined
   let frame: Fix[] = []
@@ -37,7 +37,7 @@ export const replayTrace = async (options: ReplayOptions): Promise<{ points: num
   for await (const fix of readTrace(options.path)) {
     if (signal.aborted) break
     firstAt ??= fix.recordedAt
-    const waitMs = speed === 0 ? 0 : begun + (fix.recordedAt - firstAt) / speed - clock.now()
+    const waitMs = speed === 0 ? 0 : begun + (fix.recordedAt - firstAt) / speed - clock.monotonic()
     if (waitMs > 0) {
       await flush()
       await pause(clock, waitMs, signal)

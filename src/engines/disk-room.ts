@@ -40,9 +40,8 @@ export class DiskRoom {
 
   /** Whether a commit of so many bytes may be tried. */
   takes(bytes: number): boolean {
-    const now = this.options.clock.now()
-    if (this.refusal !== undefined || (now >= this.lookedAt && now - this.lookedAt < LOOK_EVERY_MS))
-      return !this.isShort
+    const now = this.options.clock.monotonic()
+    if (this.refusal !== undefined || now - this.lookedAt < LOOK_EVERY_MS) return !this.isShort
     this.lookedAt = now
     this.look(bytes)
     return !this.isShort
@@ -89,8 +88,8 @@ export class DiskRoom {
   }
 
   private mayTry(): boolean {
-    const now = this.options.clock.now()
-    if (now >= this.triedAt && now - this.triedAt < TRY_EVERY_MS) return false
+    const now = this.options.clock.monotonic()
+    if (now - this.triedAt < TRY_EVERY_MS) return false
     this.triedAt = now
     return true
   }

@@ -56,7 +56,7 @@ export class BodyReader {
 
   constructor(res: HttpResponse, declaredBytes: number | undefined, options: BodyOptions) {
     this.options = options
-    this.startedAt = options.clock.now()
+    this.startedAt = options.clock.monotonic()
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax) this.fail(tooLarge(options.bytesMax))
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax + DISCARD_BYTES_MAX) this.over = true
     res.onData((chunk, isLast) => this.take(chunk, isLast))
@@ -112,7 +112,7 @@ export class BodyReader {
 
   private checkTime(): void {
     const allowedMs = this.options.timeoutMs + this.receivedBytes / SLOWEST_BYTES_PER_MS
-    const leftMs = this.startedAt + allowedMs - this.options.clock.now()
+    const leftMs = this.startedAt + allowedMs - this.options.clock.monotonic()
     if (leftMs > 0) {
       this.cancelTimer = this.options.clock.after(Math.max(leftMs, 10), () => this.checkTime())
       return

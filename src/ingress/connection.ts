@@ -20,8 +20,8 @@ const LOOKUP_TRIES_MAX = 30
 /** One WebSocket: authenticates it, keeps it authenticated, and hands everything else to its channel. */
 export class Connection {
   credential: Credential | undefined
-  /** Until then a credential that is no longer valid closes nothing, ms since the epoch. */
-  graceUntil = 0
+  /** Until then (monotonic, ms) a credential that is no longer valid closes nothing. */
+  graceUntil = Number.NEGATIVE_INFINITY
   private readonly options: ConnectionOptions
   private ws: WebSocket<unknown> | undefined
   private inner: ChannelConnection | undefined
@@ -85,7 +85,7 @@ export class Connection {
     } catch (error) {
       if (this.isClosed || this.credential !== credential) return
       const isInvalid = error instanceof Failure && error.status === 401
-      if (isInvalid && this.options.clock.now() < this.graceUntil) return
+      if (isInvalid && this.options.clock.monotonic() < this.graceUntil) return
       if (isInvalid) return this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
       this.options.logger.warn('a socket could not be looked up anew', { error: String(error), tries })
       if (tries >= LOOKUP_TRIES_MAX) return this.close(CLOSE.restart, 'the credential could not be checked')

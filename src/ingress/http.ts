@@ -82,9 +82,9 @@ export class HttpDoor {
 
   private async serve(exchange: Exchange, match: Match | undefined, reader: BodyReader | undefined): Promise<void> {
     const { clock, metrics } = this.options
-    const startedAt = clock.now()
+    const startedAt = clock.monotonic()
     const correlationId = randomUUID()
-    const answer = await this.answer(exchange, match, reader, startedAt, correlationId)
+    const answer = await this.answer(exchange, match, reader, clock.now(), correlationId)
     const labels = { method: match?.route.method ?? 'none', route: match?.route.path ?? 'none' }
     metrics.httpRequests.inc({ ...labels, status: answer.status })
     try {
@@ -98,7 +98,7 @@ export class HttpDoor {
         })
     }
     exchange.finish()
-    metrics.httpSeconds.observe(labels, (clock.now() - startedAt) / 1000)
+    metrics.httpSeconds.observe(labels, (clock.monotonic() - startedAt) / 1000)
   }
 
   private async answer(

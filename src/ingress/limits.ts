@@ -22,10 +22,10 @@ export class RateLimiter {
 
   /** @throws Failure `rate_limited` with the seconds until a request is let through. */
   take(key: string): void {
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     const burst = Math.max(1, this.perSecond)
     const bucket = this.buckets.get(key) ?? { tokens: burst, at: now }
-    bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) / 1000) * this.perSecond)
+    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond)
     bucket.at = now
     // Set anew, so that the map stays in the order of last use.
     this.buckets.delete(key)

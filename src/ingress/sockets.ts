@@ -193,7 +193,7 @@ export class SocketDoor {
   /** Other changes in the meantime must not end the grace, nor must a token that has come in time. */
   private lookUpLater(connection: Connection, change: AccessChange, graceMs: number): void {
     const { clock } = this.options
-    connection.graceUntil = clock.now() + graceMs
+    connection.graceUntil = clock.monotonic() + graceMs
     clock.after(graceMs, () => concerns(change, connection) && this.lookUp(connection))
   }
 

@@ -79,7 +79,7 @@ export class LiveHub {
     organization.loaded.catch(
       () => this.organizations.get(organizationId) === organization && this.organizations.delete(organizationId),
     )
-    organization.idleSince = this.options.clock.now()
+    organization.idleSince = this.options.clock.monotonic()
     this.forgetLater()
     return organization
   }
@@ -92,7 +92,7 @@ export class LiveHub {
 
   unsubscribe(organization: LiveOrganization, subscription: Subscription): void {
     subscription.end.abort()
-    organization.remove(subscription, this.options.clock.now())
+    organization.remove(subscription, this.options.clock.monotonic())
     this.owners.delete(subscription)
     this.automationWatchers.remove(subscription)
     this.owing.delete(subscription)
@@ -196,6 +196,7 @@ export class LiveHub {
   private tick(): void {
     this.ticking = false
     const now = this.options.clock.now()
+    const elapsedMs = this.options.clock.monotonic()
     const later: [Subscription, Viewer][] = []
     for (const organization of this.organizations.values())
       if (organization.subscriptions.size > 0) this.spread(organization)
@@ -204,7 +205,7 @@ export class LiveHub {
     for (const [subscription, client] of this.owing) {
       if (isOver) break
       this.owing.delete(subscription)
-      if (!client.settle(subscription, now)) later.push([subscription, client])
+      if (!client.settle(subscription, now, elapsedMs)) later.push([subscription, client])
       isOver = performance.now() > end
     }
     for (const [subscription, client] of later) this.owing.set(subscription, client)
@@ -223,7 +224,7 @@ export class LiveHub {
 
   private forgetIdle(): void {
     this.isForgetting = false
-    const now = this.options.clock.now()
+    const now = this.options.clock.monotonic()
     for (const [id, { idleSince }] of this.organizations)
       if (idleSince !== undefined && now - idleSince >= IDLE_MS) this.organizations.delete(id)
     if ([...this.organizations.values()].some(({ idleSince }) => idleSince !== undefined)) this.forgetLater()

@@ -82,18 +82,18 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   /** Sends what is due of the subscription; answers whether nothing is owed any more. */
-  settle(subscription: Subscription, now: number): boolean {
+  settle(subscription: Subscription, now: number, elapsedMs: number): boolean {
     if (!this.open || subscription.held !== undefined) return true // asked again when the events are through
     if (this.outbox.congested) return true // asked again by drain
     if (subscription.snapshotAt !== undefined) {
-      this.sendSnapshotPart(subscription, now)
+      this.sendSnapshotPart(subscription, now, elapsedMs)
       return false
     }
     if (!subscription.owes) return true
-    if (now - subscription.sentAt < subscription.wanted.intervalMs) return false
+    if (elapsedMs - subscription.sentAtMs < subscription.wanted.intervalMs) return false
     const { positions, gone } = this.organization.payload(subscription, now)
     if (positions.length === 0 && gone.length === 0) return true
-    subscription.sentAt = now
+    subscription.sentAtMs = elapsedMs
     const parts = [
       `{"type":"positions","id":${JSON.stringify(subscription.wanted.id)},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]`,
     ]
@@ -174,7 +174,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     return this.subscriptions.get(subscription.wanted.id) === subscription
   }
 
-  private sendSnapshotPart(subscription: Subscription, now: number): void {
+  private sendSnapshotPart(subscription: Subscription, now: number, elapsedMs: number): void {
     const { fleet } = this.organization
     const positions: string[] = []
     let slot = subscription.snapshotAt as number
@@ -190,7 +190,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.send(
       `{"type":"snapshot","id":${JSON.stringify(subscription.wanted.id)},"positions":[${positions.join()}],"cursor":"${this.hub.cursor}"${more ? ',"more":true' : ''}}`,
     )
-    subscription.sentAt = now
+    subscription.sentAtMs = elapsedMs
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {

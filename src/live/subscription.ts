@@ -25,7 +25,7 @@ export interface HeldEvent {
 export interface Viewer {
   offerEvent(subscription: Subscription, event: LiveEvent): void
   /** Sends what is due; answers whether nothing is owed for now. */
-  settle(subscription: Subscription, now: number): boolean
+  settle(subscription: Subscription, now: number, elapsedMs: number): boolean
 }
 
 /** What one client asked for under one id, what it was shown, and what it is owed. */
@@ -37,7 +37,7 @@ export class Subscription {
   private readonly dirtyMarks = new BitSet()
   private dirty: number[] = []
   /** When positions were sent last, ms. */
-  sentAt = 0
+  sentAtMs = Number.NEGATIVE_INFINITY
   /** Next slot of the snapshot to send; undefined when it is through. */
   snapshotAt: number | undefined = undefined
   /** Until what was missed is sent: events that come in meanwhile wait here. */

@@ -21,10 +21,10 @@ export class Forgetting {
   readonly wait: WaitForgotten = async (trackerId, position, timeoutMs) => {
     if (this.parts === undefined) return false
     const { deletions, latest } = this.parts
-    const until = this.clock.now() + timeoutMs
+    const until = this.clock.monotonic() + timeoutMs
     if (!(await deletions.waitAnnounced(position, timeoutMs))) return false
     while (latest.of(trackerId) !== undefined) {
-      if (this.clock.now() >= until) return false
+      if (this.clock.monotonic() >= until) return false
       await new Promise<void>((resume) => this.clock.after(LOOK_MS, resume))
     }
     // A commit that fails is tried again with the next one.
@@ -32,7 +32,7 @@ export class Forgetting {
       () => true,
       () => false,
     )
-    return this.within(until - this.clock.now(), committed)
+    return this.within(until - this.clock.monotonic(), committed)
   }
 
   private within(leftMs: number, answer: Promise<boolean>): Promise<boolean> {

@@ -3,6 +3,7 @@ import type { Clock } from '../../src/kernel/clock.ts'
 /** Real time. */
 export const realClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs)
     timer.unref()
@@ -20,6 +21,10 @@ export class HeldClock implements Clock {
   }
 
   now(): number {
+    return this.nowMs
+  }
+
+  monotonic(): number {
     return this.nowMs
   }
 

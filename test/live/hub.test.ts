@@ -179,6 +179,25 @@ test('only the newest position of an interval is sent, late and ahead points nev
   t.match(messages[0].positions, [{ lat: 4 }])
 })
 
+for (const byMs of [7_200_000, -7_200_000]) {
+  test(`positions go on at their interval when the clock is set by ${byMs / 3_600_000} h`, async (t) => {
+    const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') } })
+    const { socket, say } = connect()
+    say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 1000 })
+    await settle(1000)
+    socket.take()
+    clock.set(byMs)
+    points([{ trackerId: 'a', recordedAt: 1, lat: 1, lng: 0 }])
+    await settle(20)
+    t.match(socket.take(), [{ positions: [{ lat: 1 }] }])
+    points([{ trackerId: 'a', recordedAt: 2, lat: 2, lng: 0 }])
+    await settle(500)
+    t.same(socket.take(), [], 'no sooner')
+    await settle(600)
+    t.match(socket.take(), [{ positions: [{ lat: 2 }] }], 'nor later')
+  })
+}
+
 test('a slow reader gets newer positions less often, and catches up', async (t) => {
   const { points, connect, settle, clock } = await open(t, { facts: { a: named('A') } })
   const { socket, say, connection } = connect()

@@ -6,6 +6,8 @@ import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { partitionOf } from '../../src/features/locations/events.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import type { Row } from '../../src/kernel/table.ts'
+import { defer } from '../../src/kit/consumers/deferred.ts'
+import type { FakeClock } from '../support/fake-clock.ts'
 import { openTrackers, ORG, PARTITIONS } from '../support/open-trackers.ts'
 import { batchOf } from '../support/trace-batches.ts'
 
@@ -120,7 +122,7 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
   latest.replace(ORG, trackerId, { ...row, lat: 2 })
   const others = [latest.flushOf(trackerId), latest.flush()]
   clock.advance(1_000)
-  for (let turns = 0; turns < 10; turns++) await new Promise((resume) => setImmediate(resume))
+  await turns(10)
   release()
   await Promise.all([first, ...others])
   t.same(order, ['begins', 'ends', 'begins', 'ends'])
@@ -167,6 +169,52 @@ test('a row that is on its way to the table does not change when its tracker mov
   t.match(await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId), { lat: 20, recordedAt: 2 })
   await latest.close()
 })
+
+for (const [what, happens] of [
+  ['the process stands still for 20 s', (clock: FakeClock) => clock.stand(20_000)],
+  ['the clock is set 2 h forwards', (clock: FakeClock) => clock.set(7_200_000)],
+  ['the clock is set 2 h back', (clock: FakeClock) => clock.set(-7_200_000)],
+] as const) {
+  test(`${what} in the middle of a commit: the next one comes within seconds`, async (t) => {
+    const { tables, clock } = await open(t)
+    const gate = defer()
+    let commits = 0
+    let ended = 0
+    const slow = Object.create(tables, {
+      commit: {
+        value: async (...commit: Parameters<typeof tables.commit>) => {
+          commits++
+          if (commits === 1) await gate.promise
+          await tables.commit(...commit)
+          ended++
+        },
+      },
+    }) as typeof tables
+    const onFailure = (error: unknown): unknown => t.fail(String(error))
+    const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure })
+    for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+    const trackerId = idFrom('tracker', 3)
+    const partition = partitionOf(trackerId, PARTITIONS)
+    const move = (revision: number, latE7: number): void => {
+      const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: revision + 1, latE7, lngE7: 0, flags: 0 }])
+      void latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
+    }
+    const stored = async () =>
+      (await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat ?? undefined
+    move(0, 10)
+    clock.advance(1_000)
+    await until(async () => commits === 1)
+    happens(clock)
+    move(1, 20)
+    gate.resolve()
+    await until(async () => ended === 1)
+    await turns(10)
+    clock.advance(4_000)
+    await until(async () => (await stored()) === 20)
+    t.equal(commits, 2)
+    await latest.close()
+  })
+}
 
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
@@ -247,4 +295,8 @@ const until = async (isTrue: () => Promise<boolean>) => {
     await new Promise((done) => setTimeout(done, 10))
   }
   throw new Error('waited 10 s')
+}
+
+const turns = async (count: number): Promise<void> => {
+  for (let turn = 0; turn < count; turn++) await new Promise((resume) => setImmediate(resume))
 }

@@ -57,7 +57,7 @@ export class TrackerQuota {
     const known = this.counts.get(organizationId)
     if (known !== undefined) {
       const count = await known
-      if (count.own.size > 0 || this.clock.now() - count.countedAt < COUNT_AGAIN_MS) return count
+      if (count.own.size > 0 || this.clock.monotonic() - count.countedAt < COUNT_AGAIN_MS) return count
     }
     if (this.counts.get(organizationId) === known) {
       const counting = this.count(organizationId)
@@ -70,6 +70,6 @@ export class TrackerQuota {
 
   private async count(organizationId: string): Promise<Count> {
     const { total } = await this.tables.find(TRACKERS_TABLE, organizationId, { limit: 1, total: true })
-    return { trackers: total ?? 0, countedAt: this.clock.now(), own: new Set() }
+    return { trackers: total ?? 0, countedAt: this.clock.monotonic(), own: new Set() }
   }
 }

@@ -40,7 +40,7 @@ export class ProjectionLoop {
   private readonly caughtUp = defer<void>()
   private turn: Promise<unknown> = Promise.resolve()
   private running: Promise<void> | undefined
-  private checkpointAt = 0
+  private checkpointAt = Number.NEGATIVE_INFINITY
 
   constructor(projection: Projection, services: ProjectionServices, advanced: Advanced) {
     this.projection = projection
@@ -119,7 +119,7 @@ export class ProjectionLoop {
   }
 
   private isCheckpointDue(): boolean {
-    return this.services.clock.now() - this.checkpointAt >= CHECKPOINT_MS
+    return this.services.clock.monotonic() - this.checkpointAt >= CHECKPOINT_MS
   }
 
   private async commit(changes: readonly RowChange[], position: number): Promise<void> {
@@ -127,7 +127,7 @@ export class ProjectionLoop {
       consumer: this.projection.name,
       at: { all: position, version: this.projection.version },
     })
-    this.checkpointAt = this.services.clock.now()
+    this.checkpointAt = this.services.clock.monotonic()
   }
 }
 

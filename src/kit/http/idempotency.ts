@@ -113,7 +113,7 @@ export class Idempotency {
     if (kept === undefined) return this.run(id, fresh, request)
     if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
     if (kept.state === 'done') return this.open(kept.answer as string)
-    if (kept.state === 'running' && now - kept.aliveAt < CRASHED_AFTER_MS)
+    if (kept.state === 'running' && Math.abs(now - kept.aliveAt) < CRASHED_AFTER_MS)
       throw new Failure('in_progress', { retryAfterSeconds: 1 })
     return this.runAgain(id, kept, request)
   }

@@ -26,7 +26,7 @@ export class EngineHealth {
 
   /** Names of the engines that do not answer. At most one ping of each is under way in a second. */
   down(): Promise<string[]> {
-    const now = this.options.clock.now()
+    const now = this.options.clock.monotonic()
     if (this.last === undefined || now - this.last.at >= CACHED_MS) this.last = { at: now, down: this.pingAll() }
     return this.last.down
   }

@@ -131,10 +131,10 @@ export const waitAnnounced = async (
   position: number,
   timeoutMs: number,
 ): Promise<boolean> => {
-  const until = clock.now() + timeoutMs
+  const until = clock.monotonic() + timeoutMs
   for (;;) {
     if (((await tables.checkpoint(CONSUMER))?.all ?? -1) >= position) return true
-    if (clock.now() >= until) return false
+    if (clock.monotonic() >= until) return false
     await new Promise<void>((resume) => clock.after(POLL_MS, resume))
   }
 }

@@ -49,17 +49,19 @@ export const runBacktest = async (
     signal,
   )
   const writer = await ResultWriter.open(log, { backtestId, organizationId, attempt }, bounds)
-  const progress = { processed: 0, logged: 0, at: clock.now() }
+  const progress = { processed: 0, logged: 0, toldAtMs: clock.monotonic() }
   for await (const { transitions, processed } of backtest({ ...asked, shape }, points)) {
     signal.throwIfAborted()
     await writer.add(transitions)
     progress.processed = processed
-    const now = clock.now()
-    if (processed - progress.logged < asked.total * PROGRESS_SHARE || now - progress.at < PROGRESS_MS) continue
+    const elapsedMs = clock.monotonic()
+    if (processed - progress.logged < asked.total * PROGRESS_SHARE || elapsedMs - progress.toldAtMs < PROGRESS_MS)
+      continue
     // The total is an estimate, and leaves out each tracker's last point before.
-    const told = await tell({ kind: 'progress', attempt, processed: Math.min(processed, asked.total), at: now })
+    const at = clock.now()
+    const told = await tell({ kind: 'progress', attempt, processed: Math.min(processed, asked.total), at })
     if (told.row?.attempt !== attempt) return
-    Object.assign(progress, { logged: processed, at: now })
+    Object.assign(progress, { logged: processed, toldAtMs: elapsedMs })
   }
   const result = await writer.end()
   signal.throwIfAborted()

@@ -41,8 +41,9 @@ export const deliverRun = async (
   ])
   const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
   const at = clock.now()
+  const begunMs = clock.monotonic()
   const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))
-  const endedAt = clock.now()
+  const endedAt = at + Math.round(clock.monotonic() - begunMs)
   return {
     outcome,
     attempt: attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer)),

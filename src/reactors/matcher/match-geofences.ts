@@ -17,8 +17,6 @@ export interface MatcherOptions {
   onFailure?: (partition: number, error: unknown) => void
   /** Whether this process may (still) own the partition, asked before it is taken. */
   mayTake?: (partition: number) => boolean
-  /** State is stored at most so often, and less often where storing takes long. */
-  saveIntervalMs?: number
 }
 
 interface Running {
@@ -28,16 +26,15 @@ interface Running {
   cancelTimer: (() => void) | undefined
 }
 
+/** From the end of one save of a partition's state to the next. */
 const SAVE_INTERVAL_MS = 2_500
-/** Storing takes at most so much of the time. */
-const SAVE_SHARE = 0.1
 const TAIL_EVENTS = 64
 const TAKE_TRIES = 10
 
 /**
  * Matches points against geofences and detects trips: follows `locations-<partition>`, alone writes
- * `transitions-<partition>`. State is kept in memory and stored with the checkpoint about once a second; after a crash
- * it decides again from there and appends what the log does not have yet.
+ * `transitions-<partition>`. State is kept in memory and stored with the checkpoint every few seconds; after a crash it
+ * decides again from there and appends what the log does not have yet.
  */
 export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   readonly name = 'matcher'
@@ -80,7 +77,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const running = this.running.get(partition)
     if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
     const applying = running.matcher.apply(entry)
-    this.scheduleSave(partition, running, this.options.saveIntervalMs ?? SAVE_INTERVAL_MS)
+    this.saveLater(partition, running)
     return applying
   }
 
@@ -105,7 +102,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const running = this.running.get(partition)
     if (running === undefined) return
     await running.saving
-    await this.saveNow(running)
+    await this.saveNow(partition, running)
   }
 
   /** Writes a snapshot of a partition to the log; answers the revision of the location stream up to which it goes. */
@@ -150,32 +147,23 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return this.running.get(partition)?.matcher
   }
 
-  private scheduleSave(partition: number, running: Running, delayMs: number): void {
-    running.cancelTimer ??= this.services.clock.after(delayMs, () => {
+  /** The next save is as far from the end of the one before. */
+  private saveLater(partition: number, running: Running): void {
+    if (running.saving !== undefined) return
+    running.cancelTimer ??= this.services.clock.after(SAVE_INTERVAL_MS, () => {
       running.cancelTimer = undefined
-      if (running.saving === undefined && running.matcher.isDirty) this.saveInBackground(partition, running)
+      if (running.saving !== undefined || !running.matcher.isDirty) return
+      this.saveNow(partition, running).catch((error: unknown) => this.options.onFailure?.(partition, error))
     })
   }
 
-  private saveInBackground(partition: number, running: Running): void {
-    const { clock } = this.services
-    const intervalMs = this.options.saveIntervalMs ?? SAVE_INTERVAL_MS
-    const startedAt = clock.now()
-    this.saveNow(running)
-      .catch((error: unknown) => this.options.onFailure?.(partition, error))
-      .finally(() => {
-        const delayMs = Math.max(intervalMs, (clock.now() - startedAt) / SAVE_SHARE)
-        if (this.running.get(partition) === running && running.matcher.isDirty)
-          this.scheduleSave(partition, running, delayMs)
-      })
-  }
-
   /** Partitions store one after the other: together they would hold up everything else. */
-  private saveNow(running: Running): Promise<void> {
+  private saveNow(partition: number, running: Running): Promise<void> {
     running.saving = this.lastSave
       .then(() => running.matcher.save())
       .finally(() => {
         running.saving = undefined
+        if (this.running.get(partition) === running && running.matcher.isDirty) this.saveLater(partition, running)
       })
     this.lastSave = running.saving.catch(() => undefined)
     return running.saving

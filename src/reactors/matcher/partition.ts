@@ -156,7 +156,7 @@ export class MatcherPartition {
 
   /** Whether something changed since the last `save`. */
   get isDirty(): boolean {
-    return this.at !== this.savedAt
+    return this.applying !== undefined || this.at !== this.savedAt
   }
 
   /** Stores what changed, once the decisions that it contains are in the log. */

@@ -27,7 +27,7 @@ test('a machine that stood still for longer than the deadline refuses nothing', 
     timers.push(run)
     return () => void (timers = timers.filter((timer) => timer !== run))
   }
-  const stalled = { now: () => 0, after }
+  const stalled = { now: () => 0, monotonic: () => 0, after }
   const checker = new ShapeChecker(stalled, { deadlineMs: 100 })
   t.teardown(() => checker.close())
   await checker.assertValid(good)

@@ -82,7 +82,7 @@ export class Batcher {
   /** Seconds until the organization's rate allows another request; 0 when it does, and then the points are taken from it. */
   charge(organizationId: string, points: number): number {
     const { bucket } = this.loadOf(organizationId)
-    const now = this.options.clock.now()
+    const now = this.options.clock.monotonic()
     return bucket === undefined || bucket.take(points, now) ? 0 : Math.ceil(bucket.waitMs(now) / 1000)
   }
 
@@ -164,8 +164,8 @@ export class Batcher {
   private async run(lane: PartitionLane): Promise<void> {
     lane.isRunning = true
     while (!this.isStopped) {
-      const now = this.options.clock.now()
-      const work = lane.next(now, (load) => this.pauseFor(load, now))
+      const now = this.options.clock.monotonic()
+      const work = lane.next(this.options.clock.now(), now, (load) => this.pauseFor(load, now))
       if (work === undefined) break
       await this.append(lane, work)
       if (work.batch.count >= SMALL_BATCH) continue
@@ -260,14 +260,14 @@ export class Batcher {
     const perSecond = this.options.limits.organizationPointsPerSecond
     const made = new OrganizationLoad(
       organizationId,
-      perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.now()),
+      perSecond === undefined ? undefined : new TokenBucket(perSecond, this.options.clock.monotonic()),
     )
     this.loads.set(organizationId, made)
     return made
   }
 
   private forget(load: OrganizationLoad): void {
-    if (load.bucket === undefined || load.bucket.isFull(this.options.clock.now()))
+    if (load.bucket === undefined || load.bucket.isFull(this.options.clock.monotonic()))
       this.loads.delete(load.organizationId)
   }
 }

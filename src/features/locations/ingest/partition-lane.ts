@@ -44,14 +44,17 @@ export class PartitionLane {
     this.ring.push(queue)
   }
 
-  /** The next append, or undefined when nothing waits (or only what its organization's rate holds back, told to `onPaused`). */
-  next(now: number, onPaused: (load: OrganizationLoad) => void): Work | undefined {
+  /**
+   * The next append, stamped `loggedAt`, or undefined when nothing waits, or only what its organization's rate holds back:
+   * then `onPaused` is called. `now` is monotonic, for the rate.
+   */
+  next(loggedAt: number, now: number, onPaused: (load: OrganizationLoad) => void): Work | undefined {
     // Other organizations take turns with the parts of a large request.
     if (this.splits.length > 0 && !this.wasPart) return this.nextPart()
     this.wasPart = false
     const { segments, taken } = this.select(now, onPaused)
     if (segments.length === 0) return this.splits.length === 0 ? undefined : this.nextPart()
-    const batch = buildBatch([...taken.values()], now)
+    const batch = buildBatch([...taken.values()], loggedAt)
     for (const [queue, { to }] of taken) queue.release(to)
     // Whoever was served stands behind those who were not.
     const unserved = this.ring.filter((queue) => !taken.has(queue))

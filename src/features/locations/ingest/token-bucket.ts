@@ -1,4 +1,4 @@
-/** A rate with room for one second's worth at once. It may be overdrawn by one request, which those after it wait for. */
+/** A rate with room for one second's worth at once. It may be overdrawn by one request, which those after it wait for. `now` is monotonic, in ms. */
 export class TokenBucket {
   private readonly perSecond: number
   private tokens: number
@@ -30,7 +30,7 @@ export class TokenBucket {
   }
 
   private fill(now: number): void {
-    this.tokens = Math.min(this.perSecond, this.tokens + (Math.max(0, now - this.at) / 1000) * this.perSecond)
+    this.tokens = Math.min(this.perSecond, this.tokens + ((now - this.at) / 1000) * this.perSecond)
     this.at = now
   }
 }

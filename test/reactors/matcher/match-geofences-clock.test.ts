@@ -1,0 +1,66 @@
+import { test } from 'tap'
+import type { TableStore } from '../../../src/engines/table-store.ts'
+import { defer } from '../../../src/kit/consumers/deferred.ts'
+import { locationEntry } from '../../../src/features/locations/location-entry.ts'
+import { locationStream } from '../../../src/features/locations/events.ts'
+import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
+import type { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
+import { batchOf, uuidOf } from '../../support/trace-batches.ts'
+
+for (const [what, happens] of [
+  ['the process stands still for 10 min', (clock: FakeClock) => clock.stand(600_000)],
+  ['the clock is set 2 h forwards', (clock: FakeClock) => clock.set(7_200_000)],
+  ['the clock is set 2 h back', (clock: FakeClock) => clock.set(-7_200_000)],
+] as const) {
+  test(`${what} while state is stored: it is stored again when the next save is due`, async (t) => {
+    const world = await MatcherWorld.open(folderOf(t))
+    t.teardown(() => world.close())
+    const { log, tables, clock } = world
+    const gate = defer()
+    let commits = 0
+    let ended = 0
+    const slow = Object.create(tables, {
+      commit: {
+        value: async (...commit: Parameters<TableStore['commit']>) => {
+          if (commits++ === 0) await gate.promise
+          await tables.commit(...commit)
+          ended++
+        },
+      },
+    }) as TableStore
+    const matcher = new GeofenceMatcher(
+      { log, tables: slow, clock },
+      { onFailure: (_partition, error) => t.fail(String(error)) },
+    )
+    t.teardown(() => matcher.close())
+    await matcher.load(0)
+    const move = async (revision: number): Promise<void> => {
+      const point = { organizationId: ORG, trackerId: uuidOf('a'), recordedAt: revision, latE7: 0, lngE7: 0, flags: 0 }
+      await world.points(0, batchOf([point]))
+      const [event] = await log.read(locationStream(0), revision, 1)
+      await matcher.handle(locationEntry(event, 0), 0)
+    }
+    const storedAt = async (): Promise<number> => (await tables.checkpoint('matcher-0'))?.['0'] ?? -1
+    await move(0)
+    clock.advance(2_500)
+    await until(async () => commits > 0)
+    happens(clock)
+    await move(1)
+    gate.resolve()
+    await until(async () => (await storedAt()) === 0 && ended === commits)
+    for (let turn = 0; turn < 10; turn++) await new Promise((resume) => setImmediate(resume))
+    clock.advance(2_500)
+    await until(async () => (await storedAt()) === 1)
+    t.pass('stored')
+  })
+}
+
+const until = async (isTrue: () => Promise<boolean>): Promise<void> => {
+  for (let tries = 0; tries < 500; tries++) {
+    if (await isTrue()) return
+    await new Promise((done) => setTimeout(done, 10))
+  }
+  throw new Error('waited 5 s')
+}
