@@ -3,7 +3,6 @@ import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import type { Change, WriteOrigin, Written } from '../../kit/resource/write.ts'
 import type { Wrote } from '../../kit/http/route.ts'
-import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import { changeOwners } from './owners.ts'
@@ -175,31 +174,26 @@ const changeEmail = async (
 ): Promise<Written> => {
   const { identityId, state } = person
   if (email === state.email) return write()
-  const rename = async (): Promise<Written> => {
-    const written = await write()
-    const changed = await context.people.command(
-      identityId,
-      { type: 'changeEmail', email, at: formatTime(origin.now) },
-      origin,
-    )
-    const others: (Wrote | undefined)[] = []
-    for (const { organizationId, userId } of state.memberships) {
-      if (userId === before._id) continue
-      const service: WriteOrigin = {
-        organizationId,
-        now: origin.now,
-        ids: origin.ids,
-        metadata: { ...origin.metadata, organizationId },
-      }
-      others.push((await context.users.change(service, { id: userId, kind: 'amend', body: { email } })).wrote)
+  const written = await write()
+  const changed = await context.people
+    .command(identityId, { type: 'changeEmail', email, at: formatTime(origin.now) }, origin)
+    .catch(async (error: unknown) => {
+      const back: Change = { id: before._id, kind: 'amend', body: { email: before.email } }
+      if (error instanceof Failure && error.code === 'key_in_use') await context.users.change(origin, back)
+      throw error
+    })
+  const others: (Wrote | undefined)[] = []
+  for (const { organizationId, userId } of state.memberships) {
+    if (userId === before._id) continue
+    const service: WriteOrigin = {
+      organizationId,
+      now: origin.now,
+      ids: origin.ids,
+      metadata: { ...origin.metadata, organizationId },
     }
-    return { row: written.row, wrote: allWrote(written.wrote, changed, ...others) }
+    others.push((await context.users.change(service, { id: userId, kind: 'amend', body: { email } })).wrote)
   }
-  // A change of case alone is the same key.
-  if (normalizeKey(email) === normalizeKey(state.email)) return rename()
-  const written = await context.people.withEmail(email, identityId, origin.now, origin, rename, async () => undefined)
-  await context.people.releaseEmail(state.email, identityId, origin)
-  return written
+  return { row: written.row, wrote: allWrote(written.wrote, changed, ...others) }
 }
 
 const isActiveOwner = ({ key }: RoleRow, status: string): boolean => key === 'owner' && status === 'active'

@@ -69,33 +69,22 @@ const withIdentity = async (
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
   const passwordHash = await context.passwords.hash(password ?? origin.ids.next())
   const at = formatTime(now)
-  const write = async (): Promise<Written> => {
-    const create = {
-      type: 'create',
-      email: body.email,
-      name: body.name,
-      passwordHash,
-      originOrganizationId: organizationId,
-      at,
-    } as const
-    const created = await context.people.command(
-      identityId,
-      { ...create, membership: { organizationId, userId } },
-      commandContext(origin),
-    )
-    const written = await context.users.create(origin, { ...values, _id: userId, status }, { identityId })
-    return { row: written.row, wrote: allWrote(written.wrote, created) }
-  }
-  const undo = async (): Promise<void> => {
-    await context.people.command(identityId, { type: 'delete', at }, commandContext(origin))
-    await context.users.delete(service(origin), userId)
-  }
-  const written = await context.people.withEmail(body.email, identityId, now, commandContext(origin), write, undo)
+  const create = {
+    type: 'create',
+    email: body.email,
+    name: body.name,
+    passwordHash,
+    originOrganizationId: organizationId,
+    membership: { organizationId, userId },
+    at,
+  } as const
+  const created = await context.people.command(identityId, create, commandContext(origin))
+  const written = await context.users.create(origin, { ...values, _id: userId, status }, { identityId })
   const isOwner = role.key === 'owner' && status === 'active'
   const owned = isOwner
     ? await changeOwners(context.services.log, organizationId, { type: 'add', userId, at }, commandContext(origin))
     : undefined
-  return finished(context, origin, written, teamIds, owned)
+  return finished(context, origin, written, teamIds, allWrote(created, owned))
 }
 
 const assertNewUser = async (

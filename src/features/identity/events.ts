@@ -11,6 +11,8 @@ export const IDENTITY = {
   passwordChanged: 'passwordChanged',
   emailChanged: 'emailChanged',
   tokenRevoked: 'tokenRevoked',
+  /** Changes nothing: whoever decided on what stood before is refused by the log. */
+  fenced: 'identityFenced',
 } as const
 
 /** Times are RFC 3339. A password is only ever here as its argon2id hash. */

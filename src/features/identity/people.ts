@@ -1,16 +1,18 @@
+import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { handleCommand, loadState, type CommandContext } from '../../kit/commands/handle-command.ts'
-import type { Wrote } from '../../kit/http/route.ts'
-import type { Services } from '../../kit/services.ts'
+import { appendFacts, handleCommand, loadState, type CommandContext } from '../../kit/commands/handle-command.ts'
 import {
+  ClaimTaker,
+  type ClaimContext,
   claimOwner,
-  claimValue,
-  confirmClaim,
+  type ClaimOwners,
   normalizeKey,
-  releaseClaim,
   uniqueClaim,
   type UniqueClaim,
 } from '../../kit/commands/unique-claim.ts'
+import type { Wrote } from '../../kit/http/route.ts'
+import type { Services } from '../../kit/services.ts'
+import { IDENTITY } from './events.ts'
 import { identity, type IdentityCommand, type IdentityState } from './identity.ts'
 
 export interface Person {
@@ -18,20 +20,23 @@ export interface Person {
   state: IdentityState
 }
 
-/** Identities, read from their own streams: a login never waits for a read model. */
-export class People {
+/** Identities, read from their own streams: a login never waits for a read model. Each has an e-mail that nobody else has. */
+export class People implements ClaimOwners {
   private readonly services: Pick<Services, 'log' | 'keyring'>
+  /** Who signed up first, for ever. */
+  private readonly first: UniqueClaim
 
   constructor(services: Pick<Services, 'log' | 'keyring'>) {
     this.services = services
+    this.first = uniqueClaim(services.keyring, 'installation', 'first', '', 'signup')
   }
 
   /** E-mails compare without case. */
   async findByEmail(email: string): Promise<Person | undefined> {
-    const { owner } = await claimOwner(this.services.log, this.claimOf(email))
+    const owner = await claimOwner(this.services.log, this.claimOf(email))
     if (owner === undefined) return undefined
     const person = await this.load(owner)
-    // Between claim and creation the claim names an identity that is not there yet.
+    // A claim may name an identity that is not there yet, or never will be.
     return person !== undefined && normalizeKey(person.state.email) === normalizeKey(email) ? person : undefined
   }
 
@@ -40,55 +45,85 @@ export class People {
     return state.exists ? { identityId, state } : undefined
   }
 
-  /** @throws Failure not_found, key_in_use */
+  /** @throws Failure not_found, key_in_use when somebody has the e-mail. */
   async command(identityId: string, command: IdentityCommand, context: CommandContext): Promise<Wrote | undefined> {
-    return (await handleCommand(this.services.log, streamOf(identityId), identity, command, context)).wrote
+    const taker = new ClaimTaker(this.services.log, identityId, this, context)
+    return this.handle(identityId, command, context, taker)
   }
 
   /**
-   * Runs `write` under a claim on the e-mail, and confirms the claim. What `write` made is undone when it fails, or
-   * when somebody else took the claim because `write` lasted too long.
-   * @throws Failure key_in_use when somebody has the e-mail.
+   * Creates the identity of somebody who signs up, and notes whether they are the first; with `firstOnly` nobody else may.
+   * @throws Failure key_in_use when somebody has the e-mail, not_available for whoever is not the first.
    */
-  async withEmail<Result>(
-    email: string,
+  async signUp(
     identityId: string,
-    now: number,
+    command: Extract<IdentityCommand, { type: 'create' }>,
     context: CommandContext,
-    write: () => Promise<Result>,
-    undo: () => Promise<void>,
-  ): Promise<Result> {
-    const { log } = this.services
-    const claim = this.claimOf(email)
-    await claimValue(log, claim, identityId, now, context, (owner) => this.holds(owner, claim))
-    let result: Result
-    try {
-      result = await write()
-    } catch (error) {
-      if (error instanceof Failure && error.status < 500) await releaseClaim(log, claim, identityId, context)
-      throw error
+    firstOnly: boolean,
+  ): Promise<Wrote | undefined> {
+    const taker = new ClaimTaker(this.services.log, identityId, this, context)
+    const takeFirst = async (version: number): Promise<void> => {
+      try {
+        await taker.take(this.first, version)
+      } catch (error) {
+        if (!(error instanceof Failure) || error.code !== 'key_in_use') throw error
+        if (firstOnly) throw new Failure('not_available', { status: 403, message: SIGNUP_CLOSED })
+      }
     }
-    try {
-      await confirmClaim(log, claim, identityId, context)
-    } catch (error) {
-      if (error instanceof Failure && error.code === 'key_in_use') await undo()
-      throw error
-    }
-    return result
+    return this.handle(identityId, command, context, taker, takeFirst)
   }
 
-  async releaseEmail(email: string, identityId: string, context: CommandContext): Promise<void> {
-    await releaseClaim(this.services.log, this.claimOf(email), identityId, context)
+  async ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }> {
+    const stream = streamOf(owner)
+    if (claim.stream === this.first.stream) {
+      const { state: holds, version } = await loadState(this.services.log, stream, everCreated)
+      return { holds, version }
+    }
+    const { state, version } = await loadState(this.services.log, stream, identity)
+    return { holds: state.exists && this.claimOf(state.email).stream === claim.stream, version }
+  }
+
+  async fence(owner: string, version: number, { ids, metadata }: ClaimContext): Promise<boolean> {
+    const fact = { type: IDENTITY.fenced, data: {} }
+    const wrote = await appendFacts(this.services.log, streamOf(owner), [fact], [ids.next()], version, metadata)
+    return wrote !== undefined
+  }
+
+  private async handle(
+    identityId: string,
+    command: IdentityCommand,
+    context: CommandContext,
+    taker: ClaimTaker,
+    takeFurther?: (version: number) => Promise<void>,
+  ): Promise<Wrote | undefined> {
+    const { wrote } = await handleCommand(
+      this.services.log,
+      streamOf(identityId),
+      identity,
+      command,
+      context,
+      async (after, before, version) => {
+        await takeFurther?.(version)
+        const claim = this.claimOf(after.email)
+        const isKept = before.exists && this.claimOf(before.email).stream === claim.stream
+        if (after.exists && !isKept) await taker.take(claim, version)
+      },
+    )
+    return wrote
   }
 
   private claimOf(email: string): UniqueClaim {
     return uniqueClaim(this.services.keyring, 'identity', 'email', '', email)
   }
+}
 
-  private async holds(identityId: string, claim: UniqueClaim): Promise<boolean> {
-    const person = await this.load(identityId)
-    return person !== undefined && this.claimOf(person.state.email).stream === claim.stream
-  }
+export const SIGNUP_CLOSED = 'Signing up is closed on this server; ask for an invitation.'
+
+/** Whether there ever was such an identity, deleted or not. */
+const everCreated: Decider<boolean, never> = {
+  initial: false,
+  decide: () => [],
+  evolve: (was, fact) => was || fact.type === IDENTITY.created,
 }
 
 const streamOf = (identityId: string): string => `identity-${identityId}`

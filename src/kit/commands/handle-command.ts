@@ -39,9 +39,12 @@ export const loadState = async <State, Command>(
   }
 }
 
+/** Takes the unique values that the state after has and the state before has not, for the append at that version; throws to refuse it. */
+export type TakeValues<State> = (after: State, before: State, version: number) => Promise<void>
+
 /**
  * Loads, decides, appends at the revision that was read, and decides again when someone else was faster.
- * @throws Failure of the decider, `stale_version`, `conflict` after five lost races, `engine_down`.
+ * @throws Failure of the decider, `key_in_use`, `stale_version`, `conflict` after five lost races, `engine_down`.
  */
 export const handleCommand = async <State, Command>(
   log: EventLog,
@@ -49,6 +52,7 @@ export const handleCommand = async <State, Command>(
   decider: Decider<State, Command>,
   command: Command,
   context: CommandContext,
+  take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
   const eventIds: string[] = []
   for (let tries = 0; tries < TRIES; tries++) {
@@ -58,9 +62,10 @@ export const handleCommand = async <State, Command>(
     const facts = decider.decide(command, state)
     if (facts.length === 0) return { state, version }
     while (eventIds.length < facts.length) eventIds.push(context.ids.next())
+    const after = facts.reduce(decider.evolve, state)
+    await take?.(after, state, version)
     const wrote = await appendFacts(log, stream, facts, eventIds, version, context.metadata)
-    if (wrote !== undefined)
-      return { state: facts.reduce(decider.evolve, state), version: version + facts.length, wrote }
+    if (wrote !== undefined) return { state: after, version: version + facts.length, wrote }
   }
   throw new Failure('conflict', {
     message: 'Others are changing this at the same time; try again.',

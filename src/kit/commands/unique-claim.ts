@@ -1,55 +1,43 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { decodeJson, type EventMetadata } from '../../kernel/event.ts'
 import type { Keyring } from '../keys/keyring.ts'
-import { handleCommand, type CommandContext } from './handle-command.ts'
+import type { IdSource } from '../http/route.ts'
+import { appendFacts } from './handle-command.ts'
 
-/** A claim that nobody confirmed for so long may be claimed anew. */
-const CLAIM_MS = 60_000
-
-export interface ClaimState {
-  owner: string | undefined
-  confirmed: boolean
-  /** When it was claimed, ms since the epoch. */
-  at: number
-}
-
-type ClaimCommand =
-  | { type: 'claim'; owner: string; now: number; ownerHolds: boolean; field: string }
-  | { type: 'confirm'; owner: string; field: string }
-  | { type: 'release'; owner: string }
-
-/** Who holds a unique value. Events: `<noun>KeyClaimed`, `<noun>KeyConfirmed`, `<noun>KeyReleased` {owner, at?}. */
-const claimDecider = (noun: string): Decider<ClaimState, ClaimCommand> => ({
-  initial: { owner: undefined, confirmed: false, at: 0 },
-  decide: (command, state) => {
-    const { owner } = command
-    if (command.type === 'release')
-      return state.owner === owner ? [{ type: `${noun}KeyReleased`, data: { owner } }] : []
-    if (command.type === 'confirm') {
-      if (state.owner !== owner) throw taken(command.field)
-      return state.confirmed ? [] : [{ type: `${noun}KeyConfirmed`, data: { owner } }]
-    }
-    if (state.owner === owner) return []
-    const held =
-      state.owner !== undefined && (state.confirmed || command.ownerHolds || command.now - state.at < CLAIM_MS)
-    if (held) throw taken(command.field)
-    return [{ type: `${noun}KeyClaimed`, data: { owner, at: command.now } }]
-  },
-  evolve: (state, fact) => {
-    const { owner, at } = fact.data as { owner: string; at?: number }
-    if (fact.type === `${noun}KeyClaimed`) return { owner, confirmed: false, at: at ?? 0 }
-    if (fact.type === `${noun}KeyConfirmed`) return { ...state, confirmed: true }
-    return { owner: undefined, confirmed: false, at: 0 }
-  },
-})
-
-/** A value that only one record may have: claim it, write the record, confirm; release what is no longer used. */
+/**
+ * A value that only one record may have. The claim's stream names whoever asked for the value last; whether they hold it
+ * is for their own stream to say. So nothing is confirmed or released: a claim whose owner was never made, was deleted or
+ * has another value by now is free, whatever crashed in between.
+ */
 export interface UniqueClaim {
   noun: string
   /** The field that a refusal names. */
   field: string
   stream: string
+}
+
+/** The record that a claim names. */
+interface Claimant {
+  owner: string
+  /** How many events the owner's stream had when it claimed: its write stands there or nowhere. Absent in claims of before 2026-12. */
+  version?: number
+}
+
+/** The streams of the records that claim values. */
+export interface ClaimOwners {
+  /** Whether the record has the claimed value now, and how many events its stream has. */
+  ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }>
+  /**
+   * Appends to the record's stream, at that version, an event that changes nothing: a write that was decided before is
+   * then refused by the log. False when the stream has other events by now.
+   */
+  fence(owner: string, version: number, context: ClaimContext): Promise<boolean>
+}
+
+export interface ClaimContext {
+  ids: IdSource
+  metadata: EventMetadata
 }
 
 /** `scope` is the organization, or empty for a value that is unique in the whole installation. Values compare without case. */
@@ -67,67 +55,75 @@ export const uniqueClaim = (
 
 export const normalizeKey = (value: string): string => value.normalize('NFC').trim().toLowerCase()
 
-/** Whoever holds the value, confirmed or not. */
-export const claimOwner = async (log: EventLog, claim: UniqueClaim): Promise<ClaimState> => {
-  const events = await log.read(claim.stream, 'end', 2, 'backwards')
-  const decider = claimDecider(claim.noun)
-  return events
-    .reverse()
-    .reduce(
-      (state, event) =>
-        decider.evolve(state, { type: event.type, data: JSON.parse(new TextDecoder().decode(event.data)) }),
-      decider.initial,
-    )
-}
+/** Whom the claim names; ask their stream whether they hold the value. */
+export const claimOwner = async (log: Pick<EventLog, 'read'>, claim: UniqueClaim): Promise<string | undefined> =>
+  (await readClaim(log, claim)).claimant?.owner
+
+const TRIES = 5
 
 /**
- * Claims the value for `owner`. `holds` tells whether a record that never confirmed its claim uses the value all the same.
- * @throws Failure key_in_use
+ * Takes unique values for the writes of one record, in one command. A take counts for the write at the version of the
+ * record's stream that it was given, so the state is loaded before: whoever takes the value over in between puts an event
+ * there, and the write is refused by the log instead of being undone later.
  */
-export const claimValue = async (
-  log: EventLog,
-  claim: UniqueClaim,
-  owner: string,
-  now: number,
-  context: CommandContext,
-  holds: (owner: string) => Promise<boolean>,
-): Promise<void> => {
-  const current = await claimOwner(log, claim)
-  const isStale =
-    current.owner !== undefined && current.owner !== owner && !current.confirmed && now - current.at >= CLAIM_MS
-  const ownerHolds = isStale && current.owner !== undefined && (await holds(current.owner))
-  await handleCommand(
-    log,
-    claim.stream,
-    claimDecider(claim.noun),
-    { type: 'claim', owner, now, ownerHolds, field: claim.field },
-    context,
-  )
+export class ClaimTaker {
+  private readonly log: EventLog
+  private readonly owner: string
+  private readonly owners: ClaimOwners
+  private readonly context: ClaimContext
+  private readonly taken = new Set<string>()
+
+  constructor(log: EventLog, owner: string, owners: ClaimOwners, context: ClaimContext) {
+    this.log = log
+    this.owner = owner
+    this.owners = owners
+    this.context = context
+  }
+
+  /**
+   * Call it right before the append at `version`, also when the owner is named already, and again after a lost race.
+   * @throws Failure key_in_use when another record has the value, or took it over during this command; conflict.
+   */
+  async take(claim: UniqueClaim, version: number): Promise<void> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { claimant, events } = await readClaim(this.log, claim)
+      const isOthers = claimant !== undefined && claimant.owner !== this.owner
+      if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant)))) throw taken(claim.field)
+      const fact = { type: `${claim.noun}KeyClaimed`, data: { owner: this.owner, version } satisfies Claimant }
+      const { ids, metadata } = this.context
+      if ((await appendFacts(this.log, claim.stream, [fact], [ids.next()], events, metadata)) === undefined) continue
+      this.taken.add(claim.stream)
+      return
+    }
+    throw new Failure('conflict', {
+      message: `Others are asking for the same ${claim.field} at the same time; try again.`,
+      retryAfterSeconds: 1,
+    })
+  }
+
+  /** Whether the record that was named neither has the value nor can still write it. */
+  private async isFree(claim: UniqueClaim, { owner, version }: Claimant): Promise<boolean> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const now = await this.owners.ask(owner, claim)
+      if (now.holds) return false
+      // Its stream has moved on since: what it meant to write there is refused already.
+      if (version === undefined || now.version > version) return true
+      if (await this.owners.fence(owner, now.version, this.context)) return true
+    }
+    return false
+  }
 }
 
-/** @throws Failure key_in_use when the claim went to another one meanwhile: the caller then undoes what it wrote. */
-export const confirmClaim = async (
-  log: EventLog,
-  claim: UniqueClaim,
-  owner: string,
-  context: CommandContext,
-): Promise<void> => {
-  await handleCommand(
-    log,
-    claim.stream,
-    claimDecider(claim.noun),
-    { type: 'confirm', owner, field: claim.field },
-    context,
-  )
-}
-
-export const releaseClaim = async (
-  log: EventLog,
-  claim: UniqueClaim,
-  owner: string,
-  context: CommandContext,
-): Promise<void> => {
-  await handleCommand(log, claim.stream, claimDecider(claim.noun), { type: 'release', owner }, context)
+/** Who claimed last, and how many events the stream has. */
+const readClaim = async (
+  log: Pick<EventLog, 'read'>,
+  { noun, stream }: UniqueClaim,
+): Promise<{ claimant?: Claimant; events: number }> => {
+  const [last] = await log.read(stream, 'end', 1, 'backwards')
+  if (last === undefined) return { events: 0 }
+  const events = last.revision + 1
+  // Claims were released and confirmed until 2026-12.
+  return last.type === `${noun}KeyReleased` ? { events } : { claimant: decodeJson<Claimant>(last.data), events }
 }
 
 const taken = (field: string): Failure => {

@@ -1,70 +1,64 @@
-import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import type { CommandContext } from '../commands/handle-command.ts'
+import { eventTypes, type ResourceData } from '../commands/declared-event.ts'
+import { appendFacts } from '../commands/handle-command.ts'
+import {
+  ClaimTaker,
+  type ClaimContext,
+  type ClaimOwners,
+  type UniqueClaim,
+  uniqueClaim,
+} from '../commands/unique-claim.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { ResourceState } from './rows.ts'
-import { claimValue, confirmClaim, releaseClaim, type UniqueClaim, uniqueClaim } from '../commands/unique-claim.ts'
 
-/** Whose value a write takes, and which one it leaves. */
-export interface Claims {
-  next?: UniqueClaim
-  last?: UniqueClaim
-}
+/** Takes the value that a write at `version` gives the unique field. @throws Failure key_in_use, conflict */
+export type TakeUnique = (values: JsonObject, before: JsonObject | undefined, version: number) => Promise<void>
 
-export interface Claimant {
-  organizationId: string
-  id: string
-  now: number
-  context: CommandContext
-}
-
-/** Keeps the unique field of a resource unique: claim, write, confirm, release what is no longer used. */
-export class ResourceClaims {
+/** Keeps the unique field of a resource unique: a value is taken before it is written, and the record itself says whether it has it. */
+export class ResourceClaims implements ClaimOwners {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
-  private readonly load: (id: string) => Promise<ResourceState>
+  private readonly load: (id: string) => Promise<{ state: ResourceState; version: number }>
 
   constructor(
     declaration: ResourceDeclaration,
     services: ResourceServices,
-    load: (id: string) => Promise<ResourceState>,
+    load: (id: string) => Promise<{ state: ResourceState; version: number }>,
   ) {
     this.declaration = declaration
     this.services = services
     this.load = load
   }
 
-  /** @throws Failure key_in_use */
-  async claim(
-    { organizationId, id, now, context }: Claimant,
-    values: JsonObject,
-    before: JsonObject | undefined,
-  ): Promise<Claims> {
-    const next = this.claimOf(organizationId, values)
-    const last = before === undefined ? undefined : this.claimOf(organizationId, before)
-    if (next?.stream === last?.stream) return {}
-    if (next !== undefined)
-      await claimValue(this.services.log, next, id, now, context, (owner) => this.holds(owner, next))
-    return { next, last }
-  }
-
-  /** After the write. `undo` takes the write back when somebody else has the value by now. */
-  async settle({ id, context }: Claimant, { next, last }: Claims, undo: () => Promise<unknown>): Promise<void> {
-    const { log } = this.services
-    if (next !== undefined) {
-      try {
-        await confirmClaim(log, next, id, context)
-      } catch (error) {
-        if (error instanceof Failure && error.code === 'key_in_use') await undo()
-        throw error
-      }
+  /** For one command, which may try several times. */
+  takerFor(organizationId: string, id: string, context: ClaimContext): TakeUnique {
+    const taker = new ClaimTaker(this.services.log, id, this, context)
+    return async (values, before, version) => {
+      const claim = this.claimOf(organizationId, values)
+      const last = before && this.claimOf(organizationId, before)
+      if (claim !== undefined && claim.stream !== last?.stream) await taker.take(claim, version)
     }
-    if (last !== undefined) await releaseClaim(log, last, id, context)
   }
 
-  async release({ organizationId, id, context }: Claimant, values: JsonObject): Promise<void> {
-    const claim = this.claimOf(organizationId, values)
-    if (claim !== undefined) await releaseClaim(this.services.log, claim, id, context)
+  async ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }> {
+    const { state, version } = await this.load(owner)
+    const holds = state.status === 'live' && this.claimOf(state.organizationId, state.values)?.stream === claim.stream
+    return { holds, version }
+  }
+
+  /** A live record is written as it is, so that its row keeps the version of its stream. */
+  async fence(owner: string, version: number, { ids, metadata }: ClaimContext): Promise<boolean> {
+    const { noun } = this.declaration
+    const loaded = await this.load(owner)
+    if (loaded.version !== version) return false
+    const { organizationId, values, sealed, createdAt, updatedAt } = loaded.state
+    const unchanged: ResourceData = { organizationId, values, sealed, createdAt, at: updatedAt }
+    const fact =
+      loaded.state.status === 'live'
+        ? { type: eventTypes(noun).changed, data: unchanged }
+        : { type: `${noun}Fenced`, data: {} }
+    const wrote = await appendFacts(this.services.log, `${noun}-${owner}`, [fact], [ids.next()], version, metadata)
+    return wrote !== undefined
   }
 
   private claimOf(organizationId: string, values: JsonObject): UniqueClaim | undefined {
@@ -72,10 +66,5 @@ export class ResourceClaims {
     const value = unique === undefined ? undefined : values[unique]
     if (unique === undefined || value === undefined) return undefined
     return uniqueClaim(this.services.keyring, noun, unique, organizationId, String(value))
-  }
-
-  private async holds(owner: string, claim: UniqueClaim): Promise<boolean> {
-    const state = await this.load(owner)
-    return state.status === 'live' && this.claimOf(state.organizationId, state.values)?.stream === claim.stream
   }
 }

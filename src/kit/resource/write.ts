@@ -17,7 +17,7 @@ import {
   type WriteContext,
 } from './declaration.ts'
 import { eventTypes, rowOf, type ResourceData } from '../commands/declared-event.ts'
-import { ResourceClaims, type Claimant } from './claims.ts'
+import { ResourceClaims } from './claims.ts'
 import { ResourceSecrets } from './secrets.ts'
 import { ABSENT, evolveResource, type ResourceState } from './rows.ts'
 import { formatTime } from '../http/request-context.ts'
@@ -62,7 +62,7 @@ export class ResourceWriter {
     this.declaration = declaration
     this.services = services
     this.secrets = new ResourceSecrets(declaration, services.keyring)
-    this.claims = new ResourceClaims(declaration, services, async (id) => (await this.load(id)).state)
+    this.claims = new ResourceClaims(declaration, services, (id) => this.load(id))
     this.check = compileCheck(valuesSchema(declaration))
     this.types = eventTypes(declaration.noun)
   }
@@ -75,46 +75,34 @@ export class ResourceWriter {
     const { _id, ...rest } = body
     const id = (_id as string | undefined) ?? origin.ids.next()
     const values = { ...withDefaults(this.declaration.fields, rest), ...extra }
-    const { state, version } = await this.load(id)
-    if (state.status !== 'absent') return this.repeated(origin, id, values, state, version)
-    await this.assertAllowed(origin, id, values, undefined)
-    const at = formatTime(origin.now)
-    const data = { organizationId: origin.organizationId, ...this.secrets.seal(values, {}), createdAt: at, at }
-    const claims = await this.claims.claim(claimant(origin, id), values, undefined)
-    const wrote = await this.append(id, { type: this.types.created, data }, 0, origin)
-    if (wrote === undefined) {
-      const other = await this.load(id)
-      return this.repeated(origin, id, values, other.state, other.version)
+    const take = this.claims.takerFor(origin.organizationId, id, origin)
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { state, version } = await this.load(id)
+      if (state.status !== 'absent') return this.repeated(origin, id, values, state, version)
+      await this.assertAllowed(origin, id, values, undefined)
+      const at = formatTime(origin.now)
+      const data = { organizationId: origin.organizationId, ...this.secrets.seal(values, {}), createdAt: at, at }
+      await take(values, undefined, version)
+      const wrote = await this.append(id, { type: this.types.created, data }, version, origin)
+      if (wrote !== undefined) return { row: this.row(id, version + 1, { ...data, updatedAt: at }), wrote }
     }
-    await this.claims.settle(claimant(origin, id), claims, () =>
-      this.append(id, { type: this.types.deleted, data }, 1, origin),
-    )
-    return { row: this.row(id, 1, { ...data, updatedAt: at }), wrote }
+    throw lostRaces()
   }
 
   /** @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races. */
   async change(origin: WriteOrigin, change: Change): Promise<Written> {
+    const take = this.claims.takerFor(origin.organizationId, change.id, origin)
     for (let tries = 0; tries < TRIES; tries++) {
       const { state, version } = await this.loadSeen(origin, change.id)
       assertVersion(change.expectedVersion, version)
       const values = this.changed(state, change)
       if (isDeepStrictEqual(values, this.secrets.opened(state))) return { row: this.row(change.id, version, state) }
       await this.assertAllowed(origin, change.id, values, state.values)
-      const claims = await this.claims.claim(claimant(origin, change.id), values, state.values)
       const { organizationId, createdAt } = state
       const data = { organizationId, ...this.secrets.seal(values, state.sealed), createdAt, at: formatTime(origin.now) }
+      await take(values, state.values, version)
       const wrote = await this.append(change.id, { type: this.types.changed, data }, version, origin)
       if (wrote === undefined) continue
-      const before: ResourceData = {
-        organizationId,
-        values: state.values,
-        sealed: state.sealed,
-        createdAt,
-        at: state.updatedAt,
-      }
-      const undo = (): Promise<unknown> =>
-        this.append(change.id, { type: this.types.changed, data: before }, version + 1, origin)
-      await this.claims.settle(claimant(origin, change.id), claims, undo)
       return { row: this.row(change.id, version + 1, { ...data, updatedAt: data.at }), wrote }
     }
     throw lostRaces()
@@ -130,7 +118,6 @@ export class ResourceWriter {
       const data: ResourceData = { organizationId, values, createdAt, at: formatTime(origin.now) }
       const wrote = await this.append(id, { type: this.types.deleted, data }, version, origin)
       if (wrote === undefined) continue
-      await this.claims.release(claimant(origin, id), values)
       return { wrote, row: this.row(id, version, state) }
     }
     throw lostRaces()
@@ -224,13 +211,6 @@ export class ResourceWriter {
     return `${this.declaration.noun}-${id}`
   }
 }
-
-const claimant = ({ organizationId, now, ids, metadata }: WriteOrigin, id: string): Claimant => ({
-  organizationId,
-  id,
-  now,
-  context: { ids, metadata },
-})
 
 const assertVersion = (expected: number | undefined, version: number): void => {
   if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })

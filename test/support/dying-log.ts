@@ -1,0 +1,66 @@
+import type { EventLog } from '../../src/engines/event-log.ts'
+
+/** What a process that was killed says: nothing that answers it is ever a client's answer. */
+export class Killed extends Error {
+  constructor() {
+    super('killed')
+    this.name = 'Killed'
+  }
+}
+
+export interface DyingLog {
+  log: EventLog
+  /** Streams that were appended to, in order. */
+  readonly appended: readonly string[]
+  readonly isDead: boolean
+}
+
+/** The log as a process sees it that dies after so many appends: from then on every call fails, for good. */
+export const dyingLog = (log: EventLog, appendsLeft: number): DyingLog => {
+  const appended: string[] = []
+  let left = appendsLeft
+  let isDead = false
+  const alive = (): void => {
+    if (isDead) throw new Killed()
+  }
+  return {
+    get appended() {
+      return appended
+    },
+    get isDead() {
+      return isDead
+    },
+    log: {
+      append: async (stream, events, expected) => {
+        if (left <= 0) isDead = true
+        alive()
+        left--
+        const answer = await log.append(stream, events, expected)
+        appended.push(stream)
+        return answer
+      },
+      read: async (...args) => {
+        alive()
+        return log.read(...args)
+      },
+      follow: (...args) => {
+        alive()
+        return log.follow(...args)
+      },
+      head: async (stream) => {
+        alive()
+        return log.head(stream)
+      },
+      headPosition: async () => {
+        alive()
+        return log.headPosition()
+      },
+      truncateBefore: async (stream, revision) => {
+        alive()
+        return log.truncateBefore(stream, revision)
+      },
+      ping: () => log.ping(),
+      close: () => log.close(),
+    },
+  }
+}
