@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { Failure } from '../kernel/errors.ts'
 import type { ClientAddress } from './address.ts'
+import { readHead } from './request-head.ts'
 
 /**
  * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await,
@@ -12,6 +14,8 @@ export class Exchange {
   readonly path: string
   readonly queryText: string
   readonly headers: ReadonlyMap<string, string>
+  /** Why nothing behind the head may be read. */
+  readonly fault: Failure | undefined
   readonly client: ClientAddress
   /** The client is gone, or the answer is complete: the response must not be touched. */
   over = false
@@ -28,7 +32,9 @@ export class Exchange {
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
     this.queryText = req.getQuery() ?? ''
-    this.headers = headersOf(req)
+    const { headers, fault } = readHead(req)
+    this.headers = headers
+    this.fault = fault
     this.client = addressOf(
       Buffer.from(res.getRemoteAddressAsText()).toString('latin1'),
       this.headers.get('x-forwarded-for'),
@@ -83,13 +89,4 @@ export class Exchange {
 const bearerOf = (authorization: string | undefined): string | undefined => {
   if (authorization === undefined) return undefined
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
-}
-
-const headersOf = (req: HttpRequest): Map<string, string> => {
-  const headers = new Map<string, string>()
-  req.forEach((name, value) => {
-    const before = headers.get(name)
-    headers.set(name, before === undefined ? value : `${before}, ${value}`)
-  })
-  return headers
 }

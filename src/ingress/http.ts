@@ -10,7 +10,7 @@ import { BodyReader, type BodyBudget } from './body.ts'
 import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
 import { Exchange } from './exchange.ts'
 import type { IngressLimits } from './options.ts'
-import { answerFailure, sendAnswer, sendStream, type Answered } from './reply.ts'
+import { answerFailure, refuseAtOnce, sendAnswer, sendStream, type Answered } from './reply.ts'
 import type { Match, Router } from './router.ts'
 import { keptForRevoked, runRoute, type Call, type RunOptions, type StreamAnswer } from './run-route.ts'
 
@@ -44,6 +44,7 @@ export class HttpDoor {
   /** Nothing of the request object is used after this returns. */
   handle(res: HttpResponse, req: HttpRequest): void {
     const exchange = new Exchange(res, req, this.options.addressOf)
+    if (exchange.fault !== undefined) return this.refuse(exchange, exchange.fault)
     const match = this.options.router.find(exchange.method === 'HEAD' ? 'GET' : exchange.method, exchange.path)
     this.running++
     void this.serve(exchange, match, this.readerOf(exchange, match))
@@ -54,6 +55,11 @@ export class HttpDoor {
   /** Resolves when no request is under way. */
   async drained(): Promise<void> {
     while (this.running > 0) await new Promise<void>((resolve) => this.idle.push(resolve))
+  }
+
+  private refuse(exchange: Exchange, fault: Failure): void {
+    this.options.metrics.httpRequests.inc({ method: 'none', route: 'none', status: fault.status })
+    refuseAtOnce(exchange, fault)
   }
 
   private broken(exchange: Exchange, error: unknown): void {

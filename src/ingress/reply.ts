@@ -17,6 +17,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Part of a stream that is handed to the socket at once; more waits until the client has read. */
 const STREAM_SLICE_BYTES = 64 * 1024
+/** Smaller answers leave only after uWebSockets.js has parsed everything that came in with the request. */
+const CORK_BYTES = 16 * 1024
 /** While the socket is full, each write only probes: uWebSockets.js sends what waits when something is written, and adds the new bytes to it. */
 const PROBE_SLICE_BYTES = 1024
 
@@ -70,6 +72,18 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
       res.endWithoutBody(Buffer.byteLength(answer.body as string | Uint8Array), closeConnection)
     else res.end(answer.body, closeConnection)
   })
+  exchange.finish()
+}
+
+/**
+ * Answers a request whose end is not certain, and closes its connection before anything behind its head is parsed: an
+ * answer that is padded beyond what uWebSockets.js collects is written at once. To be called before the first await.
+ */
+export const refuseAtOnce = (exchange: Exchange, failure: Failure): void => {
+  const { status, headers, body } = answerFailure(failure)
+  const { res } = exchange
+  writeHead(res, status, { ...SECURITY_HEADERS, ...headers })
+  res.end(`${body}${' '.repeat(CORK_BYTES)}`, true)
   exchange.finish()
 }
 

@@ -1,4 +1,4 @@
-import './head-size.ts'
+import './request-head.ts'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'

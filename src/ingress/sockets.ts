@@ -9,7 +9,7 @@ import { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { Places } from './limits.ts'
 import type { AccessChange, IngressLimits, IngressOptions } from './options.ts'
-import { answerFailure, sendAnswer } from './reply.ts'
+import { answerFailure, refuseAtOnce, sendAnswer } from './reply.ts'
 
 export interface SocketOptions
   extends Pick<IngressOptions, 'accessChanged' | 'authenticate' | 'clock' | 'logger' | 'metrics'> {
@@ -80,6 +80,7 @@ export class SocketDoor {
 
   private upgrade(channel: Channel, res: HttpResponse, req: HttpRequest, context: us_socket_context_t): void {
     const exchange = new Exchange(res, req, this.options.addressOf)
+    if (exchange.fault !== undefined) return refuseAtOnce(exchange, exchange.fault)
     const token = exchange.bearer
     try {
       if (this.isClosing) throw new Failure('overloaded', { retryAfterSeconds: 1 })
