@@ -7,7 +7,8 @@ import { createHistoryTables, POINTS } from '../src/engines/clickhouse-sql/histo
 import { openChdbHistoryStore, type ChdbHistoryStore } from '../src/engines/chdb/chdb-history.ts'
 import { readHistory } from '../src/features/locations/history/query.ts'
 import { HAS_SPEED, type PointBatch } from '../src/features/locations/events.ts'
-import { entriesOf, readTrace, traceIsThere, uuidOf } from '../test/support/trace-batches.ts'
+import { readTrace, withoutData } from '../test/support/shared-data.ts'
+import { entriesOf, uuidOf } from '../test/support/trace-batches.ts'
 
 /**
  * What the location history costs: `node dist/bench/history.bench.js [--rows 20000000]`.
@@ -46,7 +47,7 @@ function print(name: string, figures: { [name: string]: string | number }): void
 }
 
 async function bytesByColumn(store: ChdbHistoryStore, trace: string): Promise<void> {
-  if (!traceIsThere(trace)) return print('bytes a point', { skipped: `${trace} is not here` })
+  if (withoutData) return print('bytes a point', { skipped: withoutData })
   await store.command(`ALTER TABLE ${POINTS} MODIFY SETTING min_bytes_for_wide_part = 0, min_rows_for_wide_part = 0`)
   const block = new PointBlock(BLOCK_ROWS)
   for (const entry of entriesOf(readTrace(trace, ORGANIZATION)))

@@ -6,6 +6,7 @@ import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/operations/logger.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
+import { npmParent } from './npm-parent.ts'
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
 export const startCommand = async (config: Config, bounds?: Bounds): Promise<number> => {
@@ -13,7 +14,7 @@ export const startCommand = async (config: Config, bounds?: Bounds): Promise<num
   const stopped = stopSignal()
   const app = await opened(config, logger, bounds)
   const control = await serveControl(config.dataPath, (request) => app.control(request))
-  logger.info('listening', { url: app.url, data: config.dataPath, node: process.version })
+  logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })
   const demoEnd = new AbortController()
   const demo = config.demo ? startDemo(app, config, logger, demoEnd.signal) : Promise.resolve()
   const signal = await stopped
@@ -49,13 +50,24 @@ const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal
     if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })
   })
 
+const PARENT_CHECK_MS = 500
+/** Ctrl+C reaches the service twice below npm: from the terminal, and passed on by npm. */
+const SAME_KEY_PRESS_MS = 300
+
+/** Resolves with what asks the service to stop: a signal, or the end of the npm that started it. A second one ends it at once. */
 const stopSignal = (): Promise<string> =>
   new Promise((done) => {
-    const end = (): never => process.exit(1)
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, () => {
-        process.on('SIGTERM', end).on('SIGINT', end)
-        done(signal)
-      })
+    const npm = npmParent()
+    let askedAt: number | undefined
+    const stop = (reason: string): void => {
+      if (askedAt === undefined) {
+        askedAt = performance.now()
+        clearInterval(watch)
+        done(reason)
+      } else if (npm === undefined || performance.now() - askedAt > SAME_KEY_PRESS_MS) process.exit(1)
     }
+    const watch = setInterval(() => {
+      if (npm?.hasEnded()) stop('npm ended')
+    }, PARENT_CHECK_MS).unref()
+    process.on('SIGTERM', stop).on('SIGINT', stop)
   })

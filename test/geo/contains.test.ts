@@ -8,7 +8,7 @@ import { shapeContains } from '../../src/geo/contains.ts'
 import { fromE7, toE7 } from '../../src/geo/coordinates.ts'
 import { distanceMeters } from '../../src/geo/distance.ts'
 import { keptShape, makeShape, type ShapeInput } from '../../src/geo/shape.ts'
-import { readFeatures, readRows, withoutData } from './support.ts'
+import { readFeatures, readRows, withoutData } from '../support/shared-data.ts'
 
 const holds = (input: ShapeInput, lng: number, lat: number): boolean =>
   shapeContains(makeShape(input), toE7(lng), toE7(lat))

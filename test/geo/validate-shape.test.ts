@@ -4,7 +4,7 @@ import { seeded } from '../../bench/support/geo-data.ts'
 import { makePolygon } from '../../src/geo/polygon.ts'
 import { edgesCross, properCrossing } from '../../src/geo/ring-crossing.ts'
 import { validateShape } from '../../src/geo/validate-shape.ts'
-import { readFeatures, withoutData } from './support.ts'
+import { readFeatures, withoutData } from '../support/shared-data.ts'
 
 const polygon = (...coordinates: Position[][]) => ({ type: 'Polygon', coordinates })
 const square = (w: number, s: number, e: number, n: number): Position[] => [

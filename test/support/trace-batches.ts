@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { gunzipSync } from 'node:zlib'
 import {
-  HAS_ACCURACY,
-  HAS_ALTITUDE,
   HAS_ATTRIBUTES,
-  HAS_HEADING,
-  HAS_SPEED,
   partitionOf,
   type LocationEntry,
   type PointBatch,
@@ -28,49 +22,12 @@ export interface PlainPoint {
   attributes?: string
 }
 
-const TRACES = '../shared/data/traces'
-
-export const traceIsThere = (name: string): boolean => existsSync(`${TRACES}/${name}.csv.gz`)
-
 /** A UUID that follows from a text, for data whose ids are none. */
 export const uuidOf = (text: string): string =>
   createHash('sha256')
     .update(text)
     .digest('hex')
     .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-7$3-8$4-$5')
-
-/** The points of a trace, in the order of the file. */
-export const readTrace = (name: string, organizationId: string): PlainPoint[] => {
-  const [header, ...lines] = gunzipSync(readFileSync(`${TRACES}/${name}.csv.gz`))
-    .toString()
-    .trim()
-    .split('\n')
-  const columns = header.split(',')
-  const place = (column: string): number => columns.indexOf(column)
-  const [tracker, timestamp, lat, lng] = ['trackerId', 'timestamp', 'lat', 'lng'].map(place)
-  const [speed, accuracy, heading, altitude] = ['speed', 'accuracy', 'heading', 'altitude'].map(place)
-  return lines.map((line) => {
-    const cells = line.split(',')
-    const point: PlainPoint = {
-      organizationId,
-      trackerId: uuidOf(cells[tracker]),
-      recordedAt: Date.parse(cells[timestamp]),
-      latE7: Math.round(Number(cells[lat]) * 1e7),
-      lngE7: Math.round(Number(cells[lng]) * 1e7),
-      flags: 0,
-    }
-    const scaled = (cell: string, flag: number, scale: number): number | undefined => {
-      if (cell === '') return undefined
-      point.flags |= flag
-      return Math.round(Number(cell) * scale)
-    }
-    point.speedCms = scaled(cells[speed], HAS_SPEED, 100)
-    point.accuracyCm = scaled(cells[accuracy], HAS_ACCURACY, 100)
-    point.headingTenths = scaled(cells[heading], HAS_HEADING, 10)
-    point.altitudeCm = scaled(cells[altitude], HAS_ALTITUDE, 100)
-    return point
-  })
-}
 
 /** The points as a log of `partitions` would hold them: batches of at most `batchMax` that came together. */
 export const entriesOf = (

@@ -1,10 +1,9 @@
 import { performance } from 'node:perf_hooks'
-import { existsSync, readFileSync } from 'node:fs'
-import { gunzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { importGeofences } from '../../../src/features/geofences/import-geofences.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { openGeofences } from '../../support/geofence-world.ts'
+import { readData, withoutData } from '../../support/shared-data.ts'
 
 const square = (at: number) => [
   [
@@ -178,11 +177,11 @@ test('an import that is repeated makes the same geofences', async (t) => {
 })
 
 test('the counties of a country are imported while the event loop goes on', {
-  skip: existsSync('../shared/data') ? false : 'needs ../shared/data',
+  skip: withoutData,
 }, async (t) => {
   const { call, caller } = await openGeofences(t)
   const geofenceGroupId = (await call('POST', '/geofence-group', { caller, body: { name: 'g' } })).body.data._id
-  const body = new Uint8Array(gunzipSync(readFileSync('../shared/data/polygons/us-counties.geojson.gz')))
+  const body = new TextEncoder().encode(readData('polygons/us-counties.geojson.gz'))
   let longestMs = 0
   let at = performance.now()
   const timer = setInterval(() => {

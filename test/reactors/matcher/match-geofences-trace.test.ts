@@ -1,26 +1,23 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { gunzipSync } from 'node:zlib'
 import { lineString, pointToLineDistance } from '@turf/turf'
 import type { FeatureCollection, MultiPolygon } from 'geojson'
 import { test } from 'tap'
 import { keptShape } from '../../../src/geo/shape.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
-import { entriesOf, readTrace, traceIsThere, uuidOf } from '../../support/trace-batches.ts'
+import { readData, readTrace, withoutData } from '../../support/shared-data.ts'
+import { entriesOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 const TRACE = 'fleet-austin-2016-11-24_27'
-const POLYGONS = '../shared/data/polygons/austin-neighborhoods.geojson'
-const EXPECTED = '../shared/data/expected/transitions-austin.csv.gz'
-
-const isThere = traceIsThere(TRACE) && existsSync(EXPECTED) && existsSync(POLYGONS)
+const POLYGONS = 'polygons/austin-neighborhoods.geojson'
+const EXPECTED = 'expected/transitions-austin.csv.gz'
 
 test('four days of a bus fleet make the transitions that an independent library computed', {
-  skip: isThere ? false : 'needs ../shared/data',
+  skip: withoutData,
 }, async (t) => {
   const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const shapes = new Map<string, MultiPolygon>()
-  const collection = JSON.parse(readFileSync(POLYGONS, 'utf8')) as FeatureCollection<MultiPolygon, { name: string }>
+  const collection = JSON.parse(readData(POLYGONS)) as FeatureCollection<MultiPolygon, { name: string }>
   for (const { geometry, properties } of collection.features) shapes.set(uuidOf(properties.name), keptShape(geometry))
   const group = await world.putGroup('group', {})
   const geofences: { geofenceId: string; revision: number; position: number }[] = []
@@ -43,7 +40,7 @@ test('four days of a bus fleet make the transitions that an independent library 
     transitions.map(({ trackerId, geofenceId, at, type }) => lineOf(trackerId, geofenceId, at, type)),
   )
   t.equal(made.size, transitions.length, 'none is made twice')
-  const lines = gunzipSync(readFileSync(EXPECTED)).toString().trim().split('\n').slice(1)
+  const lines = readData(EXPECTED).trim().split('\n').slice(1)
   const expected = new Set(
     lines.map((line) => {
       const [tracker, timestamp, event, polygon] = line.split(',')

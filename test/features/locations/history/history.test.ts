@@ -24,7 +24,8 @@ import {
 } from '../../../../src/features/locations/history/query.ts'
 import { trackerIdAt } from '../../../../src/features/locations/history/point-rows.ts'
 import { simplify } from '../../../../src/geo/simplify.ts'
-import { batchOf, entriesOf, readTrace, traceIsThere, uuidOf, type PlainPoint } from '../../../support/trace-batches.ts'
+import { readTrace, withoutData } from '../../../support/shared-data.ts'
+import { batchOf, entriesOf, uuidOf, type PlainPoint } from '../../../support/trace-batches.ts'
 import { folderOf } from '../../../support/folder-of.ts'
 
 const ORGANIZATION = uuidOf('organization')
@@ -549,9 +550,8 @@ test('the first logged point wins, in whatever order blocks come; one that was a
 })
 
 const TRACES = ['fleet-warsaw-2024-02-19-sample', 'bike-shanghai-1hz', 'phones-helsinki-2016-08-26-A']
-const skip = TRACES.every(traceIsThere) ? false : 'the traces of ../shared/data are not here'
 
-test('reads of real points equal a plain computation', { skip }, async (t) => {
+test('reads of real points equal a plain computation', { skip: withoutData }, async (t) => {
   const points = TRACES.flatMap((name) => readTrace(name, ORGANIZATION))
   const store = await openWith(t, points)
   await compare(t, store, points)
