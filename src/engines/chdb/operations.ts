@@ -1,4 +1,5 @@
-import { Failure } from '../../kernel/errors.ts'
+import type { Failure } from '../../kernel/errors.ts'
+import { failureOfCode, historyDown, historyOverloaded } from '../clickhouse-sql/failures.ts'
 import type { Reply } from './protocol.ts'
 
 type OperationReply = Extract<Reply, { id: number }>
@@ -62,27 +63,9 @@ export class ChunkStream implements Operation {
   }
 }
 
-/** TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_PARTS, QUERY_WAS_CANCELLED */
-const OVERLOADED = new Set([159, 241, 252, 394])
-/** Cannot write, read, open or close a file, not enough space, corrupted data, connection refused by the lock. */
-const DOWN = new Set([24, 27, 33, 74, 75, 76, 77, 198, 209, 210, 225, 226, 228, 236, 243, 246, 499])
-
 /** What the failure of an operation means to a client; anything else is a fault of the program and stays an Error. */
 export const failureOf = (reply: Extract<Reply, { kind: 'failed' }>, down = false): Failure => {
   const cause = new Error(reply.message)
-  if (down || (reply.code !== undefined && DOWN.has(reply.code))) {
-    return new Failure('engine_down', {
-      message: 'The history does not answer; try again later.',
-      retryAfterSeconds: 1,
-      cause,
-    })
-  }
-  if (reply.late || (reply.code !== undefined && OVERLOADED.has(reply.code))) {
-    return new Failure('overloaded', {
-      message: 'The history could not answer this within its limits; narrow the question or try again later.',
-      retryAfterSeconds: 5,
-      cause,
-    })
-  }
-  return new Failure('internal', { cause })
+  if (down) return historyDown(cause)
+  return reply.late ? historyOverloaded(cause) : failureOfCode(reply.code, cause)
 }

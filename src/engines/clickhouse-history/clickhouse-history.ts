@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { Failure } from '../../kernel/errors.ts'
+import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
+import type { HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
+import { BrokenAnswer, checkedBody } from './checked-body.ts'
+import { multipartOf, parametersBytes } from './multipart.ts'
+
+export interface ClickhouseOptions {
+  /** `http(s)://user:password@host:8123/database`; the database is there already. */
+  url: string
+  /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
+  queueMax?: number
+  /** Longest silence of the server while something is asked of it (default 5 minutes). */
+  deadlineMs?: number
+  /** Memory that one query may take in the server (default 1 GiB); sorts and groups go to disk from a quarter on. */
+  queryBytesMax?: number
+}
+
+/** The oldest server whose HTTP interface, settings and functions this adapter and its SQL are written for. */
+const SERVER_MIN = [25, 3] as const
+const ROWS_MAX = 10_000
+const ROWS_SECONDS_MAX = 60
+const STREAM_SECONDS_MAX = 3_600
+/** Parameters above this size go into the body: servers refuse long addresses. */
+const URL_PARAMETERS_BYTES_MAX = 4_096
+
+/**
+ * The location history on a ClickHouse server. Resolves when the server has answered and is new enough.
+ * @throws Failure engine_down; Error for a server that is too old.
+ */
+export const openClickhouseHistory = async (options: ClickhouseOptions): Promise<HistoryStore> => {
+  const store = new ClickhouseHistory(options)
+  try {
+    await store.assertVersion()
+    return store
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+class ClickhouseHistory implements HistoryStore {
+  private readonly reader: ClickHouseClient
+  private readonly writer: ClickHouseClient
+  private readonly queueMax: number
+  private readonly queryBytesMax: number
+  private readonly abort = new AbortController()
+  private queries = 0
+  private writes = 0
+
+  constructor({ url, queueMax = 64, deadlineMs = 300_000, queryBytesMax = 1 << 30 }: ClickhouseOptions) {
+    this.queueMax = queueMax
+    this.queryBytesMax = queryBytesMax
+    const shared = {
+      url,
+      application: 'waymark',
+      request_timeout: deadlineMs,
+      max_open_connections: queueMax,
+      log: { level: ClickHouseLogLevel.OFF },
+    }
+    // Two clients: one compresses what it sends, the other must not, since it sends forms.
+    this.reader = createClient({ ...shared, compression: { response: true, request: false } })
+    this.writer = createClient({ ...shared, compression: { response: false, request: true } })
+  }
+
+  async assertVersion(): Promise<void> {
+    const [{ version }] = await this.rows<{ version: string }>('SELECT version() AS version')
+    const [major, minor] = version.split('.').map(Number)
+    if (major > SERVER_MIN[0] || (major === SERVER_MIN[0] && minor >= SERVER_MIN[1])) return
+    throw new Error(`--history is a ClickHouse ${version}; Waymark needs ${SERVER_MIN.join('.')} or newer`)
+  }
+
+  async command(sql: string, parameters?: HistoryParameters): Promise<void> {
+    await this.write(() =>
+      this.writer.command({
+        query: sql,
+        query_params: parameters as Record<string, unknown>,
+        abort_signal: this.abort.signal,
+        clickhouse_settings: { wait_end_of_query: 1, mutations_sync: '2' },
+      }),
+    )
+  }
+
+  async insert(table: string, block: Uint8Array, token: string): Promise<void> {
+    if (!/^\w+$/.test(table)) throw new Error(`no name of a table: ${table}`)
+    await this.write(async () => {
+      const { stream } = await this.writer.exec({
+        query: `INSERT INTO ${table} FORMAT Native`,
+        values: Readable.from([block], { objectMode: false }),
+        abort_signal: this.abort.signal,
+        clickhouse_settings: {
+          // Newer servers would answer before an insert is durable.
+          async_insert: 0,
+          insert_deduplicate: 1,
+          insert_deduplication_token: token,
+          max_partitions_per_insert_block: '0',
+          distributed_foreground_insert: 1,
+          wait_end_of_query: 1,
+        },
+      })
+      for await (const _chunk of stream) {
+        // The answer is empty; reading it to its end frees the connection.
+      }
+    })
+  }
+
+  async *query(
+    sql: string,
+    parameters: HistoryParameters | undefined,
+    format: HistoryFormat,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    yield* this.stream(`${sql}\nFORMAT ${format}`, parameters, { max_execution_time: STREAM_SECONDS_MAX }, signal)
+  }
+
+  async rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
+    const limits = {
+      max_execution_time: ROWS_SECONDS_MAX,
+      max_result_rows: String(ROWS_MAX + 1),
+      result_overflow_mode: 'break',
+    } as const
+    const parts: Uint8Array[] = []
+    for await (const chunk of this.stream(`${sql}\nFORMAT JSONEachRow`, parameters, limits)) parts.push(chunk)
+    const lines = Buffer.concat(parts).toString().split('\n')
+    if (lines.at(-1) === '') lines.pop()
+    if (lines.length > ROWS_MAX)
+      throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
+    return lines.map((line) => JSON.parse(line) as R)
+  }
+
+  async ping(): Promise<void> {
+    await this.rows('SELECT 1 AS one')
+  }
+
+  async close(): Promise<void> {
+    if (this.abort.signal.aborted) return
+    this.abort.abort()
+    await Promise.all([this.reader.close(), this.writer.close()])
+  }
+
+  private async write(run: () => Promise<unknown>): Promise<void> {
+    if (this.abort.signal.aborted) throw historyDown()
+    if (this.writes >= this.queueMax)
+      throw new Failure('overloaded', { message: 'Too many writes wait for the history.', retryAfterSeconds: 1 })
+    this.writes++
+    try {
+      await run()
+    } catch (error) {
+      throw failureOf(error)
+    } finally {
+      this.writes--
+    }
+  }
+
+  private async *stream(
+    query: string,
+    parameters: HistoryParameters | undefined,
+    limits: object,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    signal?.throwIfAborted()
+    if (this.abort.signal.aborted) throw historyDown()
+    if (this.queries >= this.queueMax)
+      throw new Failure('overloaded', { message: 'Too many queries of the history are open.', retryAfterSeconds: 1 })
+    this.queries++
+    const ended = AbortSignal.any(signal === undefined ? [this.abort.signal] : [this.abort.signal, signal])
+    let body: Readable | undefined
+    const onAbort = (): void => void body?.destroy(new Error('ended by the reader'))
+    ended.addEventListener('abort', onAbort)
+    try {
+      const answer = await this.ask(query, parameters, limits, ended)
+      body = answer.stream
+      if (ended.aborted) onAbort()
+      yield* checkedBody(body, answer.tag)
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw failureOf(error)
+    } finally {
+      ended.removeEventListener('abort', onAbort)
+      // A body that is left before its end closes its connection, and the server then ends the query.
+      body?.destroy()
+      this.queries--
+    }
+  }
+
+  private async ask(
+    query: string,
+    parameters: HistoryParameters | undefined,
+    limits: object,
+    signal: AbortSignal,
+  ): Promise<{ stream: Readable; tag: string | undefined }> {
+    const asked = {
+      query,
+      query_id: randomUUID(),
+      abort_signal: signal,
+      clickhouse_settings: {
+        ...limits,
+        output_format_json_quote_64bit_integers: 0,
+        // The server ends a query whose client leaves only where it may not write.
+        readonly: '2',
+        cancel_http_readonly_queries_on_client_close: 1,
+        http_send_timeout: 300,
+        max_memory_usage: String(this.queryBytesMax),
+        max_bytes_before_external_sort: String(this.queryBytesMax >> 2),
+        max_bytes_before_external_group_by: String(this.queryBytesMax >> 2),
+        distributed_product_mode: 'local',
+      } as const,
+    }
+    const isLong = parameters !== undefined && parametersBytes(parameters) > URL_PARAMETERS_BYTES_MAX
+    const { stream, response_headers } = isLong
+      ? await this.reader.exec({ ...asked, ...multipartOf(parameters) })
+      : await this.reader.exec({ ...asked, query_params: parameters as Record<string, unknown> })
+    const tag = response_headers['x-clickhouse-exception-tag']
+    return { stream: stream as Readable, tag: typeof tag === 'string' ? tag : undefined }
+  }
+}
+
+const failureOf = (error: unknown): Failure => {
+  if (error instanceof Failure) return error
+  if (error instanceof ClickHouseError) return failureOfCode(Number(error.code), error)
+  if (error instanceof BrokenAnswer) return failureOfCode(error.code, error)
+  return historyDown(error)
+}

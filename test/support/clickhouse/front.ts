@@ -1,0 +1,192 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { createGunzip, createGzip } from 'node:zlib'
+import { quoteString } from '../../../src/engines/chdb/parameters.ts'
+import type { HistoryFormat, HistoryParameters, HistoryStore } from '../../../src/engines/history-store.ts'
+import type { Failure } from '../../../src/kernel/errors.ts'
+import { formOf, valuesOf } from './parameters.ts'
+
+/** What the front does wrong on demand, until it is told otherwise. */
+export type FrontFault =
+  /** Takes requests and never answers. */
+  | 'hang'
+  /** Cuts the connection in the middle of an answer, and without an answer to a write (which is done). */
+  | 'cut'
+  /** Answers 500 with a page of a proxy. */
+  | 'proxyError'
+  /** Refuses inserts with TOO_MANY_PARTS. */
+  | 'tooManyParts'
+  /** Ends answers with an exception behind their first bytes, marked with a tag as servers since 25.11 do. */
+  | 'taggedException'
+  /** The same without a tag, as older servers. */
+  | 'bareException'
+
+export interface ClickhouseFront {
+  url: string
+  fault: FrontFault | undefined
+  /** Milliseconds before each answer. */
+  delayMs: number
+  /** Stops listening and cuts every connection; `listen` takes the same port again. */
+  refuse(): Promise<void>
+  listen(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface FrontOptions {
+  store: HistoryStore
+  port?: number
+  /** `X-ClickHouse-Server-Display-Name` and what `version()` answers. */
+  version?: string
+}
+
+const TAG = 'waymarkfronttag1'
+const ANSWER_PART_BYTES = 50_000
+
+/**
+ * The part of ClickHouse's HTTP interface that Waymark uses, with the engine in process behind it: queries in the address
+ * or the body, parameters in the address or a form, formats, compression, exceptions with their numbers. It runs the real
+ * SQL, so that only the transport is a stand-in.
+ */
+export const openClickhouseFront = async (options: FrontOptions): Promise<ClickhouseFront> => {
+  const front = new Front(options)
+  await front.listen()
+  return front
+}
+
+class Front implements ClickhouseFront {
+  fault: FrontFault | undefined
+  delayMs = 0
+  private readonly server = createServer((request, response) => void this.serve(request, response))
+  private readonly sockets = new Set<Socket>()
+  private readonly store: HistoryStore
+  private readonly version: string
+  private port: number
+
+  constructor({ store, port = 0, version = '25.3.6.56' }: FrontOptions) {
+    this.store = store
+    this.port = port
+    this.version = version
+    this.server.on('connection', (socket) => {
+      this.sockets.add(socket)
+      socket.on('close', () => this.sockets.delete(socket))
+    })
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject)
+      this.server.listen(this.port, '127.0.0.1', resolve)
+    })
+    this.port = (this.server.address() as AddressInfo).port
+  }
+
+  async refuse(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    for (const socket of this.sockets) socket.destroy()
+    await closed
+  }
+
+  async close(): Promise<void> {
+    await this.refuse()
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const body = await bodyOf(request)
+      if (this.fault === 'hang') return
+      if (this.delayMs > 0) await new Promise((resume) => setTimeout(resume, this.delayMs))
+      if (this.fault === 'proxyError') return void response.writeHead(500).end('<html>Bad gateway</html>')
+      await this.answer(request, body, response)
+    } catch (error) {
+      fail(response, error as Error)
+    }
+  }
+
+  private async answer(request: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
+    const address = new URL(request.url ?? '/', this.url).searchParams
+    const form = formOf(request.headers['content-type'], body)
+    const parameters = new Map([...address, ...form].filter(([name]) => name.startsWith('param_')))
+    const query = address.get('query') ?? body.toString()
+    const insert = /^INSERT INTO (\w+) FORMAT Native$/.exec(query)
+    if (insert !== null) {
+      if (this.fault === 'tooManyParts') throw new Error('Code: 252. DB::Exception: Too many parts. (TOO_MANY_PARTS)')
+      const token = address.get('insert_deduplication_token') ?? ''
+      await this.store.insert(insert[1], new Uint8Array(body), token)
+      return this.done(request, response)
+    }
+    const sql = query.replaceAll('version()', quoteString(this.version))
+    const values = valuesOf(sql, parameters)
+    const [, text, format] = /^([\s\S]*)\nFORMAT (\w+)$/.exec(sql) ?? []
+    if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat)
+    await this.store.command(sql, values)
+    this.done(request, response)
+  }
+
+  private done(request: IncomingMessage, response: ServerResponse): void {
+    if (this.fault === 'cut') request.socket.destroy()
+    else response.writeHead(200, { 'X-ClickHouse-Summary': '{}' }).end()
+  }
+
+  private async stream(
+    request: IncomingMessage,
+    response: ServerResponse,
+    sql: string,
+    values: HistoryParameters,
+    format: HistoryFormat,
+  ): Promise<void> {
+    const left = new AbortController()
+    response.once('close', () => left.abort())
+    const isGzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '')
+    const chunks = this.store.query(sql, values, format, left.signal)[Symbol.asyncIterator]()
+    // The status is told only when the engine has begun to answer, as a server does.
+    let next = await chunks.next()
+    const headers: { [name: string]: string } = isGzip ? { 'Content-Encoding': 'gzip' } : {}
+    if (this.fault === 'taggedException') headers['X-ClickHouse-Exception-Tag'] = TAG
+    response.writeHead(200, headers)
+    const out = isGzip ? createGzip({ level: 1 }) : response
+    if (isGzip) out.pipe(response)
+    try {
+      for (; !next.done; next = await chunks.next()) {
+        for (let at = 0; at < next.value.byteLength; at += ANSWER_PART_BYTES) {
+          const isTaken = out.write(next.value.subarray(at, at + ANSWER_PART_BYTES))
+          if (this.fault === 'cut') return void request.socket.destroy()
+          if (this.fault === 'taggedException' || this.fault === 'bareException')
+            return void out.end(exceptionOf(this.fault))
+          if (!isTaken && !left.signal.aborted) await once(out, 'drain', { signal: left.signal }).catch(() => undefined)
+        }
+      }
+      out.end()
+    } finally {
+      await chunks.return?.()
+    }
+  }
+}
+
+const exceptionOf = (fault: FrontFault): string => {
+  const message =
+    'Code: 241. DB::Exception: Memory limit exceeded. (MEMORY_LIMIT_EXCEEDED) (version 25.3.6.56 (official build))'
+  if (fault === 'bareException') return `${message}\n`
+  return `\r\n__exception__\r\n${TAG}\r\n${message}\n${message.length + 1} ${TAG}\r\n__exception__\r\n`
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<Buffer> => {
+  const isGzip = request.headers['content-encoding'] === 'gzip'
+  const parts: Buffer[] = []
+  for await (const part of isGzip ? request.pipe(createGunzip()) : request) parts.push(part as Buffer)
+  return Buffer.concat(parts)
+}
+
+/** The failure as a server words it: its number in a header, 503 and the like never used for a query that is wrong. */
+const fail = (response: ServerResponse, error: Error): void => {
+  const cause = (error as Failure).cause as Error | undefined
+  const message = cause?.message ?? error.message
+  const [, code = '1000'] = /Code: (\d+)/.exec(message) ?? []
+  if (response.headersSent) return void response.destroy()
+  const text = /DB::Exception/.test(message) ? message : `Code: ${code}. DB::Exception: ${message}. (UNKNOWN_EXCEPTION)`
+  response.writeHead(500, { 'X-ClickHouse-Exception-Code': code }).end(`${text}\n`)
+}
