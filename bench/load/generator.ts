@@ -53,18 +53,35 @@ interface Line {
   time: number
 }
 
-export const percentiles = (values: number[]): Percentiles => {
-  const sorted = Float64Array.from(values).sort()
-  const at = (share: number): number =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
+/** At most so many values are kept, one for each of the same number of values: an hour's run would not fit memory. */
+const SAMPLES_MAX = 1_000_000
+
+class Sampled {
+  private values: number[] = []
+  private every = 1
+  private passed = 0
+
+  add(value: number): void {
+    if (this.passed++ % this.every !== 0) return
+    this.values.push(value)
+    if (this.values.length < SAMPLES_MAX) return
+    this.values = this.values.filter((_, i) => i % 2 === 0)
+    this.every *= 2
+  }
+
+  percentiles(): Percentiles {
+    const sorted = Float64Array.from(this.values).sort()
+    const at = (share: number): number =>
+      sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+    return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
+  }
 }
 
 const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const date = new Date().toISOString().slice(0, 10)
   const closed: number[] = []
-  const ackMs: number[] = []
-  const liveMs: number[] = []
+  const ackMs = new Sampled()
+  const liveMs = new Sampled()
   let measuring = false
   let acknowledged = 0
   let livePositions = 0
@@ -75,7 +92,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
       const sentAt = line.sentAt.shift() as number
       if (!measuring) continue
       acknowledged += plan.framePoints
-      ackMs.push(now - sentAt)
+      ackMs.add(now - sentAt)
     }
     if (plan.pointsPerSecond === undefined) fill(line)
   }
@@ -85,7 +102,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const viewers = await openViewers(plan, (ms) => {
     if (!measuring) return
     livePositions++
-    liveMs.push(ms)
+    liveMs.add(ms)
   })
   const stop =
     plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
@@ -102,8 +119,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   for (const socket of viewers) socket.close()
   return {
     acknowledgedPointsPerSecond: acknowledged / seconds,
-    ackMs: percentiles(ackMs),
-    ...(plan.viewers && { liveMs: percentiles(liveMs), livePositions }),
+    ackMs: ackMs.percentiles(),
+    ...(plan.viewers && { liveMs: liveMs.percentiles(), livePositions }),
     generatorCpuShare: (cpu.user + cpu.system) / 1e6 / seconds,
     closed: closed.splice(0),
   }

@@ -1,42 +1,21 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { ask, call, signUp, startService, until, type Service } from '../../test/support/service.ts'
-import { fenceCollection, type Fleet } from './frames.ts'
+import { ask, call, until, type Service } from '../../test/support/service.ts'
+import { FLEET, generate, onFreshService, option, round } from './fresh-service.ts'
+import { memoryOf } from './process-figures.ts'
 import type { LoadPlan, LoadResult } from './generator.ts'
 
 /**
  * Drives the whole service from a process of its own and prints what it acknowledges, beside the ceiling of this machine
  * measured in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--warmup 30]
  */
-const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22, north: 52.9 }
-const COVER = 1.15
-const VERTICES = 50
 const WINDOW = 64
 
-const option = (name: string, fallback: number): number => {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? fallback : Number(process.argv[at + 1])
-}
 const measureMs = option('seconds', 10) * 1000
 const fences = option('fences', 10_000)
 /** So long that every tracker has gone round once: the index of fences is made where trackers come for the first time. */
 const warmupMs = option('warmup', 30) * 1000
-
-const generate = async (plan: LoadPlan): Promise<LoadResult> => {
-  const child = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  let text = ''
-  child.stdout.on('data', (chunk) => (text += chunk))
-  const code = await new Promise<number | null>((done) => child.once('exit', done))
-  if (code !== 0) throw new Error(`the generator ended with ${code}`)
-  return JSON.parse(text) as LoadResult
-}
 
 const startCeiling = async (): Promise<{ port: number; child: ChildProcess }> => {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./ceiling-server.js', import.meta.url))], {
@@ -77,25 +56,6 @@ const plans = (
     measureMs,
   },
 })
-
-/** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
-const makeFleet = async (service: Service, key: string): Promise<number> => {
-  const begun = performance.now()
-  const recordedAt = Date.now() - 60_000
-  for (let first = 0; first < FLEET.trackers; first += 5_000) {
-    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({
-      externalId: `load-${first + i}`,
-      recordedAt,
-      lat: FLEET.south,
-      lng: FLEET.west,
-    }))
-    await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
-  }
-  return (performance.now() - begun) / 1000
-}
-
-const rssMb = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
 const lagOf = async (service: Service): Promise<{ consumer: string; seconds: number }> => {
   const { text } = await call(service, 'GET', '//metrics')
@@ -143,46 +103,7 @@ const makeDevices = async (service: Service, token: string, count: number): Prom
   return keys
 }
 
-const round = (value: number): number => Math.round(value * 10) / 10
 const hundredths = (value: number): number => Math.round(value * 100) / 100
-
-interface Prepared {
-  service: Service
-  token: string
-  /** Ingest key of the fleet. */
-  key: string
-}
-
-/** Runs a service of its own with the fences and the fleet, and ends it. */
-const onFreshService = async (
-  rows: { [name: string]: unknown },
-  fences: number,
-  run: (prepared: Prepared) => Promise<void>,
-): Promise<void> => {
-  const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
-  const service = await startService(data)
-  try {
-    const { token } = await signUp(service, 'Load')
-    const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
-    const importBegun = performance.now()
-    const imported = await ask(
-      service,
-      'POST',
-      `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`,
-      { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) },
-    )
-    if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
-    rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
-    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data
-      .key
-    rows['20,000 unknown trackers made, s'] = round(await makeFleet(service, key))
-    await run({ service, token, key })
-    await service.stop()
-  } finally {
-    await service.kill()
-    rmSync(data, { recursive: true, force: true })
-  }
-}
 
 const report = async (
   rows: { [name: string]: unknown },
@@ -208,7 +129,7 @@ const report = async (
     }),
     worstLagAtEnd: `${lag.consumer} ${round(lag.seconds)} s`,
     drainedAfterS: round(await drain(service)),
-    rssMb: Math.round(rssMb(service.process.pid as number)),
+    rssMb: memoryOf(service.process.pid as number).rssMb,
     generatorCpuShare: hundredths(result.generatorCpuShare),
     closed: result.closed.length,
   }

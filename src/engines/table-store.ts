@@ -47,7 +47,7 @@ export type Checkpoint = { [source: string]: number }
  * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss may take
  *   the last moments together with their checkpoint.
  * - A row whose `expiresAt` has passed is not answered, by `get` nor by `find`.
- * - Rows hold what JSON can hold, and Uint8Array.
+ * - Rows hold what JSON can hold, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface TableStore {

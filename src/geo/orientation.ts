@@ -11,3 +11,11 @@ export const orientation = (ax: number, ay: number, bx: number, by: number, px: 
   const bound = ROUNDING * (Math.abs(left) + Math.abs(right))
   return det > bound || -det > bound ? det : -orient2d(ax, ay, bx, by, px, py)
 }
+
+/** Whether a point lies on the edge a→b, its ends included. Exact. */
+export const onEdge = (ax: number, ay: number, bx: number, by: number, px: number, py: number): boolean =>
+  px >= Math.min(ax, bx) &&
+  px <= Math.max(ax, bx) &&
+  py >= Math.min(ay, by) &&
+  py <= Math.max(ay, by) &&
+  orientation(ax, ay, bx, by, px, py) === 0

@@ -1,7 +1,8 @@
 import type { Position } from 'geojson'
 import { fromE7, LNG_MAX_E7, wrapLngE7 } from './coordinates.ts'
-import { orientation } from './orientation.ts'
+import { onEdge } from './orientation.ts'
 import { forEachEdgeIn, makePolygon, polygonContains, type Polygon, type Ring } from './polygon.ts'
+import { enclosesArea } from './ring-area.ts'
 import { edgesCross, properCrossing } from './ring-crossing.ts'
 import { ringOf } from './shape.ts'
 
@@ -57,6 +58,7 @@ const polygonError = (path: string, coordinates: unknown): ShapeError | undefine
   const polygons = rings.map((ring) => makePolygon([ring], AROUND_TWICE_E7))
   return (
     firstError(polygons, crossingError, path) ??
+    firstError(polygons, areaError, path) ??
     firstError(rings.slice(1), (at, hole) => holeError(at, hole, polygons[0]!), path, 1)
   )
 }
@@ -74,6 +76,9 @@ const crossingError = (path: string, polygon: Polygon): ShapeError | undefined =
   const near = properCrossing(polygon)
   return near && error(path, `must not cross itself: an edge at ${place(near[0], near[1])} does`)
 }
+
+const areaError = (path: string, polygon: Polygon): ShapeError | undefined =>
+  enclosesArea(polygon) ? undefined : error(path, 'must enclose an area')
 
 // Rings that cross the antimeridian are judged unwrapped, an edge at most half a turn beyond ±180°, so their edges are
 // there as far as one turn and a half.
@@ -115,13 +120,6 @@ const edgeLeaves = (ring: Polygon, ax: number, ay: number, bx: number, by: numbe
 }
 
 const holds = (ring: Polygon, x: number, y: number): boolean => polygonContains(ring, ring.wide ? wrapLngE7(x) : x, y)
-
-const onEdge = (ax: number, ay: number, bx: number, by: number, px: number, py: number): boolean =>
-  px >= Math.min(ax, bx) &&
-  px <= Math.max(ax, bx) &&
-  py >= Math.min(ay, by) &&
-  py <= Math.max(ay, by) &&
-  orientation(ax, ay, bx, by, px, py) === 0
 
 const positionError = (path: string, position: unknown): ShapeError | undefined => {
   if (!Array.isArray(position) || position.length < 2) return error(path, 'must be a position: [longitude, latitude]')

@@ -152,6 +152,8 @@ const PROMISES: { [promise: string]: Check } = {
     t.same(await store.get('others', 's1', 'a'), { status: 'late' })
     t.equal(await store.get('things', 's', 'a'), undefined)
     t.equal(await store.get('things', 's1', 'b'), undefined)
+    t.equal(await store.get('things', 's1', 'b'.repeat(501)), undefined, 'an id that no row can have')
+    t.equal(await store.get('things', 's1', ''), undefined, 'nor this one')
     t.same((await store.find('things', 's1', { limit: 9, total: true })).total, 1)
     t.same(await store.find('things', 'unknown', { limit: 9, total: true }), { rows: [], total: 0, next: null })
   },

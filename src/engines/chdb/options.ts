@@ -17,6 +17,21 @@ export interface ChdbOptions {
   deadlineMs?: number
 }
 
+/**
+ * Threads of the engine's own pools, which are made for servers that have the machine to themselves: tidying up old parts
+ * alone takes 128 at once, and each of them costs three open files and its stack. Idle ones are given back.
+ */
+const POOLS = {
+  max_thread_pool_free_size: 8,
+  max_parts_cleaning_thread_pool_size: 2,
+  max_active_parts_loading_thread_pool_size: 4,
+  max_outdated_parts_loading_thread_pool_size: 2,
+  max_unexpected_parts_loading_thread_pool_size: 2,
+  max_prefixes_deserialization_thread_pool_size: 2,
+  max_io_thread_pool_size: 4,
+  threadpool_local_fs_reader_pool_size: 4,
+}
+
 /** What the worker is started with. */
 export const workerOptions = (options: ChdbOptions): WorkerOptions => {
   const memoryBytesMax = options.memoryBytesMax ?? 1 << 30
@@ -27,6 +42,9 @@ export const workerOptions = (options: ChdbOptions): WorkerOptions => {
     max_bytes_before_external_sort: Math.floor(memoryBytesMax / 8),
     max_bytes_before_external_group_by: Math.floor(memoryBytesMax / 8),
     mark_cache_size: Math.floor(memoryBytesMax / 16),
+    primary_index_cache_size: Math.floor(memoryBytesMax / 16),
+    query_condition_cache_size: Math.floor(memoryBytesMax / 64),
+    ...POOLS,
     max_query_size: 64 << 20,
     output_format_json_quote_64bit_integers: 0,
     schema_inference_use_cache_for_file: 0,

@@ -103,11 +103,13 @@ export const spaceKey = (table: number, scope: number): Buffer => {
   return key
 }
 
-/** @throws Error for an id that is empty or longer than 500 bytes. */
+/** Whether a row can have this id. */
+export const isRowId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= ID_BYTES_MAX
+
+/** @throws Error for an id that no row can have. */
 export const idBytes = (id: string): Buffer => {
   const bytes = Buffer.from(id)
-  if (bytes.length === 0 || bytes.length > ID_BYTES_MAX)
-    throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
+  if (!isRowId(id)) throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
   return bytes
 }
 

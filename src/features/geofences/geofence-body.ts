@@ -18,8 +18,10 @@ const GEOMETRY: JsonSchema = {
   properties: {
     type: { type: 'string', enum: ['Polygon', 'MultiPolygon', 'LineString'] },
     coordinates: { type: 'array' },
+    bbox: { type: 'array', description: 'Accepted and ignored: it follows from the coordinates.' },
   },
   required: ['type', 'coordinates'],
+  additionalProperties: false,
 }
 
 const PROPERTIES: { [name: string]: JsonSchema } = {

@@ -35,6 +35,7 @@ export interface ImportStep {
 }
 
 const NAME_MAX = 200
+const GEOMETRY_MEMBERS = ['type', 'coordinates', 'bbox']
 /** A step ends when its events have so many bytes. */
 const STEP_BYTES = 512 * 1024
 
@@ -111,6 +112,8 @@ export class OpenImport {
     const { shape, used } = shapeOfFeature(feature.geometry as JsonObject, properties as JsonObject)
     const error = validateShape(shape)
     if (error !== undefined) return `${'type' in shape ? '/geometry' : ''}${error.path} ${error.message}`.trim()
+    const foreign = Object.keys(feature.geometry).find((member) => !GEOMETRY_MEMBERS.includes(member))
+    if (foreign !== undefined) return `/geometry/${foreign} is not a known field`
     const attributes = Object.fromEntries(
       Object.entries(properties).filter(([key]) => key !== nameProperty && key !== used),
     ) as JsonObject

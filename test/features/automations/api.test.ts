@@ -98,6 +98,11 @@ test('what is refused, and where', async (t) => {
     ['a type that needs a task', { event: 'onStartTrip', automationType: 'updateTask' }, '/automationType', 'invalid'],
     ['another data type', { dataType: 'task' }, '/dataType'],
     ['no group', { rules: { fields: {} } }, '/rules/fields/geofenceGroupId'],
+    [
+      'a group of 501 bytes',
+      { rules: { fields: { geofenceGroupId: 'x'.repeat(501) } } },
+      '/rules/fields/geofenceGroupId',
+    ],
     ['no rules', { rules: undefined }, '/rules/fields/geofenceGroupId'],
     [
       'a group that is no text',

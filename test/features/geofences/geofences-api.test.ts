@@ -167,6 +167,24 @@ test('bodies that are no geofence are refused with the path', async (t) => {
     ['a deep geometry', { geometry: { type: 'Polygon', coordinates: deep } }, ''],
     ['deep attributes', { geometry: square(0, 0), attributes: { deep } }, ''],
     ['large attributes', { geometry: square(0, 0), attributes: { text: 'x'.repeat(65_536) } }, '/attributes'],
+    ['a foreign member of a geometry', { geometry: { ...square(0, 0), crs: 'x' } }, '/geometry/crs'],
+    [
+      'a ring without area',
+      {
+        geometry: {
+          type: 'Polygon',
+          coordinates: [
+            [
+              [0, 0],
+              [1, 1],
+              [2, 2],
+              [0, 0],
+            ],
+          ],
+        },
+      },
+      '/geometry/coordinates/0',
+    ],
     ['an unknown field', { geometry: square(0, 0), colour: 'red' }, '/colour'],
     ['an unknown group', { geometry: square(0, 0), geofenceGroupId: randomUUID() }, '/geofenceGroupId'],
   ]
@@ -176,6 +194,16 @@ test('bodies that are no geofence are refused with the path', async (t) => {
     t.ok(answer.body.errors?.[0]?.path.startsWith(path), `${name}: ${JSON.stringify(answer.body.errors)}`)
   }
   t.match((await call('GET', '/geofences', { caller })).body, { total: 0 })
+  const made = await call('POST', '/geofence', {
+    caller,
+    body: { name: 'n', geofenceGroupId, geometry: { ...square(0, 0), bbox: [0, 0, 1, 1] } },
+  })
+  t.strictSame(made.body.data.geometry, square(0, 0), 'a bbox says nothing that the coordinates do not')
+  t.match(
+    await call('PATCH', `/geofence/${made.body.data._id}`, { caller, body: { geometry: { id: 7 } } }),
+    { status: 400, body: { errors: [{ path: '/geometry/id' }] } },
+    'in a merge patch too',
+  )
 })
 
 test('positions are kept to 1e-7 degree, and read so', async (t) => {

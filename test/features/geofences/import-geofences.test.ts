@@ -106,6 +106,7 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
       },
       { name: 'antimeridian', text: 'x'.repeat(70_000) },
     ),
+    feature({ type: 'Polygon', coordinates: square(7), crs: 'x' }, { name: 'foreign member' }),
   ]
   const answer = await call('POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}`, {
     caller,
@@ -115,7 +116,7 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
   t.notOk(answer.headers['waymark-pending'], 'all are in force')
   t.strictSame(
     answer.body.data.rejected.map(({ index }: { index: number }) => index),
-    [1, 2, 3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17],
+    [1, 2, 3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18],
   )
   t.ok(
     answer.body.data.rejected.every(

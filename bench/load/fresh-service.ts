@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ask, signUp, startService, type Service } from '../../test/support/service.ts'
+import { fenceCollection, type Fleet } from './frames.ts'
+import type { LoadPlan, LoadResult } from './generator.ts'
+
+/** What every load drives. */
+export const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22, north: 52.9 }
+const COVER = 1.15
+const VERTICES = 50
+
+/** The number behind `--name` on the command line. */
+export const option = (name: string, fallback: number): number => {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? fallback : Number(process.argv[at + 1])
+}
+
+/** Sends points from a process of its own until the plan has ended. */
+export const generate = async (plan: LoadPlan): Promise<LoadResult> => {
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  let text = ''
+  child.stdout.on('data', (chunk) => (text += chunk))
+  const code = await new Promise<number | null>((done) => child.once('exit', done))
+  if (code !== 0) throw new Error(`the generator ended with ${code}`)
+  return JSON.parse(text) as LoadResult
+}
+
+/** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
+const makeFleet = async (service: Service, key: string): Promise<number> => {
+  const begun = performance.now()
+  const recordedAt = Date.now() - 60_000
+  for (let first = 0; first < FLEET.trackers; first += 5_000) {
+    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({
+      externalId: `load-${first + i}`,
+      recordedAt,
+      lat: FLEET.south,
+      lng: FLEET.west,
+    }))
+    await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
+  }
+  return (performance.now() - begun) / 1000
+}
+
+export const round = (value: number): number => Math.round(value * 10) / 10
+
+export interface Prepared {
+  service: Service
+  token: string
+  /** Ingest key of the fleet. */
+  key: string
+}
+
+/** Runs a service of its own with the fences and the fleet, and ends it. */
+export const onFreshService = async (
+  rows: { [name: string]: unknown },
+  fences: number,
+  run: (prepared: Prepared) => Promise<void>,
+): Promise<void> => {
+  const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
+  const service = await startService(data)
+  try {
+    const { token } = await signUp(service, 'Load')
+    const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
+    const importBegun = performance.now()
+    const imported = await ask(
+      service,
+      'POST',
+      `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`,
+      { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) },
+    )
+    if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
+    rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
+    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data
+      .key
+    rows['20,000 unknown trackers made, s'] = round(await makeFleet(service, key))
+    await run({ service, token, key })
+    await service.stop()
+  } finally {
+    await service.kill()
+    rmSync(data, { recursive: true, force: true })
+  }
+}

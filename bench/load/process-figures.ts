@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** Memory of a process in MB: all of it, what no file stands behind, and the files that are mapped. */
+export const memoryOf = (pid: number): { rssMb: number; anonMb: number; fileMb: number } => {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const mb = (name: string): number => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024)
+  return { rssMb: mb('VmRSS'), anonMb: mb('RssAnon'), fileMb: mb('RssFile') }
+}
+
+/** How many threads of each name a process has; numbers in names are left out. */
+export const threadsOf = (pid: number): Map<string, number> =>
+  countBy(readdirSync(`/proc/${pid}/task`), (thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8')
+      .trim()
+      .replace(/[\d/:-]+/g, '#'),
+  )
+
+/** How many open files, sockets and the like a process has, by what they are; names of files without their numbers. */
+export const handlesOf = (pid: number): Map<string, number> =>
+  countBy(readdirSync(`/proc/${pid}/fd`), (handle) =>
+    readlinkSync(`/proc/${pid}/fd/${handle}`)
+      .replace(/^.*\/(?=[^/]+\/[^/]+$)/, '')
+      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
+      .replace(/\d+/g, '#'),
+  )
+
+const countBy = (items: readonly string[], nameOf: (item: string) => string): Map<string, number> => {
+  const counts = new Map<string, number>()
+  for (const item of items) {
+    try {
+      const name = nameOf(item)
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'ENOENT' && (error as { code?: string }).code !== 'ESRCH') throw error
+    }
+  }
+  return counts
+}

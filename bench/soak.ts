@@ -1,0 +1,143 @@
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import { call, type Service } from '../test/support/service.ts'
+import { FLEET, generate, onFreshService, option, type Prepared } from './load/fresh-service.ts'
+import { handlesOf, memoryOf, threadsOf } from './load/process-figures.ts'
+
+/**
+ * Runs a whole service for a long time at a steady rate, with viewers and exports, and writes its curve of memory, handles
+ * and threads: a line every 10 s into a CSV file, a table and the slope of its second half at the end. Usage:
+ * `node dist/bench/soak.js [--minutes 60] [--rate 20000] [--viewers 200] [--exports 2] [--fences 10000] [--csv soak.csv]`
+ */
+const minutes = option('minutes', 60)
+const rate = option('rate', 20_000)
+const viewers = option('viewers', 200)
+const exporters = option('exports', 2)
+const fences = option('fences', 10_000)
+const csvPath = process.argv.includes('--csv') ? process.argv[process.argv.indexOf('--csv') + 1] : 'soak.csv'
+
+const SAMPLE_MS = 10_000
+const EXPORT_PAUSE_MS = 5_000
+const ROWS_SHOWN = 12
+
+const COLUMNS = ['seconds', 'rssMb', 'anonMb', 'fileMb', 'heapMb', 'externalMb', 'handles', 'threads'] as const
+type Sample = { [column in (typeof COLUMNS)[number]]: number }
+
+const sampleOf = async (service: Service, seconds: number): Promise<Sample> => {
+  const pid = service.process.pid as number
+  const { text } = await call(service, 'GET', '//metrics')
+  const mb = (name: string): number => Math.round(Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]) / 2 ** 20)
+  return {
+    seconds,
+    ...memoryOf(pid),
+    heapMb: mb('nodejs_heap_size_used_bytes'),
+    externalMb: mb('nodejs_external_memory_bytes'),
+    handles: sum(handlesOf(pid)),
+    threads: sum(threadsOf(pid)),
+  }
+}
+
+const sum = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((all, one) => all + one, 0)
+
+/** Downloads one export after the other, as people do: the fleet's last minute as a file, one tracker's hour as a track. */
+const exportAgainAndAgain = async ({ service, token }: Prepared, signal: AbortSignal): Promise<number> => {
+  const since = (ms: number): string => new Date(Date.now() - ms).toISOString()
+  const trackers = JSON.parse((await call(service, 'GET', '/trackers?limit=100&fields=_id', { token })).text).data
+  let done = 0
+  for (; !signal.aborted; done++) {
+    const path =
+      done % 2 === 0
+        ? `/location-histories?format=${['csv', 'parquet', 'ndjson'][(done / 2) % 3]}&from=${since(60_000)}`
+        : `/location-histories?format=gpx&simplify=10&from=${since(3_600_000)}&trackerId=${trackers[done % 100]._id}`
+    const answer = await fetch(`${service.url}/api/v3${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal,
+    })
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    for await (const _chunk of answer.body ?? []);
+    await pause(EXPORT_PAUSE_MS, undefined, { signal })
+  }
+  return done
+}
+
+/** Units a minute by which a column rises over the second half: the slope of a line through its samples. */
+const slopeOf = (samples: readonly Sample[], column: keyof Sample): number => {
+  const half = samples.slice(Math.floor(samples.length / 2))
+  const mean = (values: number[]): number => values.reduce((all, one) => all + one, 0) / values.length
+  const times = half.map(({ seconds }) => seconds / 60)
+  const values = half.map((sample) => sample[column])
+  const [time, value] = [mean(times), mean(values)]
+  const above = times.reduce((all, one, i) => all + (one - time) * (values[i] - value), 0)
+  return above / times.reduce((all, one) => all + (one - time) ** 2, 0)
+}
+
+const show = (samples: readonly Sample[]): void => {
+  const line = (cells: readonly (string | number)[]): void => console.log(`| ${cells.join(' | ')} |`)
+  line(COLUMNS)
+  line(COLUMNS.map(() => '-'))
+  const step = Math.max(1, Math.ceil(samples.length / ROWS_SHOWN))
+  for (const [i, sample] of samples.entries())
+    if (i % step === 0 || i === samples.length - 1) line(COLUMNS.map((column) => sample[column]))
+  const slopes = COLUMNS.slice(1).map((column) => Math.round(slopeOf(samples, column) * 10) / 10)
+  line(['a minute, second half', ...slopes])
+}
+
+const showChanges = (what: string, before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): void => {
+  const names = [...new Set([...before.keys(), ...after.keys()])]
+  const changed = names
+    .map((name) => [name, before.get(name) ?? 0, after.get(name) ?? 0] as const)
+    .filter(([, from, to]) => from !== to)
+    .sort((a, b) => b[2] - b[1] - (a[2] - a[1]))
+  console.log(`${what}: ${changed.map(([name, from, to]) => `${name} ${from} → ${to}`).join(', ')}`)
+}
+
+const soak = async (prepared: Prepared): Promise<void> => {
+  const { service, token, key } = prepared
+  const pid = service.process.pid as number
+  const [threads, handles] = [threadsOf(pid), handlesOf(pid)]
+  const end = new AbortController()
+  const sent = generate({
+    port: service.port,
+    bearers: [key],
+    connections: 20,
+    window: 64,
+    framePoints: 10,
+    fleet: FLEET,
+    named: true,
+    warmupMs: 0,
+    measureMs: minutes * 60_000,
+    pointsPerSecond: rate,
+    viewers: { count: viewers, intervalMs: 100, token, viewportShare: 0.01 },
+  }).finally(() => end.abort())
+  const exporting = Array.from({ length: exporters }, () =>
+    exportAgainAndAgain(prepared, end.signal).catch((error: unknown) => {
+      if (!end.signal.aborted) throw error
+    }),
+  )
+  const samples: Sample[] = []
+  const begun = performance.now()
+  writeFileSync(csvPath, `${COLUMNS.join()}\n`)
+  while (!end.signal.aborted) {
+    const sample = await sampleOf(service, Math.round((performance.now() - begun) / 1000))
+    samples.push(sample)
+    appendFileSync(csvPath, `${COLUMNS.map((column) => sample[column]).join()}\n`)
+    await pause(SAMPLE_MS, undefined, { signal: end.signal }).catch(() => undefined)
+  }
+  await Promise.all(exporting)
+  const { acknowledgedPointsPerSecond, ackMs, liveMs, closed } = await sent
+  show(samples)
+  showChanges('threads', threads, threadsOf(pid))
+  showChanges('handles', handles, handlesOf(pid))
+  console.log(
+    JSON.stringify({
+      acknowledgedPointsPerSecond: Math.round(acknowledgedPointsPerSecond),
+      ackMs,
+      liveMs,
+      closed: closed.length,
+    }),
+  )
+}
+
+console.log(`${cpus().length} × ${cpus()[0].model}, Node ${process.version}; ${minutes} min at ${rate} points/s`)
+await onFreshService({}, fences, soak)
