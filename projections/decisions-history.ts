@@ -4,7 +4,7 @@ import type { TableStore } from '../src/engines/table-store.ts'
 import type { Decided } from '../src/features/transitions/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
-import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
+import { HistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 
 export const DECISIONS_HISTORY = 'decisions-history'
@@ -37,6 +37,7 @@ const RETRY_MS = [100, 500, 2_000, 5_000]
 export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
   readonly name = DECISIONS_HISTORY
   private readonly options: DecisionsHistoryOptions
+  private readonly checkpoints: HistoryCheckpoints
   private readonly handled = new Map<number, number>()
   private waiting: DecidedAt[] = []
   private decisions = 0
@@ -48,16 +49,19 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
 
   constructor(options: DecisionsHistoryOptions) {
     this.options = options
+    this.checkpoints = new HistoryCheckpoints(options.tables, DECISIONS_HISTORY)
   }
 
   async load(partition: number): Promise<number> {
     const at =
-      this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, DECISIONS_HISTORY, partition))
+      (this.checkpoints.has(partition) ? this.handled.get(partition) : undefined) ??
+      (await this.checkpoints.take(partition))
     this.handled.set(partition, at)
     return at
   }
 
   handle({ revision, position, decided }: DecidedEntry, partition: number): void | Promise<void> {
+    if (!this.handled.has(partition)) throw new Error(`partition ${partition} has another owner`)
     if (decided !== undefined) {
       this.waiting.push({ position, decided })
       this.decisions += decided.decisions.length
@@ -109,7 +113,7 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
         if (transitions !== undefined) await this.options.history.insert(TRANSITIONS, transitions, token)
         const trips = tripsBlock(events)
         if (trips !== undefined) await this.options.history.insert(TRIPS, trips, token)
-        await storeHistoryCheckpoints(this.options.tables, DECISIONS_HISTORY, moved)
+        for (const partition of await this.checkpoints.store(moved)) this.handled.delete(partition)
         for (const { decided } of events) this.counts.decisionsInserted += decided.decisions.length
         return
       } catch (error) {

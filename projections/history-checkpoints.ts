@@ -1,7 +1,48 @@
-import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
+import { type Checkpoint, StaleCommit, type TableStore } from '../src/engines/table-store.ts'
+import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 
 /** Each partition has a checkpoint of its own: partitions may be followed by different processes. */
 const nameOf = (consumer: string, partition: number): string => `${consumer}-${partition}`
+
+/** How far a consumer's partitions are in the history for good; a partition is its own from `take` on. */
+export class HistoryCheckpoints {
+  private readonly tables: Pick<TableStore, 'commit' | 'take'>
+  private readonly consumer: string
+  private readonly owned = new Map<number, OwnedCheckpoint>()
+
+  constructor(tables: Pick<TableStore, 'commit' | 'take'>, consumer: string) {
+    this.tables = tables
+    this.consumer = consumer
+  }
+
+  /** Revision of the partition's last event that is in the history, -1 for none. */
+  async take(partition: number): Promise<number> {
+    const owned = await OwnedCheckpoint.take(this.tables, nameOf(this.consumer, partition))
+    this.owned.set(partition, owned)
+    return owned.at?.[partition] ?? -1
+  }
+
+  has(partition: number): boolean {
+    return this.owned.has(partition)
+  }
+
+  /** Stores how far each of these partitions is; answers those that have another owner by now. */
+  async store(at: ReadonlyMap<number, number>): Promise<number[]> {
+    const lost: number[] = []
+    await Promise.all(
+      [...at].map(async ([partition, revision]) => {
+        try {
+          await this.owned.get(partition)?.commit([], { [partition]: revision })
+        } catch (error) {
+          if (!(error instanceof StaleCommit)) throw error
+          this.owned.delete(partition)
+          lost.push(partition)
+        }
+      }),
+    )
+    return lost
+  }
+}
 
 /** Revision of the last event of the partition that is in the history for good, -1 for none. */
 export const loadHistoryCheckpoint = async (
@@ -9,19 +50,6 @@ export const loadHistoryCheckpoint = async (
   consumer: string,
   partition: number,
 ): Promise<number> => (await tables.checkpoint(nameOf(consumer, partition)))?.[partition] ?? -1
-
-/** Stores how far each of these partitions is. */
-export const storeHistoryCheckpoints = async (
-  tables: Pick<TableStore, 'commit'>,
-  consumer: string,
-  at: ReadonlyMap<number, number>,
-): Promise<void> => {
-  await Promise.all(
-    [...at].map(([partition, revision]) =>
-      tables.commit([], { consumer: nameOf(consumer, partition), at: { [partition]: revision } }),
-    ),
-  )
-}
 
 /** How far every partition is, for whoever truncates streams or rebuilds; partitions without a checkpoint are absent. */
 export const historyCheckpoint = async (

@@ -1,9 +1,10 @@
-import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
+import { StaleCommit, type TableStore } from '../src/engines/table-store.ts'
 import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
 import { latestPointAt, LATEST_POSITIONS, movePoint, type LatestPositionRow } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
+import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import { defer } from '../src/kit/consumers/deferred.ts'
 import { LatestRestore, checkpointName } from './latest-restore.ts'
 
@@ -30,6 +31,7 @@ const COMMIT_MS_MAX = 4_000
 
 /** What this process knows of one partition. */
 interface Partition {
+  checkpoint: OwnedCheckpoint
   at: number
   committedAt: number
   points: Map<string, LatestPositionRow & { organizationId: string }>
@@ -61,8 +63,9 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   async load(partition: number): Promise<number> {
     await this.lastCommit
+    const checkpoint = await OwnedCheckpoint.take(this.options.tables, checkpointName(partition))
     const { at, rows } = await this.restore.partition(partition)
-    this.partitions.set(partition, { at, committedAt: at, points: rows, changed: new Map() })
+    this.partitions.set(partition, { checkpoint, at, committedAt: at, points: rows, changed: new Map() })
     return at
   }
 
@@ -162,6 +165,11 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (isBehind) this.commitLater(Math.min(COMMIT_MS_MAX, Math.max(COMMIT_MS, pauseMs)))
   }
 
+  /** Another process follows the partition by now, or the table has lost rows: it is loaded anew before anything is handled. */
+  private lost(partition: number, state: Partition): void {
+    if (this.partitions.get(partition) === state) this.partitions.delete(partition)
+  }
+
   private async commit(partition: number, state: Partition): Promise<void> {
     if (state.at === state.committedAt && state.changed.size === 0) return
     const { at, changed } = state
@@ -173,15 +181,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
           .slice(0, ROWS_PER_COMMIT)
           .map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
         const isLast = waiting.length <= ROWS_PER_COMMIT
-        const checkpoint: Checkpoint = { [partition]: at }
-        await this.options.tables.commit(
-          rows,
-          isLast ? { consumer: checkpointName(partition), at: checkpoint } : undefined,
-        )
+        await state.checkpoint.commit(rows, isLast ? { [partition]: at } : undefined)
         waiting.splice(0, ROWS_PER_COMMIT)
       } while (waiting.length > 0)
       state.committedAt = at
     } catch (error) {
+      if (error instanceof StaleCommit) return this.lost(partition, state)
       for (const [trackerId, organizationId] of waiting) state.changed.set(trackerId, organizationId)
       throw error
     }

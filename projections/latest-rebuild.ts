@@ -21,7 +21,7 @@ export interface NewestPosition {
 
 export interface LatestRebuildParts {
   latest: LatestPositions
-  tables: Pick<TableStore, 'scan'>
+  tables: Pick<TableStore, 'scanAll'>
   clock: Clock
   /** Of the log, as is `epoch`. */
   partitions: number
@@ -153,7 +153,7 @@ class LatestRebuilding {
         report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
       latest.replace(scope, id, rebuilt)
     }
-    for await (const { scope, id, row: live } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
+    for await (const { scope, id, row: live } of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name)) {
       const { points } = this.rebuilt[partitionOf(id, partitions)]
       const row = points.get(id)
       points.delete(id)

@@ -54,7 +54,7 @@ export class LatestRestore {
       const rows = new Map<number, Restored>(
         Array.from({ length: partitions }, (_, partition) => [partition, new Map()]),
       )
-      for await (const { scope, id, row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) {
+      for await (const { scope, id, row } of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name)) {
         rows.get(partitionOf(id, partitions))?.set(id, { ...row, organizationId: scope })
       }
       const scanned = { atMs, checkpoint, rows }

@@ -4,7 +4,7 @@ import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
-import { loadHistoryCheckpoint, storeHistoryCheckpoints } from './history-checkpoints.ts'
+import { HistoryCheckpoints } from './history-checkpoints.ts'
 import { PointBlock } from './location-history-block.ts'
 
 export const LOCATION_HISTORY = 'location-history'
@@ -51,6 +51,7 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   readonly name = LOCATION_HISTORY
   private readonly options: LocationHistoryOptions
   private readonly rowsMax: number
+  private readonly checkpoints: HistoryCheckpoints
   private readonly handled = new Map<number, number>()
   private filling: Filling
   private spare: PointBlock
@@ -62,6 +63,7 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
 
   constructor(options: LocationHistoryOptions) {
     this.options = options
+    this.checkpoints = new HistoryCheckpoints(options.tables, LOCATION_HISTORY)
     this.rowsMax = options.blockRowsMax ?? 50_000
     this.filling = emptied(new PointBlock(this.rowsMax))
     this.spare = new PointBlock(this.rowsMax)
@@ -69,12 +71,14 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
 
   async load(partition: number): Promise<number> {
     const at =
-      this.handled.get(partition) ?? (await loadHistoryCheckpoint(this.options.tables, LOCATION_HISTORY, partition))
+      (this.checkpoints.has(partition) ? this.handled.get(partition) : undefined) ??
+      (await this.checkpoints.take(partition))
     this.handled.set(partition, at)
     return at
   }
 
   handle(entry: LocationEntry): void | Promise<void> {
+    if (!this.handled.has(entry.partition)) throw new Error(`partition ${entry.partition} has another owner`)
     if (this.filling.block.rows >= this.rowsMax) return this.insertFilling().then(() => this.handle(entry))
     const { filling } = this
     if (entry.kind === 'points') {
@@ -132,7 +136,7 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
       try {
         if (full.block.rows > 0)
           await this.options.history.insert(POINTS, full.block.encode(), tokenOf(full, this.options.epoch))
-        await storeHistoryCheckpoints(this.options.tables, LOCATION_HISTORY, full.to)
+        for (const partition of await this.checkpoints.store(full.to)) this.handled.delete(partition)
         break
       } catch (error) {
         this.counts.failures++

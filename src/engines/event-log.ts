@@ -1,6 +1,9 @@
 import type { NewEvent, RecordedEvent } from '../kernel/event.ts'
 
-/** What the stream must look like for an append: the revision of its last event, `none` for a stream without events, or `any`. */
+/**
+ * What the stream must look like for an append: the revision of its last event, `none` for a stream without events (new
+ * or erased), or `any`.
+ */
 export type ExpectedRevision = number | 'none' | 'any'
 
 export interface Appended {
@@ -40,12 +43,19 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
 /**
  * The append-only log. Promises that every engine keeps (test/contracts/event-log.ts proves them):
  * - An append is all or nothing, and durable (synced to disk, or the quorum) when it resolves; SIGKILL loses none.
- * - Events of one stream have revisions without gaps; positions rise over the whole log, with gaps.
+ * - Revisions of one stream have no gaps; a truncated or erased stream begins late.
+ * - A position is opaque: positions rise over the whole log and are compared. Nobody subtracts them, counts with them or
+ *   takes one for the beginning of a record; a checkpoint of a follower may lie between two events.
  * - Two appends with the same expected revision: one wins, the other rejects with `WrongRevision`.
- * - An append that is repeated (same event ids, same expected revision, not `any`) answers what the first one answered.
+ * - An append that is repeated (same event ids, same expected revision) answers what the first one answered. With `any`
+ *   it is stored at least once. One append never mixes ids that were sent before with new ones.
+ * - An append whose outcome is unknown is repeated inside with the same ids until the engine's deadline. When it then
+ *   rejects with `engine_down` its outcome is unknown: the events may stand in the log, or come to stand there. Whoever
+ *   goes on repeats the same append, or reads the stream first.
  * - A follower sees every event once, in order, none of an append that was not durable, and its own process's appends
  *   at the latest some milliseconds after they resolve. It ends only by its signal: a lost connection is resumed inside.
- * - Truncated events are gone from reads and followers at once; the rest keeps its revisions.
+ * - What is truncated or erased is gone at once for those who read or follow the stream. Those who follow prefixes may
+ *   still see it for a while.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface EventLog {
@@ -67,10 +77,12 @@ export interface EventLog {
   ): AsyncIterable<FollowBatch>
   /** Revision of the last event of a stream, -1 when it has none. */
   head(stream: string): Promise<number>
-  /** Position of the last event of the whole log, -1 when it is empty. */
+  /** A position that no event in the log exceeds, -1 when it is empty. */
   headPosition(): Promise<number>
-  /** Hides every event of the stream before `revision` for ever; the space comes back by and by. */
+  /** Hides every event of the stream before `revision` for ever, never the last one; the space comes back by and by. Never brings anything back. */
   truncateBefore(stream: string, revision: number): Promise<void>
+  /** Hides every event of the stream for ever. It then has none, and may be written anew: revisions go on above those that were erased. */
+  erase(stream: string): Promise<void>
   /** Resolves when the engine answers, rejects with Failure engine_down. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -38,14 +38,54 @@ export interface Found<R extends Row = Row> {
 /** Where a consumer stands: one number for each source that it follows (`all`, or a partition's number). */
 export type Checkpoint = { [source: string]: number }
 
+/** What a commit moves and by whom: it is applied only while it follows what is stored. */
+export interface CheckpointMove {
+  consumer: string
+  /** Where the batch begins: what must be stored now; undefined for nothing. */
+  from: Checkpoint | undefined
+  /** Where it ends; left out, rows alone are stored and the checkpoint stays. */
+  at?: Checkpoint
+  /** As `take` answered it. */
+  fence: number
+}
+
+export const isSameCheckpoint = (one: Checkpoint | undefined, other: Checkpoint | undefined): boolean => {
+  if (one === undefined || other === undefined) return one === other
+  const sources = Object.keys(one)
+  return sources.length === Object.keys(other).length && sources.every((source) => one[source] === other[source])
+}
+
+/** What `take` answers: where the consumer stands, and the number that its owner shows with each commit. */
+export interface Taken {
+  at: Checkpoint | undefined
+  fence: number
+}
+
+/** A commit does not follow what is stored; nothing of it was applied. */
+export class StaleCommit extends Error {
+  readonly consumer: string
+  /** What is stored. */
+  readonly stored: Taken
+  constructor(consumer: string, stored: Taken) {
+    super(`consumer ${consumer} stands elsewhere or has another owner`)
+    this.name = 'StaleCommit'
+    this.consumer = consumer
+    this.stored = stored
+  }
+}
+
 /**
  * Tables of rows, grouped in scopes (an organization's id, or `-` for what belongs to none). Promises of every engine
  * (test/contracts/table-store.ts):
- * - A commit is seen whole or not at all by reads of one scope. Rows and checkpoint are stored together where the engine
- *   can; where it cannot (a cluster), rows come first, so after a crash a checkpoint never names what rows lack, and
- *   applying the same events again is harmless.
- * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss may take
- *   the last moments together with their checkpoint.
+ * - Rows have places (`lives` of their table). A commit is seen whole or not at all by reads of one place. Nothing is
+ *   promised over several places, neither order nor oneness: a consumer that writes several must bear that a crash
+ *   leaves some of them as they were. Rows always come before their checkpoint, so after a crash a checkpoint never
+ *   names what rows lack, and applying the same events again is harmless.
+ * - A commit with a checkpoint is applied only if the stored one is `from` and no later fence was taken; otherwise it
+ *   rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
+ *   fence, it was applied before (its answer was lost), and resolves.
+ * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss or a
+ *   failover may take the last moments together with their checkpoint.
  * - A row whose `expiresAt` has passed is not answered, by `get` nor by `find`.
  * - Rows hold what JSON can hold, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
@@ -56,15 +96,23 @@ export interface TableStore {
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
   getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]>
   find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>>
-  /** Every row of every scope, by scope and id, for comparing, restoring into memory and sweeping. */
-  scan<R extends Row>(table: string, scope?: string): AsyncIterable<StoredRow<R>>
-  commit(changes: readonly RowChange[], checkpoint?: { consumer: string; at: Checkpoint }): Promise<void>
+  /** Every row of a scope. Not for tables that live by row. */
+  scan<R extends Row>(table: string, scope: string): AsyncIterable<StoredRow<R>>
+  /** Every row of every scope, in any order: for comparing and for moving to another engine, never on a path of service. */
+  scanAll<R extends Row>(table: string): AsyncIterable<StoredRow<R>>
+  /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored whoever else writes them. */
+  commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void>
+  /**
+   * Makes the caller the consumer's owner: from now on commits under fences that were taken earlier are stale. Fences
+   * rise, also over a loss of everything that was stored.
+   */
+  take(consumer: string): Promise<Taken>
   /** Stores the row unless one is there; answers the row that was there, or undefined when this one was stored. Atomic over all nodes. */
   putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined>
   /** Adds one to a counter that begins anew when it has expired, and answers it with its end. Atomic over all nodes. */
   increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }>
   checkpoint(consumer: string): Promise<Checkpoint | undefined>
-  /** Puts tables and checkpoint built under the name `<table>@next` / `<consumer>@next` in the place of the live ones, at once. */
+  /** Puts tables and checkpoint built under the name `<table>@next` / `<consumer>@next` in the place of the live ones, at once for this process, within seconds for others. */
   promote(tables: readonly string[], consumer: string): Promise<void>
   /** Empties `<table>` and forgets the consumer's checkpoint. */
   reset(tables: readonly string[], consumer: string): Promise<void>

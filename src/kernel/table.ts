@@ -8,6 +8,13 @@ export interface TableDeclaration {
   name: string
   /** Raise it when the shape of rows changes: the table is then built anew from the log. */
   version: number
+  /**
+   * Which rows have one place, so that a commit of them is one and a question is answered there:
+   * - `organization` (left out): those of a scope. The checkpoints of their consumers lie elsewhere.
+   * - `partition`: those of a scope, which is the name of the one consumer that writes them, with its checkpoint.
+   * - `row`: each by itself; only asked for by id, not found or scanned.
+   */
+  lives?: 'organization' | 'partition' | 'row'
   /** Fields that `where` may name (values, or arrays of values). */
   equality?: readonly string[]
   /** Fields that `range` and `sort` may name: all numbers or all strings; rows without the field come first. */

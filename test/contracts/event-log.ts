@@ -464,8 +464,14 @@ const PROMISES: { [promise: string]: Check } = {
     t.same(await log.read(stream, 10, 5, 'backwards'), [])
     t.same(revisions((await followUntil(log, { stream }, undefined, (seen) => seen.length >= 10)).events), left)
     t.same(revisions((await followUntil(log, { stream }, 3, (seen) => seen.length >= 10)).events), left)
-    const prefixed = await followUntil(log, { prefixes: [category] }, undefined, (seen) => seen.length >= 13)
-    t.same(revisions(prefixed.events.filter((event) => event.stream === stream)), left)
+    const isLast = ({ stream: name, revision }: RecordedEvent) => name === `${category}-2` && revision === 2
+    const prefixed = await followUntil(log, { prefixes: [category] }, undefined, (seen) => seen.some(isLast))
+    const ofStream = revisions(prefixed.events.filter((event) => event.stream === stream))
+    t.same(
+      ofStream.slice(-left.length),
+      left,
+      'by prefixes what is hidden may be seen for a while, what is left always is',
+    )
     t.equal(await log.head(stream), 29)
     await log.truncateBefore(stream, 10)
     t.same(revisions(await log.read(stream, 0, 100)), left, 'an earlier truncation brings nothing back')
@@ -473,20 +479,64 @@ const PROMISES: { [promise: string]: Check } = {
     t.equal(revision, 30)
   },
 
-  'a stream may be truncated whole, and goes on': async (t, log) => {
+  'truncating keeps the last event': async (t, log) => {
     const stream = `${newCategory()}-1`
     await log.append(stream, newEvents(5), 'none')
-    await log.truncateBefore(stream, 5)
-    t.same(await log.read(stream, 0, 10), [])
-    t.equal(await log.head(stream), 4)
+    for (const before of [5, 4, 1_000]) {
+      await log.truncateBefore(stream, before)
+      t.same(
+        (await log.read(stream, 0, 10)).map(({ revision }) => revision),
+        [4],
+      )
+      t.equal(await log.head(stream), 4)
+    }
     await t.rejects(log.append(stream, [newEvent()], 'none'), { name: 'WrongRevision', actual: 4 })
     await log.append(stream, [newEvent()], 4)
     t.same(
       (await log.read(stream, 0, 10)).map(({ revision }) => revision),
-      [5],
+      [4, 5],
+      'what was kept is not hidden by what comes later',
     )
     await log.truncateBefore(`${stream}-unknown`, 5)
     t.equal(await log.head(`${stream}-unknown`), -1)
+  },
+
+  'an erased stream has no events, and may be written anew above them': async (t, log) => {
+    const category = newCategory()
+    const stream = `${category}-1`
+    const others = await log.append(`${category}-2`, newEvents(3), 'none')
+    const first = newEvents(5)
+    await log.append(stream, first, 'none')
+    const ended = new AbortController()
+    const seen: RecordedEvent[] = []
+    const following = (async () => {
+      for await (const { events } of log.follow({ stream }, 4, ended.signal)) {
+        seen.push(...events)
+        if (seen.length >= 2) ended.abort()
+      }
+    })()
+    await log.erase(stream)
+    await log.erase(stream)
+    t.same([await log.read(stream, 0, 10), await log.read(stream, 'end', 10, 'backwards')], [[], []])
+    t.equal(await log.head(stream), -1)
+    const empty = await followUntil(log, { stream }, undefined, (_, batch) => batch.caughtUp)
+    t.same(empty.events, [])
+    await t.rejects(log.append(stream, [newEvent()], 4), { name: 'WrongRevision', actual: -1 })
+    const again = newEvents(2)
+    const appended = await log.append(stream, again, 'none')
+    t.same(await log.append(stream, again, 'none'), appended, 'a repeated append is known')
+    await t.rejects(log.append(stream, first, 'none'), { name: 'WrongRevision', actual: appended.revision })
+    t.ok(appended.revision >= 6, 'revisions go on')
+    const read = await log.read(stream, 0, 10)
+    t.same(idsOf(read), idsOf(again))
+    t.equal(await log.head(stream), appended.revision)
+    await following
+    t.same(idsOf(seen), idsOf(again), 'who followed goes on')
+    await log.append(stream, [newEvent()], appended.revision)
+    t.equal((await log.read(`${category}-2`, 0, 10)).length, others.revision + 1, 'no other stream is touched')
+    await log.erase(`${stream}-unknown`)
+    t.equal(await log.head(`${stream}-unknown`), -1)
+    await log.append(`${stream}-unknown`, [newEvent()], 'none')
   },
 
   'a long truncation meanwhile lets appends and reads through': async (t, log) => {

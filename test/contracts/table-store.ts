@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { Find, StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
 import {
@@ -48,7 +49,8 @@ const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) =
 
 const scanned = async (store: TableStore, table: string, scope?: string): Promise<StoredRow[]> => {
   const rows: StoredRow[] = []
-  for await (const row of store.scan(table, scope)) rows.push(row)
+  const scan = scope === undefined ? store.scanAll(table) : store.scan(table, scope)
+  for await (const row of scan) rows.push(row)
   return rows
 }
 
@@ -253,21 +255,23 @@ const PROMISES: { [promise: string]: Check } = {
   'a commit is seen by every read after it, with its checkpoint': async (t, { store }) => {
     t.equal(await store.checkpoint('reader'), undefined)
     for (let at = 0; at < 20; at += 1) {
-      await store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'reader', at: { all: at, 3: at * 2 } })
+      await storeCheckpoint(store, 'reader', { all: at, 3: at * 2 }, [put('s', 'a', { status: 'open', at })])
       t.same(await store.get('things', 's', 'a'), { status: 'open', at })
       t.same(await store.checkpoint('reader'), { all: at, 3: at * 2 })
     }
-    await store.commit([], { consumer: 'reader', at: { all: 99 } })
+    await storeCheckpoint(store, 'reader', { all: 99 }, [])
     t.same(await store.checkpoint('reader'), { all: 99 })
     t.equal(await store.checkpoint('other'), undefined)
     await store.commit([])
   },
 
   'commits count in the order in which they were asked for': async (t, { store }) => {
+    const { fence } = await store.take('c')
     await Promise.all(
-      Array.from({ length: 60 }, (_, at) =>
-        store.commit([put('s', 'a', { status: 'open', at })], { consumer: 'c', at: { all: at } }),
-      ),
+      Array.from({ length: 60 }, (_, at) => {
+        const move = { consumer: 'c', from: at === 0 ? undefined : { all: at - 1 }, at: { all: at }, fence }
+        return store.commit([put('s', 'a', { status: 'open', at })], move)
+      }),
     )
     t.same(await store.get('things', 's', 'a'), { status: 'open', at: 59 })
     t.same(await store.checkpoint('c'), { all: 59 })
@@ -277,6 +281,99 @@ const PROMISES: { [promise: string]: Check } = {
     const small = store.commit([put('s', thingId(1_999), { status: 'second' })])
     await Promise.all([large, small])
     t.same(await store.get('things', 's', thingId(1_999)), { status: 'second' })
+  },
+
+  'a commit that does not begin where the last one ended is stale': async (t, { store }) => {
+    const { at: none, fence } = await store.take('c')
+    t.equal(none, undefined)
+    const move = (from: number | undefined, at?: number) => ({
+      consumer: 'c',
+      from: from === undefined ? undefined : { all: from, version: 3 },
+      at: at === undefined ? undefined : { all: at, version: 3 },
+      fence,
+    })
+    const open = (status: string) => [put('s', 'a', { status })]
+    await store.commit(open('first'), move(undefined, 7))
+    const stored = { at: { all: 7, version: 3 }, fence }
+    const stale = { name: 'StaleCommit', consumer: 'c', stored }
+    await t.rejects(store.commit(open('never'), move(6, 9)), stale)
+    await t.rejects(store.commit(open('never'), move(undefined, 9)), stale, 'nothing is no place')
+    await t.rejects(store.commit(open('never'), { ...move(7, 9), from: { all: 7 } }), stale, 'every source counts')
+    await t.rejects(store.commit(open('never'), move(6)), stale, 'rows alone too')
+    t.same([await store.get('things', 's', 'a'), await store.checkpoint('c')], [{ status: 'first' }, stored.at])
+    await store.commit(open('rows alone'), move(7))
+    t.same([await store.get('things', 's', 'a'), await store.checkpoint('c')], [{ status: 'rows alone' }, stored.at])
+    await store.commit(open('second'), move(7, 9))
+    await store.commit(open('second'), move(7, 9)) // its answer was lost
+    t.same(
+      [await store.get('things', 's', 'a'), await store.checkpoint('c')],
+      [{ status: 'second' }, { all: 9, version: 3 }],
+    )
+  },
+
+  'a commit under a fence that is not the last one taken is stale': async (t, { store }) => {
+    const before = await store.take('c')
+    const move = { consumer: 'c', from: undefined, at: { all: 1 } }
+    await store.commit([put('s', 'a', { status: 'old' })], { ...move, fence: before.fence })
+    const now = await store.take('c')
+    t.same(now.at, { all: 1 })
+    t.ok(now.fence > before.fence)
+    const next = { consumer: 'c', from: { all: 1 }, at: { all: 2 } }
+    const late = [put('s', 'a', { status: 'never' }), put('s2', 'b', { status: 'never' })]
+    for (const stale of [next, { ...next, at: undefined }, { ...next, from: undefined, at: { all: 1 } }])
+      await t.rejects(store.commit(late, { ...stale, fence: before.fence }), { name: 'StaleCommit', stored: now })
+    t.same(await store.get('things', 's', 'a'), { status: 'old' })
+    t.equal(await store.get('things', 's2', 'b'), undefined)
+    await store.commit([put('s', 'a', { status: 'new' })], { ...next, fence: now.fence })
+    t.same([await store.get('things', 's', 'a'), await store.checkpoint('c')], [{ status: 'new' }, { all: 2 }])
+    t.ok((await store.take('other')).fence > 0, 'each consumer has fences of its own')
+    await store.commit([], { ...next, from: { all: 2 }, at: { all: 3 }, fence: now.fence })
+    await store.reset(['things'], 'c')
+    t.ok((await store.take('c')).fence > now.fence, 'fences rise over a reset')
+  },
+
+  'of many that take a consumer the last one owns it': async (t, { store }) => {
+    const taken = await Promise.all(Array.from({ length: 20 }, () => store.take('c')))
+    t.equal(new Set(taken.map(({ fence }) => fence)).size, 20)
+    const outcomes = await Promise.allSettled(
+      taken.map(({ fence }) =>
+        store.commit([put('s', 'a', { status: `${fence}` })], {
+          consumer: 'c',
+          from: undefined,
+          at: { all: fence },
+          fence,
+        }),
+      ),
+    )
+    const last = Math.max(...taken.map(({ fence }) => fence))
+    t.same(
+      outcomes.flatMap(({ status }, i) => (status === 'fulfilled' ? [taken[i]?.fence] : [])),
+      [last],
+    )
+    t.same(await store.get('things', 's', 'a'), { status: `${last}` })
+  },
+
+  "rows that live by partition are their consumer's, rows that live by row are asked for by id": async (
+    t,
+    { store, pass },
+  ) => {
+    await store.declare({ name: 'pages', version: 1, lives: 'partition', range: ['no'] })
+    const page = (scope: string, id: string, no: number) => ({ table: 'pages', scope, id, row: { no } })
+    await storeCheckpoint(store, 'worker-3', { 3: 1 }, [page('worker-3', 'a', 1), page('worker-3', 'b', 2)])
+    const question = { range: { field: 'no', from: 2 }, limit: 9 }
+    t.same(idsOf((await store.find('pages', 'worker-3', question)).rows), ['b'])
+    await t.rejects(storeCheckpoint(store, 'worker-4', { 4: 1 }, [page('worker-3', 'a', 1)]), Error)
+    t.equal(await store.checkpoint('worker-4'), undefined)
+
+    await store.declare({ name: 'tickets', version: 1, lives: 'row' })
+    const ticket = { table: 'tickets', scope: '-', id: 'a', row: { by: 'x' } }
+    await store.commit([ticket, { ...ticket, id: 'b', expiresAt: 1 }])
+    t.same(await store.getMany('tickets', '-', ['a', 'b', 'c']), [{ by: 'x' }, undefined, undefined])
+    t.same(await store.putIfAbsent(ticket), { by: 'x' })
+    await pass(1)
+    await t.rejects(store.find('tickets', '-', { limit: 1 }), Error)
+    await t.rejects(scanned(store, 'tickets', '-'), Error)
+    t.same(idsOf(await scanned(store, 'tickets')), ['a'])
   },
 
   'a commit is seen whole or not at all': async (t, { store }) => {
@@ -384,28 +481,25 @@ const PROMISES: { [promise: string]: Check } = {
     t.equal((await store.increment('s', 'logins', 1_000)).count, 2)
   },
 
-  'scan answers every row of every scope, by scope and id': async (t, { store }) => {
+  'scan answers every row of a scope, scanAll of every scope': async (t, { store }) => {
     const expected: string[] = []
     for (const scope of ['-', 'b', 'a']) {
       await store.commit(Array.from({ length: 700 }, (_, index) => put(scope, thingId(index), { status: scope })))
       for (let index = 0; index < 700; index += 1) expected.push(`${scope} ${thingId(index)}`)
     }
     const rows = await scanned(store, 'things')
-    t.strictSame(
-      rows.map(({ scope, id }) => `${scope} ${id}`),
-      expected.sort(),
-    )
+    t.strictSame(rows.map(({ scope, id }) => `${scope} ${id}`).sort(), expected.sort())
     t.ok(rows.every(({ scope, row }) => row.status === scope))
     t.equal((await scanned(store, 'things', 'b')).length, 700)
     t.same(await scanned(store, 'things', 'unknown'), [])
-    for await (const _ of store.scan('things')) break
+    for await (const _ of store.scanAll('things')) break
     await store.commit([drop('b', thingId(0))])
     t.equal((await scanned(store, 'things', 'b')).length, 699)
   },
 
   'promote puts what was built in the place of what lives, at once': async (t, { store }) => {
     const next: TableDeclaration = { name: 'things@next', version: 2, equality: ['color'], range: ['rank'] }
-    await store.commit([put('s', 'old', { status: 'open' })], { consumer: 'p', at: { all: 10 } })
+    await storeCheckpoint(store, 'p', { all: 10 }, [put('s', 'old', { status: 'open' })])
     for (const round of [1, 2]) {
       await store.declare(next)
       t.equal((await store.find('things@next', 's', { limit: 9, total: true })).total, 0, 'a build begins empty')
@@ -415,7 +509,7 @@ const PROMISES: { [promise: string]: Check } = {
         id: thingId(index),
         row: { color: 'red', rank: index, round },
       }))
-      await store.commit(built, { consumer: 'p@next', at: { all: 20 + round } })
+      await storeCheckpoint(store, 'p@next', { all: 20 + round }, built)
       t.ok(await store.get('things', 's', round === 1 ? 'old' : thingId(0)), 'the live table is as before')
       t.same(await store.checkpoint('p'), { all: round === 1 ? 10 : 21 })
       const sizes: number[] = []
@@ -448,21 +542,15 @@ const PROMISES: { [promise: string]: Check } = {
 
   'reset empties tables and forgets the checkpoint': async (t, { store }) => {
     await store.declare({ ...THINGS, name: 'others' })
-    await store.commit(
-      [put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }],
-      {
-        consumer: 'p',
-        at: { all: 5 },
-      },
-    )
+    const rows = [put('s', 'a', { status: 'open' }), { table: 'others', scope: 's', id: 'a', row: { status: 'open' } }]
+    await storeCheckpoint(store, 'p', { all: 5 }, rows)
     await store.reset(['things'], 'p')
     t.equal(await store.get('things', 's', 'a'), undefined)
     t.equal((await store.find('things', 's', { limit: 1, where: { status: 'open' }, total: true })).total, 0)
     t.same(await scanned(store, 'things'), [])
     t.equal(await store.checkpoint('p'), undefined)
     t.ok(await store.get('others', 's', 'a'))
-    const rows = await fill(store, 's', 100, 9)
-    await compare(t, store, 's', rows, 50)
+    await compare(t, store, 's', await fill(store, 's', 100, 9), 50)
   },
 
   'declaring again changes nothing, a new version is a new, empty table': async (t, { store }) => {
@@ -486,6 +574,7 @@ const PROMISES: { [promise: string]: Check } = {
       () => store.commit([put('s', 'a', { status: 'open' })]),
       () => store.increment('s', 'a', 1),
       () => store.checkpoint('p'),
+      () => store.take('p'),
     ]
     for (const call of calls) await t.rejects(call, { name: 'Failure', code: 'engine_down' })
     await store.close()

@@ -4,6 +4,7 @@ import { test } from 'tap'
 import type { StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { Row } from '../../src/kernel/table.ts'
+import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
 import {
   bruteForce,
@@ -75,10 +76,8 @@ test('tables, checkpoint and what is cleared survive closing', async (t) => {
   const first = await open(folder)
   await first.declare(THINGS)
   const random = seededRandom(12)
-  await first.commit(
-    Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random))),
-    { consumer: 'c', at: { all: 1 } },
-  )
+  const rows = Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random)))
+  await storeCheckpoint(first, 'c', { all: 1 }, rows)
   await first.reset(['things'], 'other')
   await first.commit([put('s', 'a', { status: 'open' })])
   await first.increment('s', 'logins', 3_600_000)
@@ -145,13 +144,13 @@ test('tables that may hold no more bytes refuse rows whole', async (t) => {
     Array.from({ length: 10 }, (_, index) =>
       put('s', thingId(from + index), { status: 'open', notes: 'x'.repeat(9_000) }),
     )
-  await store.commit(rows(0), { consumer: 'c', at: { all: 1 } })
+  await storeCheckpoint(store, 'c', { all: 1 }, rows(0))
   await store.commit(rows(10))
-  await t.rejects(store.commit(rows(20), { consumer: 'c', at: { all: 2 } }), { name: 'Failure', code: 'engine_down' })
+  await t.rejects(storeCheckpoint(store, 'c', { all: 2 }, rows(20)), { name: 'Failure', code: 'engine_down' })
   t.equal((await store.find('things', 's', { where: { status: 'open' }, limit: 1, total: true })).total, 20)
   t.same(await store.checkpoint('c'), { all: 1 })
   await store.commit(rows(0).map(({ id }) => ({ table: 'things', scope: 's', id, row: null })))
-  await store.commit(rows(20), { consumer: 'c', at: { all: 2 } })
+  await storeCheckpoint(store, 'c', { all: 2 }, rows(20))
   t.same(await store.checkpoint('c'), { all: 2 })
 })
 
@@ -168,7 +167,7 @@ test('a writer thread that dies is replaced: what it had is rejected, the next c
   const { store, threads } = await openWatched(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
-  await store.commit([put('s', thingId(0), { status: 'open' })], { consumer: 'c', at: { all: 0 } })
+  await storeCheckpoint(store, 'c', { all: 0 }, [put('s', thingId(0), { status: 'open' })])
   const deaths: ((thread: Worker) => unknown)[] = [
     (thread) => thread.postMessage({ no: 'a message that it cannot read' }),
     (thread) => thread.terminate(),
@@ -177,13 +176,9 @@ test('a writer thread that dies is replaced: what it had is rejected, the next c
     const thread = threads.at(-1) as Worker
     const exited = new Promise((resolve) => thread.once('exit', resolve))
     kill(thread)
-    const at = (no: number): { consumer: string; at: { all: number } } => ({ consumer: 'c', at: { all: no } })
     const queued = await Promise.allSettled(
       Array.from({ length: 20 }, (_, no) =>
-        store.commit(
-          Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` })),
-          at(no),
-        ),
+        store.commit(Array.from({ length: 200 }, (_, row) => put('s', thingId(row), { status: `q${no}` }))),
       ),
     )
     for (const result of queued)
@@ -193,7 +188,7 @@ test('a writer thread that dies is replaced: what it had is rejected, the next c
       'what it had not answered is rejected',
     )
     await exited
-    await store.commit([put('s', thingId(0), { status: `after ${index}` })], at(1_000 + index))
+    await storeCheckpoint(store, 'c', { all: 1_000 + index }, [put('s', thingId(0), { status: `after ${index}` })])
     t.same(await store.checkpoint('c'), { all: 1_000 + index })
     t.match(await store.get('things', 's', thingId(0)), { status: `after ${index}` })
     t.equal(threads.length, index + 2)

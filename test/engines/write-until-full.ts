@@ -1,3 +1,4 @@
+import { OwnedCheckpoint } from '../../src/kit/consumers/checkpoint.ts'
 import { once } from 'node:events'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
@@ -77,7 +78,8 @@ const fillTables = async (): Promise<void> => {
       id: `${no}-${row}`,
       row: { kind: 'x', text: 'y'.repeat(5_000) },
     }))
-  const { count, error } = await untilRefused((no) => store.commit(rows(no), { consumer: 'c', at: { all: no } }))
+  const owned = await OwnedCheckpoint.take(store, 'c')
+  const { count, error } = await untilRefused((no) => owned.commit(rows(no), { all: no }))
   const state = async () => ({
     at: (await store.checkpoint('c'))?.all,
     total: (await store.find('things', 's', { where: { kind: 'x' }, limit: 1, total: true })).total,
@@ -93,7 +95,7 @@ const fillTables = async (): Promise<void> => {
   })
   await room
   await untilUp(store)
-  await store.commit(rows(count), { consumer: 'c', at: { all: count } })
+  await owned.commit(rows(count), { all: count })
   say({ ...(await state()), small: await small() })
   await store.close()
 }

@@ -145,6 +145,7 @@ test('transitions and trips are read as they were decided', async (t) => {
     new DecisionsHistory({ history, tables, clock, onFailure: (error) => t.fail(String(error)) })
   const feed = async (which: readonly number[]): Promise<void> => {
     const consumer = open()
+    await consumer.load(0)
     for (const i of which)
       await consumer.handle(
         {

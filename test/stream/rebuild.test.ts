@@ -169,7 +169,7 @@ test('what is rebuilt equals what was there, also from a truncated log; what was
   const [broken] = await withTables(data, async (tables) => {
     await tables.declare(LATEST_POSITIONS)
     const rows: { scope: string; id: string; row: LatestPositionRow }[] = []
-    for await (const row of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name)) rows.push(row)
+    for await (const row of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name)) rows.push(row)
     const [{ scope, id, row }, lost] = rows
     await tables.commit([
       { table: LATEST_POSITIONS.name, scope, id, row: { ...row, lat: row.lat + 1 } },

@@ -64,10 +64,10 @@ export class LogBatch {
     return { revision: info.head, position: this.state.nextPosition - 1 }
   }
 
-  truncate(name: string, before: number): void {
+  truncate(name: string, before: number | 'all'): void {
     const info = this.stream(name)
     if (info === undefined) return
-    const first = Math.min(before, info.head + 1)
+    const first = before === 'all' ? info.head + 1 : Math.min(before, info.head)
     if (first <= info.first) return
     this.streams.set(name, { ...info, first })
     this.sweepsBegun.push(name)

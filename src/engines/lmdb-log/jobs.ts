@@ -16,7 +16,8 @@ export interface WaitingAppend extends Waiting<Appended> {
 
 interface WaitingTruncation extends Waiting<void> {
   kind: 'truncate'
-  before: number
+  /** The first revision that stays; `all` erases the stream. */
+  before: number | 'all'
 }
 
 interface WaitingProbe extends Waiting<void> {

@@ -5,7 +5,7 @@ import { type DataFolder, lockDataFolder } from '../data-folder.ts'
 import type { Appended, EventLog, ExpectedRevision, FollowBatch, Source } from '../event-log.ts'
 import { Followers, followPrefixes, followStream } from './follow.ts'
 import { readEvent } from './read.ts'
-import { LogStore } from './store.ts'
+import { lastRevision, LogStore } from './store.ts'
 import { LogWriter } from './writer.ts'
 
 export interface LmdbEventLogOptions {
@@ -96,7 +96,7 @@ class LmdbEventLog implements EventLog {
 
   async head(stream: string): Promise<number> {
     this.checkOpen()
-    return this.store.stream(stream)?.head ?? -1
+    return lastRevision(this.store.stream(stream))
   }
 
   async headPosition(): Promise<number> {
@@ -106,6 +106,10 @@ class LmdbEventLog implements EventLog {
 
   async truncateBefore(stream: string, revision: number): Promise<void> {
     return this.writer.truncate(stream, revision)
+  }
+
+  async erase(stream: string): Promise<void> {
+    return this.writer.truncate(stream, 'all')
   }
 
   async ping(): Promise<void> {

@@ -9,7 +9,7 @@ export interface StreamInfo {
   category: number
   /** Revision of the last event, -1 for none. */
   head: number
-  /** The first revision that is not truncated. */
+  /** The first revision that is not truncated; above `head` for a stream that was erased. */
   first: number
   /** The first revision whose space has not been given back. */
   swept: number
@@ -183,6 +183,10 @@ export class LogStore {
     void this.categories.put(streamKey(name), value)
   }
 }
+
+/** Revision of the last event that is there, -1 for none. */
+export const lastRevision = (info: StreamInfo | undefined): number =>
+  info === undefined || info.first > info.head ? -1 : info.head
 
 /** Numbers of a stream that is about to be written for the first time. */
 export const newStream = (name: string, state: LogState, categoryNo: number): StreamInfo => ({

@@ -7,7 +7,7 @@ import { APPEND_BYTES_MAX, type Appended, type ExpectedRevision, WrongRevision }
 import { LogBatch } from './batch.ts'
 import { idOfFrame, type PreparedEvent, positionOfFrame, prepareEvent } from './frame.ts'
 import type { Job, WaitingAppend } from './jobs.ts'
-import type { LogStore, StreamInfo } from './store.ts'
+import { lastRevision, type LogStore, type StreamInfo } from './store.ts'
 
 export interface WriterOptions {
   path: string
@@ -71,7 +71,7 @@ export class LogWriter {
     })
   }
 
-  truncate(stream: string, before: number): Promise<void> {
+  truncate(stream: string, before: number | 'all'): Promise<void> {
     return new Promise((resolve, reject) => {
       this.add({ kind: 'truncate', stream, before, resolve, reject }, 0)
     })
@@ -193,12 +193,13 @@ export class LogWriter {
 
   private stageAppend(job: WaitingAppend, batch: LogBatch): (() => void) | 'answered' | 'after this commit' {
     const info = batch.stream(job.stream)
-    const head = info?.head ?? -1
+    const head = lastRevision(info)
     const wanted = job.expected === 'any' ? head : job.expected === 'none' ? -1 : job.expected
     if (wanted !== head) {
       // The head, or the events to compare with, may only be staged: decide when they are durable.
       if (batch.streams.has(job.stream)) return 'after this commit'
-      const repeated = info === undefined ? undefined : this.findRepeated(info, job.events, wanted + 1)
+      const from = wanted < 0 ? info?.first : wanted + 1 // a stream that was erased begins late
+      const repeated = info === undefined ? undefined : this.findRepeated(info, job.events, from as number)
       if (repeated === undefined) job.reject(new WrongRevision(job.stream, head))
       else job.resolve(repeated)
       return 'answered'

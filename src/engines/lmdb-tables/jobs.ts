@@ -1,5 +1,5 @@
 import type { TableDeclaration } from '../../kernel/table.ts'
-import type { Checkpoint } from '../table-store.ts'
+import type { CheckpointMove, Taken } from '../table-store.ts'
 import type { TableRecord } from './layout.ts'
 
 /** One change as it travels to the writer: table, scope, id, packed row or null, expiresAt or 0. */
@@ -8,7 +8,8 @@ export type PackedChange = [table: string, scope: string, id: string, row: Buffe
 /** What the store asks of its writer thread; every job is one step of a transaction. */
 export type Job =
   | { kind: 'declare'; table: TableDeclaration }
-  | { kind: 'commit'; parts: Uint8Array[]; checkpoint?: { consumer: string; at: Checkpoint } }
+  | { kind: 'commit'; parts: Uint8Array[]; move?: CheckpointMove }
+  | { kind: 'take'; consumer: string }
   | { kind: 'putIfAbsent'; part: Uint8Array }
   | { kind: 'increment'; scope: string; id: string; windowMs: number }
   | { kind: 'promote'; tables: readonly string[]; consumer: string }
@@ -26,6 +27,8 @@ export interface JobMessage {
 export type JobResult =
   | { records: [name: string, record: TableRecord][] }
   | { row: Uint8Array | undefined }
+  | { taken: Taken }
+  | { stale: Taken }
   | { count: number; expiresAt: number }
   | undefined
 

@@ -11,7 +11,16 @@ import { openTableReaders, type TableReaders } from './readers.ts'
 import { RowReader } from './reads.ts'
 import { WriterThread } from './thread.ts'
 import { checkpointKey } from './writer.ts'
-import type { Checkpoint, Find, Found, StoredRow, TableStore } from '../table-store.ts'
+import {
+  type Checkpoint,
+  type CheckpointMove,
+  type Find,
+  type Found,
+  StaleCommit,
+  type StoredRow,
+  type TableStore,
+  type Taken,
+} from '../table-store.ts'
 
 export interface LmdbTableStoreOptions {
   /** A folder of its own. */
@@ -49,6 +58,7 @@ class LmdbTableStore implements TableStore {
   private readonly clock: Clock
   private readonly reader: RowReader
   private readonly records = new Map<string, TableRecord>()
+  private readonly lives = new Map<string, NonNullable<TableDeclaration['lives']>>()
   private packing: Promise<unknown> = Promise.resolve()
   private packingCount = 0
   private isClosed = false
@@ -68,6 +78,7 @@ class LmdbTableStore implements TableStore {
 
   async declare(table: TableDeclaration): Promise<void> {
     this.rename(await this.thread.run({ kind: 'declare', table }, this.clock.now()))
+    this.lives.set(table.name, table.lives ?? 'organization')
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
@@ -81,6 +92,7 @@ class LmdbTableStore implements TableStore {
 
   async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
     const record = this.recordOf(table)
+    this.checkIsAsked(table)
     checkQuestion(table, record, question)
     const transaction = this.env.root.useReadTransaction()
     try {
@@ -102,30 +114,38 @@ class LmdbTableStore implements TableStore {
     }
   }
 
-  async *scan<R extends Row>(table: string, scope?: string): AsyncGenerator<StoredRow<R>> {
-    const recordOf = (): TableRecord => this.recordOf(table)
-    yield* scope === undefined ? this.reader.scan<R>(recordOf) : this.reader.scanScope<R>(recordOf, scope)
+  async *scan<R extends Row>(table: string, scope: string): AsyncGenerator<StoredRow<R>> {
+    this.checkIsAsked(table)
+    yield* this.reader.scanScope<R>(() => this.recordOf(table), scope)
   }
 
-  async commit(changes: readonly RowChange[], checkpoint?: { consumer: string; at: Checkpoint }): Promise<void> {
+  async *scanAll<R extends Row>(table: string): AsyncGenerator<StoredRow<R>> {
+    yield* this.reader.scan<R>(() => this.recordOf(table))
+  }
+
+  async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
     this.checkOpen()
-    for (const table of new Set(changes.map((change) => change.table))) this.recordOf(table)
-    if (changes.length === 0 && checkpoint === undefined) return
+    this.checkChanges(changes, move)
+    if (changes.length === 0 && move === undefined) return
     if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
     this.packingCount += 1
     // One after the other, so that commits count in the order in which they were asked for.
     const sent = this.packing.then(async () => {
       const parts = await packParts(changes)
       const transfer = parts.map(({ buffer }) => buffer)
-      return {
-        done: this.thread.run({ kind: 'commit', parts, ...(checkpoint && { checkpoint }) }, this.clock.now(), transfer),
-      }
+      return { done: this.thread.run({ kind: 'commit', parts, ...(move && { move }) }, this.clock.now(), transfer) }
     })
     const packed = (): void => {
       this.packingCount -= 1
     }
     this.packing = sent.then(packed, packed)
-    await (await sent).done
+    const result = await (await sent).done
+    if (move !== undefined && result !== undefined && 'stale' in result)
+      throw new StaleCommit(move.consumer, result.stale)
+  }
+
+  async take(consumer: string): Promise<Taken> {
+    return ((await this.thread.run({ kind: 'take', consumer }, this.clock.now())) as { taken: Taken }).taken
   }
 
   async putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined> {
@@ -187,6 +207,21 @@ class LmdbTableStore implements TableStore {
     const record = this.records.get(table)
     if (record === undefined) throw new Error(`Table ${table} was not declared.`)
     return record
+  }
+
+  private checkChanges(changes: readonly RowChange[], move: CheckpointMove | undefined): void {
+    for (const table of new Set(changes.map((change) => change.table))) {
+      this.recordOf(table)
+      if (move === undefined || this.lives.get(table) !== 'partition') continue
+      const foreign = changes.find((change) => change.table === table && change.scope !== move.consumer)
+      if (foreign !== undefined)
+        throw new Error(`Rows of ${table} under ${foreign.scope} are not those of ${move.consumer}.`)
+    }
+  }
+
+  private checkIsAsked(table: string): void {
+    if (this.lives.get(table) === 'row')
+      throw new Error(`The rows of table ${table} live by themselves: ask for them by id.`)
   }
 
   private checkOpen(): void {

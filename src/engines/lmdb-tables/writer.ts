@@ -4,7 +4,7 @@ import type { Job, JobResult, PackedChange } from './jobs.ts'
 import { bufferOf, number4, pack, recordOf, type TableEnvironment, type TableRecord, time6, unpack } from './layout.ts'
 import { hasSweep, markGarbage, sweepCounters, sweepExpired, sweepGarbage } from './sweep.ts'
 import { NOTHING } from './terms.ts'
-import type { Checkpoint } from '../table-store.ts'
+import { type Checkpoint, type CheckpointMove, isSameCheckpoint, type Taken } from '../table-store.ts'
 
 const NEXT_KEY = Buffer.from('next')
 const FILLER_KEY = Buffer.from('filler')
@@ -84,7 +84,8 @@ export class TableWriter {
   }
 
   private run(job: Job, now: number, rows: RowWriter): JobResult {
-    if (job.kind === 'commit') return this.commit(job.parts, job.checkpoint, rows)
+    if (job.kind === 'commit') return this.commit(job.parts, job.move, rows)
+    if (job.kind === 'take') return this.take(job.consumer)
     if (job.kind === 'putIfAbsent') return this.putIfAbsent(unpack<PackedChange>(job.part), now, rows)
     if (job.kind === 'increment') return this.increment(job.scope, job.id, job.windowMs, now)
     if (job.kind === 'declare') return this.declare(job.table)
@@ -102,16 +103,39 @@ export class TableWriter {
     this.env.meta.putSync(NEXT_KEY, pack(this.next))
   }
 
-  private commit(
-    parts: readonly Uint8Array[],
-    checkpoint: { consumer: string; at: Checkpoint } | undefined,
-    rows: RowWriter,
-  ): undefined {
+  private commit(parts: readonly Uint8Array[], move: CheckpointMove | undefined, rows: RowWriter): JobResult {
+    if (move !== undefined) {
+      const stored = this.taken(move.consumer)
+      if (move.fence < stored.fence) return { stale: stored }
+      if (!isSameCheckpoint(move.from, stored.at))
+        return move.at !== undefined && isSameCheckpoint(move.at, stored.at) ? undefined : { stale: stored }
+      this.putCheckpoint(move.consumer, { at: move.at, fence: move.fence })
+    }
     for (const part of parts) {
       for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part))
         rows.write(this.record(table), scope, id, row, expiresAt)
     }
-    if (checkpoint !== undefined) this.env.meta.putSync(checkpointKey(checkpoint.consumer), pack(checkpoint.at))
+    return undefined
+  }
+
+  private take(consumer: string): JobResult {
+    const { at, fence } = this.taken(consumer)
+    const taken = { at, fence: fence + 1 }
+    this.putCheckpoint(consumer, taken)
+    return { taken }
+  }
+
+  private taken(consumer: string): Taken {
+    const [at, fence] = [checkpointKey(consumer), fenceKey(consumer)].map((key) => this.env.meta.getBinary(key))
+    return {
+      at: at === undefined ? undefined : unpack<Checkpoint>(at),
+      fence: fence === undefined ? 0 : unpack<number>(fence),
+    }
+  }
+
+  private putCheckpoint(consumer: string, { at, fence }: Taken): void {
+    if (at !== undefined) this.env.meta.putSync(checkpointKey(consumer), pack(at))
+    this.env.meta.putSync(fenceKey(consumer), pack(fence))
   }
 
   private putIfAbsent([table, scope, id, row, expiresAt]: PackedChange, now: number, rows: RowWriter): JobResult {
@@ -236,3 +260,5 @@ export class TableWriter {
 }
 
 export const checkpointKey = (consumer: string): Buffer => Buffer.from(`checkpoint:${consumer}`)
+
+const fenceKey = (consumer: string): Buffer => Buffer.from(`fence:${consumer}`)

@@ -6,7 +6,7 @@ import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import type { GuessGuard } from './passwords.ts'
 
 /** Identities and addresses that failed too often, until they may try again. Written at once, not by a projection. */
-const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1 }
+const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1, lives: 'row' }
 
 const FAILURES_MAX = 5
 const FAILURE_WINDOW_MS = 15 * 60_000

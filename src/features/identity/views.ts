@@ -23,7 +23,7 @@ export type AccessRoleRow = {
 }
 
 /** Revoked tokens by `jti`, without organization, until they would have ended. */
-export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 1 }
+export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 1, lives: 'row' }
 
 export type RevocationRow = {
   organizationId: string

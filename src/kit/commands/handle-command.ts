@@ -33,8 +33,10 @@ export const loadState = async <State, Command>(
   let version = 0
   for (;;) {
     const events = await log.read(stream, version, PAGE_EVENTS)
-    for (const event of events) state = decider.evolve(state, factOf(event))
-    version += events.length
+    for (const event of events) {
+      state = decider.evolve(state, factOf(event))
+      version = event.revision + 1 // a truncated stream begins late
+    }
     if (events.length < PAGE_EVENTS) return { state, version }
   }
 }

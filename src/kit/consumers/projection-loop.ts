@@ -1,9 +1,10 @@
 import type { EventLog, FollowBatch } from '../../engines/event-log.ts'
-import type { TableStore } from '../../engines/table-store.ts'
+import { StaleCommit, type TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { RowChange } from '../../kernel/table.ts'
+import { OwnedCheckpoint } from './checkpoint.ts'
 import { defer } from './deferred.ts'
 import { RowsOverlay } from './projection-overlay.ts'
 import { pause } from './pause.ts'
@@ -41,6 +42,7 @@ export class ProjectionLoop {
   private turn: Promise<unknown> = Promise.resolve()
   private running: Promise<void> | undefined
   private checkpointAt = Number.NEGATIVE_INFINITY
+  private owned: OwnedCheckpoint | undefined
 
   constructor(projection: Projection, services: ProjectionServices, advanced: Advanced) {
     this.projection = projection
@@ -68,6 +70,11 @@ export class ProjectionLoop {
     return result
   }
 
+  /** What is stored was replaced by tables that were built up to where this loop stands. */
+  replaced(): void {
+    this.owned = undefined
+  }
+
   async close(): Promise<void> {
     this.abort.abort()
     await this.running
@@ -92,6 +99,7 @@ export class ProjectionLoop {
         // Only its signal ends a follower, or a log that was closed under it.
         await pause(this.services.clock, RETRY_MS[0], this.abort.signal)
       } catch (error) {
+        if (error instanceof StaleCommit) this.goBack(error)
         logger.error('projection failed', {
           projection: this.projection.name,
           position: this.at,
@@ -113,6 +121,12 @@ export class ProjectionLoop {
     this.advanced(this.projection.name, batch.checkpoint, changes)
   }
 
+  /** The store has lost what it had, or somebody else built the tables: goes on from what is stored. */
+  private goBack({ stored }: StaleCommit): void {
+    this.owned = undefined
+    this.at = stored.at?.all
+  }
+
   private noteCaughtUp(batch: FollowBatch): void {
     this.behindSince = batch.caughtUp ? undefined : (batch.events.at(-1)?.loggedAt ?? this.behindSince)
     if (batch.caughtUp) this.caughtUp.resolve()
@@ -123,10 +137,8 @@ export class ProjectionLoop {
   }
 
   private async commit(changes: readonly RowChange[], position: number): Promise<void> {
-    await this.services.tables.commit(changes, {
-      consumer: this.projection.name,
-      at: { all: position, version: this.projection.version },
-    })
+    this.owned ??= await OwnedCheckpoint.take(this.services.tables, this.projection.name)
+    await this.owned.commit(changes, { all: position, version: this.projection.version })
     this.checkpointAt = this.services.clock.monotonic()
   }
 }

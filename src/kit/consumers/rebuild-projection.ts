@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { StoredRow, TableStore } from '../../engines/table-store.ts'
+import { OwnedCheckpoint } from './checkpoint.ts'
 import { applyBatch, NEXT, type ProjectionServices } from './projection-loop.ts'
 import type { Projection } from './projection.ts'
 
@@ -49,12 +50,13 @@ export const continueBeside = async (
   target = Number.POSITIVE_INFINITY,
 ): Promise<number | undefined> => {
   const inputs = new Set(projection.inputs)
+  const owned = await OwnedCheckpoint.take(tables, projection.name + NEXT)
   let at = from
   for await (const batch of log.follow({ prefixes: projection.prefixes }, from, signal, BATCH_EVENTS_MAX)) {
     const events = batch.events.filter((event) => event.position <= target)
     const changes = await applyBatch(projection, inputs, events, tables, NEXT)
     at = Math.min(target, Math.max(batch.checkpoint, at ?? batch.checkpoint))
-    await tables.commit(changes, { consumer: projection.name + NEXT, at: { all: at, version: projection.version } })
+    await owned.commit(changes, { all: at, version: projection.version })
     if (batch.caughtUp || batch.checkpoint >= target) return at
   }
   throw new Error(`the rebuilding of ${projection.name} was ended`)
@@ -64,7 +66,7 @@ export const continueBeside = async (
 export const compareTables = async (projection: Projection, tables: TableStore): Promise<RebuildReport> => {
   const report: Required<RebuildReport> = { projection: projection.name, rows: 0, differing: 0, differences: [] }
   for (const { name } of projection.tables) {
-    for await (const [live, rebuilt] of pairs(tables.scan(name), tables.scan(name + NEXT))) {
+    for await (const [live, rebuilt] of pairs(tables.scanAll(name), tables.scanAll(name + NEXT))) {
       if (rebuilt !== undefined) report.rows++
       if (isDeepStrictEqual(live?.row, rebuilt?.row)) continue
       const { scope, id } = (live ?? rebuilt) as StoredRow

@@ -107,6 +107,7 @@ export class ProjectionRunner {
         ? await compareTables(projection, this.services.tables)
         : { projection: name, rows: await this.countBeside(projection) }
       await promoteBeside(projection, this.services.tables)
+      loop.replaced()
       return report
     })
   }
@@ -127,7 +128,8 @@ export class ProjectionRunner {
 
   private async countBeside(projection: Projection): Promise<number> {
     let rows = 0
-    for (const { name } of projection.tables) for await (const _row of this.services.tables.scan(`${name}@next`)) rows++
+    for (const { name } of projection.tables)
+      for await (const _row of this.services.tables.scanAll(`${name}@next`)) rows++
     return rows
   }
 

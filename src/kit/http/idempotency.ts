@@ -6,7 +6,7 @@ import type { Logger } from '../../kernel/logger.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import type { Keyring } from '../keys/keyring.ts'
 
-const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1 }
+const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, lives: 'row' }
 
 /** How long a key is known. */
 const KEPT_MS = 24 * 3_600_000

@@ -11,6 +11,7 @@ import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../../features/track
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import { ReachedPosition } from '../../kit/consumers/reached-position.ts'
 import type { Services } from '../../kit/services.ts'
 import { untilDone } from '../../kit/consumers/until-done.ts'
@@ -34,6 +35,7 @@ export class DeletionAnnouncer {
   private readonly abort = new AbortController()
   private running: Promise<void> | undefined
   private readonly through: ReachedPosition
+  private checkpoint: OwnedCheckpoint | undefined
 
   /** `epoch` is that of the log. */
   constructor(
@@ -48,7 +50,8 @@ export class DeletionAnnouncer {
   }
 
   async start(): Promise<void> {
-    this.through.moveTo((await this.services.tables.checkpoint(ANNOUNCE_DELETIONS))?.all ?? -1)
+    this.checkpoint = await OwnedCheckpoint.take(this.services.tables, ANNOUNCE_DELETIONS)
+    this.through.moveTo(this.checkpoint.at?.all ?? -1)
     this.running = this.untilDone(() => this.follow())
   }
 
@@ -63,7 +66,7 @@ export class DeletionAnnouncer {
   }
 
   private async follow(): Promise<void> {
-    const { log, tables } = this.services
+    const { log } = this.services
     const from = this.through.at < 0 ? undefined : this.through.at
     // Whether this process knows by itself what was announced since the checkpoint.
     let isFirst = true
@@ -72,8 +75,7 @@ export class DeletionAnnouncer {
       for (const event of deletions) await this.untilDone(() => this.announce(event, isFirst))
       if (this.abort.signal.aborted) return
       this.through.moveTo(batch.checkpoint)
-      if (deletions.length > 0)
-        await this.untilDone(() => tables.commit([], { consumer: ANNOUNCE_DELETIONS, at: { all: batch.checkpoint } }))
+      if (deletions.length > 0 && !(await this.store(batch.checkpoint))) return
       if (deletions.length > 0 || batch.caughtUp) isFirst = false
     }
   }
@@ -100,6 +102,13 @@ export class DeletionAnnouncer {
         return undefined
       from = last.revision - 1
     }
+  }
+
+  /** False when another process has taken over. */
+  private async store(all: number): Promise<boolean> {
+    let isOurs = true
+    await this.untilDone(async () => void (isOurs = (await this.checkpoint?.move({ all })) !== false))
+    return isOurs
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {

@@ -10,11 +10,11 @@ import { FENCES_CHANGED, type FencesChanged, locationStream } from '../../featur
 import { breathe } from '../../kernel/breath.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import { ReachedPosition } from '../../kit/consumers/reached-position.ts'
 import type { Services } from '../../kit/services.ts'
 import { untilDone } from '../../kit/consumers/until-done.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
-import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import { MATCHER_STATE, type StoredSettings } from '../matcher/store.ts'
 
 const CONSUMER = 'announce-fences'
@@ -36,6 +36,7 @@ export class FenceAnnouncer {
   private readonly abort = new AbortController()
   private running: Promise<void> | undefined
   private readonly through: ReachedPosition
+  private checkpoint: OwnedCheckpoint | undefined
 
   constructor(
     services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>,
@@ -51,7 +52,8 @@ export class FenceAnnouncer {
     const { tables } = this.services
     await tables.declare(MATCHER_STATE)
     await this.announceSettings(settings)
-    this.through.moveTo((await tables.checkpoint(CONSUMER))?.all ?? -1)
+    this.checkpoint = await OwnedCheckpoint.take(tables, CONSUMER)
+    this.through.moveTo(this.checkpoint.at?.all ?? -1)
     this.running = this.untilDone(() => this.follow())
   }
 
@@ -68,7 +70,7 @@ export class FenceAnnouncer {
   }
 
   private async follow(): Promise<void> {
-    const { log, tables } = this.services
+    const { log } = this.services
     const from = this.through.at < 0 ? undefined : this.through.at
     for await (const batch of log.follow(
       { prefixes: [GEOFENCE_PREFIX, GROUP_PREFIX] },
@@ -80,8 +82,7 @@ export class FenceAnnouncer {
       if (changes.length > 0) await this.untilDone(() => this.append(changes))
       if (this.abort.signal.aborted) return
       this.through.moveTo(batch.checkpoint)
-      if (changes.length > 0)
-        await this.untilDone(() => tables.commit([], { consumer: CONSUMER, at: { all: batch.checkpoint } }))
+      if (changes.length > 0 && !(await this.store(batch.checkpoint))) return
     }
   }
 
@@ -101,7 +102,7 @@ export class FenceAnnouncer {
     const { tables, clock } = this.services
     const told = await tables.get<StoredSettings & { [field: string]: unknown }>(
       MATCHER_STATE.name,
-      NO_ORGANIZATION,
+      CONSUMER,
       SETTINGS_ROW,
     )
     if (
@@ -112,7 +113,14 @@ export class FenceAnnouncer {
       return
     const change = { organizationId: '*', at: clock.now(), sourcePosition: -1, geofences: [], groups: [], settings }
     await this.append([change])
-    await tables.commit([{ table: MATCHER_STATE.name, scope: NO_ORGANIZATION, id: SETTINGS_ROW, row: { ...settings } }])
+    await tables.commit([{ table: MATCHER_STATE.name, scope: CONSUMER, id: SETTINGS_ROW, row: { ...settings } }])
+  }
+
+  /** False when another process has taken over. */
+  private async store(all: number): Promise<boolean> {
+    let isOurs = true
+    await this.untilDone(async () => void (isOurs = (await this.checkpoint?.move({ all })) !== false))
+    return isOurs
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {

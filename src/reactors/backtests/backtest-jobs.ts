@@ -11,11 +11,11 @@ import {
 import { BACKTESTS, hasEnded, type BacktestRow } from '../../features/backtests/views.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
 import { pause } from '../../kit/consumers/pause.ts'
 import { untilDone } from '../../kit/consumers/until-done.ts'
-import { cutOff } from './result-writer.ts'
 import { runBacktest, teller, type RunServices } from './run-backtest.ts'
 import { WaitingBacktests } from './waiting-backtests.ts'
 
@@ -47,6 +47,7 @@ export class BacktestJobs {
   private following: Promise<void> | undefined
   /** Position up to which jobs are known. */
   private at: number | undefined
+  private checkpoint: OwnedCheckpoint | undefined
   private sweeping: Promise<void> = Promise.resolve()
   private cancelTimer: () => void = () => undefined
 
@@ -62,10 +63,11 @@ export class BacktestJobs {
   async start(): Promise<void> {
     const { tables } = this.services
     const unfinished: BacktestRow[] = []
-    for await (const { row } of tables.scan<BacktestRow>(BACKTESTS.name)) if (!hasEnded(row)) unfinished.push(row)
+    for await (const { row } of tables.scanAll<BacktestRow>(BACKTESTS.name)) if (!hasEnded(row)) unfinished.push(row)
     unfinished.sort((a, b) => a.createdAt - b.createdAt)
     for (const { organizationId, _id } of unfinished) this.waiting.logged(organizationId, _id)
-    this.at = (await tables.checkpoint(BACKTEST_JOBS))?.all
+    this.checkpoint = await OwnedCheckpoint.take(tables, BACKTEST_JOBS)
+    this.at = this.checkpoint.at?.all
     this.following = this.untilDone(() => this.follow())
     this.sweepLater()
     this.runNext()
@@ -83,7 +85,7 @@ export class BacktestJobs {
   async sweep(): Promise<void> {
     const { tables, clock, keepMs } = this.services
     const before = clock.now() - keepMs
-    for await (const { row } of tables.scan<BacktestRow>(BACKTESTS.name)) {
+    for await (const { row } of tables.scanAll<BacktestRow>(BACKTESTS.name)) {
       if (this.abort.signal.aborted) return
       if (row.createdAt >= before) continue
       const tell = teller(this.services, row._id, -1)
@@ -94,13 +96,12 @@ export class BacktestJobs {
   }
 
   private async follow(): Promise<void> {
-    const { log, tables } = this.services
+    const { log } = this.services
     for await (const batch of log.follow({ prefixes: [BACKTEST_STREAMS] }, this.at, this.abort.signal)) {
       await this.untilDone(() => this.take(batch))
       if (this.abort.signal.aborted) return
       this.at = batch.checkpoint
-      if (batch.events.length > 0)
-        await this.untilDone(() => tables.commit([], { consumer: BACKTEST_JOBS, at: { all: batch.checkpoint } }))
+      if (batch.events.length > 0 && !(await this.store(batch.checkpoint))) return
     }
   }
 
@@ -120,7 +121,7 @@ export class BacktestJobs {
     run?.abort.abort()
     await run?.ended
     this.waiting.ended(backtestId)
-    await cutOff(log, resultStream(backtestId))
+    await log.erase(resultStream(backtestId))
     await log.truncateBefore(stream, revision)
   }
 
@@ -159,7 +160,7 @@ export class BacktestJobs {
 
   private async fail(backtestId: string, { code, message }: Failure): Promise<void> {
     const { log, clock } = this.services
-    await cutOff(log, resultStream(backtestId))
+    await log.erase(resultStream(backtestId))
     await teller(this.services, backtestId, 0)({ kind: 'fail', code, message, at: clock.now() })
   }
 
@@ -170,6 +171,13 @@ export class BacktestJobs {
         .catch(onFailure)
         .finally(() => !this.abort.signal.aborted && this.sweepLater())
     })
+  }
+
+  /** False when another process has taken over. */
+  private async store(all: number): Promise<boolean> {
+    let isOurs = true
+    await this.untilDone(async () => void (isOurs = (await this.checkpoint?.move({ all })) !== false))
+    return isOurs
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {

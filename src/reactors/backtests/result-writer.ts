@@ -28,7 +28,7 @@ export interface ResultBounds {
  * Writes the transitions of one attempt to the stream `backtestResult-<id>`, oldest first as the direct answer has them,
  * without ever holding all: they come by tracker, are sorted in runs, and the runs are merged once all have come. The
  * log, and no table, keeps them: pages are written once, read in order and let go of at once, and nothing asks for
- * single ones; as rows each would be stored and indexed a second time. What an attempt before left behind is cut off.
+ * single ones; as rows each would be stored and indexed a second time. What an attempt before left behind is erased.
  */
 export class ResultWriter {
   private readonly log: EventLog
@@ -36,7 +36,9 @@ export class ResultWriter {
   private readonly seed: string
   private readonly metadata: EventMetadata
   private readonly bounds: Required<ResultBounds>
-  private head: number
+  /** Revision of the last page, -1 for none. */
+  private head = -1
+  private pages = 0
   private waiting: Transition[] = []
   private readonly runs: Run[] = []
   private count = 0
@@ -44,7 +46,6 @@ export class ResultWriter {
   private constructor(
     log: EventLog,
     job: { backtestId: string; organizationId: string; attempt: number },
-    head: number,
     bounds: ResultBounds,
   ) {
     this.log = log
@@ -57,7 +58,6 @@ export class ResultWriter {
       pageBytes: PAGE_BYTES,
       ...bounds,
     }
-    this.head = head
   }
 
   static async open(
@@ -66,7 +66,8 @@ export class ResultWriter {
     bounds: ResultBounds = {},
   ): Promise<ResultWriter> {
     const stream = resultStream(job.backtestId)
-    return new ResultWriter(log, job, await cutOff(log, stream), bounds)
+    await log.erase(stream) // what an attempt before this one left
+    return new ResultWriter(log, job, bounds)
   }
 
   /** @throws Failure too_large for more than a result may have, and what the log throws (WrongRevision: another one writes). */
@@ -88,7 +89,7 @@ export class ResultWriter {
       await this.log.truncateBefore(this.stream, merged.first)
       return { ...merged, transitions: this.count }
     }
-    const [run = { first: this.head + 1, last: this.head }] = this.runs
+    const [run = { first: 0, last: -1 }] = this.runs
     return { ...run, transitions: this.count }
   }
 
@@ -99,30 +100,35 @@ export class ResultWriter {
   }
 
   private async writePages(transitions: Iterable<Transition> | AsyncIterable<Transition>): Promise<Run> {
-    const first = this.head + 1
+    let first: number | undefined
     let texts: string[] = []
     let bytes = 0
     for await (const transition of transitions) {
       const text = JSON.stringify(transition)
       const size = Buffer.byteLength(text) + 1
       if (bytes + size > this.bounds.pageBytes && texts.length > 0) {
-        await this.append(texts)
+        const page = await this.append(texts)
+        first ??= page
         texts = []
         bytes = 0
       }
       texts.push(text)
       bytes += size
     }
-    if (texts.length > 0) await this.append(texts)
-    return { first, last: this.head }
+    if (texts.length > 0) {
+      const last = await this.append(texts)
+      first ??= last
+    }
+    return { first: first ?? 0, last: this.head }
   }
 
-  private async append(texts: readonly string[]): Promise<void> {
+  /** Answers the revision of the page. */
+  private async append(texts: readonly string[]): Promise<number> {
     const data = Buffer.from(
       `{"organizationId":${JSON.stringify(this.metadata.organizationId)},"transitions":[${texts.join()}]}`,
     )
     const page = {
-      id: idFrom(BACKTEST_PAGE, this.seed, this.head + 1),
+      id: idFrom(BACKTEST_PAGE, this.seed, this.pages++),
       type: BACKTEST_PAGE,
       data,
       isJson: true,
@@ -130,6 +136,7 @@ export class ResultWriter {
     }
     const { revision } = await this.log.append(this.stream, [page], this.head < 0 ? 'none' : this.head)
     this.head = revision
+    return revision
   }
 
   private async *readRun({ first, last }: Run): AsyncGenerator<Transition[]> {
@@ -139,13 +146,6 @@ export class ResultWriter {
       yield decodeJson<BacktestPage>(page.data).transitions as Transition[]
     }
   }
-}
-
-/** Lets go of everything in a stream; answers its head. */
-export const cutOff = async (log: Pick<EventLog, 'head' | 'truncateBefore'>, stream: string): Promise<number> => {
-  const head = await log.head(stream)
-  if (head >= 0) await log.truncateBefore(stream, head + 1)
-  return head
 }
 
 /** One sorted sequence of several; of equal times those of the earlier run come first, as a stable sort of all would have it. */

@@ -3,7 +3,7 @@ import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/t
 import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
 
 /** How receivers were doing, by automation, so that a restart does not press one that is down. */
-export const RECEIVER_HEALTH: TableDeclaration = { name: 'dispatch-health', version: 1 }
+export const RECEIVER_HEALTH: TableDeclaration = { name: 'dispatch-health', version: 1, lives: 'row' }
 
 /** Keeps the health of receivers; changes are stored together, about once a second. */
 export class HealthTable {

@@ -1,4 +1,5 @@
 import type { Checkpoint, TableStore } from '../../engines/table-store.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RowChange } from '../../kernel/table.ts'
 import { dueKey, keyEnd, orderKey, OWED_RUNS, rowOf, runOf, scopeOf, type Run } from './run.ts'
 
@@ -12,12 +13,13 @@ const COMMIT_ROWS_MAX = 2_000
 const HEARD_STEP = 65_536
 
 /** Under which name a partition's dispatcher stores where it stands. */
-export const dispatchCheckpoint = (partition: number): string => `dispatch-${partition}`
+export const dispatchCheckpoint = (partition: number): string => scopeOf(partition)
 
 /** The rows of one partition's owed runs: collects changes and stores them together, about once a second. */
 export class OwedTable {
   private readonly tables: TableStore
   private readonly partition: number
+  private owned: OwnedCheckpoint | undefined
   private changes = new Map<string, Change>()
   private storing: Promise<void> = Promise.resolve()
   private storedAt = ''
@@ -27,16 +29,18 @@ export class OwedTable {
     this.partition = partition
   }
 
-  get consumer(): string {
-    return dispatchCheckpoint(this.partition)
-  }
-
   get changesWaiting(): number {
     return this.changes.size
   }
 
-  checkpoint(): Promise<Checkpoint | undefined> {
-    return this.tables.checkpoint(this.consumer)
+  /** Makes this process the owner; answers where the partition's dispatcher stands. */
+  async take(): Promise<Checkpoint | undefined> {
+    this.owned = await OwnedCheckpoint.take(this.tables, dispatchCheckpoint(this.partition))
+    return this.owned.at
+  }
+
+  checkpoint(): Checkpoint | undefined {
+    return this.owned?.at
   }
 
   put(run: Run): void {
@@ -98,8 +102,8 @@ export class OwedTable {
     this.changes = new Map()
     try {
       const rows = [...taken].map(([runId, change]) => this.rowChange(runId, change))
-      while (rows.length > COMMIT_ROWS_MAX) await this.tables.commit(rows.splice(0, COMMIT_ROWS_MAX))
-      await this.tables.commit(rows, { consumer: this.consumer, at })
+      while (rows.length > COMMIT_ROWS_MAX) await this.owned?.commit(rows.splice(0, COMMIT_ROWS_MAX))
+      await this.owned?.commit(rows, at)
       this.storedAt = stamp
     } catch (error) {
       for (const [runId, change] of taken) if (!this.changes.has(runId)) this.changes.set(runId, change)

@@ -22,11 +22,13 @@ export interface Run {
 /** What must survive a restart: one row for each run that is owed and not paid, in the scope of its partition. */
 export const OWED_RUNS: TableDeclaration = {
   name: 'dispatch-run',
-  version: 1,
+  version: 2,
+  lives: 'partition',
   range: ['orderKey', 'dueKey'],
 }
 
-export const scopeOf = (partition: number): string => `partition-${partition}`
+/** Name of the consumer that writes the rows of a partition, and their scope. */
+export const scopeOf = (partition: number): string => `dispatcher-${partition}`
 
 export const rowOf = (run: Run): Row => ({
   runId: run.runId,

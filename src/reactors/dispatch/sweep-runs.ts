@@ -18,7 +18,7 @@ export const sweepRuns = async (
   if (first === undefined || first.loggedAt >= before || pending.partial.size > 0) return
   await stream.append({ type: RUNS_OWED, data: marker(pending) })
   await pending.store()
-  const checkpoint = await pending.table.checkpoint()
+  const checkpoint = pending.table.checkpoint()
   const young = await firstKept(log, name, first.revision, stream.head, ({ loggedAt }) => loggedAt >= before)
   const revision = Math.min(young, checkpoint?.runs ?? 0)
   if (revision > first.revision) await log.truncateBefore(name, revision)

@@ -40,7 +40,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     onFailure,
     onAppended: (fact, revision, loggedAt) => pending.apply(fact, revision, loggedAt),
   })
-  const checkpoint = await pending.table.checkpoint()
+  const checkpoint = await pending.table.take()
   if (checkpoint !== undefined) pending.standAt(checkpoint)
   else pending.standAt({ automations: await log.headPosition() })
   await replayTail(log, pending, stream.head)

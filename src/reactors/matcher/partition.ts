@@ -65,6 +65,7 @@ export class MatcherPartition {
 
   /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
   async load(): Promise<number> {
+    await this.store.take()
     const root = await this.store.root()
     if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
     await this.restore(root, (organization) => this.store.revisions(organization))

@@ -1,11 +1,12 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { NO_ORGANIZATION, type Row, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
+import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
 import type { Fences } from './fences.ts'
 import type { PageRow } from './pages.ts'
 
 /** Rows of the state of every partition; see `MatcherRoot`. */
-export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version: 1 }
+export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version: 2, lives: 'partition' }
 
 export interface StoredSettings {
   tripStopMs: number
@@ -41,11 +42,14 @@ interface ChunkRow extends Row {
 const ROWS_PER_COMMIT = 400
 const ROWS_PER_READ = 64
 
+/** Name of the consumer that writes the rows of a partition, and their scope. */
 export const checkpointName = (partition: number): string => `matcher-${partition}`
 
 export class MatcherStore {
   private readonly tables: TableStore
   private readonly partition: number
+  private readonly scope: string
+  private owned: OwnedCheckpoint | undefined
   /** What is stored of each organization's chunks, by identity. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
   private unneeded: string[] = []
@@ -53,17 +57,23 @@ export class MatcherStore {
   constructor(tables: TableStore, partition: number) {
     this.tables = tables
     this.partition = partition
+    this.scope = checkpointName(partition)
+  }
+
+  /** Makes this process the owner of what is stored. */
+  async take(): Promise<void> {
+    this.owned = await OwnedCheckpoint.take(this.tables, this.scope)
   }
 
   root(): Promise<MatcherRoot | undefined> {
-    return this.tables.get<MatcherRoot>(MATCHER_STATE.name, NO_ORGANIZATION, `${this.partition}`)
+    return this.tables.get<MatcherRoot>(MATCHER_STATE.name, this.scope, 'root')
   }
 
   /** Calls back with each stored page. */
   async pages(count: number, each: (page: number, row: PageRow) => void): Promise<void> {
     for (let from = 0; from < count; from += ROWS_PER_READ) {
       const ids = Array.from({ length: Math.min(ROWS_PER_READ, count - from) }, (_, i) => this.pageId(from + i))
-      const rows = await this.tables.getMany<PageRow>(MATCHER_STATE.name, NO_ORGANIZATION, ids)
+      const rows = await this.tables.getMany<PageRow>(MATCHER_STATE.name, this.scope, ids)
       rows.forEach((row, i) => {
         if (row !== undefined) each(from + i, row)
       })
@@ -76,7 +86,7 @@ export class MatcherStore {
     for (let from = 0; from < organization.chunks.length; from += ROWS_PER_READ) {
       const rows = await this.tables.getMany<ChunkRow>(
         MATCHER_STATE.name,
-        NO_ORGANIZATION,
+        this.scope,
         organization.chunks.slice(from, from + ROWS_PER_READ),
       )
       for (const row of rows) geofences.push(...fencesOf(row))
@@ -112,13 +122,10 @@ export class MatcherStore {
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
     for (let from = 0; from < rows.length; from += ROWS_PER_COMMIT)
-      await this.tables.commit(rows.slice(from, from + ROWS_PER_COMMIT))
+      await this.owned?.commit(rows.slice(from, from + ROWS_PER_COMMIT))
     const unneeded = this.unneeded.splice(0)
-    const last = [this.change(`${this.partition}`, root), ...unneeded.map((id) => this.change(id, null))]
-    await this.tables.commit(last, {
-      consumer: checkpointName(this.partition),
-      at: { [String(this.partition)]: root.at },
-    })
+    const last = [this.change('root', root), ...unneeded.map((id) => this.change(id, null))]
+    await this.owned?.commit(last, { [this.partition]: root.at })
   }
 
   private describeOne(fences: Fences, at: number, changes: RowChange[]): StoredOrganization {
@@ -128,7 +135,7 @@ export class MatcherStore {
     const chunks = fences.chunks.map((chunk, place) => {
       const kept = before?.fences.chunks[place] === chunk ? before.stored.chunks[place] : undefined
       if (kept !== undefined) return kept
-      const id = `${this.partition}.fences.${organizationId}.${place}.${at}`
+      const id = `fences.${organizationId}.${place}.${at}`
       const inForce = chunk.filter((fence) => fence !== undefined)
       changes.push(
         this.change(id, {
@@ -146,11 +153,11 @@ export class MatcherStore {
   }
 
   private pageId(page: number): string {
-    return `${this.partition}.page.${page}`
+    return `page.${page}`
   }
 
   private change(id: string, row: Row | null): RowChange {
-    return { table: MATCHER_STATE.name, scope: NO_ORGANIZATION, id, row }
+    return { table: MATCHER_STATE.name, scope: this.scope, id, row }
   }
 }
 

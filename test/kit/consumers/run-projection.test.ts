@@ -41,7 +41,7 @@ const append = async ({ log }: TestServices, stream: string, data: object, type 
 
 const rowsOf = async ({ tables }: TestServices, table = 'counters'): Promise<Record<string, Row>> => {
   const rows: Record<string, Row> = {}
-  for await (const { scope, id, row } of tables.scan(table)) rows[`${scope}/${id}`] = row
+  for await (const { scope, id, row } of tables.scanAll(table)) rows[`${scope}/${id}`] = row
   return rows
 }
 

@@ -75,7 +75,7 @@ test('what was owed is known again when the tables are lost', async (t) => {
   await first.decide([entry(first.clock.now(), 3)])
   await until('one fails', () => first.counted.failed === 1)
   first.dispatcher.release(0)
-  await first.tables.reset(['dispatch-run'], 'dispatch-0')
+  await first.tables.reset(['dispatch-run'], 'dispatcher-0')
   const owned = await takePartition({ ...first, onFailure: (error) => t.fail(String(error)) }, 0)
   const [backlog] = owned.pending.all()
   t.equal(owned.pending.place.source, 1)

@@ -17,7 +17,7 @@ import { transitionSweep, type TransitionsApplied } from '../../../src/reactors/
 import { transitionEntries } from '../../../src/wiring/stream-entries.ts'
 import { transitionsApplied } from '../../../src/wiring/transitions-applied.ts'
 import { DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
-import { storeHistoryCheckpoints } from '../../../projections/history-checkpoints.ts'
+import { storeCheckpoint } from '../../support/store-checkpoint.ts'
 import { rebuildDecisionsHistory } from '../../../projections/history-rebuild.ts'
 import { trips } from '../../../projections/trips.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -88,9 +88,9 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   const head = await log.head(transitionStream(0))
   const events = await log.read(transitionStream(0), 0, head + 1)
   const at = async (revision: number): Promise<void> => {
-    await storeHistoryCheckpoints(tables, DECISIONS_HISTORY, new Map([[0, revision]]))
-    await tables.commit([], { consumer: dispatchCheckpoint(0), at: { source: revision } })
-    await tables.commit([], { consumer: 'trips', at: { all: events[revision].position, version: 1 } })
+    await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: revision })
+    await storeCheckpoint(tables, dispatchCheckpoint(0), { source: revision })
+    await storeCheckpoint(tables, 'trips', { all: events[revision].position, version: 1 })
   }
   const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables, [trips(KEEP_MS)]) })
 
@@ -104,13 +104,13 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   })
   t.equal(await locations.sweep(0), STEPS + 1)
 
-  await storeHistoryCheckpoints(tables, DECISIONS_HISTORY, new Map([[0, 2]]))
+  await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: 2 })
   t.equal(await sweep.sweep(0), 3, 'the history holds it back')
   await at(head)
-  await tables.commit([], { consumer: dispatchCheckpoint(0), at: { source: 5 } })
+  await storeCheckpoint(tables, dispatchCheckpoint(0), { source: 5 })
   t.equal(await sweep.sweep(0), 6, 'the dispatcher holds it back')
   await at(head)
-  await tables.commit([], { consumer: 'trips', at: { all: events[8].position, version: 1 } })
+  await storeCheckpoint(tables, 'trips', { all: events[8].position, version: 1 })
   t.equal(await sweep.sweep(0), 9, 'a table holds it back')
   t.equal(await firstOf(log), 9)
   await at(head)
