@@ -59,6 +59,10 @@ export const dyingLog = (log: EventLog, appendsLeft: number): DyingLog => {
         alive()
         return log.truncateBefore(stream, revision)
       },
+      erase: async (stream) => {
+        alive()
+        return log.erase(stream)
+      },
       ping: () => log.ping(),
       close: () => log.close(),
     },
