@@ -65,8 +65,7 @@ export class MatcherPartition {
 
   /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
   async load(): Promise<number> {
-    await this.store.take()
-    const root = await this.store.root()
+    const root = await this.store.take()
     if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
     await this.restore(root, (organization) => this.store.revisions(organization))
     await this.store.pages(root.pages, (page, row) => this.takePage(page, row))

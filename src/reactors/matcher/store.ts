@@ -60,12 +60,9 @@ export class MatcherStore {
     this.scope = checkpointName(partition)
   }
 
-  /** Makes this process the owner of what is stored. */
-  async take(): Promise<void> {
+  /** Makes this process the owner of what is stored, and answers its root. */
+  async take(): Promise<MatcherRoot | undefined> {
     this.owned = await OwnedCheckpoint.take(this.tables, this.scope)
-  }
-
-  root(): Promise<MatcherRoot | undefined> {
     return this.tables.get<MatcherRoot>(MATCHER_STATE.name, this.scope, 'root')
   }
 
