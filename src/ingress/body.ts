@@ -32,8 +32,6 @@ export interface BodyOptions {
   timeoutMs: number
 }
 
-/** A client that still sends after its answer is known is listened to for so many bytes, so that it reads the answer instead of a reset. */
-const DISCARD_BYTES_MAX = 64 * 1024 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A body of more is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
@@ -48,6 +46,9 @@ export class BodyReader {
   private chunks: Buffer[] = []
   private heldBytes = 0
   private receivedBytes = 0
+  /** Where whoever discards the body has enough of it. */
+  private receivedMax = Number.POSITIVE_INFINITY
+  private readonly declaredBytes: number | undefined
   private failure: Failure | undefined
   private ended = false
   private over = false
@@ -57,8 +58,8 @@ export class BodyReader {
   constructor(res: HttpResponse, declaredBytes: number | undefined, options: BodyOptions) {
     this.options = options
     this.startedAt = options.clock.monotonic()
+    this.declaredBytes = declaredBytes
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax) this.fail(tooLarge(options.bytesMax))
-    if (declaredBytes !== undefined && declaredBytes > options.bytesMax + DISCARD_BYTES_MAX) this.over = true
     res.onData((chunk, isLast) => this.take(chunk, isLast))
   }
 
@@ -74,11 +75,14 @@ export class BodyReader {
     return this.chunks.length === 1 ? this.chunks[0] : joined(this.chunks, this.heldBytes)
   }
 
-  /** Resolves when an early answer can be sent: the client has sent all, or more than anyone listens to. */
-  async discarded(): Promise<void> {
+  /** Throws away what still comes, up to so many bytes. Answers whether that was all; false at once where more is declared. */
+  async discarded(bytesMax: number): Promise<boolean> {
     this.drop()
     this.failure ??= new Failure('internal', { message: 'The body is not wanted any more.' })
-    while (!this.ended && !this.over) await this.changed()
+    this.receivedMax = this.receivedBytes + bytesMax
+    if (this.declaredBytes !== undefined && this.declaredBytes > this.receivedMax) return false
+    while (!this.ended && !this.over && this.receivedBytes <= this.receivedMax) await this.changed()
+    return this.ended
   }
 
   /** The request is over: the memory of its body no longer counts. */
@@ -93,12 +97,11 @@ export class BodyReader {
   private take(chunk: ArrayBuffer, isLast: boolean): void {
     this.receivedBytes += chunk.byteLength
     if (this.failure === undefined && !this.over && chunk.byteLength > 0) this.keep(chunk)
-    if (this.failure !== undefined && this.receivedBytes > this.options.bytesMax + DISCARD_BYTES_MAX) this.over = true
     if (isLast) {
       this.ended = true
       this.cancelTimer?.()
     }
-    if (isLast || this.over) this.wakeAll()
+    if (isLast || this.receivedBytes > this.receivedMax) this.wakeAll()
   }
 
   private keep(chunk: ArrayBuffer): void {

@@ -10,7 +10,7 @@ import { BodyReader, type BodyBudget } from './body.ts'
 import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
 import { Exchange } from './exchange.ts'
 import type { IngressLimits } from './options.ts'
-import { answerFailure, refuseAtOnce, sendAnswer, sendStream, type Answered } from './reply.ts'
+import { answerFailure, refuseAtOnce, sendAhead, sendAnswer, sendStream, type Answered } from './reply.ts'
 import type { Match, Router } from './router.ts'
 import { keptForRevoked, runRoute, type Call, type RunOptions, type StreamAnswer } from './run-route.ts'
 
@@ -28,6 +28,12 @@ export interface HttpOptions extends RunOptions {
   channelPaths: ReadonlySet<string>
   addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
 }
+
+/** What is left of a body that nobody wants is read up to this before the answer: then the connection can be used on. */
+const UNREAD_BYTES_MAX = 256 * 1024
+/** A client that sends on although it was answered is listened to for so long: some read the answer only then. */
+const LINGER_BYTES_MAX = 64 * 1024 * 1024
+const LINGER_MS = 1_000
 
 /** Answers every HTTP request. */
 export class HttpDoor {
@@ -179,13 +185,25 @@ export class HttpDoor {
     answer: Answered | StreamAnswer,
     correlationId: string,
   ): Promise<void> {
-    // A client that is still sending would see a reset instead of the answer.
-    if (reader !== undefined && !reader.complete) await reader.discarded()
-    const closeConnection = this.isClosing || (reader !== undefined && !reader.complete)
     const headers = this.commonHeaders(exchange, correlationId)
+    const isUnread = reader !== undefined && !reader.complete && !(await reader.discarded(UNREAD_BYTES_MAX))
+    const closeConnection = this.isClosing || isUnread
     if ('stream' in answer)
-      await sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
-    else sendAnswer(exchange, answer, { headers, closeConnection })
+      return sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
+    if (!isUnread || exchange.method === 'HEAD') return sendAnswer(exchange, answer, { headers, closeConnection })
+    sendAhead(exchange, answer, headers)
+    await this.linger(exchange, reader)
+  }
+
+  /** A connection that is closed while its client sends is reset, and the answer on its way lost with it. */
+  private async linger(exchange: Exchange, reader: BodyReader): Promise<void> {
+    if (!(await reader.discarded(LINGER_BYTES_MAX)) && !exchange.over) {
+      exchange.res.pause()
+      await new Promise<void>((resolve) => this.options.clock.after(LINGER_MS, resolve))
+    }
+    // What was written while uWebSockets.js parses leaves after that.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!exchange.over) exchange.res.close()
   }
 
   private commonHeaders(exchange: Exchange, correlationId: string): Headers {

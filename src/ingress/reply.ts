@@ -76,6 +76,25 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
 }
 
 /**
+ * Sends a whole answer and leaves the request open, for a client that still sends its body: it need not send all of it
+ * to learn that it is refused. uWebSockets.js would end the request, and read on without end; so it takes the answer for
+ * the status line. The connection has to be closed afterwards.
+ */
+export const sendAhead = (exchange: Exchange, { status, headers, body = '' }: Answered, more: Headers): void => {
+  if (exchange.over) return
+  const all: Headers = {
+    ...SECURITY_HEADERS,
+    ...more,
+    ...headers,
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }
+  const head = Object.entries(all).map(([name, value]) => `${name}: ${withoutLineBreaks(value)}\r\n`)
+  const text = `${statusLine(status)}\r\n${head.join('')}\r\n`
+  exchange.res.cork(() => exchange.res.writeStatus(Buffer.concat([Buffer.from(text), Buffer.from(body)])))
+}
+
+/**
  * Answers a request whose end is not certain, and closes its connection before anything behind its head is parsed: an
  * answer that is padded beyond what uWebSockets.js collects is written at once. To be called before the first await.
  */
@@ -162,8 +181,10 @@ class StreamWriter {
 }
 
 const writeHead = (res: HttpResponse, status: number, headers: Headers): void => {
-  res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
+  res.writeStatus(statusLine(status))
   for (const name in headers) res.writeHeader(name, withoutLineBreaks(headers[name]))
 }
+
+const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
 
 const withoutLineBreaks = (value: string): string => (/[\r\n\0]/.test(value) ? value.replace(/[\r\n\0]+/g, ' ') : value)

@@ -119,7 +119,7 @@ const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buf
     return { bytes, body: undefined }
   }
   if (route.body === undefined) return { bytes, body: bytes }
-  const body = parseJson(bytes, route.declaration.takesAnyNames)
+  const body = await parseJson(bytes, route.declaration.takesAnyNames)
   assertNone(route.body(body), 'The body')
   return { bytes, body }
 }

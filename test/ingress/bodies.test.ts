@@ -142,6 +142,104 @@ test('a body over the limit of its route is 413, whatever its client says of its
   t.match(await client.until(/404 Not Found/), /404 Not Found/, 'and the connection can be used on')
 })
 
+test('a body that is declared too large is answered before it comes', async (t) => {
+  const door = await openDoor(t, { routes: [echo] })
+  const client = await rawClient(t, door)
+  client.send(
+    `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 70000000\r\n\r\n{`,
+  )
+  const answer = await client.until(/\r\n\r\n.+/)
+  t.match(answer, /^HTTP\/1.1 413 [\s\S]*\r\nconnection: close\r\n/)
+  const [head, body] = answer.split('\r\n\r\n')
+  const length = Number(/content-length: (\d+)/.exec(head)?.[1])
+  t.equal(JSON.parse(body.slice(0, length)).code, 'too_large')
+  t.equal(await client.closed, answer, 'and nothing follows')
+})
+
+test('whoever sends all of a refused body first reads the answer then', async (t) => {
+  const door = await openDoor(t, { routes: [echo] })
+  for (const lengths of ['Content-Length: 20000000', 'Transfer-Encoding: chunked']) {
+    const client = await rawClient(t, door)
+    client.socket.pause()
+    client.send(`POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${lengths}\r\n\r\n`)
+    if (lengths.endsWith('chunked')) client.send(`${(20_000_000).toString(16)}\r\n`)
+    const sent = new Promise<void>((resolve) => client.socket.write(Buffer.alloc(20_000_000, 32), () => resolve()))
+    await sent
+    if (lengths.endsWith('chunked')) client.send('\r\n0\r\n\r\n')
+    client.socket.resume()
+    t.match(await client.closed, /^HTTP\/1.1 413 /, lengths)
+  }
+})
+
+test('a large body is parsed in pieces, with the same result', async (t) => {
+  const free = simpleRoute(
+    { method: 'POST', path: '/free', body: {}, bodyBytesMax: 64 * 1024 * 1024, takesAnyNames: true },
+    async ({ body }) => ({ raw: JSON.stringify(body) }),
+  )
+  const door = await openDoor(t, { routes: [free] })
+  const answerTo = async (body: string): Promise<unknown> => {
+    const { status, body: answer } = await door.call('POST', '/free', { body })
+    return status === 200 ? JSON.parse(answer as string) : status
+  }
+  const same = async (text: string): Promise<void> => {
+    let expected: unknown
+    try {
+      expected = JSON.parse(text)
+    } catch {
+      expected = 400
+    }
+    t.same(await answerTo(text), expected, `${text.slice(0, 30)}…${text.slice(-30)}`)
+  }
+  const element = (i: number): unknown => [{ i, text: 'ä"]},\\[', list: [[], {}, [i]] }, i, null, `x${i}`][i % 4]
+  const elements = Array.from({ length: 20_000 }, (_, i) => element(i))
+  const list = JSON.stringify(elements)
+  await same(list)
+  await same(
+    JSON.stringify({ a: elements, b: [], c: { deep: elements.slice(0, 10) }, d: [1], e: 'end', __proto__x: 1 }),
+  )
+  await same(`{"a":${list},"a":[1]}`)
+  await same(`${' '.repeat(200_000)}[ ]`)
+  await same(`{"a":[${' '.repeat(200_000)}],"b":5}`)
+  for (const broken of [
+    `${list.slice(0, -1)},]`,
+    `${list.slice(0, -1)}}`,
+    list.slice(0, -1),
+    `${list}]`,
+    `{"a":${list}`,
+  ])
+    await same(broken)
+  const cut = list.indexOf(',null', 200_000)
+  await same(`${list.slice(0, cut)},${list.slice(cut)}`)
+  await same(`${list.slice(0, cut)}}${list.slice(cut)}`)
+  t.equal(await answerTo(`["${'x'.repeat(5_000_000)}"]`), 413, 'a single element that is too large')
+  t.equal(await answerTo(`{"a":[1],"b":"${'x'.repeat(5_000_000)}"}`), 413, 'what stands beside the lists')
+})
+
+test('while a large body is parsed, others have their turns', async (t) => {
+  let turns = 0
+  const points = simpleRoute(
+    { method: 'POST', path: '/points', body: { type: 'object' }, bodyBytesMax: 16 * 1024 * 1024 },
+    async ({ body }) => ({ body: { data: (body as { points: unknown[] }).points.length } }),
+  )
+  const door = await openDoor(t, { routes: [points] })
+  const point = JSON.stringify({ externalId: 'bus-1', recordedAt: '2026-05-04T09:30:00.000Z', lat: 52.2, lng: 21.01 })
+  const count = Math.floor((15 * 1024 * 1024) / (point.length + 1))
+  const client = await rawClient(t, door)
+  const body = `{"points":[${`${point},`.repeat(count - 1)}${point}]}`
+  client.send(
+    `POST /api/v3/points HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
+  await new Promise<void>((resolve) => client.socket.write(body, () => resolve()))
+  const turn = (): void => {
+    turns++
+    timer = setImmediate(turn)
+  }
+  let timer = setImmediate(turn)
+  t.match(await client.until(/\r\n\r\n.+/), new RegExp(`"data":${count}`))
+  clearImmediate(timer)
+  t.ok(turns > 5, `${turns} turns of the event loop`)
+})
+
 test('a body without an end is cut', async (t) => {
   const small = simpleRoute({ method: 'POST', path: '/small', body: schema, bodyBytesMax: 1000 })
   const door = await openDoor(t, { routes: [small] })
