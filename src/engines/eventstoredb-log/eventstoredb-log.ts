@@ -1,0 +1,179 @@
+import { BACKWARDS, END, FORWARDS, StreamNotFoundError } from '@eventstore/db-client'
+import { Failure } from '../../kernel/errors.ts'
+import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
+import {
+  APPEND_BYTES_MAX,
+  type Appended,
+  type EventLog,
+  type ExpectedRevision,
+  type FollowBatch,
+  type Source,
+  WrongRevision,
+} from '../event-log.ts'
+import { AppendQueue, Refused } from './append-queue.ts'
+import { connect, type Connection, logDown } from './connection.ts'
+import { ERASED, fromResolved, toEventData } from './events.ts'
+import { followPrefixes, followStream, resumed } from './follow.ts'
+
+export interface EventstoredbOptions {
+  /** An EventStoreDB connection string: `esdb://user:password@host:2113?tls=…` or `esdb+discover://…`. */
+  url: string
+  /** How long an append or a read is tried again before it is answered as `engine_down` (default 10 s). */
+  deadlineMs?: number
+  newId(): string
+}
+
+const BATCH_EVENTS_MAX = 512
+
+/**
+ * The log on an EventStoreDB or KurrentDB server or cluster. Resolves when the server has answered.
+ * @throws Error for a server that is too old; Failure engine_down
+ */
+export const openEventstoredbLog = async (options: EventstoredbOptions): Promise<EventLog> =>
+  new EventstoredbLog(await connect(options.url), options)
+
+class EventstoredbLog implements EventLog {
+  private readonly connection: Connection
+  private readonly appends: AppendQueue
+  private readonly closed = new AbortController()
+  private readonly newId: () => string
+
+  constructor(connection: Connection, { deadlineMs = 10_000, newId }: EventstoredbOptions) {
+    this.connection = connection
+    this.newId = newId
+    this.appends = new AppendQueue(connection, { deadlineMs, closed: this.closed.signal })
+  }
+
+  async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended> {
+    let bytes = 0
+    for (const { data } of events) bytes += data.byteLength
+    if (bytes > APPEND_BYTES_MAX) throw new Failure('too_large')
+    try {
+      const { nextExpectedRevision, position } = await this.appends.append(stream, events, expected)
+      const revision = Number(nextExpectedRevision)
+      if (position !== undefined) return { revision, position: Number(position.commit) }
+      const [last] = await this.read(stream, revision, 1)
+      // A repeat of what was erased since: the server still knows its ids.
+      if (last?.revision !== revision) throw new WrongRevision(stream, await this.head(stream))
+      return { revision, position: last.position }
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      const known = expected === 'none' ? await this.knownBeginning(stream, events) : undefined
+      if (known !== undefined) return known
+      throw new WrongRevision(stream, await this.head(stream))
+    }
+  }
+
+  /** What these events answered as the beginning of a stream: the server looks for a repeat at revision 0, also where the stream was erased. */
+  private async knownBeginning(stream: string, events: readonly NewEvent[]): Promise<Appended | undefined> {
+    const first = await this.read(stream, 0, events.length)
+    const last = first.at(-1)
+    const isRepeat = first.length === events.length && first.every(({ id }, index) => id === events[index].id)
+    return isRepeat && last !== undefined ? { revision: last.revision, position: last.position } : undefined
+  }
+
+  async read(
+    stream: string,
+    from: number | 'end',
+    limit: number,
+    direction: 'forwards' | 'backwards' = 'forwards',
+  ): Promise<RecordedEvent[]> {
+    return this.asked(async () => {
+      const events: RecordedEvent[] = []
+      const found = this.connection.client.readStream(stream, {
+        fromRevision: from === 'end' ? END : BigInt(from),
+        maxCount: limit,
+        direction: direction === 'forwards' ? FORWARDS : BACKWARDS,
+        credentials: this.connection.credentials,
+        requiresLeader: true,
+      })
+      try {
+        for await (const resolved of found) {
+          const event = fromResolved(resolved)
+          if (event !== undefined) events.push(event)
+        }
+      } catch (error) {
+        if (!(error instanceof StreamNotFoundError)) throw error
+      }
+      return events
+    })
+  }
+
+  async *follow(
+    source: Source,
+    checkpoint: number | undefined,
+    signal: AbortSignal,
+    batchEventsMax = BATCH_EVENTS_MAX,
+  ): AsyncGenerator<FollowBatch> {
+    const ended = AbortSignal.any([signal, this.closed.signal])
+    const isEmpty = async (): Promise<boolean> => 'stream' in source && (await this.head(source.stream)) < 0
+    const once = (from: number | undefined): AsyncGenerator<FollowBatch> =>
+      'stream' in source
+        ? followStream(this.connection, source.stream, isEmpty, from, ended, batchEventsMax)
+        : followPrefixes(this.connection, source.prefixes, from, ended, batchEventsMax)
+    yield* resumed(once, checkpoint, ended)
+  }
+
+  async head(stream: string): Promise<number> {
+    const [last] = await this.read(stream, 'end', 1, 'backwards')
+    return last?.revision ?? -1
+  }
+
+  async headPosition(): Promise<number> {
+    return this.asked(async () => {
+      const found = this.connection.client.readAll({
+        direction: BACKWARDS,
+        fromPosition: END,
+        maxCount: 1,
+        credentials: this.connection.credentials,
+        requiresLeader: true,
+      })
+      // Read to its end: an answer that is left early stays open in the client.
+      let position = -1
+      for await (const { event } of found) position = Number(event?.position?.commit ?? -1)
+      return position
+    })
+  }
+
+  async truncateBefore(stream: string, revision: number): Promise<void> {
+    const head = await this.head(stream)
+    const before = Math.min(revision, head)
+    if (before <= 0) return
+    await this.asked(async () => {
+      const { client, credentials } = this.connection
+      const { metadata = {}, metastreamRevision } = await client.getStreamMetadata(stream, { credentials })
+      if (Number(metadata.truncateBefore ?? 0) >= before) return
+      const expectedRevision = metastreamRevision === undefined ? 'no_stream' : BigInt(metastreamRevision)
+      await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { expectedRevision, credentials })
+    })
+  }
+
+  async erase(stream: string): Promise<void> {
+    const head = await this.head(stream)
+    if (head < 0) return
+    const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
+    const { client, credentials } = this.connection
+    await this.asked(() => client.appendToStream(stream, [toEventData(mark)], { credentials }))
+    await this.asked(() => client.deleteStream(stream, { credentials }))
+  }
+
+  async ping(): Promise<void> {
+    await this.headPosition()
+  }
+
+  async close(): Promise<void> {
+    if (this.closed.signal.aborted) return
+    this.closed.abort()
+    await this.connection.client.dispose()
+  }
+
+  /** Runs what may be run again; every failure of the server is `engine_down`. */
+  private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    if (this.closed.signal.aborted) throw logDown()
+    try {
+      return await ask()
+    } catch (error) {
+      throw error instanceof Failure ? error : logDown(error)
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { START, streamNameFilter } from '@eventstore/db-client'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { FollowBatch } from '../event-log.ts'
+import type { Connection } from './connection.ts'
+import { fromResolved } from './events.ts'
+import { batchesOf, type ClientSubscription, SUBSCRIPTION_EVENTS_MAX } from './subscription.ts'
+
+const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000]
+/** Foreign events between two hints at how far a filtered subscription has come, in units of the server's page of 32. */
+const CHECKPOINT_INTERVAL = 100
+
+/**
+ * Begins again after what was seen whenever the server, the network or a slow reader ends a subscription.
+ * @param once one subscription from a checkpoint on
+ */
+export async function* resumed(
+  once: (checkpoint: number | undefined) => AsyncGenerator<FollowBatch>,
+  checkpoint: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<FollowBatch> {
+  let from = checkpoint
+  for (let tries = 0; !signal.aborted; tries++) {
+    try {
+      for await (const batch of once(from)) {
+        tries = 0
+        from = batch.checkpoint
+        yield batch
+        if (signal.aborted) return
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof TypeError) throw error
+    }
+    const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
+    await pause(waitMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/**
+ * One subscription to a stream, after a revision.
+ * @param isEmpty whether the stream has no events now; the server never says "caught up" of such a stream.
+ */
+export async function* followStream(
+  { client, credentials }: Connection,
+  stream: string,
+  isEmpty: () => Promise<boolean>,
+  revision: number | undefined,
+  signal: AbortSignal,
+  eventsMax: number,
+): AsyncGenerator<FollowBatch> {
+  let checkpoint = revision ?? -1
+  if (await isEmpty()) yield { events: [], checkpoint, caughtUp: true }
+  const subscription = client.subscribeToStream(
+    stream,
+    { fromRevision: checkpoint < 0 ? START : BigInt(checkpoint), credentials },
+    { highWaterMark: SUBSCRIPTION_EVENTS_MAX },
+  )
+  for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
+    const last = events.at(-1)?.event?.revision
+    if (last !== undefined) checkpoint = Number(last)
+    yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
+  }
+}
+
+/** One subscription to all streams whose names begin with one of the prefixes, after a position. */
+export async function* followPrefixes(
+  { client, credentials }: Connection,
+  prefixes: readonly string[],
+  position: number | undefined,
+  signal: AbortSignal,
+  eventsMax: number,
+): AsyncGenerator<FollowBatch> {
+  let checkpoint = position ?? -1
+  const hints = new ConfirmedPosition()
+  const subscription = client.subscribeToAll(
+    {
+      fromPosition: checkpoint < 0 ? START : { commit: BigInt(checkpoint), prepare: BigInt(checkpoint) },
+      filter: streamNameFilter({
+        prefixes: [...prefixes],
+        checkpointInterval: CHECKPOINT_INTERVAL,
+        checkpointReached: (_subscription, { commit }) => hints.hint(Number(commit)),
+      }),
+      credentials,
+    },
+    { highWaterMark: SUBSCRIPTION_EVENTS_MAX },
+  )
+  for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
+    const last = events.at(-1)?.event?.position
+    if (last !== undefined) checkpoint = Number(last.commit)
+    else checkpoint = Math.max(checkpoint, hints.confirmed)
+    yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
+  }
+}
+
+const ours = (events: Parameters<typeof fromResolved>[0][]): RecordedEvent[] =>
+  events.flatMap((resolved) => fromResolved(resolved) ?? [])
+
+/** A position that the server only hinted at counts when a later one has come: KurrentDB #3697. */
+class ConfirmedPosition {
+  confirmed = -1
+  private hinted = -1
+
+  hint(position: number): void {
+    if (position <= this.hinted) return
+    this.confirmed = this.hinted
+    this.hinted = position
+  }
+}

@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import clientPb from '@eventstore/db-client/generated/gossip_pb.js'
+import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js'
+import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js'
+import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js'
+import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
+import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js'
+import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf } from './messages.ts'
+import { type ReadCall, serveRead } from './reading.ts'
+import { StreamStore } from './store.ts'
+
+type AppendReq = InstanceType<typeof streamsPb.AppendReq>
+type AppendResp = InstanceType<typeof streamsPb.AppendResp>
+type DeleteReq = InstanceType<typeof streamsPb.DeleteReq>
+type DeleteResp = InstanceType<typeof streamsPb.DeleteResp>
+
+/** What the server does wrong on demand, until it is told otherwise. */
+export type ServerFault =
+  /** Answers an append with a timeout, and carries it out some moments later. */
+  | 'lateCommit'
+  /** Carries an append out and answers nothing. */
+  | 'lostAnswer'
+  /** Answers nothing. */
+  | 'silence'
+  /** Says that another node leads, at its own address. */
+  | 'notLeader'
+  | 'notReady'
+
+export interface EventstoredbServer {
+  url: string
+  fault: ServerFault | undefined
+  /** Milliseconds before each append and read. */
+  delayMs: number
+  close(): Promise<void>
+}
+
+export interface ServerOptions {
+  /** The file of records; left out, everything is in memory. */
+  path?: string
+  port?: number
+  version?: string
+}
+
+const APPEND_BYTES_MAX = 1024 * 1024
+const LATE_MS = 150
+
+/**
+ * A server that speaks EventStoreDB's protocol as far as Waymark uses it: Streams, ServerFeatures and Gossip over gRPC.
+ * It is faithful in what hurts clients; test/contracts/eventstoredb-server.ts holds it against a real one.
+ */
+export const openEventstoredbServer = async (options: ServerOptions = {}): Promise<EventstoredbServer> => {
+  const server = new Double(options)
+  await server.listen(options.port ?? 0)
+  return server
+}
+
+class Double implements EventstoredbServer {
+  fault: ServerFault | undefined
+  delayMs = 0
+  private port = 0
+  private readonly store: StreamStore
+  private readonly version: string
+  private readonly server = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 })
+
+  constructor({ path, version = '23.10.6' }: ServerOptions) {
+    this.store = new StreamStore(path)
+    this.version = version
+    this.server.addService(streamsGrpc.StreamsService as never, {
+      read: (call: ReadCall) => void this.read(call),
+      append: (call: ServerReadableStream<AppendReq, AppendResp>, reply: sendUnaryData<AppendResp>) =>
+        void this.append(call, reply),
+      delete: (call: ServerUnaryCall<DeleteReq, DeleteResp>, reply: sendUnaryData<DeleteResp>) =>
+        void this.delete(call, reply),
+    })
+    this.server.addService(featuresGrpc.ServerFeaturesService as never, {
+      getSupportedMethods: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, this.features()),
+    })
+    this.server.addService(gossipGrpc.GossipService as never, {
+      read: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, this.gossip()),
+    })
+  }
+
+  get url(): string {
+    return `esdb://127.0.0.1:${this.port}?tls=false`
+  }
+
+  async listen(port: number): Promise<void> {
+    this.port = await new Promise<number>((resolve, reject) =>
+      this.server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? resolve(bound) : reject(error),
+      ),
+    )
+  }
+
+  async close(): Promise<void> {
+    this.server.forceShutdown()
+    this.store.close()
+  }
+
+  private async read(call: ReadCall): Promise<void> {
+    const failure = await this.disturbed()
+    if (failure === 'silent') return
+    if (failure !== undefined) return void call.emit('error', failure)
+    await serveRead(this.store, call)
+  }
+
+  private async append(
+    call: ServerReadableStream<AppendReq, AppendResp>,
+    reply: sendUnaryData<AppendResp>,
+  ): Promise<void> {
+    const requests: AppendReq[] = []
+    try {
+      for await (const request of call) requests.push(request as AppendReq)
+    } catch {
+      return // the client left
+    }
+    const failure = await this.disturbed()
+    if (failure === 'silent') return
+    if (failure !== undefined) return reply(failure)
+    const options = requests[0].getOptions()!
+    const events = requests.slice(1).map(proposedOf)
+    const bytes = events.reduce(
+      (sum, { type, data, metadata }) => sum + 2 * type.length + data.byteLength + metadata.byteLength,
+      0,
+    )
+    if (bytes > APPEND_BYTES_MAX) return reply(appendTooLarge())
+    const stream = nameOf(options.getStreamIdentifier())
+    const expected = expectedOf(options)
+    const write = (): AppendResp => appendAnswer(this.store.append(stream, events, expected), expected)
+    if (this.fault === 'lateCommit') {
+      setTimeout(write, LATE_MS)
+      return reply({ code: status.ABORTED, details: 'Operation timed out' })
+    }
+    const answer = write()
+    if (this.fault !== 'lostAnswer') reply(null, answer)
+  }
+
+  private async delete(call: ServerUnaryCall<DeleteReq, DeleteResp>, reply: sendUnaryData<DeleteResp>): Promise<void> {
+    const failure = await this.disturbed()
+    if (failure === 'silent') return
+    if (failure !== undefined) return reply(failure)
+    const deleted = this.store.delete(nameOf(call.request.getOptions()?.getStreamIdentifier()))
+    const answer = new streamsPb.DeleteResp()
+    if (deleted !== undefined) answer.setPosition(positionOf(new streamsPb.DeleteResp.Position(), deleted.position))
+    reply(null, answer)
+  }
+
+  private async disturbed(): Promise<'silent' | { code: number; details: string; metadata?: Metadata } | undefined> {
+    if (this.delayMs > 0) await pause(this.delayMs)
+    if (this.fault === 'silence') return 'silent'
+    if (this.fault === 'notReady') return { code: status.UNAVAILABLE, details: 'Server Is Not Ready' }
+    if (this.fault !== 'notLeader') return undefined
+    const metadata = new Metadata()
+    metadata.set('exception', 'not-leader')
+    metadata.set('leader-endpoint-host', '127.0.0.1')
+    metadata.set('leader-endpoint-port', String(this.port))
+    return { code: status.NOT_FOUND, details: 'Leader info available', metadata }
+  }
+
+  private features(): unknown {
+    const methods = new featuresPb.SupportedMethods().setEventStoreServerVersion(this.version)
+    for (const name of ['read', 'append', 'delete']) {
+      const service = 'event_store.client.streams.streams'
+      methods.addMethods(new featuresPb.SupportedMethod().setMethodName(name).setServiceName(service))
+    }
+    return methods
+  }
+
+  private gossip(): unknown {
+    const address = new clientPb.EndPoint().setAddress('127.0.0.1').setPort(this.port)
+    const leader = new clientPb.MemberInfo().setIsAlive(true).setHttpEndPoint(address)
+    leader.setState(clientPb.MemberInfo.VNodeState.LEADER)
+    return new clientPb.ClusterInfo().setMembersList([leader])
+  }
+}
+
+const appendTooLarge = (): { code: number; details: string; metadata: Metadata } => {
+  const metadata = new Metadata()
+  metadata.set('exception', 'maximum-append-size-exceeded')
+  metadata.set('maximum-append-size', String(APPEND_BYTES_MAX))
+  return { code: status.INVALID_ARGUMENT, details: 'Maximum Append Size Exceeded', metadata }
+}

@@ -1,0 +1,228 @@
+import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+
+/** One event as the server keeps it. `position` is the offset of its record in the file. */
+export interface StoredEvent {
+  id: string
+  stream: string
+  revision: number
+  position: number
+  type: string
+  contentType: string
+  /** Ticks of 100 ns since the epoch. */
+  created: bigint
+  data: Uint8Array
+  metadata: Uint8Array
+}
+
+export type NewStoredEvent = Pick<StoredEvent, 'id' | 'type' | 'contentType' | 'data' | 'metadata'>
+
+export type Expected = bigint | 'any' | 'no_stream' | 'stream_exists'
+
+export type AppendOutcome =
+  | { kind: 'written'; revision: number; position: number }
+  /** Known from before: the server does not tell where it stands. */
+  | { kind: 'repeated'; revision: number }
+  | { kind: 'wrongVersion'; current: number }
+
+interface StreamState {
+  events: StoredEvent[]
+  truncateBefore: number
+  isDeleted: boolean
+}
+
+/** What a soft deletion writes as `$tb`. */
+export const DELETED_BEFORE = 9_223_372_036_854_775_807n
+const RECENT_IDS_MAX = 20_000
+
+/**
+ * An append-only file of records and what follows from it: streams, `$tb`, soft deletion, expected versions. Ids of the
+ * recent past alone are remembered beside the streams, as a server does, and forgotten when it ends. A record that a
+ * kill cut is dropped when the file is opened again.
+ */
+export class StreamStore {
+  /** Everything, hidden events too, by position. */
+  readonly all: StoredEvent[] = []
+  private readonly streams = new Map<string, StreamState>()
+  private readonly recent = new Map<string, StoredEvent>()
+  private readonly file: number | undefined
+  private end = 0
+  private readonly listeners = new Set<() => void>()
+
+  constructor(path: string | undefined) {
+    if (path === undefined) return
+    const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0)
+    this.end = this.load(bytes)
+    this.file = openSync(path, existsSync(path) ? 'r+' : 'w+')
+    ftruncateSync(this.file, this.end)
+  }
+
+  /** Events of a stream that are not hidden, or undefined where there is none. */
+  visible(stream: string): { events: StoredEvent[]; from: number } | undefined {
+    const state = this.streams.get(stream)
+    if (state === undefined || state.isDeleted || state.events.length === 0) return undefined
+    return { events: state.events, from: state.truncateBefore }
+  }
+
+  append(stream: string, events: readonly NewStoredEvent[], expected: Expected): AppendOutcome {
+    const state = this.stateOf(stream)
+    const last = state.events.length - 1
+    const known = this.repeated(stream, state, events, expected)
+    if (known !== undefined) return known
+    if (!isExpected(expected, state, last)) return { kind: 'wrongVersion', current: last }
+    if (state.isDeleted) this.undelete(stream, last + 1)
+    const created = BigInt(Date.now()) * 10_000n
+    const written = events.map((event, index) => ({
+      ...event,
+      stream,
+      revision: last + 1 + index,
+      position: 0,
+      created,
+    }))
+    this.write(written)
+    return { kind: 'written', revision: last + events.length, position: written.at(-1)?.position ?? -1 }
+  }
+
+  /** Soft deletion: a `$tb` above everything. Answers undefined where the stream has no events. */
+  delete(stream: string): { position: number } | undefined {
+    const state = this.streams.get(stream)
+    if (state === undefined || state.isDeleted || state.events.length === 0) return undefined
+    const { position } = this.writeMetadata(stream, `{"$tb":${DELETED_BEFORE}}`)
+    return { position }
+  }
+
+  onAppended(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  isPosition(position: number): boolean {
+    return this.indexAfter(position) > 0 && this.all[this.indexAfter(position) - 1].position === position
+  }
+
+  /** Index in `all` of the first event after a position. */
+  indexAfter(position: number): number {
+    let low = 0
+    let high = this.all.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.all[middle].position <= position) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  close(): void {
+    if (this.file !== undefined) closeSync(this.file)
+  }
+
+  private stateOf(stream: string): StreamState {
+    let state = this.streams.get(stream)
+    if (state === undefined) this.streams.set(stream, (state = { events: [], truncateBefore: 0, isDeleted: false }))
+    return state
+  }
+
+  /** The server's test for a repeat: by revision where one is expected, by its recent memory where any is. */
+  private repeated(
+    stream: string,
+    { events }: StreamState,
+    given: readonly NewStoredEvent[],
+    expected: Expected,
+  ): AppendOutcome | undefined {
+    if (expected === 'any' || expected === 'stream_exists') {
+      const first = this.recent.get(given[0].id)
+      if (first === undefined || first.stream !== stream) return undefined
+      const isSame = given.every(({ id }, index) => events[first.revision + index]?.id === id)
+      if (!isSame) return { kind: 'wrongVersion', current: events.length - 1 }
+      return { kind: 'repeated', revision: first.revision + given.length - 1 }
+    }
+    const from = expected === 'no_stream' ? 0 : Number(expected) + 1
+    if (from >= events.length) return undefined
+    const isSame = given.every(({ id }, index) => events[from + index]?.id === id)
+    if (isSame) return { kind: 'repeated', revision: from + given.length - 1 }
+    const isFirst = events[from].id === given[0].id
+    return isFirst ? { kind: 'wrongVersion', current: events.length - 1 } : undefined
+  }
+
+  private undelete(stream: string, revision: number): void {
+    this.writeMetadata(stream, `{"$tb":${revision}}`)
+  }
+
+  private writeMetadata(stream: string, text: string): { position: number } {
+    const name = `$$${stream}`
+    const revision = this.stateOf(name).events.length
+    const event: StoredEvent = {
+      id: `00000000-0000-4000-8000-${(this.all.length % 2 ** 40).toString(16).padStart(12, '0')}`,
+      stream: name,
+      revision,
+      position: 0,
+      type: '$metadata',
+      contentType: 'application/json',
+      created: BigInt(Date.now()) * 10_000n,
+      data: Buffer.from(text),
+      metadata: new Uint8Array(0),
+    }
+    this.write([event])
+    return event
+  }
+
+  private write(events: StoredEvent[]): void {
+    const records: Buffer[] = []
+    for (const event of events) {
+      const record = encode(event)
+      event.position = this.end
+      this.end += record.byteLength
+      records.push(record)
+    }
+    if (this.file !== undefined) writeSync(this.file, Buffer.concat(records), 0, undefined, events[0].position)
+    for (const event of events) this.take(event)
+    for (const listener of this.listeners) listener()
+  }
+
+  private take(event: StoredEvent): void {
+    this.all.push(event)
+    this.stateOf(event.stream).events.push(event)
+    this.recent.set(event.id, event)
+    if (this.recent.size > RECENT_IDS_MAX) this.recent.delete(this.recent.keys().next().value as string)
+    if (!event.stream.startsWith('$$')) return
+    const state = this.stateOf(event.stream.slice(2))
+    const [, before = '0'] = /"\$tb":\s*(\d+)/.exec(Buffer.from(event.data).toString()) ?? []
+    state.isDeleted = BigInt(before) >= DELETED_BEFORE
+    state.truncateBefore = state.isDeleted ? Number.MAX_SAFE_INTEGER : Number(before)
+  }
+
+  private load(bytes: Buffer): number {
+    let at = 0
+    while (at + 8 <= bytes.byteLength) {
+      const length = bytes.readUInt32BE(at)
+      if (at + length > bytes.byteLength) break
+      this.take(decode(bytes.subarray(at, at + length), at))
+      at += length
+    }
+    this.recent.clear()
+    return at
+  }
+}
+
+const isExpected = (expected: Expected, { isDeleted }: StreamState, last: number): boolean => {
+  if (expected === 'any') return true
+  if (expected === 'no_stream') return last < 0 || isDeleted
+  if (expected === 'stream_exists') return last >= 0 && !isDeleted
+  return Number(expected) === last
+}
+
+/** Length, length of the head, head, data, metadata. */
+const encode = ({ data, metadata, position: _position, created, ...rest }: StoredEvent): Buffer => {
+  const head = Buffer.from(JSON.stringify({ ...rest, created: String(created), dataBytes: data.byteLength }))
+  const sizes = Buffer.alloc(8)
+  sizes.writeUInt32BE(8 + head.byteLength + data.byteLength + metadata.byteLength, 0)
+  sizes.writeUInt32BE(head.byteLength, 4)
+  return Buffer.concat([sizes, head, data, metadata])
+}
+
+const decode = (record: Buffer, position: number): StoredEvent => {
+  const headEnd = 8 + record.readUInt32BE(4)
+  const { dataBytes, created, ...rest } = JSON.parse(record.subarray(8, headEnd).toString())
+  const dataEnd = headEnd + dataBytes
+  const data = new Uint8Array(record.subarray(headEnd, dataEnd))
+  return { ...rest, created: BigInt(created), position, data, metadata: new Uint8Array(record.subarray(dataEnd)) }
+}
