@@ -139,7 +139,7 @@ const decideInMemory = ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): 
     groups: new Map([[GROUP, { revision: 0, laneKey: EVERY_FIX }]]),
     lanes: [lane],
   })
-  const settings = { tripStopMs: 300_000, inRollout: () => true }
+  const settings = { tripStopMs: 300_000, tripGapMs: 1_800_000, inRollout: () => true }
   const state = new MatcherState()
   const place = state.organizationPlace(ORGANIZATION, fences)
   let decisions = 0
@@ -185,7 +185,7 @@ const bytesPerTracker = (fleet: Fleet): number => {
     decideBatch(
       state,
       decodePointBatch(bytes),
-      { tripStopMs: 300_000, inRollout: () => true },
+      { tripStopMs: 300_000, tripGapMs: 1_800_000, inRollout: () => true },
       () => place,
       new Decisions(0),
     )

@@ -37,6 +37,7 @@ export interface Config {
   rateLimitAddress: number | undefined
   trackersMax: number
   tripStopMs: number
+  tripGapMs: number
   locationHistoryDays: number
   locationLogDays: number
   automationLogDays: number
@@ -97,6 +98,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'rate-limit-address', default: '', meaning: 'requests a second of one address' },
   { name: 'trackers-max', default: '100000', meaning: 'trackers of one organization' },
   { name: 'trip-stop', default: '5m', meaning: 'a stop longer than this ends a detected trip' },
+  { name: 'trip-gap', default: '30m', meaning: 'a time without points longer than this ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days that points, transitions and trips are kept' },
   {
     name: 'location-log-days',
@@ -159,6 +161,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     rateLimitAddress: read.optionalNumber('rate-limit-address'),
     trackersMax: read.integer('trackers-max', 1, 10_000_000),
     tripStopMs: read.duration('trip-stop'),
+    tripGapMs: read.duration('trip-gap'),
     locationHistoryDays: read.integer('location-history-days', 1, 36_500),
     locationLogDays: read.integer('location-log-days', 0, 36_500),
     automationLogDays: read.integer('automation-log-days', 1, 36_500),

@@ -11,7 +11,7 @@ export const openReactors = async (config: Config, services: Services, origin: L
   const fences = new FenceAnnouncer(services, failed('announce-fences'))
   const deletions = new DeletionAnnouncer(services, origin.epoch, failed('announce-deletions'))
   const rollout = config.geofenceRollout === '*' ? '*' : [...config.geofenceRollout]
-  await fences.start({ tripStopMs: config.tripStopMs, rollout })
+  await fences.start({ tripStopMs: config.tripStopMs, tripGapMs: config.tripGapMs, rollout })
   await deletions.start()
   return {
     fences,

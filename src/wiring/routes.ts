@@ -74,6 +74,7 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
     ...tripRoutes({
       tables,
       visibleTrackers,
+      trackersOf,
       seesTracker: async (caller, trackerId) =>
         seesHubs(caller, ((await trackerRow(caller.organizationId, trackerId))?.hubIds as string[] | undefined) ?? []),
       ownsTracker: (organizationId, trackerId) => ownsTracker(log, organizationId, trackerId),

@@ -66,7 +66,15 @@ export interface FencesChanged {
   geofences: { geofenceId: string; revision: number }[]
   groups: { geofenceGroupId: string; revision: number }[]
   /** Set at a start that changes a flag (for all organizations: organizationId is `*`). */
-  settings?: { tripStopMs: number; rollout: string[] | '*' }
+  settings?: MatchingSettings
+}
+
+/** The flags that decide, as they are in force from some place of the location stream on. */
+export interface MatchingSettings {
+  tripStopMs: number
+  /** Absent in what was logged before there was such a flag: no gap ends a trip. */
+  tripGapMs?: number
+  rollout: string[] | '*'
 }
 
 export interface TrackerDeleted {

@@ -22,6 +22,8 @@ export interface TripServices {
   tables: Pick<TableStore, 'find' | 'get'>
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** Ids of the organization's trackers of a user or a vehicle. */
+  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
   seesTracker(caller: UserCaller, trackerId: string): Promise<boolean>
   /** Whether the organization has, or had, the tracker. */
   ownsTracker(organizationId: string, trackerId: string): Promise<boolean>
@@ -73,7 +75,6 @@ const LIST: ListShape = {
   table: TRIPS,
   members: Object.keys(TRIP_SCHEMA.properties as object),
   filters: {
-    trackerId: { type: 'string', format: 'uuid' },
     state: { type: 'string', enum: ['running', 'finished'] },
     explicit: { type: 'boolean' },
   },
@@ -81,7 +82,7 @@ const LIST: ListShape = {
   searchable: false,
 }
 
-type TripQuery = ListQuery & { from?: string; to?: string; trackerId?: string }
+type TripQuery = ListQuery & { from?: string; to?: string; trackerId?: string; userId?: string; vehicleId?: string }
 
 /** Trips, running and finished, and what a tracking token shows. */
 export const tripRoutes = (services: TripServices): Route[] => [
@@ -93,7 +94,10 @@ export const tripRoutes = (services: TripServices): Route[] => [
 const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
   const properties = query.properties as { [name: string]: JsonSchema }
-  const times = {
+  const further = {
+    trackerId: { type: 'string', format: 'uuid' },
+    userId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this user has now.' },
+    vehicleId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this vehicle has now.' },
     from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' },
     to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' },
   }
@@ -106,7 +110,7 @@ const listRoute = (services: TripServices): Route => {
     access: { permission: 'view/location-history' },
     query: {
       ...query,
-      properties: { ...properties, ...times, sortOrder: { ...properties.sortOrder, default: 'desc' } },
+      properties: { ...properties, ...further, sortOrder: { ...properties.sortOrder, default: 'desc' } },
     },
     answers: {
       200: {
@@ -117,13 +121,9 @@ const listRoute = (services: TripServices): Route => {
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const visible = await services.visibleTrackers(caller)
-      const asked = request.query.trackerId?.toLowerCase()
-      const ids =
-        visible === 'all' ? undefined : visible.filter((trackerId) => asked === undefined || trackerId === asked)
       const { from, to } = request.query
-      const query: ListQuery = { sortBy: 'startedAt', ...request.query, trackerId: asked }
-      const trackerIds = ids ?? (asked === undefined ? undefined : [asked])
+      const trackerIds = await askedTrackers(services, caller, request.query)
+      const query: ListQuery = { sortBy: 'startedAt', ...request.query }
       const range =
         from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
       return answerList(LIST, {
@@ -133,11 +133,27 @@ const listRoute = (services: TripServices): Route => {
         query,
         path: '/api/v3/trips',
         present: (row) => shown(services, row as TripRow),
-        where: trackerIds === undefined ? undefined : { trackerId: trackerIds },
+        where: trackerIds && { trackerId: trackerIds },
         range,
       })
     },
   })
+}
+
+/** The trackers that the caller may see and all conditions mean; undefined for every one. */
+const askedTrackers = async (
+  { visibleTrackers, trackersOf }: TripServices,
+  caller: UserCaller,
+  { trackerId, userId, vehicleId }: TripQuery,
+): Promise<readonly string[] | undefined> => {
+  const lists: (readonly string[])[] = []
+  if (trackerId !== undefined) lists.push([trackerId.toLowerCase()])
+  if (userId !== undefined) lists.push(await trackersOf(caller.organizationId, 'userId', userId.toLowerCase()))
+  if (vehicleId !== undefined) lists.push(await trackersOf(caller.organizationId, 'vehicleId', vehicleId.toLowerCase()))
+  const visible = await visibleTrackers(caller)
+  if (visible !== 'all') lists.push(visible)
+  const [first, ...others] = lists.map((list) => new Set(list)).sort((a, b) => a.size - b.size)
+  return first && [...first].filter((id) => others.every((other) => other.has(id)))
 }
 
 const readRoute = (services: TripServices): Route =>

@@ -6,7 +6,12 @@ import {
   GROUP_DELETED,
   GROUP_PREFIX,
 } from '../../features/geofences/events.ts'
-import { FENCES_CHANGED, type FencesChanged, locationStream } from '../../features/locations/events.ts'
+import {
+  FENCES_CHANGED,
+  type FencesChanged,
+  locationStream,
+  type MatchingSettings,
+} from '../../features/locations/events.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
@@ -15,7 +20,7 @@ import { ReachedPosition } from '../../kit/consumers/reached-position.ts'
 import type { Services } from '../../kit/services.ts'
 import { untilDone } from '../../kit/consumers/until-done.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
-import { MATCHER_STATE, type StoredSettings } from '../matcher/store.ts'
+import { MATCHER_STATE } from '../matcher/store.ts'
 
 const CONSUMER = 'announce-fences'
 const SETTINGS_ROW = 'announced-settings'
@@ -48,7 +53,7 @@ export class FenceAnnouncer {
   }
 
   /** Announces settings that differ from what was announced last, then follows edits until `close`. */
-  async start(settings: StoredSettings): Promise<void> {
+  async start(settings: MatchingSettings): Promise<void> {
     const { tables } = this.services
     await tables.declare(MATCHER_STATE)
     await this.announceSettings(settings)
@@ -98,9 +103,9 @@ export class FenceAnnouncer {
     )
   }
 
-  private async announceSettings(settings: StoredSettings): Promise<void> {
+  private async announceSettings(settings: MatchingSettings): Promise<void> {
     const { tables, clock } = this.services
-    const told = await tables.get<StoredSettings & { [field: string]: unknown }>(
+    const told = await tables.get<MatchingSettings & { [field: string]: unknown }>(
       MATCHER_STATE.name,
       CONSUMER,
       SETTINGS_ROW,
@@ -108,6 +113,7 @@ export class FenceAnnouncer {
     if (
       told !== undefined &&
       told.tripStopMs === settings.tripStopMs &&
+      told.tripGapMs === settings.tripGapMs &&
       String(told.rollout) === String(settings.rollout)
     )
       return

@@ -41,7 +41,7 @@ export async function* backtest(question: Backtest, points: AsyncIterable<PointR
   const fences = fencesOf(question)
   const state = new MatcherState()
   const place = state.organizationPlace(organizationId, fences)
-  const settings = { tripStopMs: Number.POSITIVE_INFINITY, inRollout: () => true }
+  const settings = { tripStopMs: Number.POSITIVE_INFINITY, tripGapMs: Number.POSITIVE_INFINITY, inRollout: () => true }
   let processed = 0
   for await (const rows of points) {
     for (let at = 0; at < rows.count; at += ROWS_PER_SLICE) {

@@ -1,6 +1,6 @@
-import { AHEAD, HAS_ACCURACY, type PointBatch } from '../../features/locations/events.ts'
+import { AHEAD, HAS_ACCURACY, type MatchingSettings, type PointBatch } from '../../features/locations/events.ts'
 import type { PointValue } from '../../features/transitions/events.ts'
-import { endTrip, stepTrip } from './detect-trips.ts'
+import { endTrip, stepTrip, type TripRules } from './detect-trips.ts'
 import { type Decisions, draftOf, inOrder, type TransitionDraft } from './decisions.ts'
 import type { Fences, Lane } from './fences.ts'
 import { pointOfBatch, storedPoint, storePoint } from './points.ts'
@@ -25,10 +25,18 @@ import {
   TRACKER_INTS,
 } from './state.ts'
 
-export interface MatcherSettings {
-  tripStopMs: number
+export interface MatcherSettings extends TripRules {
   /** Whether the organization's fences are matched. Outside, what it had is kept as it was, and nothing is decided. */
   inRollout(organizationId: string): boolean
+}
+
+export const settingsOf = ({ tripStopMs, tripGapMs, rollout }: MatchingSettings): MatcherSettings => {
+  const chosen = rollout === '*' ? undefined : new Set(rollout)
+  return {
+    tripStopMs,
+    tripGapMs: tripGapMs ?? Number.POSITIVE_INFINITY,
+    inRollout: (organizationId) => chosen?.has(organizationId) ?? true,
+  }
 }
 
 export interface PointCounts {
@@ -143,7 +151,7 @@ const decideRun = (
     }
     state.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT] = batch.recordedAt[i]
     counts.decided++
-    stepTrip(state, slot, trackerId, batch, i, lastAt, settings.tripStopMs, tripDrafts)
+    stepTrip(state, slot, trackerId, batch, i, lastAt, settings, tripDrafts)
     if (tripDrafts.length > 0) decisions.addTrips(organizationId, trackerId, tripDrafts.splice(0))
     if (!matches) continue
     decidePoint(state, slot, batch, i, fences, drafts)

@@ -27,13 +27,22 @@ const TRIP_RESTING = 1
 const TRIP_DETECTED = 2
 const TRIP_EXPLICIT = 3
 
+/** What ends a detected trip. */
+export interface TripRules {
+  /** A stop that is longer. */
+  tripStopMs: number
+  /** A time without points that is longer. */
+  tripGapMs: number
+}
+
 export type TripDraft = Omit<TripChange, 'organizationId' | 'trackerId'>
 
 /**
  * What a point that is newer than its tracker's last one means for trips; `previousAt` is when that last one was recorded.
  * An explicit trip runs from its start to a finish or the next start. Otherwise a trip begins with the first point over
- * 100 m from where the tracker rested, and ends where a stop began that is longer than `tripStopMs`: staying within 100 m
- * of one place, or being silent so long that it cannot have left faster than that.
+ * 100 m from where the tracker rested, and ends where a stop began that is longer than `tripStopMs` (staying within 100 m
+ * of one place, or being silent so long that it cannot have left faster than that), or with the last point before a gap
+ * that is longer than `tripGapMs`: then the tracker rested there.
  */
 export const stepTrip = (
   state: MatcherState,
@@ -42,7 +51,7 @@ export const stepTrip = (
   batch: PointBatch,
   i: number,
   previousAt: number,
-  tripStopMs: number,
+  { tripStopMs, tripGapMs }: TripRules,
   out: TripDraft[],
 ): void => {
   const ints = state.trackers
@@ -52,6 +61,9 @@ export const stepTrip = (
   const lat = batch.lat[i]
   const lng = batch.lng[i]
   const time = batch.recordedAt[i]
+  const silentMs = time - previousAt
+  if (ints[at + T_TRIP_MODE] === TRIP_DETECTED && silentMs > tripGapMs)
+    out.push(finishedBeforeGap(state, slot, trackerId, batch, i, previousAt, tripStopMs))
   const mode = ints[at + T_TRIP_MODE]
   if (mode >= TRIP_DETECTED)
     doubles[atF + T_DISTANCE] += distanceMeters(ints[at + T_LAST_LNG], ints[at + T_LAST_LAT], lng, lat)
@@ -69,15 +81,9 @@ export const stepTrip = (
     ints[at + T_TRIP_MODE] = TRIP_RESTING
   } else {
     const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], lng, lat)
-    if (away <= REST_METERS) {
-      if (mode === TRIP_DETECTED && time - doubles[atF + T_ANCHOR_AT] > tripStopMs)
-        out.push(finishedAtAnchor(state, slot, trackerId))
-      return
-    }
-    const silentMs = time - previousAt
-    if (mode === TRIP_DETECTED && silentMs > tripStopMs && away * tripStopMs < REST_METERS * silentMs) {
+    if (mode === TRIP_DETECTED && hasStopped(away, time - doubles[atF + T_ANCHOR_AT], silentMs, tripStopMs))
       out.push(finishedAtAnchor(state, slot, trackerId))
-    }
+    if (away <= REST_METERS) return
     if (ints[at + T_TRIP_MODE] === TRIP_RESTING)
       out.push(started(state, slot, trackerId, false, pointOfBatch(batch, i)))
   }
@@ -138,6 +144,37 @@ const finished = (
   state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] = TRIP_RESTING
   const distance = Math.round(meters * 100) / 100
   return { kind: 'tripFinished', _id: tripId(trackerId, startedAt), explicit, startedAt, finishedAt, distance, point }
+}
+
+/** Whether a tracker that is so far from its anchor now stopped there: it stayed near, or was silent too long to have left sooner. */
+const hasStopped = (awayMeters: number, nearMs: number, silentMs: number, tripStopMs: number): boolean =>
+  awayMeters <= REST_METERS
+    ? nearMs > tripStopMs
+    : silentMs > tripStopMs && awayMeters * tripStopMs < REST_METERS * silentMs
+
+/** Finishes a detected trip before a gap that ends with point i: where a stop began, or else with the last point; the tracker rests there. */
+const finishedBeforeGap = (
+  state: MatcherState,
+  slot: number,
+  trackerId: string,
+  batch: PointBatch,
+  i: number,
+  previousAt: number,
+  tripStopMs: number,
+): TripDraft => {
+  const ints = state.trackers
+  const doubles = state.trackersF
+  const at = slot * TRACKER_INTS
+  const atF = slot * TRACKER_DOUBLES
+  const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], batch.lng[i], batch.lat[i])
+  const time = batch.recordedAt[i]
+  if (!hasStopped(away, time - doubles[atF + T_ANCHOR_AT], time - previousAt, tripStopMs)) {
+    ints[at + T_ANCHOR_LAT] = ints[at + T_LAST_LAT]
+    ints[at + T_ANCHOR_LNG] = ints[at + T_LAST_LNG]
+    doubles[atF + T_ANCHOR_AT] = previousAt
+    doubles[atF + T_ANCHOR_DISTANCE] = doubles[atF + T_DISTANCE]
+  }
+  return finishedAtAnchor(state, slot, trackerId)
 }
 
 /** Finishes a detected trip where its stop began; the tracker rests there. */

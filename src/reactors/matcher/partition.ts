@@ -4,11 +4,12 @@ import {
   locationStream,
   type FencesChanged,
   type LocationEntry,
+  type MatchingSettings,
   type PointBatch,
 } from '../../features/locations/events.ts'
 import { breathe, inSlices } from '../../kernel/breath.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { decideBatch, decideDeletion, type MatcherSettings, type PointCounts } from './decide.ts'
+import { decideBatch, decideDeletion, type PointCounts, settingsOf } from './decide.ts'
 import { Decisions } from './decisions.ts'
 import { decideEdit, decideStop, rebase } from './edits.ts'
 import type { FenceBook } from './fence-book.ts'
@@ -16,7 +17,7 @@ import { encodePage, installPage, type PageRow } from './pages.ts'
 import type { DecisionOutbox } from './outbox.ts'
 import { type Captured, capturedFences, capturedOrganization, readSnapshot } from './snapshot.ts'
 import { MatcherState, pageOf } from './state.ts'
-import { FIRST_SETTINGS, MatcherStore, type MatcherRoot, type StoredSettings } from './store.ts'
+import { FIRST_SETTINGS, MatcherStore, type MatcherRoot } from './store.ts'
 
 export interface PartitionServices {
   log: EventLog
@@ -43,8 +44,8 @@ export class MatcherPartition {
   private readonly services: PartitionServices
   private readonly partition: number
   private readonly store: MatcherStore
-  private settings: StoredSettings = FIRST_SETTINGS
-  private matcherSettings: MatcherSettings = { tripStopMs: FIRST_SETTINGS.tripStopMs, inRollout: () => true }
+  private settings = FIRST_SETTINGS
+  private matcherSettings = settingsOf(FIRST_SETTINGS)
   private savedAt = -1
   /** An entry that is being applied over several turns, and another one may follow at once; stays when that fails, so that nothing half done is stored. */
   private applying: Promise<void> | undefined
@@ -268,9 +269,9 @@ export class MatcherPartition {
     if (shared !== step.fences) rebase(this.state, organization, shared)
   }
 
-  private applySettings(settings: StoredSettings, at: number, decisions: Decisions): void {
+  private applySettings(settings: MatchingSettings, at: number, decisions: Decisions): void {
     const wasIn = this.matcherSettings.inRollout
-    this.useSettings({ tripStopMs: settings.tripStopMs, rollout: settings.rollout })
+    this.useSettings(settings)
     const places = this.state.organizations.map((_, place) => place)
     const idOf = (place: number): string => this.state.organizations[place].organizationId
     for (const place of places.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))) {
@@ -279,13 +280,9 @@ export class MatcherPartition {
     }
   }
 
-  private useSettings(settings: StoredSettings): void {
+  private useSettings(settings: MatchingSettings): void {
     this.settings = settings
-    const rollout = settings.rollout === '*' ? undefined : new Set(settings.rollout)
-    this.matcherSettings = {
-      tripStopMs: settings.tripStopMs,
-      inRollout: (organizationId) => rollout?.has(organizationId) ?? true,
-    }
+    this.matcherSettings = settingsOf(settings)
   }
 
   private installLater(): void {

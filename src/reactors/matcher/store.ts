@@ -1,4 +1,5 @@
 import type { TableStore } from '../../engines/table-store.ts'
+import type { MatchingSettings } from '../../features/locations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
@@ -8,11 +9,6 @@ import type { PageRow } from './pages.ts'
 /** Rows of the state of every partition; see `MatcherRoot`. */
 export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version: 2, lives: 'partition' }
 
-export interface StoredSettings {
-  tripStopMs: number
-  rollout: string[] | '*'
-}
-
 /**
  * The one row of a partition that says what counts: everything else is either named here, never changed once written, or a
  * page that says itself up to which entry it goes. So a crash between two commits leaves nothing half done.
@@ -20,7 +16,7 @@ export interface StoredSettings {
 export interface MatcherRoot extends Row {
   /** Revision of the last entry of the location stream that is in the state. */
   at: number
-  settings: StoredSettings
+  settings: MatchingSettings
   pages: number
   organizations: StoredOrganization[]
 }
@@ -164,4 +160,4 @@ const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
     : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
 /** What a partition begins with. */
-export const FIRST_SETTINGS: StoredSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
+export const FIRST_SETTINGS: MatchingSettings = { tripStopMs: 5 * 60_000, rollout: '*' }

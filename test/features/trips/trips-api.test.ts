@@ -52,11 +52,14 @@ const open = async (t: Test) => {
   const { position } = await services.log.append(transitionStream(0), [event], 'none')
   await runner.whenApplied('trips', position).applied
   const trackerIds: string[] = [mine, other]
+  const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'
   const routes = tripRoutes({
     tables: services.tables,
     visibleTrackers: async () => visible,
     seesTracker: async (_caller, trackerId) => visible === 'all' || visible.includes(trackerId),
+    trackersOf: async (_organizationId, field, id) =>
+      id === userId && field === 'userId' ? trackerIds : id === vehicleId && field === 'vehicleId' ? [other] : [],
     ownsTracker: async (owner, trackerId) => owner === organizationId && trackerIds.includes(trackerId),
     tripToken: (trackerId, startedAt) => tripToken(services.keyring, trackerId, startedAt),
     readTripToken: (token) => readTripToken(services.keyring, token),
@@ -69,11 +72,11 @@ const open = async (t: Test) => {
   })
   const call = routeCaller({ routes })
   const limit = (ids: string[]): void => void (visible = ids)
-  return { call, caller: ownerOf(organizationId), mine, other, now, services, limit, routes }
+  return { call, caller: ownerOf(organizationId), mine, other, userId, vehicleId, now, services, limit, routes }
 }
 
 test('trips are listed newest first, filtered, paged, and read by id', async (t) => {
-  const { call, caller, mine, other, now, limit } = await open(t)
+  const { call, caller, mine, other, userId, vehicleId, now, limit } = await open(t)
   const { body } = await call('GET', '/trips', { caller })
   t.match(body, {
     total: 3,
@@ -92,6 +95,16 @@ test('trips are listed newest first, filtered, paged, and read by id', async (t)
   t.strictSame((await call('GET', `/trip/${body.data[1]._id}`, { caller })).body.data, body.data[1])
   t.match((await call('GET', `/trips?trackerId=${mine}&state=finished`, { caller })).body, { total: 1 })
   t.match((await call('GET', `/trips?trackerId=${mine.toUpperCase()}`, { caller })).body, { total: 2 })
+  for (const [query, total] of [
+    [`userId=${userId}`, 3],
+    [`userId=${userId.toUpperCase()}&trackerId=${mine}`, 2],
+    [`vehicleId=${vehicleId}`, 1],
+    [`userId=${userId}&vehicleId=${vehicleId}`, 1],
+    [`vehicleId=${vehicleId}&trackerId=${mine}`, 0],
+    [`vehicleId=${userId}`, 0],
+  ] as const)
+    t.match((await call('GET', `/trips?${query}`, { caller })).body, { total }, query)
+  t.match(await call('GET', '/trips?userId=me', { caller }), { status: 400, body: { errors: [{ path: '/userId' }] } })
   t.match(await call('GET', '/trips?from=2&to=1', { caller }), { status: 400, body: { errors: [{ path: '/to' }] } })
   t.match(
     (await call('GET', `/trips?from=${encodeURIComponent(new Date(now - 2 * HOUR_MS).toISOString())}`, { caller }))
@@ -108,6 +121,7 @@ test('trips are listed newest first, filtered, paged, and read by id', async (t)
   limit([other])
   t.match((await call('GET', '/trips', { caller })).body, { total: 1, data: [{ trackerId: other }] })
   t.match((await call('GET', `/trips?trackerId=${mine}`, { caller })).body, { total: 0, data: [] })
+  t.match((await call('GET', `/trips?userId=${userId}`, { caller })).body, { total: 1 }, 'of what the caller may see')
   t.match(await call('GET', `/trip/${body.data[0]._id}`, { caller }), { status: 404 })
   t.match(await call('GET', `/trip/${body.data[0]._id}`, { caller: ownerOf(randomUUID()) }), { status: 404 })
 })

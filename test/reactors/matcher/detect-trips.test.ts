@@ -18,15 +18,25 @@ const at = (second: number, meters: number, flags = 0): PlainPoint => ({
   flags,
 })
 
-const tripsOf = async (t: Test, points: readonly PlainPoint[]) => {
-  const world = await MatcherWorld.open(folderOf(t))
-  t.teardown(() => world.close())
-  for (const point of points) await world.points(0, batchOf([point]))
+const worlds = new WeakMap<Test, { world: Promise<MatcherWorld>; partitions: number }>()
+
+/** Trips of one tracker in a partition of its own. */
+const tripsOf = async (t: Test, points: readonly PlainPoint[], tripGapMs?: number) => {
+  const opened = worlds.get(t) ?? { world: MatcherWorld.open(folderOf(t)), partitions: 0 }
+  worlds.set(t, opened)
+  const partition = opened.partitions++
+  const world = await opened.world
+  if (partition === 0) t.teardown(() => world.close())
+  if (tripGapMs !== undefined) {
+    const settings = { tripStopMs: 300_000, tripGapMs, rollout: '*' as const }
+    await world.announce(partition, { organizationId: '*', sourcePosition: -1, settings })
+  }
+  for (const point of points) await world.points(partition, batchOf([point]))
   const matcher = world.matcher()
-  await world.run(matcher, 0)
-  const running = matcher.runningMeters(0, TRACKER)
+  await world.run(matcher, partition)
+  const running = matcher.runningMeters(partition, TRACKER)
   await matcher.close()
-  const trips = (await world.trips(0)).map(({ kind, explicit, startedAt, finishedAt, distance, _id }) => {
+  const trips = (await world.trips(partition)).map(({ kind, explicit, startedAt, finishedAt, distance, _id }) => {
     t.equal(_id, tripId(TRACKER, startedAt))
     return {
       kind,
@@ -99,6 +109,46 @@ test('a short stop does not end a trip; long silence about one place does', asyn
     { kind: 'tripStarted', startedAt: 10 },
     { kind: 'tripFinished', startedAt: 10, finishedAt: 310, distance: 1_000 },
     { kind: 'tripStarted', startedAt: 7_000 },
+  ])
+})
+
+const GAP = 1_800_000
+const DAY = 86_400
+
+test('a gap ends a detected trip with the last point before it, and the way across counts for none', async (t) => {
+  const moving = [at(0, 0), at(10, 500), at(20, 1_000)]
+  const { trips } = await tripsOf(t, [...moving, at(3 * DAY, 333_000), at(3 * DAY + 10, 333_400)], GAP)
+  t.match(trips, [
+    { kind: 'tripStarted', startedAt: 10 },
+    { kind: 'tripFinished', startedAt: 10, finishedAt: 20, distance: 500 },
+    { kind: 'tripStarted', startedAt: 3 * DAY, explicit: false },
+  ])
+  const [just, over] = [at(20 + GAP / 1000, 333_000), at(21 + GAP / 1000, 333_000)]
+  t.equal((await tripsOf(t, [...moving, just], GAP)).trips.length, 1, 'not longer than the gap: the trip goes on')
+  t.equal((await tripsOf(t, [...moving, over], GAP)).trips.length, 3)
+  t.equal((await tripsOf(t, [...moving, over])).trips.length, 1, 'where no gap was ever announced')
+})
+
+test('after a gap at the place where it stopped, a trip ends where the stop began', async (t) => {
+  const { trips } = await tripsOf(t, [at(0, 0), at(10, 500), at(20, 1_000), at(200, 1_050), at(DAY, 1_020)], GAP)
+  t.match(trips, [{ startedAt: 10 }, { kind: 'tripFinished', finishedAt: 20, distance: 500 }])
+  t.equal(trips.length, 2, 'it rests there')
+})
+
+test('a gap shorter than a stop ends a trip too', async (t) => {
+  const { trips } = await tripsOf(t, [at(0, 0), at(10, 500), at(20, 1_000), at(50, 1_020), at(120, 1_030)], 60_000)
+  t.match(trips, [{ startedAt: 10 }, { kind: 'tripFinished', finishedAt: 50, distance: 520 }])
+  t.equal(trips.length, 2)
+})
+
+test('a gap ends no explicit trip, and a start after a gap takes nothing of it', async (t) => {
+  const explicit = await tripsOf(t, [at(0, 0, TRIP_START), at(DAY, 9_000), at(DAY + 1, 9_000, TRIP_FINISH)], GAP)
+  t.match(explicit.trips, [{ startedAt: 0 }, { finishedAt: DAY + 1, distance: 9_000 }])
+  const started = await tripsOf(t, [at(0, 0), at(10, 500), at(20, 900), at(DAY, 90_000, TRIP_START)], GAP)
+  t.match(started.trips, [
+    { explicit: false, startedAt: 10 },
+    { kind: 'tripFinished', explicit: false, finishedAt: 20, distance: 400 },
+    { explicit: true, startedAt: DAY },
   ])
 })
 
