@@ -16,7 +16,7 @@ import type { Projection } from '../src/kit/consumers/projection.ts'
 /** The automations of each organization, as reads and the dispatcher see them. */
 export const automations: Projection = {
   name: 'automations',
-  version: 1,
+  version: 2,
   tables: [AUTOMATIONS],
   prefixes: AUTOMATION_PREFIXES,
   inputs: [
@@ -35,7 +35,7 @@ export const automations: Projection = {
     const automationId = event.stream.slice(event.stream.indexOf('-') + 1)
     const row = await rows.get<AutomationRow>(AUTOMATIONS.name, organizationId, automationId)
     if (row !== undefined && row.version > event.revision) return
-    const next = evolveRow(row, fact)
+    const next = evolveRow(row, fact, event.position)
     if (next === undefined) rows.delete(AUTOMATIONS.name, organizationId, automationId)
     else rows.put(AUTOMATIONS.name, organizationId, automationId, next)
   },

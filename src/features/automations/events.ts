@@ -138,8 +138,10 @@ export interface AttemptMade {
   failures: number
   /** Where the run stands after it. */
   status: 'pending' | 'succeeded' | 'dead'
-  /** When the next attempt is due; only while pending. */
+  /** When the next attempt is due by the clock of then; only while pending. */
   dueAt?: number
+  /** How long after the end of this one the next attempt is due: no step of a clock makes a run wait longer. */
+  delayMs?: number
 }
 
 export interface AttemptsMade {

@@ -32,8 +32,10 @@ export interface AutomationRow extends Row {
   details: string
   rules: Rules
   isActive: boolean
-  /** Counts for events logged after this, ms since the epoch. */
+  /** ms since the epoch, to be shown. */
   activatedAt: number
+  /** Position in the log of its last activation: it counts for events that stand after it, whatever the clocks said. */
+  activatedPosition: number
   /** Present while active: what the dispatcher looks automations up by. */
   trigger?: string
   /** Present for geofence events. */
@@ -61,14 +63,21 @@ export const AUTOMATIONS: TableDeclaration = {
 export const triggerKey = (event: AutomationEvent, geofenceGroupId: string | undefined): string =>
   isGeofenceEvent(event) ? `${event}:${geofenceGroupId}` : event
 
-/** The row after one more event of its stream; undefined once it is deleted. Whatever the event, the version rises. */
-export const evolveRow = (row: AutomationRow | undefined, { type, data }: Fact): AutomationRow | undefined => {
-  if (type === AUTOMATION_CREATED) return createdRow(data as AutomationCreated)
+/**
+ * The row after one more event of its stream; undefined once it is deleted. Whatever the event, the version rises.
+ * @param position of the event in the log, where it is known: only the table needs it
+ */
+export const evolveRow = (
+  row: AutomationRow | undefined,
+  { type, data }: Fact,
+  position = -1,
+): AutomationRow | undefined => {
+  if (type === AUTOMATION_CREATED) return createdRow(data as AutomationCreated, position)
   if (row === undefined || type === AUTOMATION_DELETED) return undefined
   const next = { ...row, version: row.version + 1 }
   switch (type) {
     case AUTOMATION_CHANGED:
-      return changedRow(next, data as AutomationChanged)
+      return changedRow(next, data as AutomationChanged, position)
     case AUTOMATION_SECRET_ROTATED: {
       const { secret, previousUntil, at } = data as AutomationSecretRotated
       return { ...next, secret, previousSecret: { secret: row.secret, until: previousUntil }, updatedAt: time(at) }
@@ -82,11 +91,15 @@ export const evolveRow = (row: AutomationRow | undefined, { type, data }: Fact):
   }
 }
 
-const createdRow = ({ _id, organizationId, content, secret, editorId, at }: AutomationCreated): AutomationRow => ({
+const createdRow = (
+  { _id, organizationId, content, secret, editorId, at }: AutomationCreated,
+  activatedPosition: number,
+): AutomationRow => ({
   _id,
   organizationId,
   ...contentOf(content),
   activatedAt: at,
+  activatedPosition,
   editorId,
   secret,
   version: 1,
@@ -94,12 +107,17 @@ const createdRow = ({ _id, organizationId, content, secret, editorId, at }: Auto
   updatedAt: time(at),
 })
 
-const changedRow = (row: AutomationRow, { content, editorId, at }: AutomationChanged): AutomationRow => {
+const changedRow = (
+  row: AutomationRow,
+  { content, editorId, at }: AutomationChanged,
+  position: number,
+): AutomationRow => {
   const isActivated = content.isActive && !row.isActive
   return {
     ...row,
     ...contentOf(content),
     activatedAt: isActivated ? at : row.activatedAt,
+    activatedPosition: isActivated ? position : row.activatedPosition,
     notice: content.isActive ? undefined : row.notice,
     editorId,
     updatedAt: time(at),

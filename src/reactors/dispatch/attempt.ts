@@ -33,7 +33,8 @@ export const attemptOf = (
     outcome.kind === 'answered' && outcome.statusCode === GONE ? undefined : retryDelayMs(scheduleMs, failures, runId)
   if (delayMs === undefined) return { ...made, failures, status: 'dead' }
   const askedMs = outcome.kind === 'answered' ? (retryAfterMs(outcome.retryAfter, endedAt) ?? 0) : 0
-  return { ...made, failures, status: 'pending', dueAt: endedAt + Math.max(delayMs, askedMs) }
+  const waitMs = Math.max(delayMs, askedMs)
+  return { ...made, failures, status: 'pending', dueAt: endedAt + waitMs, delayMs: waitMs }
 }
 
 /** Why an automation ends with this outcome, if it does. */

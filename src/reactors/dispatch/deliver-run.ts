@@ -22,7 +22,6 @@ export interface DeliverOptions {
 export interface Delivered {
   outcome: HttpOutcome
   attempt: AttemptMade
-  endedAt: number
 }
 
 const NO_PERMISSIONS: ReadonlySet<string> = new Set()
@@ -47,6 +46,5 @@ export const deliverRun = async (
   return {
     outcome,
     attempt: attemptOf(run, outcome, at, endedAt, scheduleMs, (answer) => sealAnswer(keyring, answer)),
-    endedAt,
   }
 }

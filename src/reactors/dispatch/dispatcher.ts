@@ -11,6 +11,7 @@ import { HearAutomations } from './hear-automations.ts'
 import { oweRuns } from './owe-runs.ts'
 import { PayRuns, type DeliveryOutcome } from './pay-runs.ts'
 import { OWED_RUNS } from './run.ts'
+import { SteadyTime } from './retry-schedule.ts'
 import { PartitionLost } from './runs-stream.ts'
 import type { OwnedPartition } from './sender.ts'
 import { sweepRuns } from './sweep-runs.ts'
@@ -49,6 +50,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly owned = new Map<number, OwnedPartition>()
   private readonly health: HealthTable
   private readonly payer: PayRuns
+  private readonly time: SteadyTime
   private readonly hear: HearAutomations
   private readonly resumes = new Set<() => void>()
   private cancelStore: (() => void) | undefined
@@ -59,8 +61,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.options = options
     const { log, tables, clock, onDelivery = () => undefined } = options
     this.health = new HealthTable(tables)
+    this.time = new SteadyTime(clock)
     this.payer = new PayRuns({
       ...options,
+      time: this.time,
       health: this.health,
       onDelivery,
       deactivate: (...automation) => deactivateAutomation(options, ...automation),
@@ -86,7 +90,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   async load(partition: number): Promise<number> {
     this.release(partition)
     const owned = await takePartition(
-      { ...this.options, onFailure: (error) => this.warn('runs not appended', error, partition) },
+      { ...this.options, time: this.time, onFailure: (error) => this.warn('runs not appended', error, partition) },
       partition,
     )
     this.owned.set(partition, owned)
@@ -119,6 +123,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return this.partition(partition)
       .pending.all()
       .reduce((sum, backlog) => sum + countOf(backlog), 0)
+  }
+
+  /** What goes on by itself, without waiting for the time. */
+  get activity(): { attempts: number; isReading: boolean } {
+    return { attempts: this.payer.attemptsUnderWay, isReading: this.payer.isReading }
   }
 
   /** Lets a partition go, for another process to take. */

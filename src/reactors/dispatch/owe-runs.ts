@@ -44,7 +44,7 @@ const PAGE = 500
 export const oweRuns = async (
   options: OweOptions,
   pending: PendingRuns,
-  { revision, decided }: TransitionEntry,
+  { revision, position, decided }: TransitionEntry,
 ): Promise<Fact<string, RunsOwed>[]> => {
   if (decided === undefined) return []
   const look = new EntryLook(options)
@@ -52,7 +52,7 @@ export const oweRuns = async (
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
-    const concerned = await look.concerned(trigger, decided)
+    const concerned = await look.concerned(trigger, decided, position)
     const automations =
       pending.partial.size === 0
         ? concerned
@@ -116,10 +116,10 @@ class EntryLook {
     this.options = options
   }
 
-  /** The automations that fire for this event. */
-  async concerned(trigger: RunTrigger, { sourceLoggedAt }: Decided): Promise<AutomationRow[]> {
+  /** The automations that fire for this event, which stands at a position of the log. */
+  async concerned(trigger: RunTrigger, { sourceLoggedAt }: Decided, position: number): Promise<AutomationRow[]> {
     const { organizationId, trackerId } = trigger
-    const rows = (await this.active(trigger)).filter((row) => row.activatedAt < sourceLoggedAt)
+    const rows = (await this.active(trigger)).filter((row) => row.activatedPosition < position)
     if (rows.length === 0) return rows
     const { directory } = this.options
     const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () =>

@@ -6,8 +6,9 @@ import { wantsAlone, wantsInOrder } from './backlog.ts'
 import { endAutomation, held, type EndOptions } from './end-automation.ts'
 import { findAutomation, type FindOptions } from './find-automation.ts'
 import { deliverRun, type DeliverOptions } from './deliver-run.ts'
-import { afterFailure, HEALTHY, isProbing } from './receiver-health.ts'
+import { afterFailure, HEALTHY, isProbing, recalled } from './receiver-health.ts'
 import type { Run } from './run.ts'
+import type { SteadyTime } from './retry-schedule.ts'
 import { PartitionLost } from './runs-stream.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
 import { skipRuns } from './skip-runs.ts'
@@ -17,6 +18,8 @@ export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
 export interface PayOptions extends DeliverOptions, FindOptions, EndOptions {
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
+  /** By which runs and probes are due. */
+  time: SteadyTime
 }
 
 /** Attempts under way in this process; beyond it an automation has one at a time, so that none waits for another's receiver. */
@@ -78,6 +81,17 @@ export class PayRuns {
     return count
   }
 
+  /** Attempts that have begun and are not recorded yet. */
+  get attemptsUnderWay(): number {
+    return this.underWay.size
+  }
+
+  /** Something is being read that more attempts may follow from. */
+  get isReading(): boolean {
+    const backlogs = [...this.owned.values()].flatMap(({ pending }) => pending.all())
+    return backlogs.some(({ reading }) => reading) || [...this.senders.values()].some(({ isKnown }) => !isKnown)
+  }
+
   /** The automation is not active any more: what is left of it is skipped. */
   async skipAll(automationId: string, only?: OwnedPartition): Promise<void> {
     for (const owned of only === undefined ? [...this.owned.values()] : [only]) {
@@ -88,7 +102,7 @@ export class PayRuns {
   private learnHealth(sender: Sender): void {
     this.options.health.get(sender.automationId).then(
       (health) => {
-        sender.health = health
+        sender.health = health === HEALTHY ? HEALTHY : recalled(health, this.options.time.now())
         sender.isKnown = true
         this.pump(sender)
       },
@@ -105,7 +119,7 @@ export class PayRuns {
   /** Starts all that may be started now, and sets the timer for what is due later. */
   private pump(sender: Sender): void {
     if (!sender.isKnown || sender.isSkipping || this.isDraining) return
-    const now = this.options.clock.now()
+    const now = this.options.time.now()
     const isProbe = isProbing(sender.health)
     if (isProbe && sender.underWay > 0) return
     if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
@@ -132,7 +146,7 @@ export class PayRuns {
         (isFilled) => isFilled && this.pump(sender),
         (error) => {
           this.options.logger.warn('owed runs not read', { automationId: sender.automationId, error: String(error) })
-          this.wakeAt(sender, this.options.clock.now() + OWN_RETRY_MS)
+          this.wakeAt(sender, this.options.time.now() + OWN_RETRY_MS)
         },
       )
     }
@@ -154,7 +168,7 @@ export class PayRuns {
   private wakeAt(sender: Sender, at: number): void {
     sender.cancelTimer?.()
     sender.cancelTimer = this.options.clock.after(
-      Math.min(Math.max(0, at - this.options.clock.now()), SLEEP_MAX_MS),
+      Math.min(Math.max(0, at - this.options.time.now()), SLEEP_MAX_MS),
       () => {
         sender.cancelTimer = undefined
         this.pump(sender)
@@ -185,7 +199,8 @@ export class PayRuns {
     automation: AutomationRow,
     isProbe: boolean,
   ): Promise<void> {
-    const { outcome, attempt, endedAt } = await deliverRun(this.options, run, automation)
+    const { outcome, attempt } = await deliverRun(this.options, run, automation)
+    const endedAt = this.options.time.now()
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
     this.noteHealth(sender, outcome, isProbe, endedAt)
     const reason = reasonToEnd(sender.health, outcome, endedAt)
@@ -211,16 +226,14 @@ export class PayRuns {
 
   /** The automation is gone or inactive. */
   private async giveUp(sender: Sender, owned: OwnedPartition, run: Run): Promise<void> {
-    owned.pending.get(run.automationId)?.order.again(run.runId, { attempts: run.attempts, dueAt: run.dueAt })
+    owned.pending.get(run.automationId)?.order.again(run.runId, run)
     if (!sender.isSkipping) await held(sender, () => this.skipAll(sender.automationId))
   }
 
   private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {
-    const { clock, logger } = this.options
+    const { time, logger } = this.options
     logger.warn('delivery not attempted', { automationId: run.automationId, runId: run.runId, error: String(error) })
-    owned.pending
-      .get(run.automationId)
-      ?.order.again(run.runId, { attempts: run.attempts, dueAt: clock.now() + OWN_RETRY_MS })
+    owned.pending.get(run.automationId)?.order.again(run.runId, { ...run, dueAt: time.now() + OWN_RETRY_MS })
   }
 
   private feedStarved(): void {

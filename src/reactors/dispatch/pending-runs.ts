@@ -14,6 +14,7 @@ import {
 import type { Fact } from '../../kernel/event.ts'
 import { countOf, newBacklog, RUNS_IN_MEMORY_MAX, RUNS_LOW, wantsAlone, wantsInOrder, type Backlog } from './backlog.ts'
 import type { OwedTable } from './owed-table.ts'
+import type { SteadyTime } from './retry-schedule.ts'
 import type { Run } from './run.ts'
 
 /** Where a partition stands, as its checkpoint keeps it. */
@@ -42,10 +43,12 @@ export class PendingRuns {
   /** As `at` was when no source event was owed in part. */
   private storable: Place = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
+  private readonly time: SteadyTime
 
-  constructor(partition: number, table: OwedTable) {
+  constructor(partition: number, table: OwedTable, time: SteadyTime) {
     this.partition = partition
     this.table = table
+    this.time = time
   }
 
   get place(): Readonly<Place> {
@@ -87,6 +90,8 @@ export class PendingRuns {
   async recall(): Promise<void> {
     this.backlogs.clear()
     for await (const run of this.table.all()) {
+      const dueAt = this.time.atMostIn(run.delayMs, run.dueAt)
+      if (dueAt < run.dueAt) this.table.put({ ...run, dueAt })
       const backlog = this.backlogOf(run)
       if (run.alone) backlog.aloneStored++
       else backlog.inOrderStored++
@@ -123,9 +128,11 @@ export class PendingRuns {
     if (backlog.reading || !(wantsInOrder(backlog) || wantsAlone(backlog))) return false
     backlog.reading = true
     try {
+      // What comes while rows are stored and read may not be among them: it stays counted, and is read the next time.
+      const { inOrderStored, aloneStored } = backlog
       await this.store()
-      if (wantsInOrder(backlog)) await this.refillInOrder(backlog)
-      if (wantsAlone(backlog)) await this.refillAlone(backlog)
+      if (wantsInOrder(backlog)) await this.refillInOrder(backlog, inOrderStored)
+      if (wantsAlone(backlog)) await this.refillAlone(backlog, aloneStored)
       return true
     } finally {
       backlog.reading = false
@@ -161,6 +168,7 @@ export class PendingRuns {
           owedAt,
           attempts: 0,
           dueAt: 0,
+          delayMs: 0,
           alone: false,
           stored: false,
         }
@@ -189,7 +197,10 @@ export class PendingRuns {
   private attempted(attempt: AttemptMade): void {
     if (attempt.status !== 'pending') return this.ended(attempt.runId, attempt.automationId)
     const backlog = this.backlogs.get(attempt.automationId)
-    const run = backlog?.order.again(attempt.runId, { attempts: attempt.failures, dueAt: attempt.dueAt ?? attempt.at })
+    const { failures, at, durationMs, dueAt = at } = attempt
+    const { delayMs = Math.max(0, dueAt - at - durationMs) } = attempt
+    const standing = { attempts: failures, dueAt: this.time.dueAt(dueAt, delayMs), delayMs }
+    const run = backlog?.order.again(attempt.runId, standing)
     if (backlog === undefined || run === undefined) return
     this.table.put(run)
     if (run.alone) this.spillAlone(backlog)
@@ -203,8 +214,9 @@ export class PendingRuns {
     if (countOf(backlog) === 0 && !backlog.reading) this.backlogs.delete(automationId)
   }
 
-  private reopened({ runId, automationId, sequence, failures, trigger, dueAt }: RunReopened, owedAt: number): void {
-    this.admit({ runId, automationId, sequence, trigger, owedAt, attempts: failures, dueAt, alone: true, stored: true })
+  private reopened({ runId, automationId, sequence, failures: attempts, trigger }: RunReopened, owedAt: number): void {
+    const dueNow = { dueAt: this.time.now(), delayMs: 0 }
+    this.admit({ runId, automationId, sequence, trigger, owedAt, attempts, ...dueNow, alone: true, stored: true })
   }
 
   /** Keeps in memory only the runs that are due first. */
@@ -218,8 +230,7 @@ export class PendingRuns {
     if (over !== undefined) backlog.aloneStoredDueAt = Math.min(backlog.aloneStoredDueAt, over)
   }
 
-  private async refillInOrder(backlog: Backlog): Promise<void> {
-    const counted = backlog.inOrderStored
+  private async refillInOrder(backlog: Backlog, counted: number): Promise<void> {
     const runs = await this.table.inOrder(backlog.automationId, backlog.lastSequence, RUNS_IN_MEMORY_MAX)
     for (const run of runs) {
       backlog.lastSequence = Math.max(backlog.lastSequence, run.sequence)
@@ -229,15 +240,17 @@ export class PendingRuns {
     backlog.inOrderStored = left + Math.max(0, backlog.inOrderStored - counted)
   }
 
-  private async refillAlone(backlog: Backlog): Promise<void> {
-    const counted = backlog.aloneStored
+  private async refillAlone(backlog: Backlog, counted: number): Promise<void> {
+    const spilledDueAt = (): number =>
+      backlog.aloneStored > counted ? backlog.aloneStoredDueAt : Number.POSITIVE_INFINITY
     const runs = await this.table.alone(backlog.automationId, 2 * RUNS_IN_MEMORY_MAX)
     const missing = runs.filter(({ runId }) => !backlog.order.has(runId) && !this.table.isDeleted(runId))
     const taken = missing.slice(0, RUNS_IN_MEMORY_MAX - backlog.order.alone)
     for (const run of taken) backlog.order.add(run)
+    const spilled = spilledDueAt()
     const all = runs.length < 2 * RUNS_IN_MEMORY_MAX && taken.length === missing.length
     backlog.aloneStored = (all ? 0 : Math.max(1, counted - taken.length)) + Math.max(0, backlog.aloneStored - counted)
-    backlog.aloneStoredDueAt =
-      backlog.aloneStored === 0 ? Number.POSITIVE_INFINITY : (missing[taken.length] ?? runs[runs.length - 1]).dueAt
+    const nextDueAt = (missing[taken.length] ?? runs.at(-1))?.dueAt ?? Number.POSITIVE_INFINITY
+    backlog.aloneStoredDueAt = all ? spilled : Math.min(spilled, nextDueAt)
   }
 }

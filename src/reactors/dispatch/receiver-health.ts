@@ -3,12 +3,13 @@ import { jittered } from './retry-schedule.ts'
 /** How the receiver of an automation has been doing. */
 export interface ReceiverHealth {
   failuresInRow: number
-  /** When the first of the failures in a row was, ms since the epoch. */
+  /** When the first of the failures in a row was, in steady time. */
   failingSince?: number
   /** Probes since the receiver is held to be down. */
   probes: number
-  /** Only while held to be down: when the next probe may go. */
+  /** Only while held to be down: when the next probe may go, in steady time, and how long that was put off. */
   probeAt?: number
+  probeDelayMs?: number
 }
 
 export const HEALTHY: ReceiverHealth = { failuresInRow: 0, probes: 0 }
@@ -19,6 +20,16 @@ const FAILING_MAX_MS = 5 * 86_400_000
 const PROBE_DELAY_MS = 5_000
 
 export const isProbing = (health: ReceiverHealth): boolean => health.probeAt !== undefined
+
+/** The health as another process may have stored it, which had its own steady time: nothing is put off for longer than it was. */
+export const recalled = (health: ReceiverHealth, now: number): ReceiverHealth => {
+  const { failingSince, probeAt, probeDelayMs = PROBE_DELAY_MS } = health
+  return {
+    ...health,
+    ...(failingSince !== undefined && { failingSince: Math.min(failingSince, now) }),
+    ...(probeAt !== undefined && { probeAt: Math.min(probeAt, now + probeDelayMs) }),
+  }
+}
 
 /** Five days of nothing but failures. */
 export const isGivenUp = (health: ReceiverHealth, now: number): boolean =>
@@ -41,5 +52,6 @@ export const afterFailure = (
   const next: ReceiverHealth = { ...health, failuresInRow, failingSince: health.failingSince ?? at }
   if (failuresInRow < FAILURES_TO_PROBE || (isProbing(health) && !wasProbe)) return next
   const delayMs = scheduleMs[Math.min(health.probes, scheduleMs.length - 1)] ?? PROBE_DELAY_MS
-  return { ...next, probes: health.probes + 1, probeAt: at + jittered(delayMs, `${automationId}:${health.probes}`) }
+  const probeDelayMs = jittered(delayMs, `${automationId}:${health.probes}`)
+  return { ...next, probes: health.probes + 1, probeAt: at + probeDelayMs, probeDelayMs }
 }

@@ -1,6 +1,37 @@
+import type { Clock } from '../../kernel/clock.ts'
+
+/**
+ * The time by which runs are due: the clock's when the process begins, from then on what has really passed. Nobody sets
+ * it, so a step of the clock neither delays what is due nor hurries it.
+ */
+export class SteadyTime {
+  private readonly clock: Clock
+  private readonly startedAt: number
+
+  constructor(clock: Clock) {
+    this.clock = clock
+    this.startedAt = clock.now() - clock.monotonic()
+  }
+
+  now(): number {
+    return Math.round(this.startedAt + this.clock.monotonic())
+  }
+
+  /** When something is due that was put off by `delayMs` until `dueAt` of a clock that may have been set since. */
+  dueAt(dueAt: number, delayMs: number): number {
+    return this.now() + Math.min(Math.max(dueAt - this.clock.now(), 0), delayMs)
+  }
+
+  /** The same of a time that another process may have noted by its own steady time. */
+  atMostIn(delayMs: number, dueAt: number): number {
+    return Math.min(dueAt, this.now() + delayMs)
+  }
+}
+
 /** Failed attempts of a run that the next one of its tracker waits for. */
 export const ATTEMPTS_IN_ORDER = 3
-const RETRY_AFTER_MAX_MS = 24 * 3_600_000
+/** The longest that a receiver may put off its next attempt. */
+export const RETRY_AFTER_MAX_MS = 24 * 3_600_000
 const JITTER = 0.2
 
 /**

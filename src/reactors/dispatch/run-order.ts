@@ -6,6 +6,7 @@ import type { Run } from './run.ts'
 export interface Standing {
   attempts: number
   dueAt: number
+  delayMs: number
 }
 
 /**

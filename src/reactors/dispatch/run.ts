@@ -1,5 +1,6 @@
 import type { RunTrigger } from '../../features/automations/events.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { RETRY_AFTER_MAX_MS } from './retry-schedule.ts'
 
 /** A run that is owed and not paid. */
 export interface Run {
@@ -11,8 +12,10 @@ export interface Run {
   owedAt: number
   /** Failed attempts so far. */
   attempts: number
-  /** When the next attempt is due, ms since the epoch; 0 for at once. */
+  /** When the next attempt is due, in steady time; 0 for at once. */
   dueAt: number
+  /** How long the next attempt was put off, ms. */
+  delayMs: number
   /** No other run waits for it any more. */
   alone: boolean
   /** Its row is in the table, or on its way there. */
@@ -38,6 +41,7 @@ export const rowOf = (run: Run): Row => ({
   owedAt: run.owedAt,
   attempts: run.attempts,
   dueAt: run.dueAt,
+  delayMs: run.delayMs,
   alone: run.alone,
   ...(run.alone
     ? { dueKey: dueKey(run.automationId, run.dueAt) }
@@ -52,6 +56,7 @@ export const runOf = (row: Row): Run => ({
   owedAt: row.owedAt as number,
   attempts: row.attempts as number,
   dueAt: row.dueAt as number,
+  delayMs: (row.delayMs as number | undefined) ?? RETRY_AFTER_MAX_MS,
   alone: row.alone as boolean,
   stored: true,
 })

@@ -13,12 +13,14 @@ import { OwedTable } from './owed-table.ts'
 import { RUNS_PER_EVENT_MAX } from './owe-runs.ts'
 import { PendingRuns } from './pending-runs.ts'
 import { RunsStream } from './runs-stream.ts'
+import type { SteadyTime } from './retry-schedule.ts'
 import type { OwnedPartition } from './sender.ts'
 
 export interface TakeOptions {
   log: EventLog
   tables: TableStore
   clock: Clock
+  time: SteadyTime
   onFailure: (error: unknown) => void
 }
 
@@ -31,8 +33,8 @@ const PAGE_EVENTS = 200
  * after the table's checkpoint (all of it, where the table was lost).
  */
 export const takePartition = async (options: TakeOptions, partition: number): Promise<OwnedPartition> => {
-  const { log, tables, clock, onFailure } = options
-  const pending = new PendingRuns(partition, new OwedTable(tables, partition))
+  const { log, tables, clock, time, onFailure } = options
+  const pending = new PendingRuns(partition, new OwedTable(tables, partition), time)
   const stream = await RunsStream.take({
     log,
     clock,

@@ -10,6 +10,10 @@ export class UnderWay {
     this.max = max
   }
 
+  get size(): number {
+    return this.count
+  }
+
   get isFull(): boolean {
     return this.count >= this.max
   }

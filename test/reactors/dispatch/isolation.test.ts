@@ -1,19 +1,17 @@
 import { test } from 'tap'
-import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { until } from '../../support/service.ts'
 import { entry, GROUPS, openHook, openWorld, ORG, owner } from './world.ts'
 
 test('a receiver that hangs delays no other automation, not even at the same address', async (t) => {
   const hook = await openHook(t, ({ body }) => (body.data.automationId === slow ? undefined : 200))
-  const world = await openWorld(t, { clock: systemClock })
+  const world = await openWorld(t)
   const slow = (await world.webhook(hook))._id
   await world.webhook(hook)
-  await new Promise((soon) => setTimeout(soon, 5))
-  const begun = Date.now()
-  for (let i = 0; i < 10; i++) await world.decide(Array.from({ length: 100 }, (_, k) => entry(Date.now(), i * 100 + k)))
+  const now = world.clock.now()
+  for (let i = 0; i < 10; i++) await world.decide(Array.from({ length: 100 }, (_, k) => entry(now, i * 100 + k)))
   await until('all of the fast one', () => world.counted.succeeded === 1_000)
-  t.ok(Date.now() - begun < 15_000, `${Date.now() - begun} ms`)
   t.ok(hook.seen.filter(({ body }) => body.data.automationId === slow).length <= 8, 'few calls hang')
+  await world.end(true)
 })
 
 test('more than may wait are skipped, and memory holds a part of those that wait', async (t) => {

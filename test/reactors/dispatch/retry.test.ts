@@ -49,7 +49,7 @@ test('a hung receiver, a redirect and an unreachable one are failures', async (t
   const world = await openWorld(t)
   await world.webhook(hook)
   await world.decide([entry(world.clock.now())])
-  await advanceUntil(world, 1_000, () => world.counted.succeeded === 1, 50)
+  await advanceUntil(world, 1_000, () => world.counted.succeeded === 1)
   await until('its log', async () => (await world.runs())[0]?.status === 'succeeded')
   t.match((await world.runs())[0].attempts, [
     { error: 'no answer within 15 s', durationMs: 15_000 },
@@ -82,7 +82,6 @@ test('410 ends the run, deactivates the automation and skips what waits', async 
   t.equal(again.status, 200)
   t.notOk('notice' in again.body.data)
   hook.answer = () => 200
-  world.clock.advance(5)
   await world.decide([entry(world.clock.now(), 7)])
   await until('it fires again', () => world.counted.succeeded === 1)
   t.same(
@@ -154,7 +153,7 @@ test('five days of nothing but failures deactivate with a notice', async (t) => 
   const isActive = async () => (await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data.isActive
   await advanceUntil(world, 1_800_000, async () => !(await isActive()))
   const days = (world.clock.now() - start) / 86_400_000
-  t.ok(days >= 5 && days < 5.3, `${days} days`)
+  t.ok(days >= 5 && days < 5.1, `${days} days`)
   t.match((await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data.notice, {
     reason: 'failing',
     at: String,

@@ -21,6 +21,7 @@ import { decodeTransition } from '../../../src/reactors/dispatch/transition-entr
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
+import { until } from '../../support/service.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 export const ORG = '0190f3a2-0000-7000-8000-00000000000a'
@@ -109,6 +110,8 @@ export const openHook = async (
     seen: [] as Seen[],
     secrets: new Map<string, string>(),
     bad: [] as string[],
+    /** Calls that it leaves without an answer. */
+    hanging: 0,
     answer,
     ids: () => [...new Set(hook.seen.map(({ id }) => id))],
   }
@@ -128,7 +131,9 @@ export const openHook = async (
       if (secret !== undefined && !isSigned(secret, text, request.headers)) hook.bad.push(seen.id)
       const status = hook.answer(seen, response)
       hook.seen.push({ ...seen, status: status ?? 0 })
-      if (status !== undefined) response.writeHead(status).end('noted')
+      if (status !== undefined) return response.writeHead(status).end('noted')
+      hook.hanging++
+      response.on('close', () => hook.hanging--)
     })
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
@@ -140,6 +145,8 @@ export const openHook = async (
   hook.url = `http://127.0.0.1:${hook.port}/hook`
   return hook
 }
+
+type Hook = Awaited<ReturnType<typeof openHook>>
 
 /** The reference library refuses timestamps that are not near the real time, so a held clock is looked at without it. */
 const isSigned = (secret: string, text: string, headers: IncomingMessage['headers']): boolean => {
@@ -160,6 +167,9 @@ export interface WorldOptions {
   known?: KnownThings
 }
 
+/** More than any test lets pass. */
+const STEPS_MAX = 20_000
+
 export const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000]
 
 /** The dispatcher on real engines, from transitions to receivers; what feeds it is appended by the test. */
@@ -171,14 +181,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
   const undici = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
-  let underWay = 0
-  const caller: HttpCaller = {
-    ...undici,
-    post: (call) => {
-      underWay++
-      return undici.post(call).finally(() => underWay--)
-    },
-  }
+  const caller: HttpCaller = undici
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
@@ -208,6 +211,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const call = routeCaller({ routes, clock, applied })
   const partitions = options.partitions ?? 1
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
+  const hooks = new Set<Hook>()
   let isOpen = true
   const world = {
     ...services,
@@ -221,7 +225,15 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     caller,
     feed,
     rollout,
-    underWay: () => underWay,
+    /** Resolves when nothing goes on by itself any more: all is owed, and what is under way hangs at a receiver. */
+    settled: async () => {
+      const hanging = (): number => [...hooks].reduce((sum, hook) => sum + hook.hanging, 0)
+      for (let turns = 0; turns < 3; turns++) await new Promise((resume) => setImmediate(resume)) // calls that time has just ended
+      await until('the dispatcher to rest', () => {
+        const { attempts, isReading } = dispatcher.activity
+        return !isReading && attempts === hanging() && feed.lags(clock.now()).every(({ events }) => events === 0)
+      })
+    },
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */
     end: async (isCrash = false) => {
       if (!isOpen) return
@@ -234,18 +246,17 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       await services.close()
     },
     decide: async (decisions: Decision[], { partition = 0, sourceLoggedAt = clock.now(), sourceRevision = 0 } = {}) => {
-      const data: Decided = { sourceRevision, ordinal: 0, sourceLoggedAt, decisions }
-      await log.append(
-        transitionStream(partition),
-        [{ id: idSource(clock.now()).next(), type: DECIDED, data: encodeJson(data), isJson: true, metadata: {} }],
-        'any',
-      )
+      const decided: Decided = { sourceRevision, ordinal: 0, sourceLoggedAt, decisions }
+      const data = encodeJson(decided)
+      const event = { id: idSource(clock.now()).next(), type: DECIDED, data, isJson: true, metadata: {} }
+      const { revision, position } = await log.append(transitionStream(partition), [event], 'any')
+      feed.offer(partition, revision, clock.now(), { revision, position, decided })
     },
-    webhook: async (hook: { url: string; secrets: Map<string, string> }, more: object = {}) => {
+    webhook: async (hook: Hook, more: object = {}) => {
+      hooks.add(hook)
       const answer = await call('POST', '/automation', { caller: owner, body: { ...webhookBody(hook.url), ...more } })
       if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
       hook.secrets.set(answer.body.data._id, answer.body.data.automationDetails.secret)
-      if (clock instanceof FakeClock) clock.advance(1)
       return answer.body.data
     },
     runs: async (): Promise<RunRow[]> =>
@@ -285,18 +296,17 @@ export const entry = (at: number, tracker = 1, more: object = {}): Decision => (
   ...more,
 })
 
-/** Lets time pass step by step, each time when no call is under way (or one hangs). */
+/** Lets time pass step by step, each time when nothing goes on any more that needs no time. */
 export const advanceUntil = async (
-  world: { clock: FakeClock; underWay(): number },
+  world: { clock: FakeClock; settled(): Promise<void> },
   stepMs: number,
   check: () => boolean | Promise<boolean>,
-  hangMs = 10_000,
 ): Promise<void> => {
-  for (const end = Date.now() + 60_000; !(await check()); world.clock.advance(stepMs)) {
-    if (Date.now() > end) throw new Error('the time that passed changed nothing')
-    await new Promise((soon) => setTimeout(soon, 3))
-    for (const busyEnd = Date.now() + hangMs; world.underWay() > 0 && Date.now() < busyEnd; )
-      await new Promise((soon) => setTimeout(soon, 1))
+  for (let steps = 0; ; steps++) {
+    await world.settled()
+    if (await check()) return
+    if (steps > STEPS_MAX) throw new Error('the time that passed changed nothing')
+    world.clock.advance(stepMs)
   }
 }
 
