@@ -181,7 +181,7 @@ async function deliverAll(engines: Engines, total: number): Promise<() => Promis
     log,
     streamOf: transitionStream,
     decode: decodeTransition,
-    onFailure: (...failure) => console.error(...failure),
+    logger: engines.logger,
   })
   for (let partition = 0; partition < PARTITIONS; partition++) await feed.add(dispatcher, partition)
   await finished

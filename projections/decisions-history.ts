@@ -3,7 +3,8 @@ import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { TableStore } from '../src/engines/table-store.ts'
 import type { Decided } from '../src/features/transitions/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
+import { within } from '../src/kit/consumers/retry.ts'
 import { HistoryCheckpoints } from './history-checkpoints.ts'
 import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
 
@@ -29,6 +30,8 @@ export interface DecidedEntry {
 }
 
 const RETRY_MS = [100, 500, 2_000, 5_000]
+/** A partition that goes waits so long at most for the history. */
+const LEAVE_MS = 2_000
 
 /**
  * Puts transitions and trips of the streams `transitions-<partition>` into the history. The same events give the same
@@ -42,6 +45,8 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
   private waiting: DecidedAt[] = []
   private decisions = 0
   private moved = new Map<number, number>()
+  /** Partitions of what is being inserted, or was last. */
+  private inserted = new Map<number, number>()
   private inserting: Promise<void> | undefined
   private cancelTimer: (() => void) | undefined
   private closed = false
@@ -58,6 +63,18 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
       (await this.checkpoints.take(partition))
     this.handled.set(partition, at)
     return at
+  }
+
+  storedThrough(partition: number): number {
+    return this.checkpoints.storedAt(partition)
+  }
+
+  /** What the history does not take in time is inserted all the same; its checkpoint is the next owner's. */
+  async leave(partition: number): Promise<void> {
+    await within(this.options.clock, LEAVE_MS, this.flush())
+    for (const moved of [this.moved, this.inserted]) moved.delete(partition)
+    this.handled.delete(partition)
+    this.checkpoints.leave(partition)
   }
 
   handle({ revision, position, decided }: DecidedEntry, partition: number): void | Promise<void> {
@@ -102,6 +119,7 @@ export class DecisionsHistory implements PartitionConsumer<DecidedEntry> {
     this.waiting = []
     this.moved = new Map()
     this.decisions = 0
+    this.inserted = moved
     this.inserting = this.insert(waiting, moved).finally(() => (this.inserting = undefined))
   }
 

@@ -22,6 +22,16 @@ export class HistoryCheckpoints {
     return owned.at?.[partition] ?? -1
   }
 
+  /** Answers as `take`, of what is stored by now. */
+  storedAt(partition: number): number {
+    return this.owned.get(partition)?.at?.[partition] ?? -1
+  }
+
+  /** Stores nothing more of the partition. */
+  leave(partition: number): void {
+    this.owned.delete(partition)
+  }
+
   has(partition: number): boolean {
     return this.owned.has(partition)
   }

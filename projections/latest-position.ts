@@ -1,12 +1,18 @@
 import { StaleCommit, type TableStore } from '../src/engines/table-store.ts'
 import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
-import { latestPointAt, LATEST_POSITIONS, movePoint, type LatestPositionRow } from '../src/features/locations/views.ts'
+import {
+  latestPointAt,
+  LATEST_POSITIONS,
+  latestPositionCheckpoint,
+  movePoint,
+  type LatestPositionRow,
+} from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
-import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import { defer } from '../src/kit/consumers/deferred.ts'
-import { LatestRestore, checkpointName } from './latest-restore.ts'
+import { LatestRestore } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
 
@@ -63,7 +69,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   async load(partition: number): Promise<number> {
     await this.lastCommit
-    const checkpoint = await OwnedCheckpoint.take(this.options.tables, checkpointName(partition))
+    const checkpoint = await OwnedCheckpoint.take(this.options.tables, latestPositionCheckpoint(partition))
     const { at, rows } = await this.restore.partition(partition)
     this.partitions.set(partition, { checkpoint, at, committedAt: at, points: rows, changed: new Map() })
     return at
@@ -80,7 +86,26 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       state.changed.set(trackerId, organizationId)
     }
     state.at = entry.revision
-    this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
+    // Somebody waits until a deleted tracker is forgotten.
+    if (entry.kind === 'trackerDeleted') this.commitNow()
+    else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
+  }
+
+  storedThrough(partition: number): number {
+    return this.partitions.get(partition)?.committedAt ?? -1
+  }
+
+  /** What cannot be committed now is read again from the log by the next owner. */
+  leave(partition: number): Promise<void> {
+    return this.inTurn(async () => {
+      const state = this.partitions.get(partition)
+      try {
+        if (state !== undefined) await this.commit(partition, state)
+      } catch (error) {
+        this.options.onFailure(error)
+      }
+      this.partitions.delete(partition)
+    })
   }
 
   /** The newest point that this process knows; undefined for a tracker never seen or of a partition that runs elsewhere. */
@@ -134,6 +159,11 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     this.isClosed = true
     this.cancelTimer?.()
     await this.flush()
+  }
+
+  private commitNow(): void {
+    this.cancelTimer?.()
+    void this.inTurn(() => this.commitAll())
   }
 
   private commitLater(delayMs: number): void {

@@ -3,7 +3,8 @@ import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { PartitionConsumer } from '../src/kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
+import { within } from '../src/kit/consumers/retry.ts'
 import { HistoryCheckpoints } from './history-checkpoints.ts'
 import { PointBlock } from './location-history-block.ts'
 
@@ -33,6 +34,8 @@ export interface LocationHistoryStats {
 }
 
 const RETRY_MS = [100, 500, 2_000, 5_000]
+/** A partition that goes waits so long at most for the history. */
+const LEAVE_MS = 2_000
 
 interface Filling {
   block: PointBlock
@@ -56,6 +59,8 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   private filling: Filling
   private spare: PointBlock
   private inserting: Promise<void> | undefined
+  /** What is being inserted, or was last. */
+  private inserted: Filling
   private cancelTimer: (() => void) | undefined
   private insertingRows = 0
   private closed = false
@@ -67,6 +72,7 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
     this.rowsMax = options.blockRowsMax ?? 50_000
     this.filling = emptied(new PointBlock(this.rowsMax))
     this.spare = new PointBlock(this.rowsMax)
+    this.inserted = emptied(this.spare)
   }
 
   async load(partition: number): Promise<number> {
@@ -75,6 +81,21 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
       (await this.checkpoints.take(partition))
     this.handled.set(partition, at)
     return at
+  }
+
+  storedThrough(partition: number): number {
+    return this.checkpoints.storedAt(partition)
+  }
+
+  /** What the history does not take in time is inserted all the same; its checkpoint is the next owner's. */
+  async leave(partition: number): Promise<void> {
+    await within(this.options.clock, LEAVE_MS, this.flush())
+    for (const { from, to } of [this.filling, this.inserted]) {
+      from.delete(partition)
+      to.delete(partition)
+    }
+    this.handled.delete(partition)
+    this.checkpoints.leave(partition)
   }
 
   handle(entry: LocationEntry): void | Promise<void> {
@@ -119,11 +140,12 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
   /** Resolves when the block is on its way: then the next one can be filled. */
   private async insertFilling(): Promise<void> {
     while (this.inserting !== undefined) await this.inserting
-    if (this.filling.to.size === 0) return
+    if (this.filling.to.size === 0 && this.filling.block.rows === 0) return
     this.cancelTimer?.()
     this.cancelTimer = undefined
     const full = this.filling
     this.filling = emptied(this.spare)
+    this.inserted = full
     this.inserting = this.insert(full).finally(() => {
       this.spare = full.block
       this.inserting = undefined

@@ -10,6 +10,7 @@ import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
 import { idSource } from './kit/commands/ids.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
+import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
 import type { Services } from './kit/services.ts'
 import { openTokenKeys } from './wiring/token-keys.ts'
@@ -54,7 +55,17 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     await createHistoryTables(history, config.locationHistoryDays)
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
-    const services: Services = { log, tables, history, clock, keyring, logger, partitions: origin.partitions }
+    const checkpoints = new Checkpoints(tables, clock)
+    const services: Services = {
+      log,
+      tables: checkpoints.tables,
+      checkpoints,
+      history,
+      clock,
+      keyring,
+      logger,
+      partitions: origin.partitions,
+    }
     return await openService({
       ...bounds,
       config,

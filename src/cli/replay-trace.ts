@@ -1,5 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
-import { pause } from '../kit/consumers/pause.ts'
+import { pause } from '../kit/consumers/retry.ts'
 import { IngestClient } from './ingest-client.ts'
 import { readTrace, type Fix } from './trace-file.ts'
 

@@ -2,11 +2,12 @@ import type { TableStore } from '../engines/table-store.ts'
 import type { Caller, UserCaller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
+import type { Settle } from '../kit/consumers/settle.ts'
 import type { ChannelDocument } from '../kit/http/channel-document.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Keyring } from '../kit/keys/keyring.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
-import type { Route, Wrote } from '../kit/http/route.ts'
+import type { Route } from '../kit/http/route.ts'
 
 /** Something changed about who may do what; every socket that it names is looked up anew. */
 export interface AccessChange {
@@ -79,8 +80,7 @@ export interface IngressOptions {
   /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
   authenticate(token: string): Promise<Caller>
   accessChanged(listener: (change: AccessChange) => void): () => void
-  /** Whether the read models have applied the append within the time. */
-  waitApplied(wrote: Wrote, timeoutMs: number): Promise<boolean>
+  settle: Settle
   /** Whether the caller's organization (or e-mail domain) takes part in the geofence rollout. */
   rollout(caller: UserCaller): boolean
   tables: TableStore

@@ -3,7 +3,8 @@ import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { Idempotency, IdempotentRequest, KeptAnswer } from '../kit/http/idempotency.ts'
 import { idSource } from '../kit/commands/ids.ts'
-import type { IdSource, Reply, RouteRequest, Wrote } from '../kit/http/route.ts'
+import type { Settle } from '../kit/consumers/settle.ts'
+import type { IdSource, Reply, RouteRequest } from '../kit/http/route.ts'
 import { identityOf } from './authenticate.ts'
 import { type BodyReader, hashOf } from './body.ts'
 import type { CompiledRoute } from './compile-route.ts'
@@ -31,12 +32,12 @@ export interface StreamAnswer {
 
 export interface RunOptions {
   idempotency: Idempotency
-  waitApplied(wrote: Wrote, timeoutMs: number): Promise<boolean>
+  settle: Settle
   logger: Logger
 }
 
-/** How long an answer waits for the read models. */
-const APPLIED_TIMEOUT_MS = 2_000
+/** How long an answer waits for what follows its write. */
+const SETTLE_TIMEOUT_MS = 2_000
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** Checks what was sent, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */
@@ -192,13 +193,14 @@ interface Handled {
 }
 
 const handle = async (call: Call, request: RouteRequest, options: RunOptions): Promise<Handled> => {
-  const reply = await call.route.declaration.handler(request as never)
+  const { handler, settles, settleTimeoutMs = SETTLE_TIMEOUT_MS } = call.route.declaration
+  const reply = await handler(request as never)
   if (reply.wrote === undefined) return { reply, isPending: false }
   try {
-    return { reply, isPending: !(await options.waitApplied(reply.wrote, APPLIED_TIMEOUT_MS)) }
+    return { reply, isPending: !(await options.settle(reply.wrote, settleTimeoutMs, settles?.(request.params))) }
   } catch (error) {
     // What was appended is done: there is no error answer any more.
-    options.logger.warn('an answer did not wait for its read models', {
+    options.logger.warn('an answer did not wait for what follows its write', {
       correlationId: call.correlationId,
       error: String(error),
     })

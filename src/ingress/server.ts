@@ -41,7 +41,7 @@ export const startIngress = async (options: IngressOptions): Promise<Ingress> =>
     clock: options.clock,
     logger: options.logger,
     metrics: options.metrics,
-    waitApplied: (wrote, timeoutMs) => options.waitApplied(wrote, timeoutMs),
+    settle: options.settle,
     corsOrigins: options.corsOrigins ?? [],
     isTls: options.tls !== undefined,
     channelPaths: new Set(options.channels.map((channel) => API_BASE + channel.path)),

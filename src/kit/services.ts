@@ -3,12 +3,15 @@ import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
+import type { Checkpoints } from './consumers/settle.ts'
 import type { Keyring } from './keys/keyring.ts'
 
 /** What features and reactors are handed; each takes the members that it needs. */
 export interface Services {
   log: EventLog
+  /** Those of `checkpoints`. */
   tables: TableStore
+  checkpoints: Checkpoints
   history: HistoryStore
   clock: Clock
   keyring: Keyring

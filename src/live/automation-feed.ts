@@ -1,11 +1,12 @@
 import { runsStream } from '../features/automations/events.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
+import type { Follower } from '../kit/consumers/follower.ts'
 import { AUTOMATION_STREAMS, automationEvents } from './automation-events.ts'
 import { ALL_SEEN, isBehind, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { HubOptions } from './hub-options.ts'
 import type { LiveHub } from './hub.ts'
-import { LogFeed, placeOf } from './log-feed.ts'
+import { followLive, placeOf } from './log-feed.ts'
 
 /** Events of all organizations that one resume may read before it gives up; each is of one run or of many. */
 const REPLAY_EVENTS_MAX = 200_000
@@ -15,7 +16,7 @@ const REPLAY_PAGE_EVENTS = 64
  * Tells those who asked for it how the runs of their organization's automations go, as the log has it. Automations have one
  * place in cursors, the last one. Where nobody asked, an event is passed without being looked into.
  */
-export const automationFeed = (hub: LiveHub): LogFeed => {
+export const automationFeed = (hub: LiveHub): Promise<Follower> => {
   const place = automationPlace(hub.options)
   const watchers = hub.automationWatchers
   const tellEach = async (event: RecordedEvent): Promise<void> => {
@@ -27,7 +28,7 @@ export const automationFeed = (hub: LiveHub): LogFeed => {
   }
   const tell = (event: RecordedEvent): Promise<void> | void =>
     watchers.isEmpty ? hub.seen(place, placeOf(event.position)) : tellEach(event)
-  return new LogFeed(hub, { name: 'automations', place, prefixes: [AUTOMATION_STREAMS], tell })
+  return followLive(hub, { name: 'live-automations', place, prefixes: [AUTOMATION_STREAMS], tell })
 }
 
 /** The organization's events of automations between two places, from the log; undefined, as the last one, where there is a gap or too much to read. */

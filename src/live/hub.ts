@@ -5,7 +5,7 @@ import {
   type TrackerDeleted,
 } from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
-import type { PartitionConsumer } from '../kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
 import { forEachRun } from './apply-entry.ts'
 import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'

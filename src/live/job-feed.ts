@@ -4,17 +4,18 @@ import { backtestShown, cancelledRow, evolveBacktest, type BacktestRow } from '.
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/commands/declared-event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
+import type { Follower } from '../kit/consumers/follower.ts'
 import type { Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
-import { LogFeed, placeOf } from './log-feed.ts'
+import { followLive, placeOf } from './log-feed.ts'
 
 /** Events of all organizations that one resume may read before it gives up. */
 const REPLAY_EVENTS_MAX = 100_000
 const REPLAY_PAGE_EVENTS = 64
 
 /** Tells those who look at an organization how its jobs go, as the log has it. Jobs have one place in cursors, behind the partitions. */
-export const jobFeed = (hub: LiveHub): LogFeed => {
+export const jobFeed = (hub: LiveHub): Promise<Follower> => {
   const { log, partitions: place } = hub.options
   const tell = async (event: RecordedEvent): Promise<void> => {
     const { organizationId } = decodeJson<{ organizationId: string }>(event.data)
@@ -22,7 +23,7 @@ export const jobFeed = (hub: LiveHub): LogFeed => {
     hub.seen(place, placeOf(event.position))
     if (told !== undefined) hub.tell(organizationId, told)
   }
-  return new LogFeed(hub, { name: 'jobs', place, prefixes: [BACKTEST_STREAMS], tell })
+  return followLive(hub, { name: 'live-jobs', place, prefixes: [BACKTEST_STREAMS], tell })
 }
 
 /** The organization's events of jobs between two places, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */

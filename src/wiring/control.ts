@@ -36,7 +36,7 @@ export const controlOf =
     if (command === 'rotateTokenKey') return rotateTokenKey()
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
-    const lags = [...lagsOf(feeds, clock), ...(await runner.lags()), ...(await absent())]
+    const lags = [...(await lagsOf(feeds, clock)), ...runner.lags(), ...(await absent())]
     return {
       engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])),
       consumers: worstByConsumer(lags),

@@ -2,7 +2,6 @@ import type { Config } from '../config.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import type { Services } from '../kit/services.ts'
 import { openBacktests } from './backtests.ts'
-import type { openReactors } from './reactors.ts'
 
 export interface GeofenceParts {
   config: Config
@@ -11,15 +10,11 @@ export interface GeofenceParts {
 }
 
 /** What the routes of geofences and of back-tests need beside their tables, and what does back-tests. */
-export const openGeofences = async (
-  { config, services, backtestPointsMax }: GeofenceParts,
-  { fences }: Awaited<ReturnType<typeof openReactors>>,
-) => {
+export const openGeofences = async ({ config, services, backtestPointsMax }: GeofenceParts) => {
   const shapes = new ShapeChecker(services.clock)
   const backtests = await openBacktests(services, config, backtestPointsMax)
   return {
     shapes,
-    waitFencesInForce: fences.waitFencesInForce.bind(fences),
     backtests: backtests.routes,
     close: async (): Promise<void> => {
       await backtests.close()

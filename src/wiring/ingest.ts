@@ -8,8 +8,8 @@ import { TrackerQuota } from '../features/trackers/tracker-quota.ts'
 import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { PartitionFeed } from '../kit/consumers/partition-feed.ts'
+import type { Settle } from '../kit/consumers/settle.ts'
 import type { Services } from '../kit/services.ts'
-import { Forgetting } from './forgetting.ts'
 
 const DAY_MS = 86_400_000
 
@@ -19,11 +19,11 @@ export const openIngest = (
   services: Services,
   metrics: Metrics,
   feed: PartitionFeed<LocationEntry>,
+  settle: Settle,
 ) => {
   const { log, tables, clock, logger, keyring, partitions } = services
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
-  const forgetting = new Forgetting(clock)
-  const writer = new TrackerWriter({ log, tables, keyring }, quota, forgetting.wait)
+  const writer = new TrackerWriter({ log, tables, keyring, partitions, settle }, quota)
   const known = new KnownTrackers({
     tables,
     writer,
@@ -50,7 +50,7 @@ export const openIngest = (
     logger,
     count: (result, points) => metrics.points.inc({ result }, points),
   })
-  return { quota, writer, forgetting, known, batcher, ingest, devices: new DeviceAuthenticator(tables, keyring) }
+  return { quota, writer, known, batcher, ingest, devices: new DeviceAuthenticator(tables, keyring) }
 }
 
 export type IngestParts = ReturnType<typeof openIngest>

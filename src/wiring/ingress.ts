@@ -11,7 +11,7 @@ const VERSION = '3.0.0'
 /** What of the ingress this process makes; the rest follows from configuration and services. */
 type Doors = Pick<
   IngressOptions,
-  'routes' | 'channels' | 'authenticate' | 'accessChanged' | 'waitApplied' | 'rollout' | 'metrics'
+  'routes' | 'channels' | 'authenticate' | 'accessChanged' | 'settle' | 'rollout' | 'metrics'
 >
 
 /** The door to HTTP and WebSocket, as configured. @throws Error for a port that is taken. */

@@ -9,12 +9,10 @@ import { LATEST_POSITIONS, type LatestPoint, type LatestPositionRow } from '../f
 import type { Decision } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRow, tripShown } from '../features/trips/views.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { RowChange } from '../kernel/table.ts'
 import type { LogOrigin } from '../kit/consumers/log-origin.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
-import type { ProjectionRunner } from '../kit/consumers/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { automationFeed } from '../live/automation-feed.ts'
 import { LiveHub } from '../live/hub.ts'
@@ -29,10 +27,9 @@ const APPLIED_LIMIT_MS = 5_000
 /** The live view, with what it takes from tables when somebody begins to look. */
 export const openLive = (
   config: Config,
-  { log, tables, clock, logger, keyring, partitions }: Services,
+  { log, tables, checkpoints, clock, logger, keyring, partitions }: Services,
   origin: LogOrigin,
   metrics: Metrics,
-  runner: ProjectionRunner,
 ): LiveHub =>
   new LiveHub({
     log,
@@ -51,7 +48,8 @@ export const openLive = (
       decode: locationEntry,
       eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
       runs: async (organizationId, runIds, position) => {
-        await applied(runner, clock, AUTOMATION_RUNS_PROJECTION, position)
+        if (!(await checkpoints.reached(AUTOMATION_RUNS_PROJECTION, { all: position }, APPLIED_LIMIT_MS)))
+          throw new Failure('engine_down', { message: `${AUTOMATION_RUNS_PROJECTION} is behind.` })
         return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
       },
       runShown: (row) => showRun(keyring, row),
@@ -61,28 +59,12 @@ export const openLive = (
 
 /** Tells of what no partition's stream has: jobs and automations. */
 export const openLiveFeeds = async (hub: LiveHub) => {
-  const feeds = [jobFeed(hub), automationFeed(hub)]
-  for (const feed of feeds) await feed.start()
+  const feeds = [await jobFeed(hub), await automationFeed(hub)]
   return {
     close: async (): Promise<void> => {
       for (const feed of feeds) await feed.close()
     },
   }
-}
-
-/** @throws Failure engine_down when the projection does not get there in time. */
-const applied = async (runner: ProjectionRunner, clock: Clock, projection: string, position: number): Promise<void> => {
-  const waiting = runner.whenApplied(projection, position)
-  await new Promise<void>((done, failed) => {
-    const cancel = clock.after(APPLIED_LIMIT_MS, () => {
-      waiting.cancel()
-      failed(new Failure('engine_down', { message: `${projection} is behind.` }))
-    })
-    waiting.applied.then(() => {
-      cancel()
-      done()
-    }, failed)
-  })
 }
 
 /** Tells the live view of trackers that were made, renamed or moved. */

@@ -35,7 +35,7 @@ export interface RouteParts {
   caller: HttpCaller
   directory: Directory
   inRollout: (caller: UserCaller) => boolean
-  geofences: Pick<GeofenceServices, 'shapes' | 'waitFencesInForce'> & { backtests: BacktestServices }
+  geofences: Pick<GeofenceServices, 'shapes'> & { backtests: BacktestServices }
   runningMeters: (trackerId: string) => number | undefined
 }
 
@@ -55,7 +55,13 @@ const officeRoutes = ({ config, services, resources: { hub, team, vehicle } }: R
 const fleetRoutes = ({ config, services, ingest, resources, geofences }: RouteParts): Route[] => {
   const { tables } = services
   return [
-    ...trackerRoutes({ tables, lastSeen: lastSeenIn(tables), ages: config, writer: ingest.writer }),
+    ...trackerRoutes({
+      tables,
+      lastSeen: lastSeenIn(tables),
+      ages: config,
+      writer: ingest.writer,
+      partitions: services.partitions,
+    }),
     ...ingestKeyRoutes(services),
     ...geofenceRoutes({ ...services, ...geofences, groups: resources.geofenceGroup }),
     ...backtestRoutes(geofences.backtests),

@@ -6,7 +6,7 @@ import { ingestChannel } from '../features/locations/ingest/channel.ts'
 import { partitionOf } from '../features/locations/events.ts'
 import { LATEST_POSITIONS } from '../features/locations/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
-import { Applied } from '../kit/consumers/applied.ts'
+import { settling } from '../kit/consumers/settle.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import type { LogOrigin } from '../kit/consumers/log-origin.ts'
 import { createMetrics } from '../kit/operations/metrics.ts'
@@ -78,13 +78,12 @@ export const openService = async ({
     runs: config.automationLogDays,
   })
   const runner = new ProjectionRunner(services, projections)
-  const applied = new Applied(projections, runner, tables, clock)
   const feeds = openFeeds(log, logger)
-  const ingest = openIngest(config, services, metrics, feeds.locations)
+  const ingest = openIngest(config, services, metrics, feeds.locations, settling(services, projections))
   const users = createAuthenticator({ tables, clock }, new Tokens(keyring, config.tokenTtlMs))
   const access = openAccess(users, ingest.devices)
   const rollout = inRollout(config)
-  const hub = openLive(config, services, origin, metrics, runner)
+  const hub = openLive(config, services, origin, metrics)
   await tables.declare(LATEST_POSITIONS)
   runner.onCommitted((changes) => users.noteCommitted(changes))
   runner.onCommitted((changes) => noteTrackers(hub, changes))
@@ -98,14 +97,9 @@ export const openService = async ({
   const rebuild = openRebuilds({ config, services, origin, runner, ...consumers, turns })
   if (mustRebuildLatest) await rebuild('latest-position')
   const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, projections, turns })
-  const watching = new AbortController()
-  const watched = await watchTrackers(
-    { log, known: ingest.known, devices: ingest.devices, quota: ingest.quota, onAccessChanged: access.tell },
-    watching.signal,
-  )
+  const watched = await watchTrackers(services, { ...ingest, onAccessChanged: access.tell })
   const reactors = await openReactors(config, services, origin)
-  ingest.forgetting.connect(reactors.deletions, consumers.latest)
-  const geofences = await openGeofences({ config, services, backtestPointsMax }, reactors)
+  const geofences = await openGeofences({ config, services, backtestPointsMax })
 
   let demoLogin: { email: string; password: string } | undefined
   let isReady = true
@@ -122,17 +116,23 @@ export const openService = async ({
     geofences,
     runningMeters,
   })
-  metrics.beforeScrape(() => {
-    showLags(metrics, lagsOf(feeds, clock))
-    metrics.liveClients.set(hub.clientCount)
-  })
+  metrics.beforeScrape(async () => showLags(metrics, [...(await lagsOf(feeds, clock)), ...runner.lags()]))
+  metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))
   const end = async (): Promise<void> => {
-    watching.abort()
-    await watched.ended.catch((error: unknown) =>
-      logger.warn('trackers were no longer watched', { error: String(error) }),
-    )
     await closeAll(
-      [turns, sweep, reactors, feeds.locations, feeds.transitions, consumers, runner, geofences, health, metrics],
+      [
+        watched,
+        turns,
+        sweep,
+        reactors,
+        feeds.locations,
+        feeds.transitions,
+        consumers,
+        runner,
+        geofences,
+        health,
+        metrics,
+      ],
       logger,
     )
     await closeEngines()
@@ -146,7 +146,7 @@ export const openService = async ({
     channels: [ingestChannel(ingest.ingest), liveChannel(hub, rollout)],
     authenticate: access.authenticate,
     accessChanged: access.accessChanged,
-    waitApplied: (wrote, timeoutMs) => applied.waitApplied(wrote, timeoutMs),
+    settle: settling(services, projections),
     rollout,
     metrics,
   }).catch(async (error: unknown) => {

@@ -5,7 +5,8 @@ import { transitionStream } from '../features/transitions/events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
-import { PartitionFeed, type FeedLag } from '../kit/consumers/partition-feed.ts'
+import type { Lag } from '../kit/consumers/follower.ts'
+import { PartitionFeed } from '../kit/consumers/partition-feed.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/transition-entry.ts'
 
 export interface Feeds {
@@ -14,24 +15,20 @@ export interface Feeds {
 }
 
 /** The two families of streams that partitions have, each read once for all who follow it here. */
-export const openFeeds = (log: EventLog, logger: Logger): Feeds => {
-  const onFailure = (consumer: string, partition: number, error: unknown): void =>
-    logger.error('consumer failed', { consumer, partition, error: String(error) })
-  return {
-    locations: new PartitionFeed({ log, streamOf: locationStream, decode: locationEntry, onFailure }),
-    transitions: new PartitionFeed({ log, streamOf: transitionStream, decode: decodeTransition, onFailure }),
-  }
-}
+export const openFeeds = (log: EventLog, logger: Logger): Feeds => ({
+  locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
+  transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),
+})
 
-/** Lag of every consumer, for metrics and doctor. */
-export const lagsOf = (feeds: Feeds, clock: Clock): FeedLag[] => [
-  ...feeds.locations.lags(clock.now()),
-  ...feeds.transitions.lags(clock.now()),
+/** Lag of every consumer of partitions, for metrics and doctor. */
+export const lagsOf = async (feeds: Feeds, clock: Clock): Promise<Lag[]> => [
+  ...(await feeds.locations.lags(clock.now())),
+  ...(await feeds.transitions.lags(clock.now())),
 ]
 
-export const showLags = (metrics: Metrics, lags: readonly FeedLag[]): void => {
+export const showLags = (metrics: Metrics, lags: readonly Lag[]): void => {
   for (const { consumer, partition, events, seconds } of lags) {
-    metrics.consumerLagEvents.set({ consumer, partition: String(partition) }, events)
-    metrics.consumerLagSeconds.set({ consumer, partition: String(partition) }, seconds)
+    metrics.consumerLagEvents.set({ consumer, partition }, events)
+    metrics.consumerLagSeconds.set({ consumer, partition }, seconds)
   }
 }

@@ -144,14 +144,14 @@ test('a write waits for its read models, and says so when they do not follow', a
   const wrote = { position: 7, types: ['hubCreated'] }
   const door = await openDoor(t, {
     routes: [posting({}, async () => ({ body: {}, wrote }))],
-    waitApplied: async (...args) => {
+    settle: async (...args) => {
       waited.push(args)
       if (applied instanceof Error) throw applied
       return applied
     },
   })
   t.equal((await door.call('POST', '/thing', { token: 'good' })).headers.get('waymark-pending'), null)
-  t.same(waited, [[wrote, 2000]])
+  t.same(waited, [[wrote, 2000, undefined]])
   applied = false
   t.equal((await door.call('POST', '/thing', { token: 'good' })).headers.get('waymark-pending'), 'true')
   applied = new Error('the tables are down')

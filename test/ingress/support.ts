@@ -85,7 +85,7 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    waitApplied: async () => true,
+    settle: async () => true,
     rollout: () => true,
     tables,
     keyring: await openKeyring(`${folder}/keys.json`),

@@ -34,15 +34,13 @@ const open = async (t: Test, scheduleMs: number[]) => {
       { ...world, partitions: 1, history: undefined as never },
       { logId: 'log', epoch: 0 } as LogOrigin,
       createMetrics(),
-      world.runner,
     )
     const { runs } = hub.options.sources
     hub.options.sources.runs = (...args) => {
       asked.rows++
       return runs(...args)
     }
-    const feed = automationFeed(hub)
-    await feed.start()
+    const feed = await automationFeed(hub)
     t.teardown(() => feed.close())
     return hub
   }

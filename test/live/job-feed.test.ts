@@ -77,8 +77,7 @@ const open = async (t: Test) => {
         automationShown: (row) => row,
       },
     })
-    const feed = jobFeed(hub)
-    await feed.start()
+    const feed = await jobFeed(hub)
     t.teardown(() => feed.close())
     return hub
   }

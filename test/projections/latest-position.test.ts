@@ -3,7 +3,7 @@ import { idFrom } from '../../src/kit/commands/ids.ts'
 import { LATEST_POSITIONS, type LatestPositionRow } from '../../src/features/locations/views.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
-import { partitionOf } from '../../src/features/locations/events.ts'
+import { locationStream, partitionOf } from '../../src/features/locations/events.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import type { Row } from '../../src/kernel/table.ts'
 import { defer } from '../../src/kit/consumers/deferred.ts'
@@ -24,7 +24,10 @@ const open = async (t: Parameters<typeof openTrackers>[0]) => {
     client.send(points.map((point) => ({ externalId: 'a', lat: 1, lng: 1, ...point })))
     frames++
     await client.until(() => client.acked === frames)
-    await until(async () => world.feed.lags(world.clock.now()).every(({ events }) => events === 0))
+    for (let p = 0; p < PARTITIONS; p++) {
+      const head = await world.log.head(locationStream(p))
+      await until(async () => world.latest.standsAt(p) === head)
+    }
   }
   return { ...world, send }
 }

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import { Failure } from '../../src/kernel/errors.ts'
-import type { Applied } from '../../src/kit/consumers/applied.ts'
+import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
 import type { Method, Route } from '../../src/kit/http/route.ts'
 import { assertValid } from '../../src/kit/http/validate.ts'
@@ -26,20 +26,20 @@ export interface CallAnswer {
   headers: { [name: string]: string }
   /** Of an answer that comes as a stream. */
   stream?: AsyncIterable<Uint8Array | string>
-  /** False when the read models did not follow in time. */
+  /** False when what follows the write did not come in time. */
   applied: boolean
 }
 
 export interface RouteCallerOptions {
   routes: readonly Route[]
   clock?: Clock
-  /** Lets a call wait until its own write can be read. */
-  applied?: Pick<Applied, 'waitApplied'>
+  /** Lets a call wait for what follows its write. */
+  settle?: Settle
   timeoutMs?: number
 }
 
 /** Calls routes as the ingress does, without a socket: finds, authorizes, validates, runs, waits until applied, maps failures. */
-export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 2_000 }: RouteCallerOptions) => {
+export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2_000 }: RouteCallerOptions) => {
   return async (method: Method, url: string, options: CallOptions = {}): Promise<CallAnswer> => {
     try {
       const { route, params, query } = find(routes, method, url)
@@ -63,7 +63,9 @@ export const routeCaller = ({ routes, clock = systemClock, applied, timeoutMs = 
         signal: new AbortController().signal,
       })
       const isApplied =
-        reply.wrote === undefined || applied === undefined || (await applied.waitApplied(reply.wrote, timeoutMs))
+        reply.wrote === undefined ||
+        settle === undefined ||
+        (await settle(reply.wrote, timeoutMs, route.settles?.(params)))
       return {
         status: reply.status ?? 200,
         body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) },

@@ -7,7 +7,7 @@ import { geofenceGroups } from '../../src/features/geofences/group.ts'
 import { ShapeChecker } from '../../src/features/geofences/shape-checker.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
-import { FenceAnnouncer } from '../../src/reactors/announce/fences.ts'
+import { announceFences } from '../../src/reactors/announce/fences.ts'
 import { routeCaller } from './call-route.ts'
 import { openServices, startProjections } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
@@ -34,14 +34,12 @@ export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
   const groups = geofenceGroups([{ table: 'automations', field: 'geofenceGroupId' }])
   await services.tables.declare({ name: 'automations', version: 1, equality: ['geofenceGroupId'] })
   const shapes = new ShapeChecker(systemClock)
-  const announcer = new FenceAnnouncer({ ...services, partitions }, (error) => t.fail(String(error)))
-  await announcer.start({ tripStopMs: 300_000, rollout: '*' })
-  const { runner, applied } = await startProjections(services, [directory([groups.rows, geofenceRows])])
+  const announcer = await announceFences({ ...services, partitions }, { tripStopMs: 300_000, rollout: '*' })
+  const { runner, settle } = await startProjections(services, [directory([groups.rows, geofenceRows])])
   const routes = geofenceRoutes({
     ...services,
     shapes,
     groups,
-    waitFencesInForce: (position, timeoutMs) => announcer.waitFencesInForce(position, timeoutMs),
   })
   t.teardown(async () => {
     await announcer.close()
@@ -50,6 +48,6 @@ export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
     await services.close()
   })
   const organizationId = randomUUID()
-  const call = routeCaller({ routes, applied, timeoutMs: 10_000 })
+  const call = routeCaller({ routes, settle, timeoutMs: 10_000 })
   return { services, shapes, announcer, call, organizationId, caller: ownerOf(organizationId), routes }
 }

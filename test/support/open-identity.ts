@@ -39,7 +39,7 @@ export const openIdentity = async (
   const services = await openServices(folder, clock)
   const hub = hubResource(USED_BY_HUBS)
   const projections = [directory([...identityRows, hub.rows, team.rows, vehicle.rows]), access]
-  const { runner, applied } = await startProjections(services, projections)
+  const { runner, settle } = await startProjections(services, projections)
   const neighbours = { hubs: hub.writer(services), teams: team.writer(services) }
   const context = identityContext(services, { signup: 'open', tokenTtlMs: 24 * 3_600_000, ...config }, neighbours)
   const authenticator = createAuthenticator(services, context.tokens)
@@ -51,7 +51,7 @@ export const openIdentity = async (
     vehicle.routes(services),
     further(services),
   ].flat()
-  const call = routeCaller({ routes, clock, applied })
+  const call = routeCaller({ routes, clock, settle })
   const close = async (): Promise<void> => {
     await runner.close()
     await services.close()
@@ -97,7 +97,7 @@ export const openIdentity = async (
     ...services,
     folder,
     runner,
-    applied,
+    settle,
     context,
     authenticator,
     call,

@@ -1,11 +1,12 @@
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Logger } from '../../src/kernel/logger.ts'
-import { Applied } from '../../src/kit/consumers/applied.ts'
+import { Checkpoints, settling } from '../../src/kit/consumers/settle.ts'
 import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import type { Projection } from '../../src/kit/consumers/projection.ts'
@@ -15,6 +16,7 @@ import { FakeClock } from './fake-clock.ts'
 export interface TestServices {
   log: EventLog
   tables: TableStore
+  checkpoints: Checkpoints
   clock: Clock
   keyring: Keyring
   logger: Logger
@@ -28,7 +30,8 @@ export const openServices = async <C extends Clock = FakeClock>(
   clock: C = new FakeClock() as unknown as C,
 ): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
   const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
-  const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
+  const checkpoints = new Checkpoints(await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
+  const { tables } = checkpoints
   const keyring = await openKeyring(join(folder, 'keys.json'))
   const lines: TestServices['lines'] = []
   const note = (level: string) => (msg: string, fields?: object) => void lines.push({ level, msg, fields })
@@ -37,13 +40,27 @@ export const openServices = async <C extends Clock = FakeClock>(
     await log.close()
     await tables.close()
   }
-  return { log, tables, clock, keyring, logger, lines, close }
+  return { log, tables, checkpoints, clock, keyring, logger, lines, close }
 }
 
-/** Runs projections and answers what lets a call wait for them. */
+/** Runs projections, and answers what lets a call wait for what follows it. */
 export const startProjections = async (services: TestServices, projections: readonly Projection[]) => {
   const runner = new ProjectionRunner(services, projections)
   await runner.start()
   await runner.ready()
-  return { runner, applied: new Applied(projections, runner, services.tables, services.clock) }
+  return { runner, settle: settling(services, projections) }
 }
+
+/** A logger whose errors are kept. */
+export const keepErrors = (errors: unknown[]): Logger => ({
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (_msg, fields) => void errors.push(fields),
+})
+
+/** A logger whose errors fail the test. */
+export const failOnErrors = (t: Test): Logger => ({
+  ...keepErrors([]),
+  error: (msg, fields) => void t.fail(`${msg} ${JSON.stringify(fields)}`),
+})

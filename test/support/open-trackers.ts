@@ -22,10 +22,8 @@ import { TrackerQuota } from '../../src/features/trackers/tracker-quota.ts'
 import { TrackerWriter } from '../../src/features/trackers/tracker-writer.ts'
 import { watchTrackers, type DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
-import { DeletionAnnouncer } from '../../src/reactors/announce/deletions.ts'
-import { Forgetting } from '../../src/wiring/forgetting.ts'
+import { announceDeletions } from '../../src/reactors/announce/deletions.ts'
 import { lastSeenIn } from '../../src/wiring/lookups.ts'
-import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { appendFacts } from '../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
@@ -33,7 +31,7 @@ import { PartitionFeed } from '../../src/kit/consumers/partition-feed.ts'
 import type { Method } from '../../src/kit/http/route.ts'
 import { routeCaller } from './call-route.ts'
 import { connect } from './ingest.ts'
-import { openServices, startProjections } from './open-services.ts'
+import { keepErrors, openServices, startProjections } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
 
 export const PARTITIONS = 4
@@ -63,11 +61,10 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const services = await openServices(folderOf(t))
   const { log, tables, clock, keyring, logger } = services
   const rows = [...identityRows, hubResource([]).rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows]
-  const { runner, applied } = await startProjections(services, [directory(rows)])
+  const { runner, settle } = await startProjections(services, [directory(rows)])
   await tables.declare(LATEST_POSITIONS)
   const quota = new TrackerQuota(tables, clock, trackersMax)
-  const forgetting = new Forgetting(systemClock)
-  const writer = new TrackerWriter(services, quota, forgetting.wait)
+  const writer = new TrackerWriter({ ...services, settle, partitions: PARTITIONS }, quota)
   const known = new KnownTrackers({
     tables,
     writer,
@@ -76,11 +73,8 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   })
   const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
-  const abort = new AbortController()
-  const { ended } = await watchTrackers(
-    { log, known, devices, quota, onAccessChanged: (change) => changes.push(change) },
-    abort.signal,
-  )
+  const onAccessChanged = (change: DeviceAccessChange): void => void changes.push(change)
+  const watching = await watchTrackers(services, { known, devices, quota, onAccessChanged })
 
   const failures: unknown[] = []
   const latest = new LatestPositions({
@@ -93,12 +87,10 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     log,
     streamOf: locationStream,
     decode: locationEntry,
-    onFailure: (_consumer, _partition, error) => failures.push(error),
+    logger: keepErrors(failures),
   })
   for (let p = 0; p < PARTITIONS; p++) await feed.add(latest, p)
-  const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) => failures.push(error))
-  await announcer.start()
-  forgetting.connect(announcer, latest)
+  const announcer = await announceDeletions({ ...services, partitions: PARTITIONS }, 0)
   const batcher = new Batcher({
     log,
     clock,
@@ -111,15 +103,14 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const ingest = new Ingest({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
   const channel = ingestChannel(ingest)
   const routes = [
-    ...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES }),
+    ...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES, partitions: PARTITIONS }),
     ...ingestKeyRoutes(services),
     bulkRoute(ingest, keyring),
     livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) }),
   ]
-  const callRoute = routeCaller({ routes, clock, applied })
+  const callRoute = routeCaller({ routes, clock, settle })
   t.teardown(async () => {
-    abort.abort()
-    await ended
+    await watching.close()
     await announcer.close()
     await feed.close()
     await latest.close()
@@ -146,7 +137,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
       version,
       {},
     )
-    if (wrote !== undefined) await applied.waitApplied(wrote, 2_000)
+    if (wrote !== undefined) await settle(wrote, 2_000)
   }
   /** What the live view would show, through the table. */
   const positions = async (query = '', caller: Partial<UserCaller> = {}) => {
@@ -180,7 +171,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     devices,
     writer,
     runner,
-    applied,
+    settle,
     changes,
     failures,
     latest,
@@ -191,7 +182,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     callRoute,
     put,
     positions,
-    abort,
+    watching,
     connect: (caller: Parameters<typeof connect>[1]) => connect(channel, caller),
   }
 }

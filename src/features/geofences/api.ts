@@ -16,6 +16,7 @@ import type { Services } from '../../kit/services.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { ANNOUNCE_FENCES } from '../locations/events.ts'
 import { AMEND_SCHEMA, CREATE_SCHEMA, GEOFENCE_EXAMPLE, REPLACE_SCHEMA, ROW_SCHEMA } from './geofence-body.ts'
 import { GeofenceWriter, type WrittenGeofence } from './geofence-writer.ts'
 import { importGeofences } from './import-geofences.ts'
@@ -25,19 +26,17 @@ import { DETAIL_MEMBERS, GEOFENCE_GROUPS, GEOFENCES, withDetails } from './views
 export interface GeofenceServices extends Pick<Services, 'log' | 'tables' | 'keyring'> {
   shapes: ShapeChecker
   groups: Resource
-  /** Whether everything up to a position of the log counts in every partition; false after `timeoutMs`. */
-  waitFencesInForce(position: number, timeoutMs: number): Promise<boolean>
 }
 
 const VIEW = { permission: 'view/geofence' }
 const EDIT = { permission: 'edit/geofence' }
 const TAG = 'Geofences'
-/** How long a write waits until it is in force. */
-const FORCE_TIMEOUT_MS = 2_000
 const IMPORT_BYTES_MAX = 64 * 1024 * 1024
 /** A geometry of 20,000 positions as clients write it, and attributes. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 const HOUR_MS = 3_600_000
+/** A write counts in every partition before its reply. */
+const IN_FORCE = [{ consumer: ANNOUNCE_FENCES }]
 
 const LIST: ListShape = {
   table: GEOFENCES,
@@ -59,7 +58,7 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
     (run: (request: RouteRequest<object, JsonObject>, id: string) => Promise<WrittenGeofence>, status = 200) =>
     async (request: RouteRequest<object, JsonObject>): Promise<Reply> => {
       const { row, wrote } = await run(request, request.params.geofenceId)
-      return inForce(services, rowReply(row, row, wrote, status))
+      return rowReply(row, row, wrote, status)
     }
   const routes = [
     listRoute(services),
@@ -100,16 +99,16 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
           request.params.geofenceId,
           versionOf(request, undefined),
         )
-        return inForce(services, { wrote })
+        return { wrote }
       },
     }),
-    importRoute(services),
+    { ...importRoute(services), settleTimeoutMs: HOUR_MS },
   ]
-  const groups = services.groups.routes(services).map((declared) => ({
+  return [...services.groups.routes(services), ...routes].map((declared) => ({
     ...declared,
-    handler: async (request: never) => inForce(services, await declared.handler(request)),
+    rollout: 'geofences',
+    settles: () => IN_FORCE,
   }))
-  return [...groups, ...routes].map((declared) => ({ ...declared, rollout: 'geofences' }))
 }
 
 const ROW_ANSWER = {
@@ -128,12 +127,6 @@ const one = (method: Route['method'], operationId: string, summary: string) => (
   params: { geofenceId: { type: 'string', minLength: 1, maxLength: 100 } },
   bodyBytesMax: BODY_BYTES_MAX,
 })
-
-/** Holds a reply back until its write counts in every partition. */
-const inForce = async (services: GeofenceServices, reply: Reply, timeoutMs = FORCE_TIMEOUT_MS): Promise<Reply> => {
-  if (reply.wrote === undefined || (await services.waitFencesInForce(reply.wrote.position, timeoutMs))) return reply
-  return { ...reply, headers: { ...reply.headers, 'waymark-pending': 'true' } }
-}
 
 const listRoute = (services: GeofenceServices): Route =>
   route<ListQuery>({
@@ -247,7 +240,7 @@ const importRoute = (services: GeofenceServices): Route =>
         metadata,
         signal,
       })
-      return inForce(services, { body: { data }, wrote }, HOUR_MS)
+      return { body: { data }, wrote }
     },
   })
 

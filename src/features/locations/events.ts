@@ -77,6 +77,12 @@ export interface MatchingSettings {
   rollout: string[] | '*'
 }
 
+/** The consumer that says in every partition from where on an edit of fences counts. */
+export const ANNOUNCE_FENCES = 'announce-fences'
+
+/** The consumer that says in its partition that a tracker was deleted. */
+export const ANNOUNCE_DELETIONS = 'announce-deletions'
+
 export interface TrackerDeleted {
   organizationId: string
   trackerId: string

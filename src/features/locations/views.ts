@@ -5,6 +5,9 @@ import { timeText } from './history/point-text.ts'
 /** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
 export const LATEST_POSITIONS: TableDeclaration = { name: 'latest_position', version: 1 }
 
+/** Name of the checkpoint up to which rows of a partition's trackers are stored; its source is the partition's number. */
+export const latestPositionCheckpoint = (partition: number): string => `latest-position-${partition}`
+
 /** What of a point a position shows; units as in `PointBatch`. */
 export interface LatestPoint {
   trackerId: string

@@ -25,12 +25,14 @@ import {
   type TrackerListQuery,
   type TrackerListServices,
 } from './tracker-list.ts'
-import type { TrackerWriter } from './tracker-writer.ts'
+import { forgotten, type TrackerWriter } from './tracker-writer.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 
 export interface TrackerApiServices extends TrackerListServices {
   tables: TableStore
   writer: TrackerWriter
+  /** Number of partitions of the log. */
+  partitions: number
 }
 
 export const trackerRoutes = (services: TrackerApiServices): Route[] => [
@@ -39,7 +41,10 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => [
   createRoute(services),
   withLastSeen(services, guarded(services, replaceRoute(trackerDeclaration, services.writer.resource))),
   withLastSeen(services, guarded(services, amendRoute(trackerDeclaration, services.writer.resource))),
-  guarded(services, untilForgotten(services, deleteRoute(trackerDeclaration, services.writer.resource))),
+  {
+    ...guarded(services, deleteRoute(trackerDeclaration, services.writer.resource)),
+    settles: ({ trackerId }) => forgotten(trackerId.toLowerCase(), services.partitions),
+  },
   rotateRoute(services),
 ]
 
@@ -128,20 +133,6 @@ const withLastSeen = (services: TrackerApiServices, inner: Route): Route => ({
     const reply = await inner.handler(whole)
     const [data] = await withStatus(services, userOf(request).organizationId, [reply.body?.data as Row], request.now)
     return { ...reply, body: { ...reply.body, data: chooseFields(declaredShape.members, fields)(data) } }
-  },
-})
-
-/** Answers a deletion once the tracker's last position is forgotten too. */
-const untilForgotten = (services: TrackerApiServices, inner: Route): Route => ({
-  ...inner,
-  handler: async (request: RouteRequest<never, never>) => {
-    const reply = await inner.handler(request)
-    if (
-      reply.wrote === undefined ||
-      (await services.writer.hasForgotten(request.params.trackerId, reply.wrote.position))
-    )
-      return reply
-    return { ...reply, headers: { ...reply.headers, 'waymark-pending': 'true' } }
   },
 })
 

@@ -7,12 +7,15 @@ import type { Row } from '../../kernel/table.ts'
 import { rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { appendFacts } from '../../kit/commands/handle-command.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { withDefaults } from '../../kit/resource/declaration.ts'
 import type { ResourceState } from '../../kit/resource/rows.ts'
 import { ResourceWriter, type WriteOrigin, type Written } from '../../kit/resource/write.ts'
-import type { IdSource } from '../../kit/http/route.ts'
+import type { IdSource, Settlement } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
+import { ANNOUNCE_DELETIONS, locationStream, partitionOf } from '../locations/events.ts'
+import { latestPositionCheckpoint } from '../locations/views.ts'
 import { createdTracker, storedTracker } from './declaration.ts'
 import { makeDeviceKey } from './device-key.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerValues } from './events.ts'
@@ -28,28 +31,33 @@ export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', user
 const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
 
-/**
- * Whether all that hangs on a tracker which was deleted at that position of the log is gone: its deletion is said in its
- * partition and its last position forgotten. False when it is not after `timeoutMs`.
- */
-export type WaitForgotten = (trackerId: string, position: number, timeoutMs: number) => Promise<boolean>
+/** What follows a tracker's deletion: it is said in the tracker's partition, and its last position is forgotten. */
+export const forgotten = (trackerId: string, partitions: number): Settlement[] => {
+  const partition = partitionOf(trackerId, partitions)
+  return [
+    { consumer: ANNOUNCE_DELETIONS },
+    {
+      consumer: latestPositionCheckpoint(partition),
+      stream: locationStream(partition),
+      source: String(partition),
+    },
+  ]
+}
+
+export interface TrackerWriterServices extends Pick<Services, 'log' | 'tables' | 'keyring' | 'partitions'> {
+  settle: Settle
+}
 
 /** The writes of trackers: by users through the API, and by the service for unknown external ids and for phones. */
 export class TrackerWriter {
   /** Replaces, amends and deletes. */
   readonly resource: ResourceWriter
-  private readonly services: Pick<Services, 'log' | 'tables' | 'keyring'>
+  private readonly services: TrackerWriterServices
   private readonly quota: TrackerQuota
-  private readonly waitForgotten: WaitForgotten
 
-  constructor(
-    services: Pick<Services, 'log' | 'tables' | 'keyring'>,
-    quota: TrackerQuota,
-    waitForgotten: WaitForgotten,
-  ) {
+  constructor(services: TrackerWriterServices, quota: TrackerQuota) {
     this.services = services
     this.quota = quota
-    this.waitForgotten = waitForgotten
     this.resource = new ResourceWriter(storedTracker, services)
   }
 
@@ -71,7 +79,7 @@ export class TrackerWriter {
       id,
       values,
     })
-    if (state.status === 'deleted') await this.forgotten(id)
+    if (state.status === 'deleted') await this.untilForgotten(id)
     if (!(await this.quota.reserve(origin.organizationId, id))) throw new Failure('tracker_limit')
     const { key, keyHash } = makeDeviceKey(this.services.keyring, id)
     const wrote = await this.append(TRACKER.created, id, version, dataOf(origin, { ...values, keyHash }), origin)
@@ -115,7 +123,7 @@ export class TrackerWriter {
         const { state, version } = await this.resource.load(id)
         if (state.status === 'live') return this.isThere(organizationId, id, state)
         if (!hasPlace) return 'tracker_limit'
-        if (state.status === 'deleted') await this.forgotten(id)
+        if (state.status === 'deleted') await this.untilForgotten(id)
         if ((await this.append(TRACKER.created, id, version, data, writes)) !== undefined) return 'there'
       }
       throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
@@ -125,15 +133,12 @@ export class TrackerWriter {
     }
   }
 
-  /** @see WaitForgotten; the answer to a DELETE waits too. */
-  hasForgotten(id: string, position: number): Promise<boolean> {
-    return this.waitForgotten(id, position, FORGET_TIMEOUT_MS)
-  }
-
   /** Points of a tracker made anew must not be taken for those of the one before, nor be forgotten with it. */
-  private async forgotten(id: string): Promise<void> {
-    const [last] = await this.services.log.read(TRACKER_STREAMS + id, 'end', 1, 'backwards')
-    if (last !== undefined) await this.hasForgotten(id, last.position)
+  private async untilForgotten(id: string): Promise<void> {
+    const { log, settle, partitions } = this.services
+    const [last] = await log.read(TRACKER_STREAMS + id, 'end', 1, 'backwards')
+    if (last === undefined) return
+    await settle({ position: last.position, types: [] }, FORGET_TIMEOUT_MS, forgotten(id, partitions))
   }
 
   private async isThere(

@@ -1,7 +1,8 @@
-import type { EventLog } from '../../engines/event-log.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { eachOnce, Follower } from '../../kit/consumers/follower.ts'
+import type { Services } from '../../kit/services.ts'
 import type { DeviceAuthenticator } from './device-authenticator.ts'
 import {
   INGEST_KEY,
@@ -21,8 +22,7 @@ export interface DeviceAccessChange {
   keyId?: string
 }
 
-export interface WatchTrackersOptions {
-  log: EventLog
+export interface WatchedTrackers {
   known: KnownTrackers
   devices: DeviceAuthenticator
   quota: TrackerQuota
@@ -30,27 +30,23 @@ export interface WatchTrackersOptions {
 }
 
 /**
- * Keeps what this node remembers of trackers and keys right, whichever node changed them: hears of each change from the
- * log itself, so that a deleted tracker is refused before any table knows. Resolves once it listens; ends by the signal.
+ * Keeps what this process remembers of trackers and keys right, whichever process changed them: hears of each change from
+ * the log itself, so that a deleted tracker is refused before any table knows. Resolves once it listens.
  */
 export const watchTrackers = async (
-  options: WatchTrackersOptions,
-  signal: AbortSignal,
-): Promise<{ ended: Promise<void> }> => {
-  const from = await options.log.headPosition()
-  const listen = async () => {
-    const source = { prefixes: [TRACKER_STREAMS, INGEST_KEY_STREAMS] }
-    for await (const { events } of options.log.follow(source, from, signal)) {
-      for (const event of events) {
-        await breathe()
-        await note(event, options)
-      }
-    }
-  }
-  return { ended: listen() }
-}
+  services: Pick<Services, 'log' | 'clock' | 'logger'>,
+  watched: WatchedTrackers,
+): Promise<Follower> =>
+  new Follower(services, {
+    name: 'watch-trackers',
+    source: { prefixes: [TRACKER_STREAMS, INGEST_KEY_STREAMS] },
+    handle: eachOnce(async (event) => {
+      await breathe()
+      await note(event, watched)
+    }),
+  }).startBehind(await services.log.headPosition())
 
-const note = async (event: RecordedEvent, options: WatchTrackersOptions): Promise<void> => {
+const note = async (event: RecordedEvent, options: WatchedTrackers): Promise<void> => {
   const id = idOfStream(event.stream)
   if (event.stream.startsWith(TRACKER_STREAMS))
     await noteTracker(id, event.type, decodeJson<TrackerData>(event.data), options)
@@ -61,7 +57,7 @@ const noteTracker = async (
   trackerId: string,
   type: string,
   { organizationId, values }: TrackerData,
-  options: WatchTrackersOptions,
+  options: WatchedTrackers,
 ): Promise<void> => {
   const { known, devices, quota } = options
   if (type === TRACKER.deleted) {
@@ -84,7 +80,7 @@ const noteIngestKey = (
   keyId: string,
   type: string,
   { organizationId, values }: IngestKeyData,
-  { devices, onAccessChanged }: WatchTrackersOptions,
+  { devices, onAccessChanged }: WatchedTrackers,
 ): void => {
   const { keyHash, autoCreate, hubId } = values
   devices.note(

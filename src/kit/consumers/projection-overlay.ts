@@ -1,8 +1,29 @@
 import type { TableStore } from '../../engines/table-store.ts'
+import { breathe } from '../../kernel/breath.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Row, RowChange } from '../../kernel/table.ts'
-import type { Rows } from './projection.ts'
+import type { Projection, Rows } from './projection.ts'
 
 const PAGE_ROWS = 500
+
+/** Applies events in order on top of the stored rows and answers what is to be committed. */
+export const applyBatch = async (
+  projection: Projection,
+  inputs: ReadonlySet<string>,
+  events: readonly RecordedEvent[],
+  tables: TableStore,
+  suffix = '',
+): Promise<RowChange[]> => {
+  const rows = new RowsOverlay(tables, suffix)
+  for (const event of events) {
+    if (!inputs.has(event.type)) continue
+    const pause = breathe()
+    if (pause !== undefined) await pause
+    const applying = projection.apply(event, rows)
+    if (applying !== undefined) await applying
+  }
+  return rows.take()
+}
 
 /** The rows of a batch on top of the stored ones: nothing is stored until the whole batch is applied. */
 export class RowsOverlay implements Rows {

@@ -1,4 +1,8 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import type { Logger } from '../../kernel/logger.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
 /** Rows as a projection sees them while a batch is applied: reads see what earlier events of the batch wrote. */
@@ -21,4 +25,11 @@ export interface Projection {
   /** Types of the events that can change a row; a write waits for the projections that name its events here. */
   inputs: readonly string[]
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
+}
+
+export interface ProjectionServices {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  logger: Logger
 }

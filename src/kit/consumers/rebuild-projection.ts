@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { StoredRow, TableStore } from '../../engines/table-store.ts'
 import { OwnedCheckpoint } from './checkpoint.ts'
-import { applyBatch, NEXT, type ProjectionServices } from './projection-loop.ts'
-import type { Projection } from './projection.ts'
+import { applyBatch } from './projection-overlay.ts'
+import type { Projection, ProjectionServices } from './projection.ts'
 
 /** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
 export interface Difference {
@@ -22,6 +22,8 @@ export interface RebuildReport {
   differences?: Difference[]
 }
 
+/** Ends the names of tables and consumers that are built beside the live ones. */
+const NEXT = '@next'
 const BATCH_EVENTS_MAX = 512
 const DIFFERENCES_MAX = 100
 

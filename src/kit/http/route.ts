@@ -46,6 +46,12 @@ export interface Wrote {
   before?: readonly Wrote[]
 }
 
+/**
+ * Something that has to follow a write before its reply, beside the read models: a consumer whose stored checkpoint has
+ * come past the write, or, for a consumer of one stream, to the end that the stream has when this step begins.
+ */
+export type Settlement = { consumer: string } | { consumer: string; stream: string; source: string }
+
 export interface Reply {
   /** Default 200. */
   status?: number
@@ -102,6 +108,10 @@ export interface Route {
   rollout?: 'geofences'
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */
   aliases?: { method?: Method; path: string; operationId: string }[]
+  /** What the reply to a write waits for, beside the read models that its events feed, in this order. */
+  settles?(params: RouteRequest['params']): readonly Settlement[]
+  /** How long it waits before it answers with `Waymark-Pending`; default 2,000. */
+  settleTimeoutMs?: number
   /** Cost class of the request for the limiter of logins and other slow operations. */
   handler(request: RouteRequest<never, never>): Promise<Reply>
 }

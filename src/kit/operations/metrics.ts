@@ -15,8 +15,8 @@ export interface Metrics {
   httpRequests: Counter<'method' | 'route' | 'status'>
   httpSeconds: Histogram<'method' | 'route'>
   sockets: Gauge<'channel'>
-  /** Runs before each scrape: for numbers that are looked up rather than counted. */
-  beforeScrape(collect: () => void): void
+  /** Runs before each scrape: for numbers that are looked up rather than counted. One that fails leaves its numbers as they were. */
+  beforeScrape(collect: () => unknown): void
   /** The text that Prometheus reads. */
   text(): Promise<string>
   contentType: string
@@ -29,7 +29,7 @@ const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 export const createMetrics = (): Metrics => {
   const registry = new Registry()
   const registers = [registry]
-  const collectors: (() => void)[] = []
+  const collectors: (() => unknown)[] = []
   const loopDelay = monitorEventLoopDelay({ resolution: 10 })
   loopDelay.enable()
   eventLoopDelay(registry, loopDelay)
@@ -51,13 +51,13 @@ export const createMetrics = (): Metrics => {
       ['result'],
     ),
     appendSeconds: histogram('waymark_append_seconds', 'Time that appends of points to the log take.', APPEND_BUCKETS),
-    consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events that a consumer is behind the log.', [
+    consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events of the log that a consumer has not stored.', [
       'consumer',
       'partition',
     ]),
     consumerLagSeconds: gauge(
       'waymark_consumer_lag_seconds',
-      'Age of the oldest event that a consumer has not handled.',
+      'Age of the oldest event that a consumer has not stored.',
       ['consumer', 'partition'],
     ),
     liveClients: gauge('waymark_live_clients', 'Open connections of the live channel.'),
@@ -77,8 +77,8 @@ export const createMetrics = (): Metrics => {
     ),
     sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
     beforeScrape: (collect) => void collectors.push(collect),
-    text: () => {
-      for (const collect of collectors) collect()
+    text: async () => {
+      await Promise.allSettled(collectors.map(async (collect) => collect()))
       return registry.metrics()
     },
     contentType: registry.contentType,

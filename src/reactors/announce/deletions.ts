@@ -1,4 +1,6 @@
+import { WrongRevision } from '../../engines/event-log.ts'
 import {
+  ANNOUNCE_DELETIONS,
   deletedTrackersStream,
   DELETION_PLACED,
   locationStream,
@@ -11,114 +13,75 @@ import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../../features/track
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
-import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
-import { ReachedPosition } from '../../kit/consumers/reached-position.ts'
+import { Follower } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
-import { untilDone } from '../../kit/consumers/until-done.ts'
 
-export const ANNOUNCE_DELETIONS = 'announce-deletions'
-const RETRY_MS = [100, 500, 2_000, 5_000]
+type AnnouncerServices = Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'partitions'>
+type Log = AnnouncerServices['log']
+
 const PAGE_EVENTS = 64
-/** Clocks of nodes may differ by this much. */
-const SLACK_MS = 60_000
 
 /**
  * Says in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that a
- * crash between both appends loses nothing. What may have been announced right before a crash is looked for first: a
- * second announcement would forget a tracker that was made anew meanwhile. Where the announcement stands is kept in a
- * stream of its own, since the location stream is truncated and the history knows nothing of deletions.
+ * crash between both appends loses nothing. Says it once, whoever else says it too: a second time would forget a tracker
+ * that was made anew meanwhile. Where the announcement stands is kept in a stream of its own, since the location stream
+ * is truncated and the history knows nothing of deletions. `epoch` is that of the log.
  */
-export class DeletionAnnouncer {
-  private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>
-  private readonly epoch: number
-  private readonly onFailure: (error: unknown) => void
-  private readonly abort = new AbortController()
-  private running: Promise<void> | undefined
-  private readonly through: ReachedPosition
-  private checkpoint: OwnedCheckpoint | undefined
+export const announceDeletions = (services: AnnouncerServices, epoch: number): Follower =>
+  new Follower(services, {
+    name: ANNOUNCE_DELETIONS,
+    source: { prefixes: [TRACKER_STREAMS] },
+    handle: async ({ events }, signal) => {
+      const deletions = events.filter(({ type }) => type === TRACKER.deleted)
+      for (const event of deletions) if (!signal.aborted) await announce(services, event, epoch)
+      return deletions.length > 0 ? [] : undefined
+    },
+  }).start(services.tables)
 
-  /** `epoch` is that of the log. */
-  constructor(
-    services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>,
-    epoch: number,
-    onFailure: (error: unknown) => void,
-  ) {
-    this.services = services
-    this.epoch = epoch
-    this.onFailure = onFailure
-    this.through = new ReachedPosition(services.clock)
-  }
+const announce = async ({ log, partitions }: AnnouncerServices, event: RecordedEvent, epoch: number): Promise<void> => {
+  const announcement = announcementOf(event)
+  const partition = partitionOf(idOfStream(event.stream), partitions)
+  const revision = await appendOnce(log, locationStream(partition), announcement, event.position)
+  await log.append(deletedTrackersStream(partition), [placeOf(announcement, epoch, revision)], 'any')
+}
 
-  async start(): Promise<void> {
-    this.checkpoint = await OwnedCheckpoint.take(this.services.tables, ANNOUNCE_DELETIONS)
-    this.through.moveTo(this.checkpoint.at?.all ?? -1)
-    this.running = this.untilDone(() => this.follow())
-  }
-
-  /** Whether every deletion up to that position of the log is said in its partition; false when it is not after `timeoutMs`. */
-  waitAnnounced(position: number, timeoutMs: number): Promise<boolean> {
-    return this.through.wait(position, timeoutMs)
-  }
-
-  async close(): Promise<void> {
-    this.abort.abort()
-    await this.running
-  }
-
-  private async follow(): Promise<void> {
-    const { log } = this.services
-    const from = this.through.at < 0 ? undefined : this.through.at
-    // Whether this process knows by itself what was announced since the checkpoint.
-    let isFirst = true
-    for await (const batch of log.follow({ prefixes: [TRACKER_STREAMS] }, from, this.abort.signal)) {
-      const deletions = batch.events.filter(({ type }) => type === TRACKER.deleted)
-      for (const event of deletions) await this.untilDone(() => this.announce(event, isFirst))
-      if (this.abort.signal.aborted) return
-      this.through.moveTo(batch.checkpoint)
-      if (deletions.length > 0 && !(await this.store(batch.checkpoint))) return
-      if (deletions.length > 0 || batch.caughtUp) isFirst = false
+/**
+ * Appends the event unless it stands in the stream behind that position of the log, and answers its revision. It expects
+ * the revision up to which it looked, so that nobody can append the same event in between.
+ */
+const appendOnce = async (log: Log, stream: string, event: NewEvent, after: number): Promise<number> => {
+  for (let lookedThrough = -1; ; ) {
+    const head = await log.head(stream)
+    const isUnseen = ({ revision, position }: RecordedEvent): boolean => revision > lookedThrough && position > after
+    const found = await findBackwards(log, stream, head, event.id, isUnseen)
+    if (found !== undefined) return found
+    try {
+      return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
+    } catch (error) {
+      if (!(error instanceof WrongRevision)) throw error
+      lookedThrough = head // points were appended meanwhile
     }
   }
+}
 
-  private async announce(event: RecordedEvent, mayBeThere: boolean): Promise<void> {
-    const { log, partitions } = this.services
-    const announcement = announcementOf(event)
-    const partition = partitionOf(idOfStream(event.stream), partitions)
-    const stream = locationStream(partition)
-    const found = mayBeThere ? await this.find(stream, announcement.id, event.loggedAt) : undefined
-    const revision = found ?? (await log.append(stream, [announcement], 'any')).revision
-    await log.append(deletedTrackersStream(partition), [placeOf(announcement, this.epoch, revision)], 'any')
-  }
-
-  /** Revision of the event with that id. */
-  private async find(stream: string, id: string, since: number): Promise<number | undefined> {
-    let from: number | 'end' = 'end'
-    for (;;) {
-      const events: RecordedEvent[] = await this.services.log.read(stream, from, PAGE_EVENTS, 'backwards')
-      const found = events.find((event) => event.id === id)
-      if (found !== undefined) return found.revision
-      const last = events.at(-1)
-      if (events.length < PAGE_EVENTS || last === undefined || last.loggedAt < since - SLACK_MS || last.revision === 0)
-        return undefined
-      from = last.revision - 1
+/** Revision of the event with that id, from `head` down for as long as events are unseen. */
+const findBackwards = async (
+  log: Log,
+  stream: string,
+  head: number,
+  id: string,
+  isUnseen: (event: RecordedEvent) => boolean,
+): Promise<number | undefined> => {
+  for (let from = head; from >= 0; ) {
+    const events = await log.read(stream, from, PAGE_EVENTS, 'backwards')
+    for (const event of events) {
+      if (!isUnseen(event)) return undefined
+      if (event.id === id) return event.revision
     }
+    if (events.length < PAGE_EVENTS) return undefined
+    from = events[events.length - 1].revision - 1
   }
-
-  /** False when another process has taken over. */
-  private async store(all: number): Promise<boolean> {
-    let isOurs = true
-    await this.untilDone(async () => void (isOurs = (await this.checkpoint?.move({ all })) !== false))
-    return isOurs
-  }
-
-  private untilDone(run: () => Promise<void>): Promise<void> {
-    return untilDone(run, {
-      clock: this.services.clock,
-      signal: this.abort.signal,
-      retryMs: RETRY_MS,
-      onFailure: this.onFailure,
-    })
-  }
+  return undefined
 }
 
 const announcementOf = (event: RecordedEvent): NewEvent => {

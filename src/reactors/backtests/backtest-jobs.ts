@@ -11,16 +11,17 @@ import {
 import { BACKTESTS, hasEnded, type BacktestRow } from '../../features/backtests/views.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
+import type { Logger } from '../../kernel/logger.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
-import { pause } from '../../kit/consumers/pause.ts'
-import { untilDone } from '../../kit/consumers/until-done.ts'
+import { Follower } from '../../kit/consumers/follower.ts'
+import { pause, untilDone } from '../../kit/consumers/retry.ts'
 import { runBacktest, teller, type RunServices } from './run-backtest.ts'
 import { WaitingBacktests } from './waiting-backtests.ts'
 
 export interface BacktestJobsServices extends RunServices {
   tables: TableStore
+  logger: Logger
   /** How long a back-test is kept after it was asked for. */
   keepMs: number
   onFailure(error: unknown): void
@@ -44,10 +45,7 @@ export class BacktestJobs {
   private readonly services: BacktestJobsServices
   private readonly abort = new AbortController()
   private readonly running = new Map<string, { abort: AbortController; ended: Promise<void> }>()
-  private following: Promise<void> | undefined
-  /** Position up to which jobs are known. */
-  private at: number | undefined
-  private checkpoint: OwnedCheckpoint | undefined
+  private follower: Follower | undefined
   private sweeping: Promise<void> = Promise.resolve()
   private cancelTimer: () => void = () => undefined
 
@@ -66,9 +64,14 @@ export class BacktestJobs {
     for await (const { row } of tables.scanAll<BacktestRow>(BACKTESTS.name)) if (!hasEnded(row)) unfinished.push(row)
     unfinished.sort((a, b) => a.createdAt - b.createdAt)
     for (const { organizationId, _id } of unfinished) this.waiting.logged(organizationId, _id)
-    this.checkpoint = await OwnedCheckpoint.take(tables, BACKTEST_JOBS)
-    this.at = this.checkpoint.at?.all
-    this.following = this.untilDone(() => this.follow())
+    this.follower = new Follower(this.services, {
+      name: BACKTEST_JOBS,
+      source: { prefixes: [BACKTEST_STREAMS] },
+      handle: async (batch) => {
+        await this.take(batch)
+        return batch.events.length > 0 ? [] : undefined
+      },
+    }).start(tables)
     this.sweepLater()
     this.runNext()
   }
@@ -78,7 +81,7 @@ export class BacktestJobs {
     this.abort.abort()
     this.cancelTimer()
     for (const { abort } of this.running.values()) abort.abort()
-    await Promise.all([this.following, this.sweeping, ...[...this.running.values()].map(({ ended }) => ended)])
+    await Promise.all([this.follower?.close(), this.sweeping, ...[...this.running.values()].map(({ ended }) => ended)])
   }
 
   /** Deletes what was asked for too long ago. */
@@ -92,16 +95,6 @@ export class BacktestJobs {
       await tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }).catch((error: unknown) => {
         if (!(error instanceof Failure && error.code === 'not_found')) throw error
       })
-    }
-  }
-
-  private async follow(): Promise<void> {
-    const { log } = this.services
-    for await (const batch of log.follow({ prefixes: [BACKTEST_STREAMS] }, this.at, this.abort.signal)) {
-      await this.untilDone(() => this.take(batch))
-      if (this.abort.signal.aborted) return
-      this.at = batch.checkpoint
-      if (batch.events.length > 0 && !(await this.store(batch.checkpoint))) return
     }
   }
 
@@ -171,13 +164,6 @@ export class BacktestJobs {
         .catch(onFailure)
         .finally(() => !this.abort.signal.aborted && this.sweepLater())
     })
-  }
-
-  /** False when another process has taken over. */
-  private async store(all: number): Promise<boolean> {
-    let isOurs = true
-    await this.untilDone(async () => void (isOurs = (await this.checkpoint?.move({ all })) !== false))
-    return isOurs
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {

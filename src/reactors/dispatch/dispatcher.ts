@@ -2,7 +2,7 @@ import type { HttpCaller } from '../../engines/http-caller.ts'
 import { deactivateAutomation } from '../../features/automations/automation.ts'
 import type { RunsOwed } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
-import type { PartitionConsumer } from '../../kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
 import { countOf } from './backlog.ts'
 import type { Directory } from './directory.ts'
@@ -128,6 +128,16 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   /** What goes on by itself, without waiting for the time. */
   get activity(): { attempts: number; isReading: boolean } {
     return { attempts: this.payer.attemptsUnderWay, isReading: this.payer.isReading }
+  }
+
+  /** What is under way is delivered again by the next owner where it has no answer by then. */
+  async leave(partition: number): Promise<void> {
+    try {
+      await this.owned.get(partition)?.pending.store()
+    } catch (error) {
+      this.warn('owed runs not stored', error, partition)
+    }
+    this.release(partition)
   }
 
   /** Lets a partition go, for another process to take. */

@@ -2,7 +2,7 @@ import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
 import type { LocationEntry } from '../../features/locations/events.ts'
 import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
 import { idSource } from '../../kit/commands/ids.ts'
-import type { PartitionConsumer } from '../../kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
 import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
@@ -81,6 +81,23 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return applying
   }
 
+  /** What an entry led to is in the log. */
+  storedThrough(partition: number): number {
+    const running = this.running.get(partition)
+    if (running === undefined) return -1
+    const { firstWaiting } = running.outbox
+    return firstWaiting === undefined ? running.matcher.at : Math.min(running.matcher.at, firstWaiting - 1)
+  }
+
+  async leave(partition: number): Promise<void> {
+    try {
+      await this.save(partition)
+    } catch (error) {
+      this.options.onFailure?.(partition, error)
+    }
+    await this.drop(partition)
+  }
+
   /** Points decided on and points that came late, over all partitions since the start. */
   counts(): { decided: number; late: number; trackers: number } {
     const sum = { decided: 0, late: 0, trackers: 0 }
@@ -121,14 +138,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
 
   /** Stores everything and lets go. */
   async close(): Promise<void> {
-    for (const partition of [...this.running.keys()]) {
-      try {
-        await this.save(partition)
-      } catch (error) {
-        this.options.onFailure?.(partition, error)
-      }
-      await this.drop(partition)
-    }
+    for (const partition of [...this.running.keys()]) await this.leave(partition)
   }
 
   /** Forgets a partition as it is; nothing is stored. */

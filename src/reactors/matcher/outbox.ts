@@ -52,6 +52,11 @@ export class DecisionOutbox {
     }
   }
 
+  /** The first source event whose decisions are not in the log yet; undefined where all are. */
+  get firstWaiting(): number | undefined {
+    return this.waiting[0]?.decided.sourceRevision
+  }
+
   /** So much waits that deciding should wait too. */
   get isFull(): boolean {
     return this.waitingBytes > WAITING_BYTES_MAX

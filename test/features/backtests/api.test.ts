@@ -24,7 +24,7 @@ const BODY = { from: 0, to: 1_000 }
 /** The routes, where every back-test is too large for one answer. */
 const open = async (t: Test) => {
   const services = await openServices(folderOf(t))
-  const { runner, applied } = await startProjections(services, [backtests])
+  const { runner, settle } = await startProjections(services, [backtests])
   t.teardown(async () => {
     await runner.close()
     await services.close()
@@ -41,7 +41,7 @@ const open = async (t: Test) => {
     show: (transition) => transition,
   })
   const caller = ownerOf(ORGANIZATION)
-  const routed = routeCaller({ routes, applied, clock: services.clock })
+  const routed = routeCaller({ routes, settle, clock: services.clock })
   const call = (method: 'GET' | 'POST' | 'DELETE', of = '', options: object = {}) =>
     routed(method, `/geofence/${FENCE}/backtest${of}`, { caller, ...options })
   const tell = async (id: string, command: BacktestCommand): Promise<void> => {
@@ -49,7 +49,7 @@ const open = async (t: Test) => {
       ids: idSource(1),
       metadata: {},
     })
-    if (wrote !== undefined) await applied.waitApplied(wrote, 10_000)
+    if (wrote !== undefined) await settle(wrote, 10_000)
   }
   return { log, routes, call, tell, caller, waiting }
 }

@@ -50,7 +50,7 @@ const open = async (t: Test) => {
     metadata: {},
   }
   const { position } = await services.log.append(transitionStream(0), [event], 'none')
-  await runner.whenApplied('trips', position).applied
+  await services.checkpoints.reached('trips', { all: position }, 10_000)
   const trackerIds: string[] = [mine, other]
   const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'

@@ -43,13 +43,13 @@ const caller: UserCaller = {
 
 const start = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock())
-  const { runner, applied } = await startProjections(services, [projection])
+  const { runner, settle } = await startProjections(services, [projection])
   t.teardown(async () => {
     await runner.close()
     await services.close()
   })
   const over = (log = services.log) =>
-    routeCaller({ routes: badge.routes({ ...services, log }), clock: services.clock, applied })
+    routeCaller({ routes: badge.routes({ ...services, log }), clock: services.clock, settle })
   return { ...services, over, call: over() }
 }
 

@@ -2,17 +2,19 @@ import { test, type Test } from 'tap'
 import { seeded } from '../../../bench/load/frames.ts'
 import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
-import { PartitionFeed, type PartitionConsumer } from '../../../src/kit/consumers/partition-feed.ts'
+import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
+import type { PartitionConsumer } from '../../../src/kit/consumers/partition-consumer.ts'
 import { until } from '../../support/service.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { keepErrors } from '../../support/open-services.ts'
 
 const STREAM = 'locations-0'
 
 const open = async (t: Test) => {
   const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
   let decoded = 0
-  const failures: string[] = []
+  const failures: unknown[] = []
   const feed = new PartitionFeed<number>({
     log,
     streamOf: (partition) => `locations-${partition}`,
@@ -20,7 +22,7 @@ const open = async (t: Test) => {
       decoded++
       return JSON.parse(Buffer.from(event.data).toString()).n
     },
-    onFailure: (consumer, _partition, error) => failures.push(`${consumer}: ${(error as Error).message}`),
+    logger: keepErrors(failures),
   })
   t.teardown(async () => {
     await feed.close()
@@ -115,7 +117,7 @@ test('a consumer that fails is loaded anew and goes on from its checkpoint', asy
     feed.offer(0, revision, 0, n)
   }
   await until('all to be handled', () => seen.at(-1) === 99)
-  t.same(failures, ['failing: no room'])
+  t.match(failures, [{ consumer: 'failing', partition: 0, error: 'Error: no room' }])
   t.same(seen, upTo(100), 'it failed right behind its checkpoint, so nothing came twice')
 })
 
@@ -129,14 +131,82 @@ test('lag counts what is in the log and not handled', async (t) => {
     feed.offer(0, revision, 1_000, n)
   }
   await until('the first to be under way', () => stuck.seen.length === 1)
-  t.match(feed.lags(3_000), [{ consumer: 'stuck', partition: 0, events: 5, seconds: 2 }])
+  t.match(await feed.lags(3_000), [{ consumer: 'stuck', partition: '0', events: 5, seconds: 2 }])
   while (stuck.seen.length < 5) {
     release()
     await new Promise((resume) => setImmediate(resume))
   }
   release()
-  await until('no lag', () => feed.lags(9_000)[0].events === 0)
-  t.equal(feed.lags(9_000)[0].seconds, 0)
+  await until('no lag', async () => (await feed.lags(9_000))[0].events === 0)
+  t.equal((await feed.lags(9_000))[0].seconds, 0)
+})
+
+test('lag counts what is stored, where a consumer stores later than it handles', async (t) => {
+  const { feed, append } = await open(t)
+  let stored = -1
+  const lazy = { ...collector('lazy'), storedThrough: () => stored }
+  await feed.add(lazy, 0)
+  for (let i = 0; i < 5; i++) {
+    const { revision, n } = await append()
+    feed.offer(0, revision, 1_000 + 500 * i, n)
+  }
+  await until('all to be handled', () => lazy.seen.length === 5)
+  t.match(await feed.lags(4_000), [{ events: 5, seconds: 3 }])
+  stored = 2
+  t.match(await feed.lags(4_000), [{ events: 2, seconds: 1.5 }])
+  stored = 4
+  t.match(await feed.lags(4_000), [{ events: 0, seconds: 0 }])
+})
+
+test('lag knows what another process appended, heard of or not', async (t) => {
+  const { feed, append } = await open(t)
+  let release = (): void => {}
+  const stuck = collector('stuck', -1, () => new Promise((resume) => (release = resume)))
+  await feed.add(stuck, 0)
+  await append()
+  t.match(await feed.lags(0), [{ events: 1 }])
+  await until('it to be under way', () => stuck.seen.length === 1)
+  release()
+})
+
+test('a partition that goes is stored and forgotten, and goes on where it comes again', async (t) => {
+  const { feed, append } = await open(t)
+  const stored: number[] = []
+  let at = -1
+  const seen: number[] = []
+  const consumer: PartitionConsumer<number> = {
+    name: 'moving',
+    load: async () => at,
+    handle: (entry) => void seen.push(entry),
+    leave: async () => {
+      at = seen.length - 1
+      stored.push(at)
+    },
+  }
+  const other = collector('staying')
+  await feed.add(consumer, 0)
+  await feed.add(other, 0)
+  const appendSome = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) {
+      const { revision, n } = await append()
+      feed.offer(0, revision, 0, n)
+    }
+  }
+  await appendSome(10)
+  await until('the first to be handled', () => seen.length === 10)
+  await feed.remove(consumer, 0)
+  await appendSome(10)
+  await until('the other to go on', () => other.seen.length === 20)
+  t.same([seen.length, stored], [10, [9]], 'nothing is handed over after it has gone')
+  await feed.add(consumer, 0)
+  await until('the rest', () => seen.length === 20)
+  t.same(seen, upTo(20))
+  await feed.remove(consumer, 0)
+  await feed.remove(other, 0)
+  t.same(await feed.lags(0), [], 'nobody is left')
+  await appendSome(1)
+  await feed.add(other, 0)
+  await until('it begins anew from its checkpoint', () => other.seen.length === 41)
 })
 
 test('a log that cannot be followed for a while is followed again', async (t) => {
@@ -150,17 +220,18 @@ test('a log that cannot be followed for a while is followed again', async (t) =>
       },
     },
   })
-  const failures: string[] = []
+  const failures: unknown[] = []
   const feed = new PartitionFeed<number>({
     log: failing,
     streamOf: (partition) => `locations-${partition}`,
     decode: ({ data }) => JSON.parse(Buffer.from(data).toString()).n,
-    onFailure: (consumer, _partition, error) => failures.push(`${consumer}: ${(error as Error).message}`),
+    logger: keepErrors(failures),
   })
   t.teardown(() => feed.close())
   const consumer = collector('patient')
   await feed.add(consumer, 0)
   for (let i = 0; i < 3; i++) await append()
   await until('what others appended', () => consumer.seen.length === 3)
-  t.same([consumer.seen, failures], [upTo(3), ['follow: the log is away', 'follow: the log is away']])
+  t.same(consumer.seen, upTo(3))
+  t.match(failures, [{ error: 'Error: the log is away' }, { error: 'Error: the log is away' }])
 })

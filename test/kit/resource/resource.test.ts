@@ -53,12 +53,12 @@ const user = (organizationId: string, hubIds: UserCaller['hubIds'] = 'all'): Use
 
 const start = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock())
-  const { runner, applied } = await startProjections(services, [projection])
+  const { runner, settle } = await startProjections(services, [projection])
   t.teardown(async () => {
     await runner.close()
     await services.close()
   })
-  const call = routeCaller({ routes: crate.routes(services), clock: services.clock, applied })
+  const call = routeCaller({ routes: crate.routes(services), clock: services.clock, settle })
   return { ...services, runner, call, caller: user('org-1') }
 }
 

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import {
+  ANNOUNCE_DELETIONS,
   deletedTrackersStream,
   locationStream,
   partitionOf,
@@ -9,7 +10,7 @@ import { locationEntry } from '../../../src/features/locations/location-entry.ts
 import { decodeJson } from '../../../src/kernel/event.ts'
 import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
-import { ANNOUNCE_DELETIONS, DeletionAnnouncer } from '../../../src/reactors/announce/deletions.ts'
+import { announceDeletions } from '../../../src/reactors/announce/deletions.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -36,10 +37,7 @@ test('a deletion whose announcement was interrupted is announced after the start
   const announced = async () =>
     (await log.read(locationStream(partition), 0, 100)).map((event) => locationEntry(event, partition))
   const run = async (isDone: () => Promise<boolean>) => {
-    const announcer = new DeletionAnnouncer({ ...services, partitions: PARTITIONS }, 0, (error) =>
-      t.fail(String(error)),
-    )
-    await announcer.start()
+    const announcer = await announceDeletions({ ...services, partitions: PARTITIONS }, 0)
     for (let tries = 0; tries < 500 && !(await isDone()); tries++) await new Promise((done) => setTimeout(done, 10))
     await announcer.close()
   }

@@ -137,7 +137,7 @@ const open = async (t: Test) => {
   const failures: string[] = []
   const opened: BacktestJobs[] = []
   const openJobs = async (): Promise<BacktestJobs> => {
-    await runner.whenApplied('backtests', await log.headPosition().then((head) => Math.min(head, lastPosition))).applied
+    await services.checkpoints.reached('backtests', { all: lastPosition }, 10_000)
     const jobs = new BacktestJobs({
       ...services,
       history: gate.store,

@@ -20,7 +20,7 @@ import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
 import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { openServices, startProjections } from '../../support/open-services.ts'
+import { keepErrors, openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -177,7 +177,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const folder = options.folder ?? folderOf(t)
   const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock)
   const { log, tables, clock, keyring } = services
-  const { runner, applied } = await startProjections(services, [automations, automationRuns(30)])
+  const { runner, settle } = await startProjections(services, [automations, automationRuns(30)])
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
   const undici = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
@@ -200,7 +200,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     log,
     streamOf: transitionStream,
     decode: decodeTransition,
-    onFailure: (...failure) => failures.push(failure),
+    logger: keepErrors(failures),
   })
   const rollout = { isOpen: true }
   const api = { ...services, groupsTable: GROUPS, inRollout: () => rollout.isOpen, urlRefusal: caller.refusal }
@@ -208,7 +208,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     ...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }),
     ...automationRunRoutes({ ...api, visibleTrackers: known.visibleTrackers }),
   ]
-  const call = routeCaller({ routes, clock, applied })
+  const call = routeCaller({ routes, clock, settle })
   const partitions = options.partitions ?? 1
   for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
   const hooks = new Set<Hook>()
@@ -229,9 +229,10 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     settled: async () => {
       const hanging = (): number => [...hooks].reduce((sum, hook) => sum + hook.hanging, 0)
       for (let turns = 0; turns < 3; turns++) await new Promise((resume) => setImmediate(resume)) // calls that time has just ended
-      await until('the dispatcher to rest', () => {
+      await until('the dispatcher to rest', async () => {
+        const isOwed = (await feed.lags(clock.now())).every(({ events }) => events === 0)
         const { attempts, isReading } = dispatcher.activity
-        return !isReading && attempts === hanging() && feed.lags(clock.now()).every(({ events }) => events === 0)
+        return isOwed && !isReading && attempts === hanging()
       })
     },
     /** Ends like a crash as far as the dispatcher is concerned: nothing is stored any more. */

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { untilDone } from '../../../src/kit/consumers/until-done.ts'
+import { untilDone } from '../../../src/kit/consumers/retry.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 const turns = async (): Promise<void> => {

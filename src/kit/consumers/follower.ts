@@ -1,0 +1,188 @@
+import type { EventLog, FollowBatch, Source } from '../../engines/event-log.ts'
+import { StaleCommit, type TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { RowChange } from '../../kernel/table.ts'
+import { OwnedCheckpoint } from './checkpoint.ts'
+import { defer } from './deferred.ts'
+import { forever, pause, RETRY_MS } from './retry.ts'
+
+export interface FollowerServices {
+  log: Pick<EventLog, 'follow'>
+  clock: Clock
+  logger: Logger
+}
+
+type CheckpointTables = Pick<TableStore, 'take' | 'commit'>
+
+type Handled = readonly RowChange[] | undefined
+
+export interface FollowerOptions {
+  /** Of the consumer: in metrics, in the log of failures, and of its checkpoint. */
+  name: string
+  source: Source
+  batchEventsMax?: number
+  /** Kept with the checkpoint: what changes it wants other rows. */
+  version?: number
+  /**
+   * Handles a batch. One that fails is handed over again, whole, after a pause. Answers rows to be stored together with
+   * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait.
+   */
+  handle(batch: FollowBatch, signal: AbortSignal): Promise<Handled> | Handled
+}
+
+/** How far a consumer is behind the log, counted against what it has stored. */
+export interface Lag {
+  consumer: string
+  /** Number of a partition, or `all`. */
+  partition: string
+  /** Events that are not stored; where their number is not known without reading them, at least so many. */
+  events: number
+  /** Age of the oldest of them. */
+  seconds: number
+}
+
+/** A place that moved over events of which nothing came is stored so often at most. */
+const CHECKPOINT_MS = 1_000
+
+/**
+ * The one loop that follows the log: hands over batches in order, tries again what fails, and knows how far it is. It
+ * keeps its place in a stored checkpoint, of which it is the owner, or begins where the log ends. Goes on until closed.
+ */
+export class Follower {
+  /** Everything up to here is handled; undefined before the first event of the log. */
+  at: number | undefined
+  private readonly services: FollowerServices
+  private readonly options: FollowerOptions
+  private readonly abort = new AbortController()
+  private readonly caughtUp = defer<void>()
+  private turn: Promise<unknown> = Promise.resolve()
+  private running: Promise<void> | undefined
+  private tables: CheckpointTables | undefined
+  private owned: OwnedCheckpoint | undefined
+  private storedAtMs = Number.NEGATIVE_INFINITY
+  /** Logged time of the oldest event that is read and not handled. */
+  private behindSince: number | undefined
+  private eventsBehind = 0
+
+  constructor(services: FollowerServices, options: FollowerOptions) {
+    this.services = services
+    this.options = options
+    this.caughtUp.promise.catch(() => undefined)
+  }
+
+  get name(): string {
+    return this.options.name
+  }
+
+  /** Goes on behind the checkpoint that is stored here, or begins with the first event. */
+  start(tables: CheckpointTables): this {
+    this.tables = tables
+    this.run()
+    return this
+  }
+
+  /** Begins behind a place of the log, -1 for its beginning, and stores nothing. */
+  startBehind(at: number): this {
+    this.at = at < 0 ? undefined : at
+    this.run()
+    return this
+  }
+
+  /** Resolves when all that was in the log is handled for the first time; rejects when it is closed before. */
+  ready(): Promise<void> {
+    return this.caughtUp.promise
+  }
+
+  /** Runs something while no batch is being handled. */
+  exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
+    const result = this.turn.then(run)
+    this.turn = result.catch(() => undefined) // whoever asked hears of it
+    return result
+  }
+
+  /** What is stored was replaced by what was built up to where this follower stands. */
+  replaced(): void {
+    this.owned = undefined
+  }
+
+  lag(now: number): Lag {
+    const seconds = this.behindSince === undefined ? 0 : Math.max(0, (now - this.behindSince) / 1000)
+    return { consumer: this.name, partition: 'all', events: this.eventsBehind, seconds }
+  }
+
+  async close(): Promise<void> {
+    this.abort.abort()
+    await this.running
+    await this.turn
+    this.caughtUp.reject(new Error(`${this.name} is closed`))
+  }
+
+  private run(): void {
+    const { clock, logger } = this.services
+    const onFailure = (error: unknown, failures: number): void => {
+      // Another owner stored something, or the store lost what it had: goes on from what is stored.
+      if (error instanceof StaleCommit) this.owned = undefined
+      logger.error('consumer failed', { consumer: this.name, at: this.at, error: String(error), failures })
+    }
+    this.running = forever((progressed) => this.follow(progressed), { clock, signal: this.abort.signal, onFailure })
+  }
+
+  private async follow(progressed: () => void): Promise<void> {
+    const { signal } = this.abort
+    const { source, batchEventsMax } = this.options
+    if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
+    for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {
+      await this.exclusively(() => this.take(batch))
+      progressed()
+    }
+    // Only its signal ends what follows, or a log that was closed under it.
+    await pause(this.services.clock, RETRY_MS[0], signal)
+  }
+
+  private async take(batch: FollowBatch): Promise<void> {
+    const { events, checkpoint, caughtUp } = batch
+    if (this.at === undefined || checkpoint > this.at) {
+      this.behindSince ??= events[0]?.loggedAt
+      this.eventsBehind = Math.max(this.eventsBehind, events.length)
+      const changes = await this.options.handle(batch, this.abort.signal)
+      if (this.abort.signal.aborted) return // it may have ended half way
+      if (this.tables !== undefined) await this.store(this.tables, checkpoint, changes)
+      this.at = checkpoint
+    }
+    this.behindSince = caughtUp ? undefined : (events.at(-1)?.loggedAt ?? this.behindSince)
+    this.eventsBehind = caughtUp ? 0 : 1
+    if (caughtUp) this.caughtUp.resolve()
+  }
+
+  private async store(tables: CheckpointTables, all: number, changes: readonly RowChange[] | undefined): Promise<void> {
+    const { version } = this.options
+    const nowMs = this.services.clock.monotonic()
+    if (changes === undefined && nowMs - this.storedAtMs < CHECKPOINT_MS) return
+    const owned = await this.own(tables)
+    await owned.commit(changes ?? [], version === undefined ? { all } : { all, version })
+    this.storedAtMs = nowMs
+  }
+
+  private async own(tables: CheckpointTables): Promise<OwnedCheckpoint> {
+    this.owned ??= await OwnedCheckpoint.take(tables, this.name)
+    return this.owned
+  }
+}
+
+/** A handler that is called with each event, and not again with those that it handled when a batch is handed over anew. */
+export const eachOnce = (
+  handle: (event: RecordedEvent) => Promise<void> | void,
+): ((batch: FollowBatch) => Promise<undefined>) => {
+  let handledThrough: number | undefined
+  return async ({ events }) => {
+    for (const event of events) {
+      if (handledThrough !== undefined && event.position <= handledThrough) continue
+      const handling = handle(event)
+      if (handling !== undefined) await handling
+      handledThrough = event.position
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,135 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Checkpoint, TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Settlement, Wrote } from '../http/route.ts'
+import type { Projection } from './projection.ts'
+
+/** Whether all that has to follow a write has stored it, wherever it runs; false when it has not after `timeoutMs`. */
+export type Settle = (wrote: Wrote, timeoutMs: number, steps?: readonly Settlement[]) => Promise<boolean>
+
+/** How often a checkpoint is looked at that another process stores. */
+const POLL_MS = 20
+
+interface Waiter {
+  consumer: string
+  at: Checkpoint
+  reached(): void
+}
+
+/**
+ * The one place that waits for consumers: by their stored checkpoints, so that it does not matter where they run. Those
+ * that are stored through `tables` are heard of at once, the others are looked at.
+ */
+export class Checkpoints {
+  /** The tables as everything in this process should use them. */
+  readonly tables: TableStore
+  private readonly store: TableStore
+  private readonly clock: Clock
+  private readonly heard = new Map<string, Checkpoint>()
+  private readonly waiters = new Set<Waiter>()
+
+  constructor(store: TableStore, clock: Clock) {
+    this.store = store
+    this.clock = clock
+    this.tables = this.heardTables()
+  }
+
+  /** Whether the consumer's stored checkpoint comes to that place within the time. @throws Failure engine_down. */
+  reached(consumer: string, at: Checkpoint, timeoutMs: number): Promise<boolean> {
+    const heard = this.heard.get(consumer)
+    if (heard !== undefined && isPast(heard, at)) return Promise.resolve(true)
+    return new Promise((resolve, reject) => {
+      let cancelLook = (): void => undefined
+      const cancelTimeout = this.clock.after(timeoutMs, () => finish(() => resolve(false)))
+      const waiter: Waiter = { consumer, at, reached: () => finish(() => resolve(true)) }
+      const finish = (end: () => void): void => {
+        this.waiters.delete(waiter)
+        cancelTimeout()
+        cancelLook()
+        end()
+      }
+      const look = async (): Promise<void> => {
+        const stored = await this.store.checkpoint(consumer)
+        if (!this.waiters.has(waiter)) return
+        if (isPast(stored, at)) waiter.reached()
+        else lookLater()
+      }
+      const lookNow = (): void => void look().catch((error: unknown) => finish(() => reject(error)))
+      const lookLater = (): void => {
+        cancelLook = this.clock.after(POLL_MS, lookNow)
+      }
+      this.waiters.add(waiter)
+      // Whoever was heard of runs here, and will be heard of again.
+      if (heard === undefined) lookNow()
+      else lookLater()
+    })
+  }
+
+  private stored(consumer: string, at: Checkpoint): void {
+    const heard = { ...this.heard.get(consumer), ...at }
+    this.heard.set(consumer, heard)
+    for (const waiter of this.waiters) if (waiter.consumer === consumer && isPast(heard, waiter.at)) waiter.reached()
+  }
+
+  private heardTables(): TableStore {
+    const { store } = this
+    return {
+      declare: (table) => store.declare(table),
+      get: (table, scope, id) => store.get(table, scope, id),
+      getMany: (table, scope, ids) => store.getMany(table, scope, ids),
+      find: (table, scope, question) => store.find(table, scope, question),
+      scan: (table, scope) => store.scan(table, scope),
+      scanAll: (table) => store.scanAll(table),
+      commit: async (changes, move) => {
+        await store.commit(changes, move)
+        if (move?.at !== undefined) this.stored(move.consumer, move.at)
+      },
+      take: (consumer) => store.take(consumer),
+      putIfAbsent: (change) => store.putIfAbsent(change),
+      increment: (scope, id, windowMs) => store.increment(scope, id, windowMs),
+      checkpoint: (consumer) => store.checkpoint(consumer),
+      promote: async (tables, consumer) => {
+        await store.promote(tables, consumer)
+        this.heard.delete(consumer)
+      },
+      reset: async (tables, consumer) => {
+        await store.reset(tables, consumer)
+        this.heard.delete(consumer)
+      },
+      ping: () => store.ping(),
+      close: () => store.close(),
+    }
+  }
+}
+
+/** Waits for the read models that a write feeds, and for the further steps, one after the other. */
+export const settling =
+  (
+    { log, clock, checkpoints }: { log: Pick<EventLog, 'head'>; clock: Clock; checkpoints: Checkpoints },
+    projections: readonly Pick<Projection, 'name' | 'inputs'>[],
+  ): Settle =>
+  async (wrote, timeoutMs, steps = []) => {
+    const endMs = clock.monotonic() + timeoutMs
+    const leftMs = (): number => Math.max(0, endMs - clock.monotonic())
+    const follow = async (): Promise<boolean> => {
+      for (const step of steps) {
+        const at = 'stream' in step ? { [step.source]: await log.head(step.stream) } : { all: wrote.position }
+        if (!(await checkpoints.reached(step.consumer, at, leftMs()))) return false
+      }
+      return true
+    }
+    const readModels = projections.flatMap(({ name, inputs }) => {
+      const position = lastPosition(wrote, inputs)
+      return position < 0 ? [] : [checkpoints.reached(name, { all: position }, timeoutMs)]
+    })
+    return (await Promise.all([...readModels, follow()])).every((isReached) => isReached)
+  }
+
+const isPast = (stored: Checkpoint | undefined, at: Checkpoint): boolean =>
+  Object.entries(at).every(([source, place]) => (stored?.[source] ?? -1) >= place)
+
+/** Position of the last append that the inputs name; -1 for none. A projection never hears of positions of foreign streams in time. */
+const lastPosition = (wrote: Wrote, inputs: readonly string[]): number => {
+  const own = wrote.types.some((type) => inputs.includes(type)) ? wrote.position : -1
+  return Math.max(own, ...(wrote.before ?? []).map((earlier) => lastPosition(earlier, inputs)))
+}
