@@ -59,6 +59,7 @@ const directory: Directory = {
   user: async () => undefined,
   geofence: async (_, _id) => ({ _id, organizationId, name: 'Yard', geofenceGroupId, attributes: { dock: 7 } }),
   editor: async () => editor,
+  inRollout: () => true,
   tripToken: () => '',
 }
 

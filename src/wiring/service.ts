@@ -90,7 +90,7 @@ export const openService = async ({
   await runner.start()
   await runner.ready()
 
-  const directory = new TableDirectory({ log, tables, clock, keyring, lastSeen: lastSeenIn(tables), ages: config })
+  const directory = new TableDirectory({ ...services, lastSeen: lastSeenIn(tables), ages: config, inRollout: rollout })
   const mustRebuildLatest = await lacksPositions(services)
   const consumers = await openConsumers({ config, services, origin, caller, metrics, feeds, hub, directory })
   const turns = new InTurn()

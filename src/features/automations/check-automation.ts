@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { EVENT_DATA_TYPES, isGeofenceEvent, type AutomationContent, type AutomationEvent } from './events.ts'
 import { faultsOf, schemaOf } from './rules.ts'
-import type { WebhookDetails } from './sealed.ts'
+import { MASK, type WebhookDetails } from './sealed.ts'
 
 export interface CheckOptions {
   tables: Pick<TableStore, 'get'>
@@ -45,12 +45,14 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
  * The whole of an automation as its editor wants it (shape and required fields are checked by the schema of the route).
+ * @param before the details as they were, whose header values `***` keeps
  * @throws Failure invalid that names the field, not_available for a type whose action does not exist yet.
  */
 export const checkAutomation = async (
   options: CheckOptions,
   caller: UserCaller,
   wanted: JsonObject,
+  before?: WebhookDetails,
 ): Promise<Checked> => {
   const {
     name,
@@ -64,7 +66,7 @@ export const checkAutomation = async (
   const fields = rulesFields(wanted.rules)
   if (isGeofenceEvent(event)) await checkGeofence(options, caller, automationType, fields)
   checkType(automationType, event)
-  const details = webhookDetails(options, wanted.automationDetails)
+  const details = webhookDetails(options, wanted.automationDetails, before)
   assertNone(faultsOf(fields), '/rules/fields')
   return { name, event, dataType, automationType, details, rules: { fields, schema: schemaOf(fields) }, isActive }
 }
@@ -99,7 +101,11 @@ const rulesFields = (rules: Json | undefined): JsonObject => {
   return isObject(fields) ? fields : {}
 }
 
-const webhookDetails = ({ urlRefusal }: CheckOptions, details: Json | undefined): WebhookDetails => {
+const webhookDetails = (
+  { urlRefusal }: CheckOptions,
+  details: Json | undefined,
+  before: WebhookDetails | undefined,
+): WebhookDetails => {
   if (!isObject(details)) throw invalid('/automationDetails', 'is required: {url, headers}')
   const unknown = Object.keys(details).find((name) => !['url', 'headers'].includes(name))
   if (unknown !== undefined) throw invalid(`/automationDetails/${unknown}`, 'is not a known field')
@@ -108,7 +114,7 @@ const webhookDetails = ({ urlRefusal }: CheckOptions, details: Json | undefined)
     throw invalid('/automationDetails/url', `must be a text of at most ${URL_CHARS_MAX} characters`)
   const refusal = urlRefusal(url)
   if (refusal !== undefined) throw invalid('/automationDetails/url', refusal)
-  return { url, headers: headerList(headers) }
+  return { url, headers: withKeptValues(headerList(headers), before?.headers ?? []) }
 }
 
 const headerList = (headers: Json): WebhookDetails['headers'] => {
@@ -122,6 +128,19 @@ const headerList = (headers: Json): WebhookDetails['headers'] => {
   if (Buffer.byteLength(JSON.stringify(list)) > HEADER_BYTES_MAX)
     throw invalid(path, `must be at most ${HEADER_BYTES_MAX} bytes together`)
   return list
+}
+
+/** Gives `***` the value that the header of that name had; of several of one name, each has its own. */
+const withKeptValues = (headers: WebhookDetails['headers'], before: WebhookDetails['headers']): typeof headers => {
+  const left = [...before]
+  return headers.map(({ key, value }, i) => {
+    const place = left.findIndex((one) => one.key.toLowerCase() === key.toLowerCase())
+    const [kept] = place < 0 ? [] : left.splice(place, 1)
+    if (value !== MASK) return { key, value }
+    if (kept === undefined)
+      throw invalid(`/automationDetails/headers/${i}/value`, `must be a value: there is none that ${MASK} could keep`)
+    return { key, value: kept.value }
+  })
 }
 
 const pair = (header: Json, path: string): { key: string; value: string } => {

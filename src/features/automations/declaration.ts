@@ -4,7 +4,7 @@ import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
 import { EVENT_DATA_TYPES } from './events.ts'
-import { openDetails } from './sealed.ts'
+import { maskDetails, openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
 const AUTOMATION_TYPES = [
@@ -22,7 +22,7 @@ const details: Field = {
   schema: {
     type: 'object',
     description:
-      'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. The create answers `secret`, once.',
+      'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. Their values are answered as `***`, and `***` sent back keeps the value. The create answers `secret`, once.',
   },
 }
 
@@ -95,7 +95,7 @@ export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
     event,
     dataType,
     automationType,
-    automationDetails: openDetails(keyring, row),
+    automationDetails: maskDetails(openDetails(keyring, row)),
     rules,
     isActive,
     ...(isActive && { activatedAt: new Date(activatedAt).toISOString() }),

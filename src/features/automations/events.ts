@@ -99,7 +99,8 @@ export const RUN_REOPENED = 'runReopened.v1'
 /** First append of a new owner of the partition: fences off the one before. */
 export const RUNS_TAKEN = 'partitionTaken.v1'
 
-export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated'
+/** `hidden`: the automation's last editor may not see the event. */
+export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated' | 'hidden'
 
 /** What happened, by ids and measurements: names and addresses are read anew at each attempt. */
 export interface RunTrigger {

@@ -75,7 +75,7 @@ const RUN: JsonSchema = {
     point: { type: 'object', description: 'The point that made the event, as a row of the location history.' },
     sequence: { type: 'integer' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
-    reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated'] },
+    reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated', 'hidden'] },
     attempts: {
       type: 'array',
       items: {

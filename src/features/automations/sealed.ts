@@ -7,6 +7,15 @@ export interface WebhookDetails {
   headers: { key: string; value: string }[]
 }
 
+/** What the value of a header is answered as; sent back, it keeps the value. */
+export const MASK = '***'
+
+/** The details as anybody may read them: receivers' headers carry credentials. */
+export const maskDetails = ({ url, headers }: WebhookDetails): WebhookDetails => ({
+  url,
+  headers: headers.map(({ key }) => ({ key, value: MASK })),
+})
+
 const DETAILS = 'automation-details'
 const SECRET = 'automation-secret'
 const ANSWER = 'automation-answer'

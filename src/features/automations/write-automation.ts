@@ -67,7 +67,12 @@ export class AutomationWriter {
       const row = live(state, origin.organizationId)
       if (expectedVersion !== undefined && expectedVersion !== version)
         throw new Failure('stale_version', { extra: { version } })
-      const checked = await checkAutomation(this.check, origin.caller, wantedOf(this.writable(row)))
+      const checked = await checkAutomation(
+        this.check,
+        origin.caller,
+        wantedOf(this.writable(row)),
+        openDetails(this.keyring, row),
+      )
       const editorId = origin.caller.userId
       if (editorId === row.editorId && isDeepStrictEqual(checked, this.checkedOf(row))) return { row }
       try {

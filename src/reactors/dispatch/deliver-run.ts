@@ -7,7 +7,7 @@ import type { Keyring } from '../../kit/keys/keyring.ts'
 import { renderWebhook, sendWebhook } from './actions/webhook.ts'
 import { attemptOf } from './attempt.ts'
 import type { Directory } from './directory.ts'
-import { eventData } from './event-data.ts'
+import { eventData, maySee } from './event-data.ts'
 import type { Run } from './run.ts'
 
 export interface DeliverOptions {
@@ -24,21 +24,23 @@ export interface Delivered {
   attempt: AttemptMade
 }
 
-const NO_PERMISSIONS: ReadonlySet<string> = new Set()
-
-/** One attempt: renders the webhook from what the event refers to as it is now, sends it, and says where its run stands. */
+/**
+ * One attempt: renders the webhook from what the event refers to as it is now, sends it, and says where its run stands.
+ * `hidden` when the automation's last editor may not see the event as things are now.
+ */
 export const deliverRun = async (
   { clock, keyring, caller, directory, scheduleMs }: DeliverOptions,
   run: Run,
   automation: AutomationRow,
-): Promise<Delivered> => {
+): Promise<Delivered | 'hidden'> => {
   const { organizationId, trackerId, point } = run.trigger
   const seenAt = Math.min(point.recordedAt, run.owedAt)
   const [editor, tracker] = await Promise.all([
     directory.editor(organizationId, automation.editorId),
     directory.tracker(organizationId, trackerId, seenAt),
   ])
-  const data = await eventData(directory, run.trigger, tracker, editor?.permissions ?? NO_PERMISSIONS)
+  if (editor === undefined || !maySee(directory, editor, run.trigger, tracker)) return 'hidden'
+  const data = await eventData(directory, run.trigger, tracker, editor)
   const at = clock.now()
   const begunMs = clock.monotonic()
   const outcome = await sendWebhook(caller, renderWebhook(keyring, automation, run, data, at))

@@ -16,8 +16,10 @@ export interface Directory {
   user(organizationId: string, userId: string): Promise<{ [field: string]: unknown } | undefined>
   /** As GET /geofence/{id} answers it; its geometry may be left out. */
   geofence(organizationId: string, geofenceId: string): Promise<{ [field: string]: unknown } | undefined>
-  /** The editor of an automation with the permissions and hubs of now; undefined for who is no active user any more. */
+  /** The editor of an automation with the permissions and hubs of now; undefined for who is no active user any more. @throws Failure engine_down while that is not known */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
+  /** Whether geofences are rolled out to this editor. */
+  inRollout(editor: UserCaller): boolean
   /** The tracking token of a trip. */
   tripToken(trackerId: string, startedAt: number): string
 }

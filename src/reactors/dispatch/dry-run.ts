@@ -2,6 +2,7 @@ import { isGeofenceEvent, type RunTrigger } from '../../features/automations/eve
 import type { AutomationRow } from '../../features/automations/views.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import { MASK, openDetails } from '../../features/automations/sealed.ts'
 import { renderWebhook } from './actions/webhook.ts'
 import type { Directory } from './directory.ts'
 import { eventData, type EventData } from './event-data.ts'
@@ -12,6 +13,7 @@ export interface DryRunRequest {
   body: unknown
 }
 
+const NOBODY = { userId: '', permissions: new Set<string>() }
 const MINUTE_MS = 60_000
 
 /** The request of an automation for a sample event of a minute ago, signed like a real one; nothing is sent. */
@@ -23,6 +25,7 @@ export const dryRun = async (
 ): Promise<DryRunRequest> => {
   const trigger = sampleTrigger(automation, now - MINUTE_MS)
   const run = { runId: idFrom('sample', automation._id, now), sequence: 1, trigger }
+  const configured = new Set(openDetails(keyring, automation).headers.map(({ key }) => key))
   const { url, headers, body } = renderWebhook(
     keyring,
     automation,
@@ -30,7 +33,10 @@ export const dryRun = async (
     await sampleData(directory, automation, trigger),
     now,
   )
-  return { url, headers, body: JSON.parse(body) }
+  const shown = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, configured.has(name) ? MASK : value]),
+  )
+  return { url, headers: shown, body: JSON.parse(body) }
 }
 
 const sampleData = async (
@@ -66,7 +72,7 @@ const sampleData = async (
     shown: { _id: trigger.trackerId, organizationId, name: 'Sample tracker', kind: 'device' },
     hubIds: [],
   }
-  return eventData(directory, trigger, tracker, editor?.permissions ?? new Set())
+  return eventData(directory, trigger, tracker, editor ?? NOBODY)
 }
 
 const TASK_STATES: { [event: string]: string } = {

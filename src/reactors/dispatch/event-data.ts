@@ -10,19 +10,27 @@ export type EventData = { [member: string]: unknown }
 const GEOMETRY = new Set(['geometry', 'center', 'radius', 'width', 'bbox'])
 
 /** Whether the editor of an automation may see this event and its tracker. */
-export const maySee = (editor: UserCaller, trigger: RunTrigger, tracker: TrackerShown | undefined): boolean =>
-  editor.permissions.has(isGeofenceEvent(trigger.event) ? 'view/geofence' : 'view/location-history') &&
-  seesHubs(editor, tracker?.hubIds ?? [])
+export const maySee = (
+  directory: Pick<Directory, 'inRollout'>,
+  editor: UserCaller,
+  { event }: RunTrigger,
+  tracker: TrackerShown | undefined,
+): boolean => {
+  const seesEvent = isGeofenceEvent(event)
+    ? editor.permissions.has('view/geofence') && directory.inRollout(editor)
+    : editor.permissions.has('view/location-history')
+  return seesEvent && seesHubs(editor, tracker?.hubIds ?? [])
+}
 
 /**
  * What a webhook says about an event, and what rules are held against: ids and measurements of the event, and what it
- * refers to as it is now, as far as these permissions (of the automation's last editor) go.
+ * refers to as it is now, as far as the automation's last editor may see that.
  */
 export const eventData = async (
   directory: Directory,
   trigger: RunTrigger,
   tracker: TrackerShown | undefined,
-  permissions: ReadonlySet<string>,
+  { permissions, userId }: Pick<UserCaller, 'permissions' | 'userId'>,
 ): Promise<EventData> => {
   const { organizationId, trackerId, geofence, trip, sourceId } = trigger
   const sees = (permission: string): boolean => permissions.has(permission)
@@ -34,7 +42,7 @@ export const eventData = async (
     organizationId,
     trackerId,
     tracker: tracker !== undefined && sees('view/tracker') ? tracker.shown : { _id: trackerId },
-    ...(user !== undefined && { user }),
+    ...(user !== undefined && { user: sees('edit/user') || user._id === userId ? user : withoutContact(user) }),
     ...(geofence !== undefined && {
       transitionId: sourceId,
       geofenceId: geofence.geofenceId,
@@ -54,6 +62,15 @@ export const eventData = async (
     point: pointShown(trackerId, trigger.point),
   }
 }
+
+/** What others see of a user. */
+const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): EventData => ({
+  _id,
+  name,
+  status,
+  roleId,
+  teamIds,
+})
 
 const withoutGeometry = (geofence: EventData): EventData =>
   Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))

@@ -130,7 +130,7 @@ class EntryLook {
       const editor = await once(this.editors, `${organizationId}:${row.editorId}`, () =>
         directory.editor(organizationId, row.editorId),
       )
-      if (editor === undefined || !maySee(editor, trigger, tracker)) continue
+      if (editor === undefined || !maySee(directory, editor, trigger, tracker)) continue
       if (await this.matches(row, trigger, tracker, editor)) concerned.push(row)
     }
     return concerned
@@ -164,7 +164,7 @@ class EntryLook {
     const { geofenceGroupId, ...further } = rules.fields
     const fields = trigger.geofence === undefined ? rules.fields : further
     if (Object.keys(fields).length === 0) return true
-    const data: EventData = await eventData(this.options.directory, trigger, tracker, editor.permissions)
+    const data: EventData = await eventData(this.options.directory, trigger, tracker, editor)
     return matcherOf(fields)(data)
   }
 }

@@ -11,7 +11,7 @@ import type { Run } from './run.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import { PartitionLost } from './runs-stream.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
-import { skipRuns } from './skip-runs.ts'
+import { skipFact, skipRuns } from './skip-runs.ts'
 import { UnderWay } from './under-way.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
@@ -199,7 +199,9 @@ export class PayRuns {
     automation: AutomationRow,
     isProbe: boolean,
   ): Promise<void> {
-    const { outcome, attempt } = await deliverRun(this.options, run, automation)
+    const delivered = await deliverRun(this.options, run, automation)
+    if (delivered === 'hidden') return this.hide(owned, run)
+    const { outcome, attempt } = delivered
     const endedAt = this.options.time.now()
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
     this.noteHealth(sender, outcome, isProbe, endedAt)
@@ -213,6 +215,11 @@ export class PayRuns {
       await record()
       await endAutomation(this.options, sender, reason, () => this.skipAll(sender.automationId))
     })
+  }
+
+  private async hide({ stream }: OwnedPartition, { runId, automationId, trigger }: Run): Promise<void> {
+    await stream.append(skipFact(automationId, trigger.organizationId, 'hidden', [runId]))
+    this.options.onDelivery('skipped', 1)
   }
 
   private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {

@@ -1,4 +1,4 @@
-import { RUNS_SKIPPED } from '../../features/automations/events.ts'
+import { RUNS_SKIPPED, type RunsSkipped, type SkipReason } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { RUNS_IN_MEMORY_MAX } from './backlog.ts'
 import type { OwnedPartition } from './sender.ts'
@@ -14,7 +14,8 @@ export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId
     const runIds = backlog.order.idle().map(({ runId }) => runId)
     if (runIds.length === 0) return skipped
     for (let from = 0; from < runIds.length; from += RUNS_IN_MEMORY_MAX) {
-      await stream.append(skipFact(automationId, backlog.organizationId, runIds.slice(from, from + RUNS_IN_MEMORY_MAX)))
+      const some = runIds.slice(from, from + RUNS_IN_MEMORY_MAX)
+      await stream.append(skipFact(automationId, backlog.organizationId, 'deactivated', some))
     }
     skipped += runIds.length
   }
@@ -32,7 +33,12 @@ const fetchPage = async ({ pending }: Pick<OwnedPartition, 'pending'>, automatio
   return inOrder.length + alone.length > 0
 }
 
-const skipFact = (automationId: string, organizationId: string, runIds: string[]): Fact => ({
+export const skipFact = (
+  automationId: string,
+  organizationId: string,
+  reason: SkipReason,
+  runIds: string[],
+): Fact<string, RunsSkipped> => ({
   type: RUNS_SKIPPED,
-  data: { automationId, organizationId, reason: 'deactivated', runIds },
+  data: { automationId, organizationId, reason, runIds },
 })

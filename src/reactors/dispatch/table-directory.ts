@@ -17,10 +17,11 @@ import { trackerDeclaration } from '../../features/trackers/declaration.ts'
 import { withStatus, type LastSeen } from '../../features/trackers/tracker-list.ts'
 import { type StatusAges, TRACKERS_TABLE, type TrackerRow } from '../../features/trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { eventTypes, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Directory, TrackerShown } from './directory.ts'
@@ -32,6 +33,7 @@ export interface TableDirectoryOptions {
   keyring: Keyring
   lastSeen: LastSeen
   ages: StatusAges
+  inRollout(editor: UserCaller): boolean
 }
 
 /** Attributes of geofences that are remembered: reading them reads the geometry too. */
@@ -77,9 +79,15 @@ export class TableDirectory implements Directory {
   async editor(organizationId: string, userId: string): Promise<UserCaller | undefined> {
     const { tables } = this.options
     const user = await tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId)
+    if (user === undefined && (await this.isThere('user', userId))) throw behind('users')
     if (user === undefined || user.status !== 'active') return undefined
     const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
+    if (role === undefined && (await this.isThere('role', user.roleId))) throw behind('roles')
     return { kind: 'user', organizationId, userId, jti: '', expiresAt: 0, ...rightsOf(user, role) }
+  }
+
+  inRollout(editor: UserCaller): boolean {
+    return this.options.inRollout(editor)
   }
 
   tripToken(trackerId: string, startedAt: number): string {
@@ -96,6 +104,12 @@ export class TableDirectory implements Directory {
         : undefined
     const hubIds = [...(row.hubId === undefined ? [] : [row.hubId]), ...((user?.hubId as string[] | undefined) ?? [])]
     return { ...row, hubIds }
+  }
+
+  /** Whether its own stream has it although a table lacks it: a table that is being built must not hide what is there. */
+  private async isThere(noun: string, id: string): Promise<boolean> {
+    const [event] = await this.options.log.read(`${noun}-${id}`, 'end', 1, 'backwards')
+    return event !== undefined && event.type !== eventTypes(noun).deleted
   }
 
   private async lastRow(noun: string, organizationId: string, id: string): Promise<Row | undefined> {
@@ -123,3 +137,5 @@ export class TableDirectory implements Directory {
     return details?.attributes
   }
 }
+
+const behind = (table: string): Failure => new Failure('engine_down', { message: `The table of ${table} is behind.` })

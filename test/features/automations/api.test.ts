@@ -20,7 +20,7 @@ test('an automation is created, read, listed, changed and deleted', async (t) =>
     automationType: 'webhook',
     isActive: true,
     version: 1,
-    automationDetails: { url: URL_OK, headers: [{ key: 'x-event', value: 'entry' }] },
+    automationDetails: { url: URL_OK, headers: [{ key: 'x-event', value: '***' }] },
     rules: {
       fields: { geofenceGroupId: GROUP },
       schema: { type: 'object', properties: { geofenceGroupId: { const: GROUP } }, required: ['geofenceGroupId'] },
@@ -49,7 +49,7 @@ test('an automation is created, read, listed, changed and deleted', async (t) =>
   t.match(patch.body.data, {
     isActive: false,
     version: 3,
-    automationDetails: { url: URL_OK, headers: [{ key: 'x-a', value: 'b' }] },
+    automationDetails: { url: URL_OK, headers: [{ key: 'x-a', value: '***' }] },
   })
   const stale = await call('PATCH', `/automation/${_id}`, {
     caller: owner,
@@ -206,7 +206,7 @@ test('a dry run shows the signed request and sends nothing; both secrets sign af
   t.match(dry.body.data, {
     isSent: false,
     url: hook.url,
-    headers: { 'x-event': 'entry', 'content-type': 'application/json' },
+    headers: { 'x-event': '***', 'content-type': 'application/json' },
     body: { type: 'onGeofenceEntry', data: { automationId: made._id, geofenceGroupId: GROUP } },
   })
   t.equal(hook.seen.length, 0)
@@ -248,7 +248,7 @@ test('configured headers come after the standard ones and override none', async 
     body: { ...webhookBody(URL_OK), automationDetails: { url: URL_OK, headers } },
   })
   const dry = await world.call('POST', `/automation/${body.data._id}/test`, { caller: owner })
-  t.match(dry.body.data.headers, { 'content-type': 'application/json', 'user-agent': 'Own/1', 'X-Key': 'k' })
+  t.match(dry.body.data.headers, { 'content-type': 'application/json', 'user-agent': '***', 'X-Key': '***' })
   t.notMatch(dry.body.data.headers['webhook-id'], /mine/)
   t.notOk('Webhook-Id' in dry.body.data.headers)
 })
@@ -371,4 +371,46 @@ test('the choices that a message names end with the last one', async (t) => {
     const answer = await call('PATCH', `/automation/${body.data._id}`, { caller: owner, body: { [field]: 'x' } })
     t.match(answer.body.errors, [{ path: `/${field}`, message: new RegExp(`^must be one of .*, ${last}$`) }])
   }
+})
+
+test('values of headers are never answered, and *** sent back keeps them', async (t) => {
+  const hook = await openHook(t)
+  const world = await openWorld(t)
+  const { call, log } = world
+  const headers = [
+    { key: 'Authorization', value: 'Bearer s3cret' },
+    { key: 'x-a', value: 'one' },
+    { key: 'X-A', value: 'two' },
+  ]
+  const made = await world.webhook(hook, { automationDetails: { url: hook.url, headers } })
+  const answers = [
+    made,
+    await call('GET', `/automation/${made._id}`, { caller: owner }),
+    await call('GET', '/automations', { caller: owner }),
+    await call('POST', `/automation/${made._id}/test`, { caller: owner }),
+    await call('POST', `/automation/${made._id}/rotate-secret`, { caller: owner }),
+  ]
+  for (const answer of answers) t.notMatch(JSON.stringify(answer), /s3cret|"one"|"two"/)
+
+  const patch = async (details: object) =>
+    call('PATCH', `/automation/${made._id}`, { caller: owner, body: { automationDetails: details } })
+  const { secret: _secret, ...read } = made.automationDetails
+  t.match(await patch(read), { status: 200, body: { data: { version: 2 } } }, 'writing back changes nothing')
+  t.equal((await patch({ headers: { AUTHORIZATION: '***', 'x-a': 'new' } })).status, 200)
+  await world.decide([entry(world.clock.now())])
+  await until('the delivery', () => hook.seen.length === 1)
+  t.match(hook.seen[0].headers, { authorization: 'Bearer s3cret', 'x-a': 'new' })
+  for (const [fault, path] of [
+    [[{ key: 'x-b', value: '***' }], '/automationDetails/headers/0/value'],
+    [{ Authorization: '***', authorization: '***' }, '/automationDetails/headers/1/value'],
+  ] as const)
+    t.match(await patch({ headers: fault }), { status: 400, body: { errors: [{ path }] } })
+  const create = await call('POST', '/automation', {
+    caller: owner,
+    body: { ...webhookBody(hook.url), automationDetails: { url: hook.url, headers: { a: '***' } } },
+  })
+  t.equal(create.status, 400)
+  const stream = (await log.read(automationStream(made._id), 0, 100)).map(({ data }) => Buffer.from(data).toString())
+  t.notMatch(stream.join(), /s3cret/, 'the log has them encrypted')
+  t.notMatch(JSON.stringify(world.lines), /s3cret/)
 })

@@ -22,6 +22,7 @@ test('what events refer to is read from tables, and what is gone from its stream
     ...services,
     lastSeen: async () => [clock.now() - 1_000],
     ages: { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 },
+    inRollout: () => true,
   })
   const put = (table: string, id: string, row: object) => tables.commit([{ table, scope: ORG, id, row: { ...row } }])
   const append = (stream: string, type: string, data: object) =>
@@ -128,4 +129,9 @@ test('what events refer to is read from tables, and what is gone from its stream
     teamIds: [],
   })
   t.equal(await directory.editor(ORG, 'u1'), undefined)
+
+  await append('user-u9', 'userCreated', { organizationId: ORG, values: { name: 'Eve' }, createdAt: AT, at: AT })
+  await t.rejects(directory.editor(ORG, 'u9'), { code: 'engine_down' }, 'a table that is behind hides nobody')
+  await append('user-u9', 'userDeleted', { organizationId: ORG, values: { name: 'Eve' }, createdAt: AT, at: AT })
+  t.equal(await directory.editor(ORG, 'u9'), undefined)
 })

@@ -64,7 +64,7 @@ export class KnownThings implements Directory {
     return {
       shown: { _id, organizationId, name: this.trackerName, kind: 'device' },
       hubIds: this.hubIds.get(_id) ?? ['h1'],
-      userId: 'u1',
+      userId: 'driver',
     }
   }
 
@@ -74,7 +74,7 @@ export class KnownThings implements Directory {
       : [...this.hubIds].filter(([, hubs]) => hubs.some((hub) => hubIds.includes(hub))).map(([id]) => id)
 
   async user(_: string, _id: string) {
-    return { _id, name: 'Driver' }
+    return { _id, name: 'Driver', email: 'driver@example.com' }
   }
 
   async geofence(_: string, _id: string) {
@@ -83,6 +83,12 @@ export class KnownThings implements Directory {
 
   async editor(_: string, userId: string) {
     return this.editors.get(userId)
+  }
+
+  isRolledOut = true
+
+  inRollout(): boolean {
+    return this.isRolledOut
   }
 
   tripToken(): string {
