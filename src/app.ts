@@ -13,11 +13,11 @@ import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
 import type { Services } from './kit/services.ts'
-import { openTokenKeys } from './wiring/token-keys.ts'
-import { closeAll } from './wiring/close-all.ts'
-import { openService, type App, type ServiceParts } from './wiring/service.ts'
+import { openTokenKeys } from './roles/token-keys.ts'
+import { closeAll } from './roles/close-all.ts'
+import { openService, type App, type ServiceParts } from './roles/service.ts'
 
-export type { App } from './wiring/service.ts'
+export type { App } from './roles/service.ts'
 
 /** Bounds that no flag sets, lower in tests. */
 export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>

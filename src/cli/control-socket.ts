@@ -4,7 +4,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { ControlRequest } from '../wiring/control.ts'
+import type { ControlRequest } from '../roles/control.ts'
 
 export interface ControlAnswer {
   ok: boolean

@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/kit/operations/metrics.ts'
 import { automationFeed } from '../../src/live/automation-feed.ts'
 import type { LiveHub } from '../../src/live/hub.ts'
 import { liveChannel } from '../../src/live/live-channel.ts'
-import { openLive } from '../../src/wiring/live.ts'
+import { openLive } from '../../src/roles/live.ts'
 import { entry, openHook, openWorld, ORG, owner, trackerId } from '../reactors/dispatch/world.ts'
 import { until, type Json } from '../support/service.ts'
 
