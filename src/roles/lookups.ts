@@ -1,5 +1,6 @@
 import type { TableStore } from '../engines/table-store.ts'
 import { lastSeenAt, LATEST_POSITIONS, type LatestPositionRow } from '../features/locations/views.ts'
+import { breathe } from '../kernel/breath.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { Row } from '../kernel/table.ts'
 
@@ -9,7 +10,7 @@ const TRACKERS = 'trackers'
 const PAGE_ROWS = 500
 
 /** What readers of points need to know of trackers, whose rows belong to another feature. */
-export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan'>) => ({
+export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>) => ({
   visibleTrackers: async ({
     organizationId,
     hubIds,
@@ -18,6 +19,16 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan'>) => ({
 
   trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> =>
     idsWhere(tables, organizationId, { [field]: id }),
+
+  trackerNames: async (organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]> => {
+    const names: (string | undefined)[] = []
+    for (let from = 0; from < trackerIds.length; from += PAGE_ROWS) {
+      await breathe()
+      const ids = trackerIds.slice(from, from + PAGE_ROWS)
+      for (const row of await tables.getMany<TrackerRow>(TRACKERS, organizationId, ids)) names.push(row?.name)
+    }
+    return names
+  },
 
   async *trackerFacts(
     organizationId: string,

@@ -70,12 +70,12 @@ const fleetRoutes = ({ config, services, ingest, resources, geofences }: RoutePa
 
 const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts): Route[] => {
   const { tables, history, keyring, log } = services
-  const { visibleTrackers, trackersOf } = trackerLookups(tables)
+  const { visibleTrackers, trackersOf, trackerNames } = trackerLookups(tables)
   const trackerRow = (organizationId: string, trackerId: string) => tables.get('trackers', organizationId, trackerId)
   return [
     bulkRoute(ingest.ingest, keyring),
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
-    ...historyRoutes({ history, visibleTrackers, trackersOf }),
+    ...historyRoutes({ history, visibleTrackers, trackersOf, trackerNames }),
     ...transitionRoutes({ visibleTrackers, history }),
     ...tripRoutes({
       tables,

@@ -1,24 +1,33 @@
 import { Worker } from 'node:worker_threads'
 import { Failure, type ErrorCode } from '../../../kernel/errors.ts'
-import type { AnswerSpec } from './answer.ts'
+import type { AnswerSpec, TrackerName } from './answer.ts'
 
 export type AnswerRequest =
   | { kind: 'open'; id: number; spec: AnswerSpec }
   | { kind: 'push'; id: number; chunk: Uint8Array }
+  | { kind: 'names'; id: number; names: TrackerName[] }
   | { kind: 'end'; id: number }
   | { kind: 'drop'; id: number }
 
 export type AnswerReply = {
   id: number
+  /** Trackers whose names are to be told before there are bytes. */
+  unnamed?: string[]
   bytes?: Uint8Array
   nextCursor?: string | null
   failure?: { code: ErrorCode; message: string }
 }
 
 interface Made {
+  unnamed?: string[]
   bytes: Uint8Array
   nextCursor: string | null
 }
+
+/** Looks up what trackers are called, in the order of the ids. */
+export type LookUpNames = (trackerIds: readonly string[]) => Promise<(string | undefined)[]>
+
+const NO_BYTES = new Uint8Array(0)
 
 interface Wait {
   resolve(made: Made): void
@@ -37,13 +46,17 @@ let nextId = 1
 export async function* makeAnswer(
   chunks: AsyncIterable<Uint8Array>,
   spec: AnswerSpec,
+  lookUpNames?: LookUpNames,
 ): AsyncGenerator<Uint8Array, string | null> {
   const id = nextId++
   const to = started()
   to.postMessage({ kind: 'open', id, spec } satisfies AnswerRequest)
   try {
     for await (const chunk of chunks) {
-      const { bytes } = await ask(to, { kind: 'push', id, chunk }, wholeBuffer(chunk))
+      let made = await ask(to, { kind: 'push', id, chunk }, wholeBuffer(chunk))
+      if (made.unnamed !== undefined)
+        made = await ask(to, { kind: 'names', id, names: await namesOf(made.unnamed, lookUpNames) })
+      const { bytes } = made
       if (bytes.byteLength > 0) yield bytes
     }
     const { bytes, nextCursor } = await ask(to, { kind: 'end', id })
@@ -52,6 +65,11 @@ export async function* makeAnswer(
   } finally {
     to.postMessage({ kind: 'drop', id } satisfies AnswerRequest)
   }
+}
+
+const namesOf = async (trackerIds: readonly string[], lookUp: LookUpNames | undefined): Promise<TrackerName[]> => {
+  const names = (await lookUp?.(trackerIds)) ?? []
+  return trackerIds.map((trackerId, i) => [trackerId, names[i] ?? null])
 }
 
 const ask = (to: Worker, request: AnswerRequest, transfer: ArrayBuffer[] = []): Promise<Made> =>
@@ -66,11 +84,11 @@ const ask = (to: Worker, request: AnswerRequest, transfer: ArrayBuffer[] = []): 
 const started = (): Worker => {
   if (worker !== undefined) return worker
   const made = new Worker(new URL('./answer-worker.js', import.meta.url))
-  made.on('message', ({ id, bytes, nextCursor = null, failure }: AnswerReply) => {
+  made.on('message', ({ id, unnamed, bytes = NO_BYTES, nextCursor = null, failure }: AnswerReply) => {
     const wait = waits.get(id)
     waits.delete(id)
-    if (bytes !== undefined) wait?.resolve({ bytes, nextCursor })
-    else wait?.reject(new Failure(failure?.code ?? 'internal', { message: failure?.message }))
+    if (failure === undefined) wait?.resolve({ unnamed, bytes, nextCursor })
+    else wait?.reject(new Failure(failure.code, { message: failure.message }))
   })
   const end = (): void => {
     if (worker === made) worker = undefined

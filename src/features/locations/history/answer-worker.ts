@@ -13,11 +13,17 @@ parentPort!.on('message', (request: AnswerRequest) => {
   else reply(request, makers.get(id))
 })
 
-function reply(request: Extract<AnswerRequest, { kind: 'push' | 'end' }>, maker: AnswerMaker | undefined): void {
+function reply(
+  request: Extract<AnswerRequest, { kind: 'push' | 'names' | 'end' }>,
+  maker: AnswerMaker | undefined,
+): void {
   const { id, kind } = request
   try {
     if (maker === undefined) throw new Error(`no answer ${id}`)
-    const { bytes, nextCursor } = kind === 'push' ? { bytes: maker.push(request.chunk), nextCursor: null } : maker.end()
+    const unnamed = kind === 'push' ? maker.push(request.chunk) : []
+    if (unnamed.length > 0) return parentPort!.postMessage({ id, unnamed } satisfies AnswerReply)
+    const { bytes, nextCursor } =
+      kind === 'end' ? maker.end() : { bytes: maker.write(kind === 'names' ? request.names : []), nextCursor: null }
     const answer: AnswerReply = { id, bytes, nextCursor }
     parentPort!.postMessage(answer, bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [])
   } catch (error) {

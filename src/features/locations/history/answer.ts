@@ -1,20 +1,29 @@
 import type { Place, PointOrder } from '../../../engines/clickhouse-sql/points.ts'
 import { writeUuid } from '../../../engines/clickhouse-sql/native-block.ts'
-import { Failure } from '../../../kernel/errors.ts'
-import { encodeCursor } from './cursor.ts'
-import { type AnswerFormat, formatterOf } from './formats.ts'
+import { Failure, invalid } from '../../../kernel/errors.ts'
+import { openCursor, sealCursor } from '../../../kit/http/question-cursor.ts'
+import { type AnswerFormat, formatterOf, SHOWS_NAMES } from './formats.ts'
 import type { PointFormatter } from './point-formatter.ts'
 import { type PointMember, takeOff } from './point-json.ts'
-import { compareTrackers, pick, PointBuffer, PointRowsReader, trackerIdAt, type PointRows } from './point-rows.ts'
-import { TrackSimplifier } from './simplify-track.ts'
+import {
+  compareTrackers,
+  pick,
+  PointBuffer,
+  PointRowsReader,
+  type PointRows,
+  sameTracker,
+  trackerIdAt,
+} from './point-rows.ts'
+import { continues, continuesSimplified, TrackSimplifier } from './simplify-track.ts'
 
 /** What becomes of the engine's answer on its way to the client. Plain values: it goes to a worker. */
 export interface AnswerSpec {
   format: AnswerFormat
   /** Members of a row that are answered; left out: all. */
   members?: ReadonlySet<PointMember>
-  /** Order of the walk, for the cursor of the next page. */
   order: PointOrder
+  /** What a cursor of the next page belongs to. */
+  fingerprint?: string
   /** The page is chosen in the order of the walk, and written by tracker and time. */
   byTracker?: boolean
   /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
@@ -28,7 +37,10 @@ export interface AnswerSpec {
 /** Points that are held to bring them into another order, where no small limit bounds them. */
 const HELD_MAX = 4_000_000
 
-/** Turns chunks of the engine's answer into chunks of the client's. */
+/** A name of a tracker, as it is looked up; null for one that is gone. */
+export type TrackerName = [trackerId: string, name: string | null]
+
+/** Turns chunks of the engine's answer into chunks of the client's: each is read, then written. */
 export class AnswerMaker {
   private readonly spec: AnswerSpec
   private readonly reader = new PointRowsReader()
@@ -36,6 +48,8 @@ export class AnswerMaker {
   private readonly simplifier: TrackSimplifier | undefined
   private readonly held: HeldPoints | undefined
   private readonly out = new Output()
+  private readonly names = new Map<string, string | null>()
+  private read: PointRows[] = []
   private started = false
   private written = 0
   private last: Place | undefined
@@ -43,15 +57,36 @@ export class AnswerMaker {
 
   constructor(spec: AnswerSpec) {
     this.spec = spec
-    this.formatter = formatterOf(spec.format, spec.members)
+    this.formatter = formatterOf(spec.format, {
+      members: spec.members,
+      nameOf: (trackerId) => this.names.get(trackerId) ?? undefined,
+      continues: spec.simplifyMeters === undefined ? continues : continuesSimplified,
+    })
     if (spec.simplifyMeters !== undefined) this.simplifier = new TrackSimplifier(spec.simplifyMeters)
     if (spec.byTracker === true || (spec.simplifyMeters !== undefined && spec.order !== 'tracker'))
       this.held = new HeldPoints(spec)
   }
 
-  push(chunk: Uint8Array): Uint8Array {
+  /** Answers which trackers `write` must be told the names of. */
+  push(chunk: Uint8Array): string[] {
+    this.read = this.reader.push(chunk)
+    if (!SHOWS_NAMES.has(this.spec.format)) return []
+    const unknown = new Set<string>()
+    for (const rows of this.read) {
+      for (let row = 0; row < rows.count; row++) {
+        if (row > 0 && sameTracker(rows, row - 1, rows, row)) continue
+        const trackerId = trackerIdAt(rows, row)
+        if (!this.names.has(trackerId)) unknown.add(trackerId)
+      }
+    }
+    return [...unknown]
+  }
+
+  /** What was pushed, as the client gets it. */
+  write(names: readonly TrackerName[] = []): Uint8Array {
+    for (const [trackerId, name] of names) this.names.set(trackerId, name)
     this.begin()
-    for (const rows of this.reader.push(chunk)) {
+    for (const rows of this.read.splice(0)) {
       for (const left of this.simplifier?.push(rows) ?? [rows]) this.take(left)
     }
     return this.out.take()
@@ -63,9 +98,9 @@ export class AnswerMaker {
     this.begin()
     for (const left of this.simplifier?.end() ?? []) this.take(left)
     if (this.held !== undefined) this.writeHeld(this.held)
-    const { order, limit } = this.spec
+    const { order, limit, fingerprint = '' } = this.spec
     const nextCursor =
-      this.more && this.last !== undefined && order !== 'tracker' ? encodeCursor(this.last, order) : null
+      this.more && this.last !== undefined && order !== 'tracker' ? cursorOf(this.last, fingerprint) : null
     this.out.add(this.formatter.end(nextCursor, limit ?? null))
     return { bytes: this.out.take(), nextCursor }
   }
@@ -76,11 +111,11 @@ export class AnswerMaker {
   }
 
   private take(rows: PointRows): void {
-    if (this.held === undefined) this.write(rows)
+    if (this.held === undefined) this.writeRows(rows)
     else this.held.add(rows)
   }
 
-  private write(rows: PointRows): void {
+  private writeRows(rows: PointRows): void {
     const to = Math.min(rows.count, (this.spec.limit ?? Number.POSITIVE_INFINITY) - this.written)
     if (to < rows.count) this.more = true
     if (to <= 0) return
@@ -93,14 +128,27 @@ export class AnswerMaker {
 
   private writeHeld(held: HeldPoints): void {
     const page = held.sorted()
-    if (this.spec.byTracker !== true) return this.write(page)
+    if (this.spec.byTracker !== true) return this.writeRows(page)
     const count = Math.min(page.count, this.spec.limit ?? page.count)
     if (count === 0) return
     const last = { trackerId: trackerIdAt(page, count - 1), recordedAt: page.recordedAt[count - 1] }
-    this.write(byTracker(page, count))
+    this.writeRows(byTracker(page, count))
     this.last = last
     this.more = count < page.count
   }
+}
+
+/** Where a page ended: its last point. Opaque to clients. */
+const cursorOf = ({ trackerId, recordedAt }: Place, fingerprint: string): string =>
+  sealCursor(`${trackerId}.${recordedAt.toString(36)}`, fingerprint)
+
+const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/
+
+/** @throws Failure invalid for anything that is no cursor of this question. */
+export const placeOf = (cursor: string, fingerprint: string): Place => {
+  const [, trackerId, time] = PLACE.exec(openCursor(cursor, fingerprint)) ?? []
+  if (trackerId === undefined) throw invalid('/cursor', 'is not a cursor of this list and these filters')
+  return { trackerId, recordedAt: Number.parseInt(time, 36) }
 }
 
 const byTracker = (rows: PointRows, count: number): PointRows =>

@@ -20,6 +20,8 @@ export interface HistoryApiServices {
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of a user or a vehicle. */
   trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
+  /** What trackers are called, in the order of the ids; undefined for those that are gone. */
+  trackerNames(organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]>
 }
 
 interface HistoryQuery {
@@ -32,6 +34,7 @@ interface HistoryQuery {
   simplify?: number
   interval?: number
   format?: HistoryFormat
+  geometry?: 'points' | 'lines'
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
@@ -75,7 +78,13 @@ const QUERY: JsonSchema = {
       maximum: 31_536_000,
       description: 'Seconds: the first point of each step, of each tracker.',
     },
-    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS) },
+    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS), description: 'Left out: `json`.' },
+    geometry: {
+      type: 'string',
+      enum: ['points', 'lines'],
+      description:
+        'Of `geojson`: a Point for each row (the default), or a LineString for each piece of a track (cut at trips and at gaps of over 10 minutes; `coordinateProperties.times` has the time of each position), thinned out by `simplify`.',
+    },
     order: { type: 'string', enum: ['asc', 'desc'] },
     limit: {
       type: 'integer',
@@ -89,7 +98,7 @@ const QUERY: JsonSchema = {
       description:
         '`nextCursor` of the page before; also the `Link` header of a page of up to 2 MiB names it, in every format.',
     },
-    fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` has its own.` },
+    fields: { ...FIELDS_PARAMETER, description: `${FIELDS_PARAMETER.description} \`gpx\` and lines have their own.` },
   },
 }
 
@@ -123,10 +132,11 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     handler: async (request) => {
       const question = questionOf(request.query)
       const scope = await scopeOf(services, userOf(request))
-      const trackerIds = await askedTrackers(services, scope.organizationId, request.query)
+      const { organizationId } = scope
+      const trackerIds = await askedTrackers(services, organizationId, request.query)
       const answer = await readHistory(
         services.history,
-        scope,
+        { ...scope, lookUpNames: (ids) => services.trackerNames(organizationId, ids) },
         { ...question, trackerIds },
         request.now,
         request.signal,
@@ -180,7 +190,8 @@ const askedTrackers = async (
 }
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
-  const { simplify, interval, format = 'json', order, limit, cursor } = query
+  const { trackerId, userId, vehicleId, simplify, interval, format = 'json', geometry, order, limit, cursor } = query
+  if (geometry !== undefined && format !== 'geojson') throw invalid('/geometry', 'belongs to format=geojson')
   const fields = chosenFields(POINT_MEMBERS, query.fields) as PointMember[] | undefined
   const members = fields && new Set(fields)
   return {
@@ -190,9 +201,11 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
     simplifyMeters: simplify,
     intervalSeconds: interval,
     format,
+    geometry,
     order,
     limit,
     cursor,
+    asked: [trackerId, userId, vehicleId].map((ids) => ids?.toLowerCase()),
   }
 }
 

@@ -1,44 +1,29 @@
 import type { HistoryFormat } from '../../../kit/http/history-answer.ts'
+import { type ParquetColumn, ParquetRows, type ParquetValue } from '../../../kit/http/parquet-rows.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from '../events.ts'
-import { parquet } from './point-cells.ts'
-import type { PointFormatter } from './point-formatter.ts'
+import { eachRow, nameMember, type NameOf, type PointFormatter, separator } from './point-formatter.ts'
 import { optionalJson, partialRowJson, POINT_MEMBERS, pointId, type PointMember, rowJson } from './point-json.ts'
 import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
-import { continues } from './simplify-track.ts'
+import { continues, type Continues } from './simplify-track.ts'
+import { gpx, lines } from './tracks.ts'
 
-/** `array` is the rows alone, as a JSON array to put into another body. */
-export type AnswerFormat = HistoryFormat | 'array'
+/** `array` is the rows alone, as a JSON array to put into another body; `lines` is GeoJSON that draws tracks. */
+export type AnswerFormat = HistoryFormat | 'array' | 'lines'
 
-/** Of rows from which `takeOff` took what is not among the members; left out: all of them. */
-export const formatterOf = (format: AnswerFormat, members?: ReadonlySet<PointMember>): PointFormatter =>
-  MAKERS[format](members)
+/** Formats that say what a tracker is called. */
+export const SHOWS_NAMES: ReadonlySet<AnswerFormat> = new Set(['geojson', 'lines', 'gpx'])
 
-/** Each row's text, with ids of trackers made once for the rows that follow each other. */
-const eachRow = (
-  rows: PointRows,
-  from: number,
-  to: number,
-  text: (row: number, trackerId: string) => string,
-): string => {
-  let whole = ''
-  let trackerId = ''
-  for (let row = from; row < to; row++) {
-    if (row === from || !sameTracker(rows, row - 1, rows, row)) trackerId = trackerIdAt(rows, row)
-    whole += text(row, trackerId)
-  }
-  return whole
+export interface FormatOptions {
+  /** Members of a row that are written, see `takeOff`; left out: all of them. */
+  members?: ReadonlySet<PointMember>
+  nameOf?: NameOf
+  /** Where tracks are cut. */
+  continues?: Continues
 }
 
-/** Puts a comma before every item but the first. */
-const separator = (): (() => string) => {
-  let first = true
-  return () => {
-    if (!first) return ',\n'
-    first = false
-    return '\n'
-  }
-}
+export const formatterOf = (format: AnswerFormat, options: FormatOptions = {}): PointFormatter =>
+  MAKERS[format](options.members, options.nameOf ?? (() => undefined), options.continues ?? continues)
 
 type Members = ReadonlySet<PointMember> | undefined
 
@@ -61,8 +46,9 @@ const ndjson = (members: Members): PointFormatter => {
   }
 }
 
-const geojson = (members: Members): PointFormatter => {
+const geojson = (members: Members, nameOf: NameOf): PointFormatter => {
   const comma = separator()
+  const name = members === undefined ? nameMember(nameOf) : () => ''
   const [hasTracker, hasTime] = [members?.has('trackerId') ?? true, members?.has('recordedAt') ?? true]
   const feature = (rows: PointRows, row: number, trackerId: string): string => {
     const at = rows.recordedAt[row]
@@ -70,7 +56,7 @@ const geojson = (members: Members): PointFormatter => {
     return (
       `{"type":"Feature","id":"${pointId(trackerId, at)}",` +
       `"geometry":{"type":"Point","coordinates":[${degreesText(rows.lng[row])},${degreesText(rows.lat[row])}${altitude}]},` +
-      `"properties":{${`${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}${optionalJson(rows, row)}`.slice(1)}}}`
+      `"properties":{${`${hasTracker ? `,"trackerId":"${trackerId}"` : ''}${name(trackerId)}${hasTime ? `,"recordedAt":"${timeText(at)}"` : ''}${optionalJson(rows, row)}`.slice(1)}}}`
     )
   }
   return {
@@ -113,49 +99,74 @@ const csv = (members: Members): PointFormatter => {
   }
 }
 
-/** GPX 1.1: a track for each tracker, a segment for each piece of it (see `continues`). Rows come by tracker. */
-const gpx = (): PointFormatter => {
-  let last: PointRows | undefined
-  let lastRow = 0
-  const point = (rows: PointRows, row: number, trackerId: string): string => {
-    const flags = rows.flags[row]
-    let before = ''
-    if (last === undefined) before = openTrack(trackerId)
-    else if (!sameTracker(last, lastRow, rows, row)) before = `</trkseg></trk>\n${openTrack(trackerId)}`
-    else if (!continues(last, lastRow, rows, row)) before = '</trkseg>\n<trkseg>\n'
-    last = rows
-    lastRow = row
-    const altitude = (flags & HAS_ALTITUDE) === 0 ? '' : `<ele>${rows.altitude[row] / 100}</ele>`
-    const speed = (flags & HAS_SPEED) === 0 ? '' : `<gpxtpx:speed>${rows.speed[row] / 100}</gpxtpx:speed>`
-    const course = (flags & HAS_HEADING) === 0 ? '' : `<gpxtpx:course>${rows.heading[row] / 10}</gpxtpx:course>`
-    const extensions =
-      speed + course === ''
-        ? ''
-        : `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
-    return (
-      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(rows.lng[row])}">${altitude}` +
-      `<time>${timeText(rows.recordedAt[row])}</time>${extensions}</trkpt>\n`
-    )
-  }
-  return {
-    start: () =>
-      '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" ' +
-      'xmlns:gpxtpx="http://www.garmin.com/xmlschemas/TrackPointExtension/v2">\n',
-    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => point(rows, row, trackerId)),
-    end: () => `${last === undefined ? '' : '</trkseg></trk>\n'}</gpx>\n`,
-  }
+/** A member's value in a table of plain columns; undefined where the point has none. */
+type Cell = (rows: PointRows, row: number, trackerId: string) => ParquetValue
+
+const CELLS: { [member in PointMember]: Cell } = {
+  _id: (rows, row, trackerId) => pointId(trackerId, rows.recordedAt[row]),
+  trackerId: (_rows, _row, trackerId) => trackerId,
+  recordedAt: (rows, row) => rows.recordedAt[row],
+  lat: (rows, row) => rows.lat[row] / 1e7,
+  lng: (rows, row) => rows.lng[row] / 1e7,
+  accuracy: (rows, row) => ((rows.flags[row] & HAS_ACCURACY) === 0 ? undefined : rows.accuracy[row] / 100),
+  altitude: (rows, row) => ((rows.flags[row] & HAS_ALTITUDE) === 0 ? undefined : rows.altitude[row] / 100),
+  speed: (rows, row) => ((rows.flags[row] & HAS_SPEED) === 0 ? undefined : rows.speed[row] / 100),
+  heading: (rows, row) => ((rows.flags[row] & HAS_HEADING) === 0 ? undefined : rows.heading[row] / 10),
+  battery: (rows, row) => ((rows.flags[row] & HAS_BATTERY) === 0 ? undefined : rows.battery[row] / 100),
+  trip: (rows, row) =>
+    (rows.flags[row] & TRIP_START) !== 0 ? 'start' : (rows.flags[row] & TRIP_FINISH) !== 0 ? 'finish' : undefined,
+  attributes: (rows, row) => rows.attributes[row] || undefined,
 }
 
-const openTrack = (trackerId: string): string => `<trk><name>${trackerId}</name><trkseg>\n`
+const REQUIRED: { [member in PointMember]?: ParquetColumn['type'] } = {
+  _id: 'text',
+  trackerId: 'text',
+  recordedAt: 'time',
+  lat: 'number',
+  lng: 'number',
+}
+const OPTIONAL_TEXTS: readonly PointMember[] = ['trip', 'attributes']
+
+/** Answers are made away from the event loop, so a group may take its time. */
+const GROUP_ROWS = 32_768
+
+/** Parquet: a column for each member, attributes as JSON text. */
+const parquet = (members: Members): PointFormatter => {
+  const chosen = POINT_MEMBERS.filter((member) => member === '_id' || (members?.has(member) ?? true))
+  const writer = new ParquetRows(
+    chosen.map((name): ParquetColumn => {
+      const type = REQUIRED[name]
+      return type === undefined
+        ? { name, type: OPTIONAL_TEXTS.includes(name) ? 'text' : 'number', isOptional: true }
+        : { name, type }
+    }),
+    GROUP_ROWS,
+  )
+  const cells = chosen.map((member) => CELLS[member])
+  return {
+    start: () => writer.take(),
+    rows: (rows, from, to) => {
+      let trackerId = ''
+      for (let row = from; row < to; row++) {
+        if (row === from || !sameTracker(rows, row - 1, rows, row)) trackerId = trackerIdAt(rows, row)
+        writer.add(cells.map((cell) => cell(rows, row, trackerId)))
+      }
+      return writer.take()
+    },
+    end: () => writer.end(),
+  }
+}
 
 const array = (members: Members): PointFormatter => ({ ...json(members), start: () => '[', end: () => ']' })
 
-const MAKERS: { [format in AnswerFormat]: (members: Members) => PointFormatter } = {
-  json,
-  array,
-  ndjson,
-  geojson,
-  csv,
-  gpx,
-  parquet,
-}
+const MAKERS: { [format in AnswerFormat]: (members: Members, nameOf: NameOf, continues: Continues) => PointFormatter } =
+  {
+    json,
+    array,
+    ndjson,
+    geojson,
+    lines: (_members, nameOf, continues) => lines(nameOf, continues),
+    csv,
+    gpx: (_members, nameOf, continues) => gpx(nameOf, continues),
+    parquet,
+  }

@@ -1,4 +1,4 @@
-import type { PointRows } from './point-rows.ts'
+import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 
 /** Writes points that come piece by piece, as text or bytes. */
 export interface PointFormatter {
@@ -6,4 +6,46 @@ export interface PointFormatter {
   rows(rows: PointRows, from: number, to: number): string | Uint8Array
   /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
   end(nextCursor: string | null, limit: number | null): string | Uint8Array
+}
+
+/** What a tracker is called; undefined for one that is gone. */
+export type NameOf = (trackerId: string) => string | undefined
+
+/** Each row's text, with ids of trackers made once for the rows that follow each other. */
+export const eachRow = (
+  rows: PointRows,
+  from: number,
+  to: number,
+  text: (row: number, trackerId: string) => string,
+): string => {
+  let whole = ''
+  let trackerId = ''
+  for (let row = from; row < to; row++) {
+    if (row === from || !sameTracker(rows, row - 1, rows, row)) trackerId = trackerIdAt(rows, row)
+    whole += text(row, trackerId)
+  }
+  return whole
+}
+
+/** Puts a comma before every item but the first. */
+export const separator = (): (() => string) => {
+  let first = true
+  return () => {
+    if (!first) return ',\n'
+    first = false
+    return '\n'
+  }
+}
+
+/** The member `name` of a tracker, after a comma; the same text for the rows that follow each other. */
+export const nameMember = (nameOf: NameOf): ((trackerId: string) => string) => {
+  let lastId: string | undefined
+  let text = ''
+  return (trackerId) => {
+    if (trackerId === lastId) return text
+    lastId = trackerId
+    const name = nameOf(trackerId)
+    text = name === undefined ? '' : `,"name":${JSON.stringify(name)}`
+    return text
+  }
 }

@@ -13,8 +13,9 @@ import {
   type HistoryAnswer,
   type HistoryFormat,
 } from '../../../kit/http/history-answer.ts'
-import { makeAnswer } from './answer-client.ts'
-import { decodeCursor } from './cursor.ts'
+import { fingerprintOf } from '../../../kit/http/question-cursor.ts'
+import { placeOf } from './answer.ts'
+import { type LookUpNames, makeAnswer } from './answer-client.ts'
 import { newestFirst } from './newest.ts'
 import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
@@ -23,6 +24,8 @@ import { PointRowsReader } from './point-rows.ts'
 export interface HistoryScope {
   organizationId: string
   trackerIds: 'all' | readonly string[]
+  /** For the formats that say what trackers are called; left out: none has a name. */
+  lookUpNames?: LookUpNames
 }
 
 /** The parameters of `GET /location-histories`, parsed. */
@@ -37,17 +40,21 @@ export interface HistoryQuestion {
   simplifyMeters?: number
   intervalSeconds?: number
   format: HistoryFormat
+  /** What `geojson` draws: a point for each row (the default), or a line for each piece of a track. */
+  geometry?: 'points' | 'lines'
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
-  /** Members of a row that are answered beside `_id`; left out: all. `gpx` has its own. */
+  /** What was asked for, as far as the members above do not say it: a cursor is good for the same question alone. */
+  asked?: unknown
+  /** Members of a row that are answered beside `_id`; left out: all. `gpx` and lines have their own. */
   members?: ReadonlySet<PointMember>
 }
 
 /**
  * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole but a small
  * page, there is no largest limit. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first,
- * `gpx` by tracker and oldest first (a page of it: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
+ * `gpx` and lines by tracker and oldest first (a page: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
  * `parquet` by tracker and oldest first where neither order, limit nor cursor is given (the order of the disk), else
  * newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves when the first bytes are there, so
  * what fails before fails here.
@@ -62,9 +69,9 @@ export const readHistory = async (
 ): Promise<HistoryAnswer> => {
   const limit = question.limit ?? (question.format === 'json' ? JSON_LIMIT : undefined)
   const { order, byTracker } = orderOf(question)
-  const after =
-    question.cursor === undefined ? undefined : decodeCursor(question.cursor, order === 'tracker' ? 'asc' : order)
-  const chunks = answerOf(history, filterOf(scope, question), { order, byTracker, after, limit }, question, now, signal)
+  const fingerprint = fingerprintOf([order === 'tracker' ? 'asc' : order, ...askedOf(question)])
+  const after = question.cursor === undefined ? undefined : placeOf(question.cursor, fingerprint)
+  const chunks = answerOf(history, scope, question, { order, byTracker, after, limit, fingerprint }, now, signal)
   return {
     ...HISTORY_FORMATS[question.format],
     ...(await holdPage(chunks, limit === undefined ? 0 : PAGE_BYTES, signal)),
@@ -109,8 +116,22 @@ export const readTrack = async (
   ).body
 }
 
-const orderOf = ({ format, order, limit, cursor }: HistoryQuestion): { order: PointOrder; byTracker?: boolean } => {
-  if (format === 'gpx')
+/** What decides which points a walk meets. */
+const askedOf = ({ from, to, bbox, simplifyMeters, intervalSeconds, asked }: HistoryQuestion): unknown[] => [
+  from,
+  to,
+  bbox,
+  simplifyMeters,
+  intervalSeconds,
+  asked,
+]
+
+const isTracks = ({ format, geometry }: HistoryQuestion): boolean =>
+  format === 'gpx' || (format === 'geojson' && geometry === 'lines')
+
+const orderOf = (question: HistoryQuestion): { order: PointOrder; byTracker?: boolean } => {
+  const { format, order, limit, cursor } = question
+  if (isTracks(question))
     return limit === undefined && (cursor === undefined || order !== 'desc')
       ? { order: 'tracker' }
       : { order: order ?? 'asc', byTracker: true }
@@ -147,29 +168,35 @@ interface Walk {
   byTracker?: boolean
   after?: Place
   limit?: number
+  fingerprint: string
 }
 
 const answerOf = (
   history: HistoryStore,
-  filter: PointFilter,
+  scope: HistoryScope,
+  question: HistoryQuestion,
   walk: Walk,
-  { format, simplifyMeters, members }: HistoryQuestion,
   now: number,
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, string | null> => {
-  const spec = { format, ...walk, members: format === 'gpx' ? undefined : members }
+  const { simplifyMeters } = question
+  const { lookUpNames } = scope
+  const filter = filterOf(scope, question)
+  const spec = isTracks(question)
+    ? { ...walk, format: question.format === 'gpx' ? ('gpx' as const) : ('lines' as const) }
+    : { ...walk, format: question.format, members: question.members }
   // What is left of a track depends on all of it: it is simplified whole, and paged then.
   if (simplifyMeters !== undefined) {
     const held =
       walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec
-    return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { ...held, simplifyMeters })
+    return makeAnswer(chunksOf(history, filter, { order: 'tracker' }, signal), { ...held, simplifyMeters }, lookUpNames)
   }
   const oneMore = walk.limit === undefined ? undefined : walk.limit + 1
   const chunks =
     walk.order === 'desc' && oneMore !== undefined
       ? newestFirst(history, filter, { after: walk.after, limit: oneMore }, now, signal)
       : chunksOf(history, filter, { ...walk, limit: oneMore }, signal)
-  return makeAnswer(chunks, { ...spec, after: undefined })
+  return makeAnswer(chunks, { ...spec, after: undefined }, lookUpNames)
 }
 
 async function* chunksOf(

@@ -7,6 +7,9 @@ const GAP_MS = 10 * 60_000
 /** Longest piece that is simplified at once. */
 const PIECE_POINTS_MAX = 20_000
 
+/** Flag of the first point of a piece, in what was simplified: what is left out is no gap. */
+const PIECE_STARTS = 1 << 15
+
 /**
  * Simplifies tracks: points come by tracker and, for each, in order of time. Each tracker's points are cut into pieces
  * at trips, at gaps and at the latest every 20,000 points; of each piece the ends and what Douglas-Peucker keeps is left.
@@ -14,6 +17,8 @@ const PIECE_POINTS_MAX = 20_000
 export class TrackSimplifier {
   private readonly toleranceMeters: number
   private readonly piece = new PointBuffer(4_096)
+  /** The piece begins where one of 20,000 points had to be cut. */
+  private isContinued = false
 
   constructor(toleranceMeters: number) {
     this.toleranceMeters = toleranceMeters
@@ -28,6 +33,7 @@ export class TrackSimplifier {
       if (follows && this.piece.rows.count + i - from < PIECE_POINTS_MAX) continue
       this.piece.append(rows, from, i)
       this.finish(kept)
+      this.isContinued = follows
       from = i
     }
     this.piece.append(rows, from, rows.count)
@@ -47,14 +53,23 @@ export class TrackSimplifier {
 
   private finish(kept: PointRows[]): void {
     const { rows } = this.piece
-    if (rows.count > 0) kept.push(pick(rows, simplify(rows.lng, rows.lat, this.toleranceMeters, 0, rows.count)))
+    if (rows.count > 0) {
+      if (!this.isContinued) rows.flags[0] |= PIECE_STARTS
+      kept.push(pick(rows, simplify(rows.lng, rows.lat, this.toleranceMeters, 0, rows.count)))
+    }
     this.piece.clear()
   }
 }
 
 /** Whether the second point goes on with the piece of track that the first one is in. */
-export const continues = (a: PointRows, i: number, b: PointRows, j: number): boolean =>
+export type Continues = (a: PointRows, i: number, b: PointRows, j: number) => boolean
+
+export const continues: Continues = (a, i, b, j) =>
   sameTracker(a, i, b, j) &&
   b.recordedAt[j] - a.recordedAt[i] <= GAP_MS &&
   (a.flags[i] & TRIP_FINISH) === 0 &&
   (b.flags[j] & TRIP_START) === 0
+
+/** The same for points that a `TrackSimplifier` left. */
+export const continuesSimplified: Continues = (a, i, b, j) =>
+  sameTracker(a, i, b, j) && (b.flags[j] & PIECE_STARTS) === 0

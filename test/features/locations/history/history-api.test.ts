@@ -35,6 +35,7 @@ const open = async (t: Test) => {
     history,
     visibleTrackers: async () => visible,
     trackersOf: async (_organizationId, field, id) => (field === 'userId' && id === USER ? [TRACKERS[1]] : []),
+    trackerNames: async (_organizationId, ids) => ids.map((id) => `Bus ${TRACKERS.indexOf(id)}`),
   })
   const call = routeCaller({ routes })
   const get = async (path: string) => {
@@ -58,6 +59,9 @@ test('bad parameters are named, whatever they look like to a parser of numbers',
     ['interval=0', '/interval'],
     ['interval=-1e999', '/interval'],
     ['format=kml', '/format'],
+    ['geometry=lines', '/geometry'],
+    ['geometry=lines&format=gpx', '/geometry'],
+    ['geometry=circles&format=geojson', '/geometry'],
     ['order=up', '/order'],
     ['limit=0', '/limit'],
     ['limit=9007199254740993', '/limit'],
@@ -82,6 +86,32 @@ test('bad parameters are named, whatever they look like to a parser of numbers',
   })
   for (const id of ['x', TRACKERS[0], `${TRACKERS[0]}.0`])
     t.match(await get(`/location-history/${id}`), { status: 404 }, id)
+})
+
+test('a cursor under other filters is 400', async (t) => {
+  const { get } = await open(t)
+  const first = `trackerId=${TRACKERS[0]}&limit=3`
+  const { nextCursor } = JSON.parse((await get(`/location-histories?${first}`)).text)
+  t.equal(JSON.parse((await get(`/location-histories?${first}&cursor=${nextCursor}`)).text).data.length, 3)
+  for (const query of [`trackerId=${TRACKERS[1]}`, `userId=${USER}`, '', `trackerId=${TRACKERS[0]}&from=1`]) {
+    t.match(
+      await get(`/location-histories?${query}&cursor=${nextCursor}`),
+      { status: 400, body: { errors: [{ path: '/cursor' }] } },
+      query,
+    )
+  }
+})
+
+test('lines carry the names of trackers', async (t) => {
+  const { get } = await open(t)
+  const { headers, text } = await get('/location-histories?format=geojson&geometry=lines&simplify=0')
+  t.match(headers, { 'content-type': 'application/geo+json' })
+  t.match(
+    JSON.parse(text)
+      .features.map(({ properties }: { properties: { name: string } }) => properties.name)
+      .sort(),
+    ['Bus 0', 'Bus 1', 'Bus 2'],
+  )
 })
 
 test('the link of each page leads to the next one, with the question', async (t) => {

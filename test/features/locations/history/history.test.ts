@@ -155,8 +155,8 @@ const byTime = (points: readonly PlainPoint[], order: 'asc' | 'desc'): PlainPoin
     .sort((a, b) => (a.point.recordedAt - b.point.recordedAt || a.place - b.place) * (order === 'asc' ? 1 : -1))
     .map(({ point }) => point)
 
-/** Simplified as the contract says, without any of the code under test but Douglas-Peucker itself. */
-const simplified = (points: readonly PlainPoint[], meters: number): PlainPoint[] => {
+/** Tracks cut at trips, at gaps and at the latest every 20,000 points. */
+const piecesOf = (points: readonly PlainPoint[]): PlainPoint[][] => {
   const pieces: PlainPoint[][] = []
   for (const point of points) {
     const piece = pieces.at(-1)
@@ -171,7 +171,12 @@ const simplified = (points: readonly PlainPoint[], meters: number): PlainPoint[]
     if (goesOn) piece?.push(point)
     else pieces.push([point])
   }
-  return pieces.flatMap((piece) =>
+  return pieces
+}
+
+/** Simplified as the contract says, without any of the code under test but Douglas-Peucker itself. */
+const simplifiedPieces = (points: readonly PlainPoint[], meters: number): PlainPoint[][] =>
+  piecesOf(points).map((piece) =>
     [
       ...simplify(
         piece.map(({ lngE7 }) => lngE7),
@@ -180,7 +185,9 @@ const simplified = (points: readonly PlainPoint[], meters: number): PlainPoint[]
       ),
     ].map((i) => piece[i]),
   )
-}
+
+const simplified = (points: readonly PlainPoint[], meters: number): PlainPoint[] =>
+  simplifiedPieces(points, meters).flat()
 
 const firstOfSteps = (points: readonly PlainPoint[], stepMs: number): PlainPoint[] => {
   const seen = new Set<string>()
@@ -333,6 +340,87 @@ test('reads of generated points equal a plain computation', async (t) => {
       await textOf(await readTrack(store, EVERYTHING, all[0].trackerId, track[10].recordedAt, track[20].recordedAt)),
     ) as Row[]
     t.same(array, track.slice(10, 21).map(rowOf))
+  })
+
+  await t.test('lines and tracks are pieces, simplified or not, and carry the names of trackers', async (t) => {
+    const named = 'Ünit <7> & "co" \u0001'
+    const asked: string[] = []
+    const scope: HistoryScope = {
+      ...EVERYTHING,
+      lookUpNames: async (ids) => {
+        asked.push(...ids)
+        return ids.map((id) => (id === all[0].trackerId ? named : undefined))
+      },
+    }
+    for (const [question, pieces] of [
+      [{}, piecesOf(all)],
+      [{ simplifyMeters: 30 }, simplifiedPieces(all, 30)],
+      [{ intervalSeconds: 900 }, piecesOf(firstOfSteps(all, 900_000))],
+    ] as const) {
+      asked.length = 0
+      const { features } = JSON.parse(await read(store, { format: 'geojson', geometry: 'lines', ...question }, scope))
+      t.ok(pieces.length > 50)
+      t.equal(
+        pieces.some(({ length }) => length === 1),
+        'intervalSeconds' in question,
+        'lone points',
+      )
+      t.strictSame(
+        features,
+        pieces.map((piece) => {
+          const positions = piece.map(({ lngE7, latE7, altitudeCm }) =>
+            altitudeCm === undefined ? [lngE7 / 1e7, latE7 / 1e7] : [lngE7 / 1e7, latE7 / 1e7, altitudeCm / 100],
+          )
+          const times = piece.map(({ recordedAt }) => new Date(recordedAt).toISOString())
+          const [{ trackerId }] = piece
+          return {
+            type: 'Feature',
+            geometry:
+              piece.length === 1
+                ? { type: 'Point', coordinates: positions[0] }
+                : { type: 'LineString', coordinates: positions },
+            properties: {
+              trackerId,
+              ...(trackerId === all[0].trackerId && { name: named }),
+              from: times[0],
+              to: times.at(-1),
+              coordinateProperties: { times },
+            },
+          }
+        }),
+        `lines, ${JSON.stringify(question)}`,
+      )
+      t.same(asked.sort(), [...new Set(all.map(({ trackerId }) => trackerId))].sort(), 'each name is asked for once')
+      const gpx = await read(store, { format: 'gpx', ...question }, scope)
+      t.equal(gpx.split('<trkseg>').length - 1, pieces.length, 'what simplifying leaves out is no gap')
+      t.match(gpx, `<trk><name>Ünit &lt;7&gt; &amp; "co" </name><src>${all[0].trackerId}</src>`)
+      t.equal(gpx.split(/<name>[0-9a-f-]{36}</).length - 1, 6, 'those without a name are called by their id')
+    }
+    const { features } = JSON.parse(
+      await read(store, { format: 'geojson', limit: 5, trackerIds: [all[0].trackerId] }, scope),
+    )
+    t.match(features, Array(5).fill({ properties: { trackerId: all[0].trackerId, name: named } }))
+    await t.rejects(
+      read(store, { format: 'gpx' }, { ...EVERYTHING, lookUpNames: () => Promise.reject(new Error('no tables')) }),
+      { message: 'no tables' },
+    )
+  })
+
+  await t.test('a cursor is good for its own question alone', async (t) => {
+    const question = { format: 'json', limit: 10, from: NOW - 80_000_000, asked: ['a'] } as const
+    const { nextCursor } = await readHistory(store, EVERYTHING, question, NOW)
+    const cursor = nextCursor ?? ''
+    t.equal(JSON.parse(await read(store, { ...question, limit: 3, cursor })).data.length, 3, 'of any length')
+    for (const other of [
+      { from: undefined },
+      { to: NOW },
+      { order: 'asc' },
+      { simplifyMeters: 5 },
+      { intervalSeconds: 5 },
+      { bbox: [0, 0, 90, 90] },
+      { asked: ['b'] },
+    ] as const)
+      await t.rejects(read(store, { ...question, ...other, cursor }), { code: 'invalid' }, JSON.stringify(other))
   })
 
   await t.test('chosen members, in every format', async (t) => {
