@@ -9,6 +9,8 @@ export interface Field {
   default?: Json
   /** Brings an accepted value into the form that is kept. */
   normalize?: (value: Json) => Json
+  /** The value, or each member of the list, is the id of a record of this resource (its `plural`). */
+  reference?: string
 }
 
 export type Fields = { [name: string]: Field }
@@ -27,6 +29,12 @@ export const email = (): Field => ({ schema: { type: 'string', format: 'email', 
 
 /** A UUID of any version. */
 export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
+
+/**
+ * The id of a record of another resource, such as `reference('hubs')`; a list of them is `list(reference('users'), …)`. The
+ * kit checks that it is there and that the caller sees it, indexes it, and knows at a deletion what names the record.
+ */
+export const reference = (plural: string): Field => ({ ...id(), normalize: lowerCase, reference: plural })
 
 /** Degrees, WGS 84. */
 export const latitude = (): Field => number({ min: -90, max: 90 })
@@ -55,6 +63,8 @@ export const list = (items: Field, bounds: { max: number; min?: number; unique?:
     ...(bounds.min === undefined ? {} : { minItems: bounds.min }),
     ...(bounds.unique ? { uniqueItems: true } : {}),
   },
+  ...(items.reference && { reference: items.reference }),
+  ...(items.normalize && { normalize: (values) => (values as Json[]).map(items.normalize as (value: Json) => Json) }),
 })
 
 /** An object with these fields and no others. */
@@ -110,6 +120,8 @@ export const patchSchema = (fields: Fields): JsonSchema => ({
 // The default is applied by the kit after validation; here it only documents.
 const shown = (field: Field): JsonSchema =>
   field.default === undefined ? field.schema : { ...field.schema, default: field.default }
+
+const lowerCase = (id: Json): Json => (id as string).toLowerCase()
 
 const limits = ({ min, max }: Bounds): JsonSchema => ({
   ...(min === undefined ? {} : { minimum: min }),

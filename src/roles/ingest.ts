@@ -10,6 +10,7 @@ import type { Metrics } from '../kit/operations/metrics.ts'
 import type { PartitionFeed } from '../kit/consumers/partition-feed.ts'
 import type { Settle } from '../kit/consumers/settle.ts'
 import type { Services } from '../kit/services.ts'
+import { resources } from './resources.ts'
 
 const DAY_MS = 86_400_000
 
@@ -23,7 +24,7 @@ export const openIngest = (
 ) => {
   const { log, tables, clock, logger, keyring, partitions } = services
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
-  const writer = new TrackerWriter({ log, tables, keyring, partitions, settle }, quota)
+  const writer = new TrackerWriter({ log, tables, keyring, partitions, settle, resources }, quota)
   const known = new KnownTrackers({
     tables,
     writer,

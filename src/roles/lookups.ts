@@ -1,5 +1,4 @@
 import type { TableStore } from '../engines/table-store.ts'
-import { lastSeenAt, LATEST_POSITIONS, type LatestPositionRow } from '../features/locations/views.ts'
 import { breathe } from '../kernel/breath.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { Row } from '../kernel/table.ts'
@@ -37,14 +36,6 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
       yield { trackerId: id, facts: factsOf(row) }
   },
 })
-
-/** When the last positions of trackers were taken, in the order of the ids; undefined for never seen. */
-export const lastSeenIn =
-  (tables: Pick<TableStore, 'getMany'>) =>
-  async (organizationId: string, trackerIds: readonly string[]): Promise<(number | undefined)[]> => {
-    const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
-    return rows.map((row) => row && lastSeenAt(row))
-  }
 
 /** The part of a tracker's row that the live view shows or filters by. */
 export const factsOf = (row: Row): { name: string; hubIds: readonly string[]; teamId?: string } => {

@@ -4,6 +4,7 @@ import { automationRoutes } from '../features/automations/api.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
 import { backtestRoutes, type BacktestServices } from '../features/backtests/api.ts'
 import { geofenceRoutes, type GeofenceServices } from '../features/geofences/api.ts'
+import { hub } from '../features/hubs/hub.ts'
 import { identityContext } from '../features/identity/context.ts'
 import { identityRoutes } from '../features/identity/routes.ts'
 import { bulkRoute } from '../features/locations/ingest/bulk-api.ts'
@@ -11,11 +12,12 @@ import { historyRoutes } from '../features/locations/history/api.ts'
 import { readTrack } from '../features/locations/history/query.ts'
 import { livePositionsRoute } from '../features/locations/live-positions-api.ts'
 import { readTripToken, tripToken } from '../features/locations/trip-token.ts'
-import { ingestKeyRoutes } from '../features/trackers/ingest-key-api.ts'
+import { team } from '../features/teams/team.ts'
 import { trackerRoutes } from '../features/trackers/api.ts'
 import { statusAt } from '../features/trackers/views.ts'
 import { transitionRoutes } from '../features/transitions/api.ts'
 import { tripRoutes } from '../features/trips/api.ts'
+import { vehicle } from '../features/vehicles/vehicle.ts'
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import type { Route } from '../kit/http/route.ts'
 import type { Services } from '../kit/services.ts'
@@ -24,13 +26,12 @@ import type { Directory } from '../reactors/dispatch/directory.ts'
 import { dryRun } from '../reactors/dispatch/dry-run.ts'
 import type { IngestParts } from './ingest.ts'
 import { ownsTracker } from './last-states.ts'
-import { lastSeenIn, trackerLookups } from './lookups.ts'
-import type { Resources } from './projections.ts'
+import { trackerLookups } from './lookups.ts'
+import { resources } from './resources.ts'
 
 export interface RouteParts {
   config: Config
   services: Services
-  resources: Resources
   ingest: IngestParts
   caller: HttpCaller
   directory: Directory
@@ -47,23 +48,17 @@ export const listRoutes = (parts: RouteParts): Route[] => [
   ...automationParts(parts),
 ]
 
-const officeRoutes = ({ config, services, resources: { hub, team, vehicle } }: RouteParts): Route[] => {
-  const identity = identityContext(services, config, { hubs: hub.writer(services), teams: team.writer(services) })
+const officeRoutes = (parts: RouteParts): Route[] => {
+  const services = { ...parts.services, resources }
+  const neighbours = { hubs: hub.writer(services), teams: team.writer(services) }
+  const identity = identityContext(services, parts.config, neighbours)
   return [...identityRoutes(identity), ...hub.routes(services), ...team.routes(services), ...vehicle.routes(services)]
 }
 
-const fleetRoutes = ({ config, services, ingest, resources, geofences }: RouteParts): Route[] => {
-  const { tables } = services
+const fleetRoutes = ({ config, services, ingest, geofences }: RouteParts): Route[] => {
   return [
-    ...trackerRoutes({
-      tables,
-      lastSeen: lastSeenIn(tables),
-      ages: config,
-      writer: ingest.writer,
-      partitions: services.partitions,
-    }),
-    ...ingestKeyRoutes(services),
-    ...geofenceRoutes({ ...services, ...geofences, groups: resources.geofenceGroup }),
+    ...trackerRoutes({ ...services, resources, ages: config, writer: ingest.writer }),
+    ...geofenceRoutes({ ...services, ...geofences, resources }),
     ...backtestRoutes(geofences.backtests),
   ]
 }
@@ -97,6 +92,7 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
 const automationParts = ({ services, caller, inRollout, directory }: RouteParts): Route[] => {
   const options = {
     ...services,
+    resources,
     groupsTable: 'geofenceGroups',
     inRollout,
     urlRefusal: (url: string) => caller.refusal(url),

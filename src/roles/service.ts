@@ -25,8 +25,7 @@ import { InTurn } from './in-turn.ts'
 import { openIngest } from './ingest.ts'
 import { openIngress } from './ingress.ts'
 import { noteTrackers, openLive } from './live.ts'
-import { lastSeenIn } from './lookups.ts'
-import { declareResources, listProjections } from './projections.ts'
+import { listProjections } from './projections.ts'
 import { openReactors } from './reactors.ts'
 import { lacksPositions, openRebuilds } from './rebuilds.ts'
 import { inRollout } from './rollout.ts'
@@ -72,8 +71,7 @@ export const openService = async ({
   const { log, tables, history, clock, logger, keyring } = services
   const metrics = createMetrics()
   const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
-  const resources = declareResources()
-  const projections = listProjections(resources, {
+  const projections = listProjections({
     history: config.locationHistoryDays,
     runs: config.automationLogDays,
   })
@@ -90,7 +88,7 @@ export const openService = async ({
   await runner.start()
   await runner.ready()
 
-  const directory = new TableDirectory({ ...services, lastSeen: lastSeenIn(tables), ages: config, inRollout: rollout })
+  const directory = new TableDirectory({ ...services, ages: config, inRollout: rollout })
   const mustRebuildLatest = await lacksPositions(services)
   const consumers = await openConsumers({ config, services, origin, caller, metrics, feeds, hub, directory })
   const turns = new InTurn()
@@ -108,7 +106,6 @@ export const openService = async ({
   const routes = listRoutes({
     config,
     services,
-    resources,
     ingest,
     caller,
     directory,

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { directory } from '../../projections/directory.ts'
-import { geofenceRows } from '../../projections/geofences.ts'
+import { AUTOMATIONS } from '../../src/features/automations/views.ts'
 import { geofenceRoutes } from '../../src/features/geofences/api.ts'
-import { geofenceGroups } from '../../src/features/geofences/group.ts'
+import { geofence } from '../../src/features/geofences/declaration.ts'
+import { geofenceGroup } from '../../src/features/geofences/group.ts'
 import { ShapeChecker } from '../../src/features/geofences/shape-checker.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
@@ -31,15 +32,13 @@ export const ownerOf = (organizationId: string): UserCaller => ({
 /** The routes of geofences over the embedded engines, as a client meets them. */
 export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
   const services = await openServices(folderOf(t), systemClock)
-  const groups = geofenceGroups([{ table: 'automations', field: 'geofenceGroupId' }])
-  await services.tables.declare({ name: 'automations', version: 1, equality: ['geofenceGroupId'] })
+  await services.tables.declare(AUTOMATIONS)
   const shapes = new ShapeChecker(systemClock)
   const announcer = await announceFences({ ...services, partitions }, { tripStopMs: 300_000, rollout: '*' })
-  const { runner, settle } = await startProjections(services, [directory([groups.rows, geofenceRows])])
+  const { runner, settle } = await startProjections(services, [directory([geofenceGroup.rows, geofence.rows])])
   const routes = geofenceRoutes({
     ...services,
     shapes,
-    groups,
   })
   t.teardown(async () => {
     await announcer.close()

@@ -1,9 +1,11 @@
 import type { Test } from 'tap'
 import { identityContext, type IdentityConfig } from '../../src/features/identity/context.ts'
 import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
-import { identityRows } from '../../src/features/identity/directory.ts'
+import { organization } from '../../src/features/identity/organization.ts'
+import { role } from '../../src/features/identity/role.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
-import { hubResource } from '../../src/features/hubs/hub.ts'
+import { user } from '../../src/features/identity/user.ts'
+import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import type { Method, Route } from '../../src/kit/http/route.ts'
@@ -14,11 +16,7 @@ import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
 
-const USED_BY_HUBS = [
-  { table: 'users', field: 'hubId' },
-  { table: 'teams', field: 'hubId' },
-  { table: 'vehicles', field: 'hubId' },
-]
+const RESOURCES = [organization, role, user, hub, team, vehicle]
 
 export interface Session {
   token: string
@@ -36,9 +34,8 @@ export const openIdentity = async (
   folder = folderOf(t),
 ) => {
   const clock = new FakeClock()
-  const services = await openServices(folder, clock)
-  const hub = hubResource(USED_BY_HUBS)
-  const projections = [directory([...identityRows, hub.rows, team.rows, vehicle.rows]), access]
+  const services = await openServices(folder, clock, RESOURCES)
+  const projections = [directory(RESOURCES.map(({ rows }) => rows)), access]
   const { runner, settle } = await startProjections(services, projections)
   const neighbours = { hubs: hub.writer(services), teams: team.writer(services) }
   const context = identityContext(services, { signup: 'open', tokenTtlMs: 24 * 3_600_000, ...config }, neighbours)

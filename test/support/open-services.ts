@@ -10,7 +10,10 @@ import { Checkpoints, settling } from '../../src/kit/consumers/settle.ts'
 import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import type { Projection } from '../../src/kit/consumers/projection.ts'
+import { ResourceSet } from '../../src/kit/resource/resource-set.ts'
 import { ProjectionRunner } from '../../src/kit/consumers/run-projection.ts'
+import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
+import { resources } from '../../src/roles/resources.ts'
 import { FakeClock } from './fake-clock.ts'
 
 export interface TestServices {
@@ -22,12 +25,15 @@ export interface TestServices {
   logger: Logger
   /** Lines of warnings and errors. */
   lines: { level: string; msg: string; fields?: object }[]
+  /** Those of the product, unless the test has some of its own. */
+  resources: ResourceSet
 }
 
 /** The embedded engines in a folder, with a clock that the test holds. */
 export const openServices = async <C extends Clock = FakeClock>(
   folder: string,
   clock: C = new FakeClock() as unknown as C,
+  own?: readonly { declaration: ResourceDeclaration }[],
 ): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
   const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
   const checkpoints = new Checkpoints(await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
@@ -40,7 +46,17 @@ export const openServices = async <C extends Clock = FakeClock>(
     await log.close()
     await tables.close()
   }
-  return { log, tables, checkpoints, clock, keyring, logger, lines, close }
+  return {
+    log,
+    tables,
+    checkpoints,
+    clock,
+    keyring,
+    logger,
+    lines,
+    resources: own === undefined ? resources : new ResourceSet(own),
+    close,
+  }
 }
 
 /** Runs projections, and answers what lets a call wait for what follows it. */

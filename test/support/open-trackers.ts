@@ -9,27 +9,28 @@ import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
 import { livePositionsRoute } from '../../src/features/locations/live-positions-api.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
-import { hubResource } from '../../src/features/hubs/hub.ts'
-import { identityRows } from '../../src/features/identity/directory.ts'
+import { hub } from '../../src/features/hubs/hub.ts'
+import { organization } from '../../src/features/identity/organization.ts'
+import { role } from '../../src/features/identity/role.ts'
+import { user } from '../../src/features/identity/user.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { trackerRoutes } from '../../src/features/trackers/api.ts'
 import { DeviceAuthenticator } from '../../src/features/trackers/device-authenticator.ts'
-import { ingestKeyRoutes } from '../../src/features/trackers/ingest-key-api.ts'
+import { ingestKey, tracker } from '../../src/features/trackers/declaration.ts'
 import { KnownTrackers } from '../../src/features/trackers/known-trackers.ts'
 import { statusAt } from '../../src/features/trackers/views.ts'
-import { ingestKeyRows, trackerRows } from '../../src/features/trackers/tracker-rows.ts'
 import { TrackerQuota } from '../../src/features/trackers/tracker-quota.ts'
 import { TrackerWriter } from '../../src/features/trackers/tracker-writer.ts'
 import { watchTrackers, type DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import { announceDeletions } from '../../src/reactors/announce/deletions.ts'
-import { lastSeenIn } from '../../src/roles/lookups.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { appendFacts } from '../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
 import { PartitionFeed } from '../../src/kit/consumers/partition-feed.ts'
 import type { Method } from '../../src/kit/http/route.ts'
 import { routeCaller } from './call-route.ts'
+import { FakeClock } from './fake-clock.ts'
 import { connect } from './ingest.ts'
 import { keepErrors, openServices, startProjections } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
@@ -38,6 +39,7 @@ export const PARTITIONS = 4
 export const ORG = idFrom('organization', 'a')
 export const AGES = { staleAfterMs: 5 * 60_000, offlineAfterMs: 3_600_000 }
 const DAY_MS = 86_400_000
+const RESOURCES = [organization, role, user, hub, team, vehicle, tracker, ingestKey]
 const PERMISSIONS = ['view/tracker', 'edit/tracker', 'view/location-history']
 
 export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
@@ -58,10 +60,9 @@ export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
 
 /** Trackers and the whole way of points to their latest positions, over the embedded engines and a clock that stands still. */
 export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
-  const services = await openServices(folderOf(t))
+  const services = await openServices(folderOf(t), new FakeClock(), RESOURCES)
   const { log, tables, clock, keyring, logger } = services
-  const rows = [...identityRows, hubResource([]).rows, team.rows, vehicle.rows, trackerRows, ingestKeyRows]
-  const { runner, settle } = await startProjections(services, [directory(rows)])
+  const { runner, settle } = await startProjections(services, [directory(RESOURCES.map(({ rows }) => rows))])
   await tables.declare(LATEST_POSITIONS)
   const quota = new TrackerQuota(tables, clock, trackersMax)
   const writer = new TrackerWriter({ ...services, settle, partitions: PARTITIONS }, quota)
@@ -103,8 +104,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const ingest = new Ingest({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
   const channel = ingestChannel(ingest)
   const routes = [
-    ...trackerRoutes({ tables, writer, lastSeen: lastSeenIn(tables), ages: AGES, partitions: PARTITIONS }),
-    ...ingestKeyRoutes(services),
+    ...trackerRoutes({ ...services, writer, ages: AGES, partitions: PARTITIONS }),
     bulkRoute(ingest, keyring),
     livePositionsRoute({ tables, statusAt: (at, now) => statusAt(at, now, AGES) }),
   ]

@@ -16,7 +16,7 @@ import {
   wordBytes,
 } from './layout.ts'
 import type { TableReaders } from './readers.ts'
-import { wordsOf } from './words.ts'
+import { wordsOf } from '../../kernel/words.ts'
 import type { Find } from '../table-store.ts'
 
 const ENTRIES_AT_ONCE_MAX = 8_000

@@ -1,6 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
 import { bufferOf, equalityBytes, number4, ROW_HEADER_BYTES, time6, wordBytes } from './layout.ts'
-import { wordsOfRow } from './words.ts'
+import { wordsOfRow } from '../../kernel/words.ts'
 
 /*
  * What a row becomes in the databases: its stored bytes, and the terms under which its indexes name it.

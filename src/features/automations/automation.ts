@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Decider } from '../../kernel/decider.ts'
@@ -47,6 +48,7 @@ export const automation: Decider<AutomationState, AutomationCommand> = {
       return [{ type: AUTOMATION_CREATED, data: command.data }]
     }
     if (row === undefined) throw new Failure('not_found')
+    if (command.type === 'change' && isUnchanged(row, command.data)) return []
     if (command.type === 'deactivate') return row.isActive ? [{ type: AUTOMATION_DEACTIVATED, data: command.data }] : []
     return [{ type: TYPES[command.type], data: command.data }]
   },
@@ -62,6 +64,9 @@ const TYPES = {
   retryRun: RUN_RETRY_ASKED,
   delete: AUTOMATION_DELETED,
 } as const
+
+const isUnchanged = (row: AutomationRow, { content, editorId }: AutomationChanged): boolean =>
+  row.editorId === editorId && Object.entries(content).every(([name, value]) => isDeepStrictEqual(value, row[name]))
 
 /** Deactivates an automation in the name of the service; nothing happens when it is inactive or gone. */
 export const deactivateAutomation = async (

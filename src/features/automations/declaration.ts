@@ -1,8 +1,18 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import { anyObject, bool, integer, oneOf, optional, text, time, withDefault, type Field } from '../../kernel/schema.ts'
+import {
+  anyObject,
+  bool,
+  oneOf,
+  optional,
+  reference,
+  text,
+  time,
+  withDefault,
+  type Field,
+} from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
 import { EVENT_DATA_TYPES } from './events.ts'
 import { maskDetails, openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
@@ -41,8 +51,18 @@ const rules: Field = {
   },
 }
 
-/** What the kit's list and read need to know about automations; their writes are in api.ts. */
-export const automationDeclaration = (keyring: Keyring): ResourceDeclaration => ({
+const EXAMPLE: JsonObject = {
+  name: 'Tell the yard',
+  event: 'onGeofenceEntry',
+  dataType: 'locationHistory',
+  automationType: 'webhook',
+  automationDetails: { url: 'https://example.com/hook', headers: [{ key: 'x-yard', value: '7' }] },
+  rules: { fields: { geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' } },
+  isActive: true,
+}
+
+/** Does something when something happens. Its writes are in write-automation.ts, its table in projections/automations.ts. */
+export const automationResource = defineResource({
   noun: 'automation',
   plural: AUTOMATIONS.name,
   tag: 'Automations',
@@ -57,18 +77,24 @@ export const automationDeclaration = (keyring: Keyring): ResourceDeclaration => 
   },
   readOnly: {
     activatedAt: optional(time()),
-    geofenceGroupId: optional(text({ max: 100 })),
     notice: optional(anyObject()),
-    version: integer(),
   },
+  // Of its rules: the group of a geofence event cannot be deleted before it.
+  internal: { geofenceGroupId: optional(reference('geofenceGroups')) },
   permissions: { view: 'view/automation', edit: 'edit/automation' },
   indexes: {
-    equality: AUTOMATIONS.equality?.filter((field) => field !== 'trigger'),
+    equality: AUTOMATIONS.equality,
     range: AUTOMATIONS.range,
     text: AUTOMATIONS.text,
   },
   example: EXAMPLE,
-  present: (row) => showAutomation(keyring, row as AutomationRow),
+  filters: {
+    geofenceGroupId: {
+      schema: { type: 'string', format: 'uuid' },
+      where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string }),
+    },
+  },
+  present: (rows, { services }) => rows.map((row) => showAutomation(services.keyring, row as AutomationRow)),
 })
 
 /** An automation as it is answered: no secret, and nothing of what the dispatcher looks it up by. */
@@ -104,14 +130,4 @@ export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
     createdAt,
     updatedAt,
   }
-}
-
-const EXAMPLE: JsonObject = {
-  name: 'Tell the yard',
-  event: 'onGeofenceEntry',
-  dataType: 'locationHistory',
-  automationType: 'webhook',
-  automationDetails: { url: 'https://example.com/hook', headers: [{ key: 'x-yard', value: '7' }] },
-  rules: { fields: { geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' } },
-  isActive: true,
 }

@@ -2,16 +2,17 @@ import type { Find, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
 import {
-  answerList,
   chooseFields,
-  FIELDS_PARAMETER,
+  FIELDS_QUERY,
   listQuerySchema,
   type ListQuery,
   type ListShape,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { envelope, originOf } from '../../kit/resource/routes.ts'
+import { envelope } from '../../kit/http/page-members.ts'
+import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
@@ -158,7 +159,7 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
         path: '/api/v3/automation-log',
         range,
         sort: { field: 'createdAt', order: 'desc' },
-        present: (row) => showRun(keyring, row as RunRow),
+        present: (rows) => rows.map((row) => showRun(keyring, row as RunRow)),
       })
       return withoutTotal(reply)
     },
@@ -174,7 +175,7 @@ const readRoute = (options: RunsApiOptions): Route =>
     tag: TAG,
     access: { permission: 'view/automation' },
     params: PARAMS,
-    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
+    query: FIELDS_QUERY,
     answers: {
       200: { description: 'The run.', schema: envelope({ data: RUN }), example: { status: true, data: EXAMPLE } },
     },

@@ -3,29 +3,30 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { handleCommand, loadState, type CommandContext, type Handled } from '../../kit/commands/handle-command.ts'
+import { handleCommand, loadState, type Handled, type Prepare } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import type { WriteOrigin } from '../../kit/resource/write.ts'
+import { createSchema, mergePatch, pickWithNull } from '../../kit/resource/declaration.ts'
+import {
+  assertVersion,
+  type Change,
+  type Deletion,
+  type ResourceWrites,
+  type WriteOrigin,
+  type Written,
+} from '../../kit/resource/writes.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import type { Wrote } from '../../kit/http/route.ts'
 import { automation, type AutomationCommand, type AutomationState } from './automation.ts'
 import { checkAutomation, type Checked, type CheckOptions } from './check-automation.ts'
+import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
 import { newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
 import type { AutomationRow } from './views.ts'
 
-export interface Written {
-  row: AutomationRow
-  wrote?: Wrote
-  /** Only when one was made. */
-  secret?: string
-}
-
-type Origin = WriteOrigin & { caller: UserCaller }
-
-const TRIES = 5
+const wholeBody = compileCheck(createSchema(automationResource.declaration))
 
 /** The writes of automations, below their routes. */
-export class AutomationWriter {
+export class AutomationWriter implements ResourceWrites {
   private readonly log: EventLog
   private readonly keyring: Keyring
   private readonly check: CheckOptions
@@ -37,8 +38,9 @@ export class AutomationWriter {
   }
 
   /** The same `_id` and content again answer what is there, without the secret. @throws Failure invalid, conflict, not_available. */
-  async create(origin: Origin, { _id, ...wanted }: JsonObject): Promise<Written> {
-    const checked = await checkAutomation(this.check, origin.caller, wanted)
+  async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
+    const caller = editorOf(origin)
+    const checked = await checkAutomation(this.check, caller, wanted)
     const id = ((_id as string | undefined) ?? origin.ids.next()).toLowerCase()
     const secret = newSecret()
     const data: AutomationCreated = {
@@ -46,53 +48,33 @@ export class AutomationWriter {
       organizationId: origin.organizationId,
       content: this.seal(checked),
       secret: sealSecret(this.keyring, secret),
-      editorId: origin.caller.userId,
+      editorId: caller.userId,
       at: origin.now,
     }
     const { state } = await loadState(this.log, automationStream(id), automation)
     if (state.first !== undefined) return this.repeated(state, data.organizationId, checked)
     const { wrote, state: after } = await this.command(origin, id, { type: 'create', data })
-    return { row: live(after, origin.organizationId), wrote, secret }
+    const row = live(after, origin.organizationId)
+    return { row, wrote, told: this.told(row, secret) }
   }
 
-  /** `wantedOf` makes the whole automation as it should be from what it is. @throws Failure not_found, stale_version, invalid, not_available. */
-  async change(
-    origin: Origin,
-    id: string,
-    expectedVersion: number | undefined,
-    wantedOf: (before: JsonObject) => JsonObject,
-  ): Promise<Written> {
-    for (let tries = 1; ; tries++) {
-      const { state, version } = await loadState(this.log, automationStream(id), automation)
-      const row = live(state, origin.organizationId)
-      if (expectedVersion !== undefined && expectedVersion !== version)
-        throw new Failure('stale_version', { extra: { version } })
-      const checked = await checkAutomation(
-        this.check,
-        origin.caller,
-        wantedOf(this.writable(row)),
-        openDetails(this.keyring, row),
-      )
-      const editorId = origin.caller.userId
-      if (editorId === row.editorId && isDeepStrictEqual(checked, this.checkedOf(row))) return { row }
-      try {
-        const { wrote, state: after } = await this.command(
-          origin,
-          id,
-          { type: 'change', data: { content: this.seal(checked, row), editorId, at: origin.now } },
-          version,
-        )
-        return { row: live(after, origin.organizationId), wrote }
-      } catch (error) {
-        const isRace =
-          error instanceof Failure && error.code === 'stale_version' && expectedVersion === undefined && tries < TRIES
-        if (!isRace) throw error
-      }
-    }
+  /** @throws Failure not_found, stale_version, invalid, not_available. */
+  async change(origin: WriteOrigin, { id, kind, body, expectedVersion }: Change): Promise<Written> {
+    const sent = withoutShownSecret(pickWithNull(body, automationResource.declaration.fields))
+    const caller = editorOf(origin)
+    const { wrote, state } = await this.command(origin, id, async (before, version) => {
+      const row = live(before, origin.organizationId)
+      assertVersion(expectedVersion, version)
+      const wanted = kind === 'replace' ? sent : (mergePatch(this.writable(row), sent) as JsonObject)
+      if (kind === 'amend') assertValid(wholeBody, wanted)
+      const checked = await checkAutomation(this.check, caller, wanted, openDetails(this.keyring, row))
+      return { type: 'change', data: { content: this.seal(checked, row), editorId: caller.userId, at: origin.now } }
+    })
+    return { row: live(state, origin.organizationId), wrote }
   }
 
   /** A new secret; it and the one before sign for a day. @throws Failure not_found */
-  async rotateSecret(origin: Origin, id: string): Promise<Written> {
+  async rotateSecret(origin: WriteOrigin, id: string): Promise<Written> {
     const row = await this.load(origin.organizationId, id)
     const secret = newSecret()
     const data = {
@@ -101,28 +83,33 @@ export class AutomationWriter {
       at: origin.now,
     }
     const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data })
-    return { row: live(state, origin.organizationId), wrote, secret }
+    const after = live(state, origin.organizationId)
+    return { row: after, wrote, told: this.told(after, secret) }
   }
 
   /** @throws Failure not_found, stale_version. */
-  async delete(origin: Origin, id: string, expectedVersion: number | undefined): Promise<Wrote | undefined> {
+  async delete(origin: WriteOrigin, { id, expectedVersion }: Deletion): Promise<Written> {
     const { organizationId, now } = origin
-    await this.load(organizationId, id)
-    const { wrote } = await this.command(
-      origin,
-      id,
-      { type: 'delete', data: { organizationId, at: now } },
-      expectedVersion,
-    )
-    return wrote
+    let last: AutomationRow | undefined
+    const { wrote } = await this.command(origin, id, async ({ row }, version) => {
+      last = live({ row }, organizationId)
+      assertVersion(expectedVersion, version)
+      return { type: 'delete', data: { organizationId, at: now } }
+    })
+    return { row: last as AutomationRow, wrote }
   }
 
   /** Asks for another attempt of a run. @throws Failure not_found, conflict when the automation is not active. */
-  async retryRun(origin: Origin, id: string, runId: string, partition: number): Promise<Wrote | undefined> {
+  async retryRun(origin: WriteOrigin, id: string, runId: string, partition: number): Promise<Wrote | undefined> {
     const row = await this.load(origin.organizationId, id)
     if (!row.isActive) throw new Failure('conflict', { message: 'The automation is not active; activate it first.' })
     const { wrote } = await this.command(origin, id, { type: 'retryRun', data: { runId, partition, at: origin.now } })
     return wrote
+  }
+
+  /** The details, with the secret that is told once. */
+  private told(row: AutomationRow, secret: string): JsonObject {
+    return { automationDetails: { ...openDetails(this.keyring, row), secret } as unknown as JsonObject }
   }
 
   private async load(organizationId: string, id: string): Promise<AutomationRow> {
@@ -131,17 +118,11 @@ export class AutomationWriter {
   }
 
   private command(
-    origin: Origin,
+    { ids, metadata }: WriteOrigin,
     id: string,
-    command: AutomationCommand,
-    expectedVersion?: number,
+    command: AutomationCommand | Prepare<AutomationState, AutomationCommand>,
   ): Promise<Handled<AutomationState>> {
-    const context: CommandContext = {
-      ids: origin.ids,
-      metadata: origin.metadata,
-      ...(expectedVersion !== undefined && { expectedVersion }),
-    }
-    return handleCommand(this.log, automationStream(id), automation, command, context)
+    return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata })
   }
 
   private repeated({ row, first }: AutomationState, organizationId: string, checked: Checked): Written {
@@ -179,7 +160,22 @@ export class AutomationWriter {
   }
 }
 
-const live = ({ row }: AutomationState, organizationId: string): AutomationRow => {
+const live = ({ row }: Pick<AutomationState, 'row'>, organizationId: string): AutomationRow => {
   if (row === undefined || row.organizationId !== organizationId) throw new Failure('not_found')
   return row
+}
+
+/** Whoever writes an automation bounds what it may see: there is always somebody. */
+const editorOf = ({ caller }: WriteOrigin): UserCaller => {
+  if (caller === undefined) throw new Failure('forbidden')
+  return caller
+}
+
+/** The secret was answered in the details once; who writes back what was answered does not set it. */
+const withoutShownSecret = (body: JsonObject): JsonObject => {
+  const { automationDetails } = body
+  if (typeof automationDetails !== 'object' || automationDetails === null || Array.isArray(automationDetails))
+    return body
+  const { secret: _shown, ...details } = automationDetails
+  return { ...body, automationDetails: details }
 }

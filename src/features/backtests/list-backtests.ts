@@ -1,9 +1,9 @@
+import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { answerList, type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
+import { type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
-import { envelope } from '../../kit/resource/routes.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { BACKTESTS, backtestShown, type BacktestRow } from './views.ts'
@@ -51,7 +51,7 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
         query: request.query,
         path,
         where,
-        present: (row) => backtestShown(row as BacktestRow),
+        present: (rows) => rows.map((row) => backtestShown(row as BacktestRow)),
       })
     },
   })

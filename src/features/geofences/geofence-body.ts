@@ -1,15 +1,14 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { bool, optional, reference, text, withDefault, type Fields } from '../../kernel/schema.ts'
 import type { ShapeInput } from '../../geo/shape.ts'
 import type { GeofenceValues } from './events.ts'
-import { shapeMembers } from './views.ts'
+import { GEOFENCE_GROUPS, shapeMembers } from './views.ts'
 
+export const NAME_MAX = 200
 export const ATTRIBUTES_BYTES_MAX = 64 * 1024
 /** Arrays and objects within one another: attributes are for names and numbers, geometries have four. */
 export const DEPTH_MAX = 32
-
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const IGNORED: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
 
 /** What is deep in a geometry is judged by the worker, which has a deadline. */
 const GEOMETRY: JsonSchema = {
@@ -24,55 +23,27 @@ const GEOMETRY: JsonSchema = {
   additionalProperties: false,
 }
 
-const PROPERTIES: { [name: string]: JsonSchema } = {
-  name: { type: 'string', minLength: 1, maxLength: 200 },
-  geofenceGroupId: UUID,
-  geometry: GEOMETRY,
-  center: {
-    type: 'object',
-    properties: { lat: { type: 'number' }, lng: { type: 'number' } },
-    required: ['lat', 'lng'],
-    additionalProperties: false,
-    description: 'Of a circle, together with `radius`.',
-  },
-  radius: { type: 'number', description: 'Metres, over 0 and at most 20,015,115: half way round the earth.' },
-  width: { type: 'number', description: 'Of a corridor, metres over all: over 0 and at most 1,000,000.' },
-  isActive: { type: 'boolean', default: true },
-  attributes: { type: 'object', description: 'Any content, up to 64 KiB as JSON.' },
-}
-
-const READ_ONLY: { [name: string]: JsonSchema } = {
-  _id: IGNORED,
-  organizationId: IGNORED,
-  createdAt: IGNORED,
-  updatedAt: IGNORED,
-  version: { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' },
-}
-
-export const CREATE_SCHEMA: JsonSchema = {
+const CENTER: JsonSchema = {
   type: 'object',
-  properties: { _id: UUID, ...PROPERTIES },
-  required: ['name', 'geofenceGroupId'],
+  properties: { lat: { type: 'number' }, lng: { type: 'number' } },
+  required: ['lat', 'lng'],
   additionalProperties: false,
+  description: 'Of a circle, together with `radius`.',
 }
 
-export const REPLACE_SCHEMA: JsonSchema = { ...CREATE_SCHEMA, properties: { ...PROPERTIES, ...READ_ONLY } }
-
-const nullable = (schema: JsonSchema): JsonSchema => ({ ...schema, type: [schema.type, 'null'] })
-
-export const AMEND_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    ...PROPERTIES,
-    geometry: { type: ['object', 'null'] },
-    center: { type: ['object', 'null'] },
-    radius: nullable(PROPERTIES.radius),
-    width: nullable(PROPERTIES.width),
-    isActive: nullable(PROPERTIES.isActive),
-    attributes: nullable(PROPERTIES.attributes),
-    ...READ_ONLY,
-  },
-  additionalProperties: false,
+export const GEOFENCE_FIELDS: Fields = {
+  name: text({ max: NAME_MAX }),
+  geofenceGroupId: reference(GEOFENCE_GROUPS),
+  geometry: optional({ schema: GEOMETRY }),
+  center: optional({ schema: CENTER }),
+  radius: optional({
+    schema: { type: 'number', description: 'Metres, over 0 and at most 20,015,115: half way round the earth.' },
+  }),
+  width: optional({
+    schema: { type: 'number', description: 'Of a corridor, metres over all: over 0 and at most 1,000,000.' },
+  }),
+  isActive: withDefault(bool(), true),
+  attributes: optional({ schema: { type: 'object', description: 'Any content, up to 64 KiB as JSON.' } }),
 }
 
 const DEGREES_EXAMPLE = {
@@ -94,18 +65,6 @@ export const GEOFENCE_EXAMPLE: JsonObject = {
   geometry: DEGREES_EXAMPLE,
   isActive: true,
   attributes: { gate: 4 },
-}
-
-export const ROW_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    ...PROPERTIES,
-    _id: UUID,
-    organizationId: UUID,
-    version: { type: 'integer', minimum: 1 },
-    createdAt: { type: 'string', format: 'date-time' },
-    updatedAt: { type: 'string', format: 'date-time' },
-  },
 }
 
 /** The values of a whole body, the shape as it was sent. @throws Failure invalid */

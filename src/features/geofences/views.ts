@@ -41,7 +41,7 @@ export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 
   ...(attributes === undefined ? {} : { attributes }),
 })
 
-/** Rows completed with where they are; those that are gone meanwhile stay as they are. */
+/** Rows completed with where they are; those that say it, and those that are gone meanwhile, stay as they are. */
 export const withDetails = async (
   tables: Pick<TableStore, 'getMany'>,
   organizationId: string,
@@ -52,5 +52,5 @@ export const withDetails = async (
     organizationId,
     rows.map(({ _id }) => _id as string),
   )
-  return rows.map((row, i) => ({ ...row, ...details[i] }))
+  return rows.map((row, i) => ('geometry' in row || 'center' in row ? row : { ...row, ...details[i] }))
 }

@@ -1,23 +1,20 @@
 import { Failure } from '../../kernel/errors.ts'
 import { latitude, longitude, optional, text } from '../../kernel/schema.ts'
-import { assertUnused, type Reference } from '../../kit/resource/references.ts'
-import { defineResource, type Resource } from '../../kit/resource/resource.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
 
-/** A physical place where routes start. `usedBy` names the records that keep a hub from being deleted. */
-export const hubResource = (usedBy: readonly Reference[]): Resource =>
-  defineResource({
-    noun: 'hub',
-    plural: 'hubs',
-    tag: 'Hubs',
-    fields: { name: text({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
-    permissions: { view: 'view/hub', edit: 'edit/hub' },
-    hubField: '_id',
-    version: 2,
-    indexes: { equality: ['name', 'address'], range: ['name'], text: ['name', 'address'] },
-    example: { name: 'Warsaw West', address: 'Wolska 1, Warszawa', lat: 52.23, lng: 20.98 },
-    beforeDelete: async ({ services: { tables }, organizationId, id }) => {
-      await assertUnused(tables, organizationId, id, usedBy)
-      const { total } = await tables.find('hubs', organizationId, { limit: 1, total: true })
-      if ((total ?? 0) <= 1) throw new Failure('conflict', { message: 'An organization needs at least one hub.' })
-    },
-  })
+/** A physical place where routes start. */
+export const hub = defineResource({
+  noun: 'hub',
+  plural: 'hubs',
+  tag: 'Hubs',
+  fields: { name: text({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
+  permissions: { view: 'view/hub', edit: 'edit/hub' },
+  hubField: '_id',
+  version: 2,
+  indexes: { equality: ['name', 'address'], range: ['name'], text: ['name', 'address'] },
+  example: { name: 'Warsaw West', address: 'Wolska 1, Warszawa', lat: 52.23, lng: 20.98 },
+  beforeDelete: async ({ services: { tables }, organizationId }) => {
+    const { total = 0 } = await tables.find('hubs', organizationId, { limit: 1, total: true })
+    if (total <= 1) throw new Failure('conflict', { message: 'An organization needs at least one hub.' })
+  },
+})

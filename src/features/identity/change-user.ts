@@ -1,14 +1,15 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
-import type { Change, WriteOrigin, Written } from '../../kit/resource/write.ts'
+import type { Change, WriteOrigin, Written, Deletion } from '../../kit/resource/writes.ts'
 import type { Wrote } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
+import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
 import { changeOwners } from './owners.ts'
 import type { Person } from './people.ts'
-import { assertHolds, assertHubs, assertStatus, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
-import type { UserRow } from './user.ts'
+import { assertHolds, assertStatus, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import { user, type UserRow } from './user.ts'
 import { joinTeams, leaveTeams } from './user-teams.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -67,9 +68,8 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
 export const deleteUser = async (
   context: IdentityContext,
   origin: WriteOrigin,
-  userId: string,
-  expectedVersion: number | undefined,
-): Promise<Wrote | undefined> => {
+  { id: userId, expectedVersion }: Deletion,
+): Promise<Written> => {
   const { before, role } = await loadUser(context, origin, userId)
   if (expectedVersion !== undefined && expectedVersion !== before.version)
     throw new Failure('stale_version', { extra: { version: before.version } })
@@ -79,14 +79,13 @@ export const deleteUser = async (
   const left = isActiveOwner(role, before.status)
     ? await changeOwners(log, origin.organizationId, { type: 'remove', userId, at }, origin)
     : undefined
-  const parted = await leaveTeams(context, origin, userId, before.teamIds)
-  const deleted = await context.users.delete(origin, userId, expectedVersion)
+  const deleted = await context.users.delete(origin, { id: userId, expectedVersion })
   const ended = await context.people.command(
     before.identityId,
     { type: 'endMembership', organizationId: origin.organizationId, at },
     origin,
   )
-  return allWrote(left, ...parted, deleted.wrote, ended)
+  return { row: deleted.row, wrote: allWrote(left, deleted.wrote, ended) }
 }
 
 export const changePassword = async (
@@ -111,7 +110,10 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind,
   const next = await nextOf(context, origin, before, kind, body)
   if (next.role._id !== role._id) assertHolds(caller, next.role)
   assertStatus(next.status, before.status)
-  await assertHubs(tables, caller, next.hubIds, before.hubId)
+  const hubs = { hubId: next.hubIds }
+  await assertReferences(user.declaration, context.services, caller, origin.organizationId, hubs, {
+    hubId: before.hubId,
+  })
   await assertTeams(tables, caller, next.teamIds, before.teamIds, next)
   const person = await context.people.load(before.identityId)
   if (person === undefined) throw new Failure('not_found')

@@ -1,5 +1,5 @@
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import type { Services } from '../../kit/services.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { organization } from './organization.ts'
 import { Passwords } from './passwords.ts'
@@ -21,7 +21,7 @@ export interface IdentityNeighbours {
   teams: ResourceWriter
 }
 
-export type IdentityServices = Pick<Services, 'log' | 'tables' | 'keyring'>
+export type IdentityServices = ResourceServices
 
 /** What the routes of this feature share. */
 export interface IdentityContext extends IdentityNeighbours {

@@ -1,7 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import { bool, latitude, longitude, objectSchema, optional, text, withDefault } from '../../kernel/schema.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
-import type { WriteOrigin } from '../../kit/resource/write.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'

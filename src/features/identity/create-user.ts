@@ -1,16 +1,17 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
-import type { Written, WriteOrigin } from '../../kit/resource/write.ts'
+import { asService, type Written, type WriteOrigin } from '../../kit/resource/writes.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
+import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
 import type { Membership } from './identity.ts'
 import { changeOwners } from './owners.ts'
 import type { Person } from './people.ts'
-import type { UserRow } from './user.ts'
+import { user, type UserRow } from './user.ts'
 import { joinTeams } from './user-teams.ts'
-import { assertHolds, assertHubs, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import { assertHolds, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
 import { USERS_TABLE } from './views.ts'
 
 export interface NewUser {
@@ -96,7 +97,7 @@ const assertNewUser = async (
   const { tables } = context.services
   const role = await roleOf(tables, origin.organizationId, roleId)
   assertHolds(caller, role)
-  await assertHubs(tables, caller, hubId, [])
+  await assertReferences(user.declaration, context.services, caller, origin.organizationId, { hubId }, undefined)
   await assertTeams(tables, caller, teamIds, [], { role, hubIds: hubId })
   return role
 }
@@ -147,7 +148,8 @@ const undoing = async <Result>(
   try {
     return await run()
   } catch (error) {
-    if (error instanceof Failure && error.code === 'key_in_use') await context.users.delete(service(origin), userId)
+    if (error instanceof Failure && error.code === 'key_in_use')
+      await context.users.delete(asService(origin), { id: userId })
     throw error
   }
 }
@@ -159,7 +161,5 @@ const assertNoMember = (memberships: readonly Membership[], { organizationId }: 
     errors: [{ path: '/email', message: 'is already in the organization' }],
   })
 }
-
-const service = ({ caller: _caller, ...origin }: WriteOrigin): WriteOrigin => origin
 
 const commandContext = ({ ids, metadata }: WriteOrigin): Pick<WriteOrigin, 'ids' | 'metadata'> => ({ ids, metadata })

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import type { WriteOrigin, Written } from '../../kit/resource/write.ts'
+import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { IdSource, Wrote } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'

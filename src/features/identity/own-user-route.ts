@@ -4,13 +4,14 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { optional, patchSchema, text } from '../../kernel/schema.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { amendSchema, pick } from '../../kit/resource/declaration.ts'
-import { originOf, rowAnswer, rowReply, versionOf } from '../../kit/resource/routes.ts'
+import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
+import { shownBy } from '../../kit/resource/show.ts'
+import { originOf, versionOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { changePassword } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
-import { PASSWORD } from './signup-routes.ts'
-import { presentUser, user, type UserRow } from './user.ts'
+import { user, type UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** What everybody may change of themselves. */
@@ -54,7 +55,7 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   })
   const secret =
     typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
-  return rowReply(presentUser({ ...changed, teamIds: row.teamIds }), changed, allWrote(wrote, secret))
+  return rowReply(await shownBy(user.declaration, context.services, request, changed), changed, allWrote(wrote, secret))
 }
 
 /** Guesses of the present password count as failed logins. @throws Failure wrong_password, rate_limited */
@@ -75,6 +76,6 @@ const assertPassword = async (
 
 const ownSchema = (): JsonSchema => {
   const schema = amendSchema(user.declaration)
-  const { properties } = patchSchema({ password: optional(PASSWORD), currentPassword: optional(text({ max: 200 })) })
+  const { properties } = patchSchema({ currentPassword: optional(text({ max: 200 })) })
   return { ...schema, properties: { ...(schema.properties as object), ...(properties as object) } }
 }

@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import { id, list, object, oneOf, optional, text, withDefault } from '../../kernel/schema.ts'
-import { assertUnused } from '../../kit/resource/references.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { PERMISSIONS } from './predefined-roles.ts'
 import { assertHolds, type RoleRow } from './user-rules.ts'
-import { ROLES_TABLE, USERS_TABLE } from './views.ts'
+import { ROLES_TABLE } from './views.ts'
 
 const permissionDetail = object({
   permissionName: oneOf('view/data'),
@@ -27,14 +26,16 @@ export const role = defineResource({
   readOnly: { key: optional(oneOf('owner', 'admin', 'planner', 'fieldUser')) },
   permissions: { view: 'view/role', edit: 'edit/role' },
   unique: 'name',
+  replaceable: true,
   version: 2,
   indexes: { equality: ['name', 'key'], range: ['name'], text: ['name'] },
   example: { name: 'Dispatcher', permissions: ['view/task', 'edit/task'] },
   checks: (write) => assertRole(write),
-  beforeDelete: async ({ services: { tables }, caller, organizationId, id: roleId, values }) => {
+  beforeDelete: async ({ caller, values }, heir) => {
     if (values.key !== undefined) throw fixed('A predefined role cannot be deleted.')
     if (caller !== undefined) assertHolds(caller, values as unknown as RoleRow)
-    await assertUnused(tables, organizationId, roleId, [{ table: USERS_TABLE, field: 'roleId' }])
+    if (heir?.key === 'owner') throw invalid('/replaceWith', 'must not be the role of owners: they are made one by one')
+    if (caller !== undefined && heir !== undefined) assertHolds(caller, heir as RoleRow)
   },
 })
 

@@ -1,12 +1,14 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { chooseFields } from '../../kit/http/list-query.ts'
 import { rowSchema } from '../../kit/resource/declaration.ts'
-import { envelope } from '../../kit/resource/routes.ts'
+import { listShape } from '../../kit/resource/rows.ts'
+import { envelope } from '../../kit/http/page-members.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import type { IdentityState } from './identity.ts'
 import type { SignedToken } from './tokens.ts'
-import { presentUser, user, type UserRow } from './user.ts'
+import { user, type UserRow } from './user.ts'
 import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
 
 export interface OrganizationItem {
@@ -50,6 +52,8 @@ export const organizationItem = (
   isCurrent,
 })
 
+const MEMBERS = listShape(user.declaration).members
+
 /** The members of an answer that issues a token. */
 export const sessionBody = (
   message: string,
@@ -60,7 +64,7 @@ export const sessionBody = (
   message,
   token,
   expires_in: expiresInSeconds,
-  data: presentUser(member),
+  data: chooseFields(MEMBERS, MEMBERS.join())(member),
   organizations,
 })
 

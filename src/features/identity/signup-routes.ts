@@ -1,7 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import { email, latitude, longitude, objectSchema, text } from '../../kernel/schema.ts'
 import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
-import type { WriteOrigin } from '../../kit/resource/write.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
@@ -9,8 +9,7 @@ import { foundingIds, foundOrganization } from './found-organization.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
 import { SIGNUP_CLOSED } from './people.ts'
 import { organizationItem, sessionAnswer, sessionBody } from './session-answer.ts'
-
-export const PASSWORD = text({ min: 8, max: 200 })
+import { PASSWORD } from './user.ts'
 
 interface SignupBody {
   name: string

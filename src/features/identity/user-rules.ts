@@ -4,7 +4,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { RoleKey } from './predefined-roles.ts'
-import { HUBS_TABLE, ROLES_TABLE, TEAMS_TABLE } from './views.ts'
+import { ROLES_TABLE, TEAMS_TABLE } from './views.ts'
 
 type Tables = Pick<TableStore, 'get'>
 
@@ -49,21 +49,6 @@ const showsMore = ({ permissionDetails = [] }: Pick<RoleRow, 'permissionDetails'
     ({ permissionName, dataTypeId }) => permissionName === own.permissionName && dataTypeId === own.dataTypeId,
   )
   return own.hiddenFields.some((field) => !entries.some(({ hiddenFields }) => hiddenFields.includes(field)))
-}
-
-/** Each hub exists, and the caller has those that are new. @throws Failure invalid with the path */
-export const assertHubs = async (
-  tables: Tables,
-  caller: UserCaller,
-  hubIds: readonly string[],
-  before: readonly string[],
-): Promise<void> => {
-  for (const [i, hubId] of hubIds.entries()) {
-    if (before.includes(hubId)) continue
-    await assertExists(tables, HUBS_TABLE, caller.organizationId, hubId, `/hubId/${i}`)
-    if (caller.hubIds !== 'all' && !caller.hubIds.includes(hubId))
-      throw invalid(`/hubId/${i}`, 'must be one of your hubs')
-  }
 }
 
 /** Each team exists, its hub is one of the user's, and the caller sees those that are new. @throws Failure invalid with the path */

@@ -1,5 +1,5 @@
 import { Failure } from '../../kernel/errors.ts'
-import type { WriteOrigin } from '../../kit/resource/write.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import type { Wrote } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 

@@ -1,3 +1,4 @@
+import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { boxOfDegrees, type Box } from '../../geo/box.ts'
@@ -6,8 +7,6 @@ import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/http/li
 import { nextLink } from '../../kit/http/next-link.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
-import { envelope } from '../../kit/resource/routes.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import {
   countPositions,

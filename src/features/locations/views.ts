@@ -1,3 +1,4 @@
+import type { TableStore } from '../../engines/table-store.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
 import { timeText } from './history/point-text.ts'
@@ -69,6 +70,16 @@ export type PositionTracker = Row & { name: string; hubIds: string[]; teamId?: s
 /** A tracker was there when its last point was recorded, or, where its clock ran ahead, when that was logged. */
 export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPoint, 'recordedAt' | 'loggedAt'>): number =>
   Math.min(recordedAt, loggedAt)
+
+/** When the last position of each tracker was taken, undefined for never seen; in the order of the ids. */
+export type LastSeen = (organizationId: string, trackerIds: readonly string[]) => Promise<(number | undefined)[]>
+
+export const lastSeenIn =
+  (tables: Pick<TableStore, 'getMany'>): LastSeen =>
+  async (organizationId, trackerIds) => {
+    const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
+    return rows.map((row) => row && lastSeenAt(row))
+  }
 
 /** A position as every answer shows it. */
 export interface Position {

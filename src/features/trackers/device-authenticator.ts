@@ -5,7 +5,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { hashOf, parseDeviceKey } from './device-key.ts'
-import { DEVICE_KEYS, type DeviceKeyRow } from './views.ts'
+import { DEVICE_KEYS, GATEWAY_KEYS, type DeviceKeyRow } from './views.ts'
 
 const KEYS_MAX = 100_000
 const CHANGED_MAX = 10_000
@@ -60,7 +60,9 @@ export class DeviceAuthenticator {
     if (noted !== undefined) return noted ?? undefined
     const known = this.rows.get(id)
     if (known !== undefined) return known
-    const row = await this.tables.get<DeviceKeyRow>(DEVICE_KEYS.name, NO_ORGANIZATION, id)
+    const row =
+      (await this.tables.get<DeviceKeyRow>(DEVICE_KEYS.name, NO_ORGANIZATION, id)) ??
+      (await this.tables.get<DeviceKeyRow>(GATEWAY_KEYS.name, NO_ORGANIZATION, id))
     if (row === undefined || this.changed.has(id)) return this.changed.get(id) ?? row
     this.rows.set(id, row)
     if (this.rows.size > KEYS_MAX) this.rows.delete(this.rows.keys().next().value as string)

@@ -6,9 +6,9 @@ import { breathe } from '../../kernel/breath.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
-import { EXTERNAL_ID_LENGTH_MAX } from './declaration.ts'
+import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf, trackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
-import { type EnsureOrigin, phoneTrackerIdOf, trackerIdOf, type TrackerWriter } from './tracker-writer.ts'
+import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
 import { TRACKERS_TABLE, type TrackerRow } from './views.ts'
 
 export interface KnownTrackersOptions {

@@ -1,45 +1,56 @@
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { NO_ORGANIZATION } from '../../kernel/table.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
-import { rowSource, tableOf, type RowSource } from '../../kit/resource/rows.ts'
-import { ingestKeyDeclaration, trackerDeclaration } from './declaration.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
+import { INGEST_KEY, TRACKER, TRACKER_STREAMS, type IngestKeyData, type TrackerData } from './events.ts'
 import {
-  INGEST_KEY,
-  INGEST_KEY_STREAMS,
-  TRACKER,
-  TRACKER_STREAMS,
-  type IngestKeyData,
-  type TrackerData,
-} from './events.ts'
-import { DEVICE_KEYS, TRACKERS_TABLE, type DeviceKeyRow, type TrackerRow } from './views.ts'
+  DEVICE_KEYS,
+  GATEWAY_KEYS,
+  TRACKER_USERS,
+  TRACKERS_TABLE,
+  type DeviceKeyRow,
+  type TrackerRow,
+  type TrackerUserRow,
+} from './views.ts'
 
 const USER = eventTypes('user')
 
-/** Keeps trackers and device keys: a part of the projection `directory`, after the part that keeps users. */
-export const trackerRows: RowSource = {
-  tables: [tableOf(trackerDeclaration), DEVICE_KEYS],
-  prefixes: [TRACKER_STREAMS, 'user-'],
-  inputs: [...Object.values(TRACKER), ...Object.values(USER)],
+/** Trackers with the hubs whose users see them, and their keys. The hubs of users are kept beside: phones have them. */
+export const trackerRows = (plain: RowSource): RowSource => ({
+  tables: [...plain.tables, TRACKER_USERS, DEVICE_KEYS],
+  prefixes: [...plain.prefixes, 'user-'],
+  inputs: [...plain.inputs, ...Object.values(USER)],
   apply: async (event, rows) => {
-    if (event.stream.startsWith(TRACKER_STREAMS)) await applyTracker(event, rows)
-    else await applyUser(event, rows)
+    if (!event.stream.startsWith(TRACKER_STREAMS)) return applyUser(event, rows)
+    await plain.apply(event, rows)
+    const id = idOfStream(event.stream)
+    const { organizationId, values } = decodeJson<TrackerData>(event.data)
+    if (event.type === TRACKER.deleted) return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
+    const row = await rows.get<TrackerRow>(TRACKERS_TABLE, organizationId, id)
+    if (row !== undefined)
+      rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: await hubsOf(rows, organizationId, values) })
+    if (values.keyHash !== undefined)
+      rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
+        kind: 'tracker',
+        organizationId,
+        keyHash: values.keyHash,
+      } satisfies DeviceKeyRow)
+    else if (event.type !== TRACKER.created) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
   },
-}
+})
 
-const ingestKeyTable = rowSource(ingestKeyDeclaration)
-
-/** Keeps ingest keys and their credentials. */
-export const ingestKeyRows: RowSource = {
-  ...ingestKeyTable,
-  prefixes: [INGEST_KEY_STREAMS],
+/** Ingest keys and their credentials. */
+export const ingestKeyRows = (plain: RowSource): RowSource => ({
+  ...plain,
+  tables: [...plain.tables, GATEWAY_KEYS],
   apply: async (event, rows) => {
-    await ingestKeyTable.apply(event, rows)
+    await plain.apply(event, rows)
     const id = idOfStream(event.stream)
     const { organizationId, values } = decodeJson<IngestKeyData>(event.data)
-    if (event.type === INGEST_KEY.deleted) return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
+    if (event.type === INGEST_KEY.deleted) return rows.delete(GATEWAY_KEYS.name, NO_ORGANIZATION, id)
     const { keyHash, autoCreate, hubId } = values
-    rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
+    rows.put(GATEWAY_KEYS.name, NO_ORGANIZATION, id, {
       kind: 'ingestKey',
       organizationId,
       keyHash,
@@ -47,45 +58,28 @@ export const ingestKeyRows: RowSource = {
       ...(hubId !== undefined && { hubId }),
     } satisfies DeviceKeyRow)
   },
-}
-
-const applyTracker = async (event: RecordedEvent, rows: Rows): Promise<void> => {
-  const id = idOfStream(event.stream)
-  const data = decodeJson<TrackerData>(event.data)
-  const { organizationId, values } = data
-  if (event.type === TRACKER.deleted) {
-    rows.delete(TRACKERS_TABLE, organizationId, id)
-    return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
-  }
-  const row = rowOf(id, event.revision + 1, { ...(data as unknown as ResourceData), updatedAt: data.at }) as TrackerRow
-  rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: await hubsOf(rows, row) })
-  if (values.keyHash !== undefined)
-    rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
-      kind: 'tracker',
-      organizationId,
-      keyHash: values.keyHash,
-    } satisfies DeviceKeyRow)
-  else if (event.type !== TRACKER.created) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
-}
+})
 
 /** A user's phone belongs to all hubs of the user. */
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const userId = idOfStream(event.stream)
   const hubIds = event.type === USER.deleted ? [] : ((values.hubId ?? []) as string[])
-  for (const { id, row } of await rows.findBy<TrackerRow>(
-    TRACKERS_TABLE,
-    organizationId,
-    'userId',
-    idOfStream(event.stream),
-  )) {
+  if (event.type === USER.deleted) rows.delete(TRACKER_USERS.name, organizationId, userId)
+  else rows.put(TRACKER_USERS.name, organizationId, userId, { hubIds } satisfies TrackerUserRow)
+  for (const { id, row } of await rows.findBy<TrackerRow>(TRACKERS_TABLE, organizationId, 'userId', userId)) {
     if (row.kind === 'phone') rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: union(row.hubId, hubIds) })
   }
 }
 
-const hubsOf = async (rows: Rows, { organizationId, kind, userId, hubId }: TrackerRow): Promise<string[]> => {
+const hubsOf = async (
+  rows: Rows,
+  organizationId: string,
+  { kind, userId, hubId }: TrackerData['values'],
+): Promise<string[]> => {
   if (kind !== 'phone' || userId === undefined) return union(hubId, [])
-  const user = await rows.get<Row & { hubId?: string[] }>('users', organizationId, userId)
-  return union(hubId, user?.hubId ?? [])
+  const user = await rows.get<TrackerUserRow>(TRACKER_USERS.name, organizationId, userId)
+  return union(hubId, user?.hubIds ?? [])
 }
 
 const union = (hubId: string | undefined, others: readonly string[]): string[] => [

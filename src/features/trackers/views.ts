@@ -1,4 +1,5 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import type { LastSeen } from '../locations/views.ts'
 import type { TrackerValues } from './events.ts'
 
 export const TRACKERS_TABLE = 'trackers'
@@ -16,8 +17,16 @@ export type TrackerRow = Row &
     hubIds: string[]
   }
 
-/** Credentials of trackers and gateways by the id in front of the dot, without organization. */
+/** Hubs of users, for their phones. */
+export const TRACKER_USERS: TableDeclaration = { name: 'tracker-users', version: 1 }
+
+export type TrackerUserRow = Row & { hubIds: string[] }
+
+/** Credentials of trackers by the id in front of the dot, without organization. */
 export const DEVICE_KEYS: TableDeclaration = { name: 'device-keys', version: 1 }
+
+/** The same of gateways. */
+export const GATEWAY_KEYS: TableDeclaration = { name: 'gateway-keys', version: 1 }
 
 export type DeviceKeyRow = Row & {
   kind: 'tracker' | 'ingestKey'
@@ -33,6 +42,25 @@ export type TrackerStatus = 'online' | 'stale' | 'offline'
 export interface StatusAges {
   staleAfterMs: number
   offlineAfterMs: number
+}
+
+/** Rows with `lastSeenAt` and `status` as they are now. */
+export const withStatus = async (
+  lastSeen: LastSeen,
+  ages: StatusAges,
+  organizationId: string,
+  rows: readonly Row[],
+  now: number,
+): Promise<Row[]> => {
+  const times = await lastSeen(
+    organizationId,
+    rows.map(({ _id }) => _id as string),
+  )
+  return rows.map((row, i) => ({
+    ...row,
+    ...(times[i] !== undefined && { lastSeenAt: new Date(times[i]).toISOString() }),
+    status: statusAt(times[i], now, ages),
+  }))
 }
 
 /** Never seen is offline. */

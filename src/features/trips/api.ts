@@ -1,6 +1,7 @@
+import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
 import {
-  answerList,
   chooseFields,
   FIELDS_PARAMETER,
   type ListQuery,
@@ -8,8 +9,6 @@ import {
   listQuerySchema,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { PAGE_MEMBERS } from '../../kit/http/page-members.ts'
-import { envelope } from '../../kit/resource/routes.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
@@ -132,7 +131,7 @@ const listRoute = (services: TripServices): Route => {
         caller,
         query,
         path: '/api/v3/trips',
-        present: (row) => shown(services, row as TripRow),
+        present: (rows) => rows.map((row) => shown(services, row as TripRow)),
         where: trackerIds && { trackerId: trackerIds },
         range,
       })

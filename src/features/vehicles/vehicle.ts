@@ -1,5 +1,4 @@
 import {
-  id,
   list,
   number,
   integer,
@@ -7,11 +6,11 @@ import {
   oneOf,
   optional,
   record,
+  reference,
   text,
   timeOfDay,
   withDefault,
 } from '../../kernel/schema.ts'
-import { assertExists } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 
 const nonNegative = { min: 0, max: 1e9 }
@@ -27,8 +26,8 @@ export const vehicle = defineResource({
   fields: {
     name: text({ max: 100 }),
     type: withDefault(oneOf('car', 'bike', 'truck', 'other'), 'car'),
-    hubId: optional(id()),
-    userId: optional(id()),
+    hubId: optional(reference('hubs')),
+    userId: optional(reference('users')),
     capacity: withDefault(record(number(nonNegative), { max: 20 }), {}),
     speed: optional(number({ min: 0, max: 1_000 })),
     cost: optional(
@@ -52,6 +51,7 @@ export const vehicle = defineResource({
   },
   permissions: { view: 'view/vehicle', edit: 'edit/vehicle' },
   hubField: 'hubId',
+  whenReferenced: 'takeOut',
   version: 2,
   indexes: { equality: ['name', 'type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
   example: {
@@ -65,13 +65,5 @@ export const vehicle = defineResource({
     breaks: [{ from: '01:00', to: '01:30' }],
     tags: ['cooled'],
     constraints: { visitsMax: 40 },
-  },
-  checks: async ({ services: { tables }, caller, organizationId, values, before }) => {
-    if (caller === undefined) return
-    const { hubId, userId } = values
-    if (typeof hubId === 'string' && hubId !== before?.hubId)
-      await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
-    if (typeof userId === 'string' && userId !== before?.userId)
-      await assertExists(tables, 'users', organizationId, userId, '/userId')
   },
 })

@@ -21,7 +21,8 @@ export interface Handled<State> {
 }
 
 const PAGE_EVENTS = 500
-const TRIES = 5
+/** Each lost race is somebody else's write, so that many writers at once all come through. */
+const TRIES = 50
 
 /** Folds a stream into its state; version 0 for a stream without events. */
 export const loadState = async <State, Command>(
@@ -41,18 +42,22 @@ export const loadState = async <State, Command>(
   }
 }
 
+/** Makes the command from the state that it is decided on, where that takes looking at other records first. */
+export type Prepare<State, Command> = (state: State, version: number) => Promise<Command>
+
 /** Takes the unique values that the state after has and the state before has not, for the append at that version; throws to refuse it. */
 export type TakeValues<State> = (after: State, before: State, version: number) => Promise<void>
 
 /**
- * Loads, decides, appends at the revision that was read, and decides again when someone else was faster.
- * @throws Failure of the decider, `key_in_use`, `stale_version`, `conflict` after five lost races, `engine_down`.
+ * Loads, decides, appends at the revision that was read, and decides again when someone else was faster. A command that
+ * is a function is made anew from the state of each try.
+ * @throws Failure of the decider, `key_in_use`, `stale_version`, `conflict` after 50 lost races, `engine_down`.
  */
-export const handleCommand = async <State, Command>(
+export const handleCommand = async <State, Command extends object>(
   log: EventLog,
   stream: string,
   decider: Decider<State, Command>,
-  command: Command,
+  command: Command | Prepare<State, Command>,
   context: CommandContext,
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
@@ -61,7 +66,7 @@ export const handleCommand = async <State, Command>(
     const { state, version } = await loadState(log, stream, decider)
     if (context.expectedVersion !== undefined && context.expectedVersion !== version)
       throw new Failure('stale_version', { extra: { version } })
-    const facts = decider.decide(command, state)
+    const facts = decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
     if (facts.length === 0) return { state, version }
     while (eventIds.length < facts.length) eventIds.push(context.ids.next())
     const after = facts.reduce(decider.evolve, state)

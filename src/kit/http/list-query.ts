@@ -1,28 +1,32 @@
-import type { Find, Found, TableStore } from '../../engines/table-store.ts'
+import type { Find } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
+import { assertNoneHidden, withoutHidden, type Restricted, type Restriction } from '../../kernel/hidden-fields.ts'
+import type { Json, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { nextLink } from './next-link.ts'
-import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
-import type { Reply } from './route.ts'
 
 export const LIMIT_DEFAULT = 20
 export const LIMIT_MAX = 500
 /** Rows that `page` may skip; whoever walks further takes the cursor. */
-const OFFSET_MAX = 100_000
+export const OFFSET_MAX = 100_000
 
 export interface ListShape {
   table: TableDeclaration
-  /** Every member that a row may have: what `fields` may name. */
+  /** Every member that a row may have: what `fields` may name, and all that is ever answered. */
   members: readonly string[]
-  /** Schemas of the equality filters by field. */
-  filters: { [field: string]: JsonSchema }
+  /** Schemas of the filters by name. */
+  filters: { [name: string]: JsonSchema }
+  /** What a filter means where it is no equality with the field of its name. */
+  conditions?: { [name: string]: (value: Json) => NonNullable<Find['where']> }
+  /** Filters on members that no index has, since they are known at answer time only: such a list is walked. */
+  computed?: readonly string[]
   /** Fields that `sortBy` may name. */
   sortable: readonly string[]
   searchable: boolean
   /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
   hubField?: string
+  /** Which fields of its rows a role can hide. */
+  restriction?: Restriction
 }
 
 export type ListQuery = { [name: string]: unknown } & {
@@ -39,6 +43,13 @@ export const FIELDS_PARAMETER: JsonSchema = {
   type: 'string',
   maxLength: 2000,
   description: 'Names of the fields to answer, separated by commas; `_id` always is.',
+}
+
+/** The query of a read by id. */
+export const FIELDS_QUERY: JsonSchema = {
+  type: 'object',
+  properties: { fields: FIELDS_PARAMETER },
+  additionalProperties: false,
 }
 
 export const listQuerySchema = (shape: ListShape): JsonSchema => ({
@@ -63,48 +74,34 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
   additionalProperties: false,
 })
 
-export interface ListRequest {
-  tables: Pick<TableStore, 'find'>
-  scope: string
-  caller: UserCaller
-  query: ListQuery
-  /** Path below the root of the server, for the Link header: `/api/v3/hubs`. */
-  path: string
-  present?: (row: Row) => Row
-  /** Conditions beside those of the query. */
-  where?: Find['where']
-  range?: Find['range']
-  /** The order of a list that cannot be sorted otherwise. */
-  sort?: Find['sort']
+/**
+ * The one way of a row to whoever asks: what the role hides goes, then what `fields` leaves out, and never anything that
+ * is no member. `typeId` is the type of the records that are asked for, where it is one.
+ * @throws Failure invalid for a name that no row has, forbidden for a hidden one.
+ */
+export const shownRow = (
+  { members, restriction }: Pick<ListShape, 'members' | 'restriction'>,
+  fields: string | undefined,
+  viewer: Restricted,
+  typeId?: string,
+): ((row: Row) => Row) => {
+  if (restriction === undefined) return chooseFields(members, fields ?? members.join())
+  const inside = `${restriction.member}.`
+  const names = fields?.split(',').map((name) => name.trim()) ?? members
+  assertNoneHidden(viewer, restriction, names, typeId)
+  const inner = names.filter((name) => name.startsWith(inside)).map((name) => name.slice(inside.length))
+  const outer = chooseFields(members, ['_id', ...names.filter((name) => !name.startsWith(inside))].join())
+  return (row) => {
+    const shown = withoutHidden(viewer, restriction, row)
+    const values = shown[restriction.member] as Row
+    const chosen = inner.filter((name) => values[name] !== undefined).map((name) => [name, values[name]])
+    return inner.length === 0 ? outer(shown) : { [restriction.member]: Object.fromEntries(chosen), ...outer(shown) }
+  }
 }
 
-/** Answers a page of a table as section 1 of the API's conventions says. */
-export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
-  const { query } = request
-  const limit = query.limit ?? LIMIT_DEFAULT
-  const choose = chooseFields(shape.members, query.fields)
-  const where = whereOf(shape, request)
-  if (query.page !== undefined && query.cursor !== undefined)
-    throw invalid('/page', 'must not be sent together with cursor')
-  const page = query.cursor === undefined ? (query.page ?? 1) : null
-  if (where === NOTHING) return listReply(request, { rows: [], total: 0, next: null }, page, limit, choose, '')
-  const question: Find = { where, range: request.range, text: query.q, limit, total: true }
-  const sortBy =
-    query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
-  if (request.sort !== undefined) question.sort = request.sort
-  else if (sortBy !== undefined) question.sort = { field: sortBy, order: query.sortOrder ?? 'asc' }
-  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
-  if (query.cursor !== undefined) question.after = openCursor(query.cursor, fingerprint)
-  else if (query.page !== undefined) question.offset = offsetOf(query.page, limit)
-  return listReply(
-    request,
-    await request.tables.find(shape.table.name, request.scope, question),
-    page,
-    limit,
-    choose,
-    fingerprint,
-  )
-}
+/** Whether `fields` asks for a member: it names it, or leaves nothing out. */
+export const wantsField = (fields: string | undefined, member: string): boolean =>
+  fields === undefined || fields.split(',').some((name) => name.trim() === member)
 
 /** Picks what `fields` names, and the id; @throws Failure invalid for a name that no row has. */
 export const chooseFields = (
@@ -138,54 +135,4 @@ export const hubsOf = (row: Row, hubField: string): string[] => {
   const value = row[hubField]
   if (Array.isArray(value)) return value as string[]
   return typeof value === 'string' ? [value] : []
-}
-
-/** What was asked for, not what the caller may see: that can change while a list is walked. */
-const askedOf = ({
-  limit: _limit,
-  page: _page,
-  cursor: _cursor,
-  fields: _fields,
-  ...asked
-}: ListQuery): [string, unknown][] =>
-  Object.entries(asked)
-    .filter(([, value]) => value !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-
-const NOTHING = Symbol('no row can match')
-
-const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | typeof NOTHING => {
-  const conditions: NonNullable<Find['where']> = { ...where }
-  for (const name of Object.keys(shape.filters)) {
-    if (query[name] !== undefined) conditions[name] = query[name] as string
-  }
-  if (shape.hubField === undefined || caller.hubIds === 'all') return conditions
-  const own = caller.hubIds
-  const asked = conditions[shape.hubField]
-  const hubIds =
-    asked === undefined
-      ? own
-      : (Array.isArray(asked) ? asked : [asked]).filter((hubId) => own.includes(hubId as string))
-  if (hubIds.length === 0) return NOTHING
-  return { ...conditions, [shape.hubField]: hubIds }
-}
-
-const offsetOf = (page: number, limit: number): number => {
-  const offset = (page - 1) * limit
-  if (offset > OFFSET_MAX) throw invalid('/page', `must not skip more than ${OFFSET_MAX} rows; walk with cursor`)
-  return offset
-}
-
-const listReply = (
-  request: ListRequest,
-  found: Found,
-  page: number | null,
-  limit: number,
-  choose: (row: Row) => Row,
-  fingerprint: string,
-): Reply => {
-  const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
-  const data = found.rows.map(({ row }) => choose(request.present === undefined ? row : request.present(row)))
-  const body = { data, total: found.total, page, limit, nextCursor }
-  return nextCursor === null ? { body } : { body, headers: { link: nextLink(request.path, request.query, nextCursor) } }
 }

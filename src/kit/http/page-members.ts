@@ -13,3 +13,10 @@ export const STREAM_PAGE_MEMBERS: { [name: string]: JsonSchema } = {
   limit: { type: 'integer', description: 'The limit in force.' },
   nextCursor: { type: ['string', 'null'] },
 }
+
+/** The schema of a successful answer with these members. */
+export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema => ({
+  type: 'object',
+  properties: { status: { const: true }, message: { type: 'string' }, ...members },
+  required: ['status', ...Object.keys(members)],
+})

@@ -9,7 +9,7 @@ import {
   uniqueClaim,
 } from '../commands/unique-claim.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
-import type { ResourceState } from './rows.ts'
+import type { ResourceState } from './decider.ts'
 
 /** Takes the value that a write at `version` gives the unique field. @throws Failure key_in_use, conflict */
 export type TakeUnique = (values: JsonObject, before: JsonObject | undefined, version: number) => Promise<void>

@@ -1,11 +1,32 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { patchSchema, objectSchema, type Fields } from '../../kernel/schema.ts'
+import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import type { Find } from '../../engines/table-store.ts'
+import type { Restriction } from '../../kernel/hidden-fields.ts'
+import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
+import type { ResourceWrites, WriteOrigin, Written } from './writes.ts'
+
+/** All resources that there are (`ResourceSet`): what a reference names, and what names a record. */
+export interface KnownResources {
+  declarationOf(plural: string): ResourceDeclaration
+  assertUnused(services: ResourceServices, origin: WriteOrigin, plural: string, id: string): Promise<void>
+  redirect(
+    services: ResourceServices,
+    origin: WriteOrigin,
+    plural: string,
+    id: string,
+    heir: string | undefined,
+  ): Promise<Wrote | undefined>
+}
 
 /** What resources need of the services. */
-export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring'>
+export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring'> & { resources: KnownResources }
+
+export type Verb = 'list' | 'read' | 'create' | 'replace' | 'amend' | 'delete'
+
+export const VERBS: readonly Verb[] = ['list', 'read', 'create', 'replace', 'amend', 'delete']
 
 /** A write that is about to happen, for checks beyond the schema. */
 export interface WriteContext {
@@ -20,43 +41,128 @@ export interface WriteContext {
   before?: JsonObject
 }
 
-/** A row that is about to be answered. */
+/** Rows that are about to be answered. */
 export interface PresentContext {
+  services: ResourceServices
   caller: UserCaller
   /** ms since the epoch. */
   now: number
+  /** Whether `?fields=` asks for the member, or for all: what costs a lookup can be left out. */
+  wants(member: string): boolean
+}
+
+/** What the service makes for a record and says once: a key, a secret. */
+export interface ToldOnce {
+  /** The member of the answer that says it. */
+  member: string
+  example: string
+  /** `kept` are values of internal fields, such as a hash. */
+  make(id: string, services: ResourceServices): { told: string; kept: JsonObject }
+  /** Makes `POST /<noun>/{id}/<path>`, which makes another one; the one before ends at once. */
+  rotation?: { path: string; operationId: string; summary: string }
+}
+
+export interface ActionContext {
+  request: RouteRequest<object, JsonObject>
+  /** With defaults, in the form that is kept. */
+  body: JsonObject
+  origin: WriteOrigin & { caller: UserCaller }
+  id: string
+  /** As the table has it; the caller sees it. */
+  row: Row
+  writes: ResourceWrites
+  services: ResourceServices
+}
+
+/** `POST /<noun>/{id}/<path>`. */
+export interface ResourceAction {
+  path: string
+  operationId: string
+  summary: string
+  /** Default: that of edits. */
+  permission?: string
+  /** Absent: it takes no body. */
+  body?: Fields
+  bodyExample?: JsonObject
+  /** Default: the resource. */
+  answer?: Answer
+  /** A written row is answered as every write is; anything else is a reply as it stands. */
+  run(context: ActionContext): Promise<Written | Reply>
+}
+
+/** A filter of the list beside those that `indexes.equality` makes of fields. */
+export interface ListFilter {
+  schema: JsonSchema
+  /** The condition on fields that are declared `equality`, internal ones too. */
+  where(value: Json): NonNullable<Find['where']>
 }
 
 export interface ResourceDeclaration {
   /** Also the category of its streams and the beginning of its event types, in camel case: `exportConfig`. */
   noun: string
-  /** Also the name of its table. */
+  /** Also the name of its table, and what `reference()` names. */
   plural: string
   tag: string
   /** Default `/<noun>` and `/<plural>`. */
   paths?: { one: string; many: string }
+  /** Default all of them. */
+  verbs?: readonly Verb[]
   fields: Fields
+  /** Those of `fields` that a create sets for good: another value in a PUT or PATCH is refused. */
+  fixed?: readonly string[]
   /** Fields of the row that no client writes: accepted and ignored in PUT and PATCH, refused in POST. */
   readOnly?: Fields
+  /** What bodies say and the record does not keep (a password, a user's teams): the feature's own writes take it. */
+  accepts?: Fields
+  /** Fields that are stored and never answered, filtered or sorted by: the service sets them. */
+  internal?: Fields
   /** Fields that are stored encrypted and never answered; left out of a PUT they keep their value. */
   writeOnly?: readonly string[]
+  told?: ToldOnce
   permissions: { view: string; edit: string }
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
+  /** Which fields of its records a role can hide (`permissionDetails`). */
+  restriction?: Restriction
+  rollout?: 'geofences'
   /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`. */
   indexes?: { equality?: readonly string[]; range?: readonly string[]; text?: readonly string[] }
-  /** Raise it when the shape of rows changes. */
+  filters?: { [name: string]: ListFilter }
+  /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
+  computed?: readonly string[]
+  /** Members of the row that follow from its values; internal unless `readOnly` has them. */
+  derived?(values: JsonObject): JsonObject
+  /** Array members of the row that list the records of another resource which name it in a field. */
+  links?: { [member: string]: { noun: string; field: string } }
+  /** Raise it when the shape of rows changes: its table alone is then built anew. */
   version?: number
   /** A field whose value (case aside) only one record of an organization may have. */
   unique?: string
+  /** The id follows from a value of `fields`, where there is one; under it a deleted record can be made anew. */
+  idFrom?: { field: string; idOf(organizationId: string, value: string): string }
+  /**
+   * What a deletion does to the records that name this one by a `reference`: `refuse` answers 409 with what they are,
+   * `takeOut` takes it out of them, in the log; such references must be optional or lists.
+   */
+  whenReferenced?: 'refuse' | 'takeOut'
+  /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
+  replaceable?: boolean
   /** A whole body of a create, for the documentation; the tests send it. */
   example: JsonObject
-  /** Refuses a write that the schema cannot refuse, such as a hub of another organization. */
+  bodyBytesMax?: number
+  /** Brings valid values into the form in which they are kept, where that takes more than one field or other services. */
+  keep?(write: WriteContext): Promise<JsonObject>
+  /** Refuses a write that neither schema nor references refuse. Called again when somebody else was faster. */
   checks?(write: WriteContext): Promise<void>
-  /** Refuses a deletion, such as that of a hub in use. */
-  beforeDelete?(write: WriteContext): Promise<void>
-  /** Changes what is answered for a row, such as a status that depends on the time. */
-  present?(row: Row, context: PresentContext): Row
+  /** Refuses a deletion; `replaceWith` is the row that takes its place in what names it. */
+  beforeDelete?(write: WriteContext, replaceWith?: Row): Promise<void>
+  /** Adds what is known at answer time only, such as a status that depends on the time; a whole page at once. */
+  present?(rows: readonly Row[], context: PresentContext): Promise<Row[]> | Row[]
+  /** What the whole of a merge patch is made of, where RFC 7396 alone would make something invalid. */
+  merge?(before: JsonObject, patch: JsonObject): JsonObject
+  actions?: readonly ResourceAction[]
+  /** What the reply to a write waits for, beside the tables that it feeds. */
+  settles?(write: { id: string; kind: 'write' | 'delete' }): readonly Settlement[]
 }
 
 const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
@@ -66,21 +172,21 @@ const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 export const writeOnlyOf = (declaration: ResourceDeclaration): readonly string[] => declaration.writeOnly ?? []
 
 /** The body of a create: the fields, and `_id` where the client makes the id. */
-export const createSchema = (declaration: Pick<ResourceDeclaration, 'fields'>): JsonSchema => {
-  const schema = objectSchema(declaration.fields)
+export const createSchema = ({ fields, accepts }: Pick<ResourceDeclaration, 'fields' | 'accepts'>): JsonSchema => {
+  const schema = objectSchema({ ...fields, ...accepts })
   return { ...schema, properties: { _id: UUID, ...(schema.properties as object) } }
 }
 
 /** The body of a PUT: the fields, and what a GET answers beside them. */
 export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = objectSchema(keepable(declaration))
-  return { ...schema, properties: { ...(schema.properties as object), ...ignored(declaration) } }
+  const schema = objectSchema({ ...keepable(declaration), ...declaration.accepts })
+  return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
 /** The body of a PATCH: a merge patch of the fields. */
 export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = patchSchema(declaration.fields)
-  return { ...schema, properties: { ...(schema.properties as object), ...ignored(declaration) } }
+  const schema = patchSchema({ ...declaration.fields, ...declaration.accepts })
+  return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
 /** What a read answers in `data`. */
@@ -124,6 +230,10 @@ export const mergePatch = (target: Json | undefined, patch: Json): Json => {
 export const pick = (values: JsonObject, names: readonly string[]): JsonObject =>
   Object.fromEntries(names.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]))
 
+/** Unlike `pick`, keeps null: in a merge patch it takes the field away. */
+export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
+
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -131,15 +241,16 @@ const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
 
 const keepable = (declaration: ResourceDeclaration): Fields => {
-  const secret = writeOnlyOf(declaration)
+  const mayBeLeftOut = [...writeOnlyOf(declaration), ...(declaration.fixed ?? [])]
   return Object.fromEntries(
     Object.entries(declaration.fields).map(([name, field]) => [
       name,
-      secret.includes(name) ? { ...field, optional: true } : field,
+      mayBeLeftOut.includes(name) ? { ...field, optional: true } : field,
     ]),
   )
 }
 
+/** What a GET answers and nobody may write; a linked member may be among what the body says. */
 const ignored = (declaration: ResourceDeclaration): JsonObject =>
   Object.fromEntries([
     ...['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})].map((name) => [

@@ -1,11 +1,18 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { seesRow } from '../http/list-query.ts'
+import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 
-/** Where records of one kind name another kind: the table, and its field (declared `equality`). */
+/** A field of one resource that names records of another one. */
 export interface Reference {
-  table: string
   field: string
+  /** `plural` of what it names. */
+  target: string
+  /** It may be taken out: it is optional, or a list. */
+  isOptional: boolean
 }
 
 /** What is said of an id that the organization, or the caller in it, has nothing for. */
@@ -24,16 +31,42 @@ export const assertExists = async <R extends Row>(
   return row
 }
 
-/** @throws Failure conflict when a record of the organization still names this id. */
-export const assertUnused = async (
-  tables: Pick<TableStore, 'find'>,
+/** The references of a resource, those in internal fields too. */
+export const referencesOf = ({ fields, internal }: ResourceDeclaration): Reference[] =>
+  Object.entries({ ...fields, ...internal }).flatMap(([field, { reference, optional, schema }]) =>
+    reference === undefined
+      ? []
+      : [{ field, target: reference, isOptional: optional === true || schema.type === 'array' }],
+  )
+
+/** Ids that a field names, whether it is one or a list. */
+export const namedIn = (values: { [field: string]: unknown }, field: string): string[] => {
+  const value = values[field]
+  if (Array.isArray(value)) return value as string[]
+  return typeof value === 'string' ? [value] : []
+}
+
+/**
+ * Each record that the values name, and did not name before, is there and the caller sees it. The service itself has
+ * checked what it writes. @throws Failure invalid with the path.
+ */
+export const assertReferences = async (
+  declaration: ResourceDeclaration,
+  { tables, resources }: Pick<ResourceServices, 'tables' | 'resources'>,
+  caller: UserCaller | undefined,
   organizationId: string,
-  id: string,
-  references: readonly Reference[],
+  values: JsonObject,
+  before: JsonObject | undefined,
 ): Promise<void> => {
-  for (const { table, field } of references) {
-    const { rows } = await tables.find(table, organizationId, { where: { [field]: id }, limit: 1 })
-    if (rows.length > 0)
-      throw new Failure('conflict', { message: `It is still in use by ${table}.`, extra: { usedBy: table } })
+  if (caller === undefined) return
+  for (const { field, target } of referencesOf(declaration)) {
+    const { hubField } = resources.declarationOf(target)
+    const known = namedIn(before ?? {}, field)
+    for (const [i, id] of namedIn(values, field).entries()) {
+      if (known.includes(id)) continue
+      const path = Array.isArray(values[field]) ? `/${field}/${i}` : `/${field}`
+      const row = await assertExists(tables, target, organizationId, id, path)
+      if (!seesRow(caller, row, hubField)) throw invalid(path, NAMES_NOTHING)
+    }
   }
 }

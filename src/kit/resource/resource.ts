@@ -1,9 +1,9 @@
+import type { TableDeclaration } from '../../kernel/table.ts'
+import type { Route } from '../http/route.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
-import { amendRoute, createRoute, deleteRoute, listRoute, readRoute, replaceRoute } from './routes.ts'
+import { resourceRoutes, type RouteParts } from './routes.ts'
 import { rowSource, tableOf, type RowSource } from './rows.ts'
 import { ResourceWriter } from './write.ts'
-import type { Route } from '../http/route.ts'
-import type { TableDeclaration } from '../../kernel/table.ts'
 
 export interface Resource {
   declaration: ResourceDeclaration
@@ -11,28 +11,21 @@ export interface Resource {
   /** Keeps the table: a part of the projection `directory`. */
   rows: RowSource
   writer(services: ResourceServices): ResourceWriter
-  /** List, read, create, replace, amend and delete. */
-  routes(services: ResourceServices): Route[]
+  /** Those of its verbs, of its actions, and that of a new key. */
+  routes(services: ResourceServices, parts?: RouteParts): Route[]
 }
 
 /**
- * One declaration makes the events, the table and the six routes of a plain resource. Where it needs a special case
- * that no hook of the declaration has, take the parts (`listRoute`, `readRoute`, `ResourceWriter`, …) and write the rest by hand.
+ * One declaration makes the events, the table and the routes of a resource ("Adding a resource" in docs/architecture.md).
+ * What it cannot say a feature hands over: its own writes, its own rows (`rows` is given those that the kit would keep).
  */
-export const defineResource = (declaration: ResourceDeclaration): Resource => ({
+export const defineResource = (
+  declaration: ResourceDeclaration,
+  rows: (plain: RowSource) => RowSource = (plain) => plain,
+): Resource => ({
   declaration,
   table: tableOf(declaration),
-  rows: rowSource(declaration),
+  rows: rows(rowSource(declaration)),
   writer: (services) => new ResourceWriter(declaration, services),
-  routes: (services) => {
-    const writer = new ResourceWriter(declaration, services)
-    return [
-      listRoute(declaration, services),
-      readRoute(declaration, services),
-      createRoute(declaration, writer),
-      replaceRoute(declaration, writer),
-      amendRoute(declaration, writer),
-      deleteRoute(declaration, writer),
-    ]
-  },
+  routes: (services, parts) => resourceRoutes(declaration, services, parts),
 })

@@ -1,45 +1,97 @@
-import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import type { Row } from '../../kernel/table.ts'
-import type { Services } from '../services.ts'
-import { PAGE_MEMBERS } from '../http/page-members.ts'
+import { objectSchema } from '../../kernel/schema.ts'
+import { answerList } from '../http/answer-list.ts'
+import { FIELDS_QUERY, listQuerySchema, shownRow, type ListQuery, type ListShape } from '../http/list-query.ts'
+import { userOf } from '../http/request-context.ts'
+import { route, type Reply, type Route } from '../http/route.ts'
 import {
-  answerList,
-  chooseFields,
-  FIELDS_PARAMETER,
-  listQuerySchema,
-  seesRow,
-  type ListQuery,
-  type ListShape,
-} from '../http/list-query.ts'
-import { metadataOf, userOf } from '../http/request-context.ts'
-import { amendSchema, createSchema, replaceSchema, rowSchema, type ResourceDeclaration } from './declaration.ts'
-import { tableOf } from './rows.ts'
-import { article, capital, exampleRow, idParameter, pathsOf, words } from './names.ts'
-import type { ResourceWriter, WriteOrigin } from './write.ts'
-import { route, type Answer, type Reply, type Route, type RouteRequest } from '../http/route.ts'
+  amendSchema,
+  createSchema,
+  replaceSchema,
+  VERBS,
+  type ResourceAction,
+  type ResourceDeclaration,
+  type ResourceServices,
+  type Verb,
+  withDefaults,
+} from './declaration.ts'
+import {
+  article,
+  capital,
+  idParameter,
+  listAnswer,
+  pathsOf,
+  rowAnswer,
+  rowReply,
+  toldAnswer,
+  words,
+} from './answers.ts'
+import { listShape } from './rows.ts'
+import { findRow, presented, typeOf, type Presented } from './show.ts'
+import { ResourceWriter } from './write.ts'
+import { originOf, versionOf, type ResourceWrites, type Written } from './writes.ts'
 
-type ReadServices = Pick<Services, 'tables'>
-
-/** What a list of this resource takes and answers. */
-export const listShape = (declaration: ResourceDeclaration): ListShape => {
-  const table = tableOf(declaration)
-  const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
-  const filters = Object.fromEntries(
-    (table.equality ?? []).map((name) => [name, filterSchema(schemas[name] ?? { type: 'string' })]),
-  )
-  return {
-    table,
-    members: Object.keys(schemas),
-    filters,
-    sortable: table.range ?? [],
-    searchable: (table.text ?? []).length > 0,
-    hubField: declaration.hubField,
-  }
+/** What a feature hands over where the declaration cannot say it. */
+export interface RouteParts {
+  /** In place of the kit's: one write is several streams, or events of another form. */
+  writes?: ResourceWrites
+  /** In place of the declaration's, where it needs more than the services of resources. */
+  present?: ResourceDeclaration['present']
+  /** Beside those of the declaration, for the same reason. */
+  actions?: readonly ResourceAction[]
+  /** In place of the declaration's. */
+  settles?: ResourceDeclaration['settles']
 }
 
-export const listRoute = (declaration: ResourceDeclaration, services: ReadServices): Route => {
-  const shape = listShape(declaration)
+/** All that the routes of one resource share. */
+interface Served extends RouteParts {
+  declaration: ResourceDeclaration
+  services: ResourceServices
+  writes: ResourceWrites
+  shape: ListShape
+}
+
+export const resourceRoutes = (
+  declaration: ResourceDeclaration,
+  services: ResourceServices,
+  parts: RouteParts = {},
+): Route[] => {
+  const writer = new ResourceWriter(declaration, services)
+  const served: Served = { writes: writer, ...parts, declaration, services, shape: listShape(declaration) }
+  const routes: { [verb in Verb]: (served: Served) => Route } = {
+    list: listRoute,
+    read: readRoute,
+    create: createRoute,
+    replace: (one) => changeRoute(one, 'PUT', 'replace', replaceSchema(declaration)),
+    amend: (one) => changeRoute(one, 'PATCH', 'amend', amendSchema(declaration)),
+    delete: deleteRoute,
+  }
+  const { verbs = VERBS, actions = [], rollout } = declaration
+  const settles = parts.settles ?? declaration.settles
+  return [
+    ...verbs.map((verb) => routes[verb](served)),
+    ...[...actions, ...(parts.actions ?? [])].map((action) => actionRoute(served, action)),
+    ...(declaration.told?.rotation === undefined ? [] : [rotationRoute(served, writer)]),
+  ]
+    .map((made) => (rollout === undefined ? made : { ...made, rollout }))
+    .map((made) => (settles === undefined || made.method === 'GET' ? made : settling(declaration, made, settles)))
+}
+
+const settling = (
+  declaration: ResourceDeclaration,
+  made: Route,
+  settles: NonNullable<ResourceDeclaration['settles']>,
+): Route => ({
+  ...made,
+  settles: (params) =>
+    settles({
+      id: params[idParameter(declaration)]?.toLowerCase() ?? '',
+      kind: made.method === 'DELETE' ? 'delete' : 'write',
+    }),
+})
+
+const listRoute = (served: Served): Route => {
+  const { declaration, services, shape } = served
   const path = pathsOf(declaration).many
   return route<ListQuery>({
     method: 'GET',
@@ -52,175 +104,153 @@ export const listRoute = (declaration: ResourceDeclaration, services: ReadServic
     answers: { 200: listAnswer(declaration) },
     handler: (request) => {
       const caller = userOf(request)
-      const present = presenter(declaration, request)
+      const { query } = request
       return answerList(shape, {
         tables: services.tables,
         scope: caller.organizationId,
         caller,
-        query: request.query,
+        query,
         path: `/api/v3${path}`,
-        present,
+        present: (rows) => presented(served, request, rows, query.fields),
       })
     },
   })
 }
 
-export const readRoute = (declaration: ResourceDeclaration, services: ReadServices): Route =>
+const readRoute = (served: Served): Route =>
   route<{ fields?: string }>({
-    ...one(declaration, 'GET', 'read', declaration.permissions.view),
-    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
-    answers: { 200: rowAnswer(declaration) },
+    ...one(served.declaration, 'GET', 'read', served.declaration.permissions.view),
+    query: FIELDS_QUERY,
+    answers: { 200: rowAnswer(served.declaration) },
     handler: async (request) => {
+      const { declaration, services, shape } = served
+      const { fields } = request.query
       const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
-      return rowReply(
-        chooseFields(listShape(declaration).members, request.query.fields)(presenter(declaration, request)(row)),
-        row,
-      )
+      const show = shownRow(shape, fields, userOf(request), typeOf(shape, row))
+      const [whole] = await presented(served, request, [row], fields)
+      return rowReply(show(whole), row)
     },
   })
 
-/** A row of the caller's organization that the caller sees. @throws Failure not_found */
-export const findRow = async (
-  declaration: ResourceDeclaration,
-  services: ReadServices,
-  request: Pick<RouteRequest, 'caller'>,
-  id: string,
-): Promise<Row> => {
-  const caller = userOf(request)
-  const row = await services.tables.get(declaration.plural, caller.organizationId, id)
-  if (row === undefined || !seesRow(caller, row, declaration.hubField)) throw new Failure('not_found')
-  return row
-}
-
-export const createRoute = (declaration: ResourceDeclaration, writer: ResourceWriter): Route =>
-  route<object, JsonObject>({
+const createRoute = (served: Served): Route => {
+  const { declaration, writes } = served
+  const told = declaration.told === undefined ? '' : `; its ${words(declaration.told.member)} is told once`
+  return route<object, JsonObject>({
     method: 'POST',
     path: pathsOf(declaration).one,
     operationId: `create${capital(declaration.noun)}`,
-    summary: `Create ${article(declaration.noun)}`,
+    summary: `Create ${article(declaration.noun)}${told}`,
     tag: declaration.tag,
     access: { permission: declaration.permissions.edit },
     body: createSchema(declaration),
     bodyExample: declaration.example,
-    answers: { 201: rowAnswer(declaration) },
-    handler: async (request) => {
-      const { row, wrote } = await writer.create(originOf(request), request.body)
-      return rowReply(presenter(declaration, request)(row), row, wrote, 201)
-    },
+    bodyBytesMax: declaration.bodyBytesMax,
+    answers: { 201: toldAnswer(declaration) },
+    handler: async (request) => written(served, request, await writes.create(originOf(request), request.body), 201),
   })
-
-export const replaceRoute = (declaration: ResourceDeclaration, writer: ResourceWriter): Route =>
-  changeRoute(declaration, writer, 'PUT', 'replace', replaceSchema(declaration))
-
-export const amendRoute = (declaration: ResourceDeclaration, writer: ResourceWriter): Route =>
-  changeRoute(declaration, writer, 'PATCH', 'amend', amendSchema(declaration))
-
-export const deleteRoute = (declaration: ResourceDeclaration, writer: ResourceWriter): Route =>
-  route({
-    ...one(declaration, 'DELETE', 'delete', declaration.permissions.edit),
-    answers: { 200: { description: 'It is deleted.' } },
-    handler: async (request) => {
-      const { wrote } = await writer.delete(
-        originOf(request),
-        request.params[idParameter(declaration)],
-        versionOf(request, undefined),
-      )
-      return { wrote }
-    },
-  })
-
-/** The version that the client says it saw: of the body, or of If-Match. @throws Failure invalid */
-export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObject | undefined): number | undefined => {
-  if (typeof body?.version === 'number') return body.version
-  const header = request.headers.get('if-match')
-  if (header === undefined || header.trim() === '*') return undefined
-  const found = /^(?:W\/)?"?(\d{1,15})"?$/.exec(header.trim())
-  if (found === null) throw invalid('/If-Match', 'must be a version, as the ETag of a read answers it')
-  return Number(found[1])
 }
 
-/** Who writes, from a request. */
-export const originOf = (
-  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
-): WriteOrigin => {
-  const caller = userOf(request)
-  return {
-    organizationId: caller.organizationId,
-    caller,
-    now: request.now,
-    ids: request.ids,
-    metadata: metadataOf(request),
-  }
-}
-
-/** The reply of a read or write: the row in `data`, its version as ETag. */
-export const rowReply = (data: Row, row: Row, wrote?: Reply['wrote'], status = 200): Reply => ({
-  status,
-  body: { data },
-  headers: { etag: `"${row.version}"` },
-  wrote,
-})
-
-const presenter =
-  (declaration: ResourceDeclaration, request: Pick<RouteRequest, 'caller' | 'now'>) =>
-  (row: Row): Row =>
-    declaration.present === undefined ? row : declaration.present(row, { caller: userOf(request), now: request.now })
-
-export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
-  description: `The ${words(declaration.noun)}.`,
-  schema: envelope({ data: rowSchema(declaration) }),
-  example: { status: true, data: exampleRow(declaration) },
-})
-
-export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
-  description: `A page of ${words(declaration.plural)}.`,
-  schema: envelope({
-    data: { type: 'array', items: rowSchema(declaration) },
-    total: { type: 'integer' },
-    ...PAGE_MEMBERS,
-  }),
-  example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
-})
-
-/** The schema of a successful answer with these members. */
-export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema => ({
-  type: 'object',
-  properties: { status: { const: true }, message: { type: 'string' }, ...members },
-  required: ['status', ...Object.keys(members)],
-})
-
-const changeRoute = (
-  declaration: ResourceDeclaration,
-  writer: ResourceWriter,
-  method: 'PUT' | 'PATCH',
-  kind: 'replace' | 'amend',
-  body: JsonSchema,
-): Route =>
-  route<object, JsonObject>({
+const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 'amend', body: JsonSchema): Route => {
+  const { declaration, writes } = served
+  return route<object, JsonObject>({
     ...one(declaration, method, kind, declaration.permissions.edit),
     body,
     bodyExample: kind === 'replace' ? declaration.example : firstField(declaration.example),
+    bodyBytesMax: declaration.bodyBytesMax,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
-      const id = request.params[idParameter(declaration)]
-      const { row, wrote } = await writer.change(originOf(request), {
-        id,
-        kind,
-        body: request.body,
-        expectedVersion: versionOf(request, request.body),
-      })
-      return rowReply(presenter(declaration, request)(row), row, wrote)
+      const id = request.params[idParameter(declaration)].toLowerCase()
+      const expectedVersion = versionOf(request, request.body)
+      return written(
+        served,
+        request,
+        await writes.change(originOf(request), { id, kind, body: request.body, expectedVersion }),
+      )
     },
   })
+}
+
+const deleteRoute = (served: Served): Route => {
+  const { declaration, writes } = served
+  const replaceWith = {
+    type: 'string',
+    format: 'uuid',
+    description: `Whatever names the deleted one names this ${words(declaration.noun)} instead.`,
+  }
+  return route<{ replaceWith?: string }>({
+    ...one(declaration, 'DELETE', 'delete', declaration.permissions.edit),
+    query: {
+      type: 'object',
+      properties: declaration.replaceable ? { replaceWith } : {},
+      additionalProperties: false,
+    },
+    answers: { 200: { description: 'It is deleted.' } },
+    handler: async (request) => {
+      const id = request.params[idParameter(declaration)].toLowerCase()
+      const expectedVersion = versionOf(request, undefined)
+      const heir = request.query.replaceWith?.toLowerCase()
+      const deletion = { id, expectedVersion, ...(heir !== undefined && { replaceWith: heir }) }
+      const { wrote } = await writes.delete(originOf(request), deletion)
+      return { wrote }
+    },
+  })
+}
+
+const actionRoute = (served: Served, action: ResourceAction): Route => {
+  const { declaration, services, writes } = served
+  return route<object, JsonObject>({
+    ...one(declaration, 'POST', 'read', action.permission ?? declaration.permissions.edit, `/${action.path}`),
+    operationId: action.operationId,
+    summary: action.summary,
+    ...(action.body !== undefined && { body: objectSchema(action.body), bodyExample: action.bodyExample }),
+    answers: { 200: action.answer ?? rowAnswer(declaration) },
+    handler: async (request) => {
+      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
+      const origin = { ...originOf(request), caller: userOf(request) }
+      const body = action.body === undefined ? {} : withDefaults(action.body, request.body)
+      const done = await action.run({ request, body, origin, id: row._id as string, row, writes, services })
+      return 'row' in done ? written(served, request, done) : done
+    },
+  })
+}
+
+const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
+  const { declaration, services } = served
+  const { path = '', operationId = '', summary = '' } = declaration.told?.rotation ?? {}
+  return route({
+    ...one(declaration, 'POST', 'read', declaration.permissions.edit, `/${path}`),
+    operationId,
+    summary,
+    answers: { 200: toldAnswer(declaration) },
+    handler: async (request) => {
+      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
+      return written(served, request, await writer.rotate(originOf(request), row._id as string))
+    },
+  })
+}
+
+/** The reply of a write: the row as a read shows it, with what is told once. */
+const written = async (
+  served: Served,
+  request: Presented,
+  { row, wrote, told }: Written,
+  status = 200,
+): Promise<Reply> => {
+  const [whole] = await presented(served, request, [row], undefined)
+  const data = shownRow(served.shape, undefined, userOf(request))(whole)
+  const reply = rowReply({ ...data, ...told }, row, wrote, status)
+  return told === undefined ? reply : { ...reply, secret: true }
+}
 
 const one = (
   declaration: ResourceDeclaration,
   method: Route['method'],
   verb: string,
   permission: string,
+  below = '',
 ): Omit<Route, 'handler' | 'answers'> => ({
   method,
-  path: `${pathsOf(declaration).one}/{${idParameter(declaration)}}`,
+  path: `${pathsOf(declaration).one}/{${idParameter(declaration)}}${below}`,
   operationId: `${verb}${capital(declaration.noun)}`,
   summary: `${capital(verb)} ${article(declaration.noun)}`,
   tag: declaration.tag,
@@ -229,9 +259,3 @@ const one = (
 })
 
 const firstField = (example: JsonObject): JsonObject => Object.fromEntries(Object.entries(example).slice(0, 1))
-
-/** The query parameter that filters by a field: its own schema, or that of its items. */
-const filterSchema = (schema: JsonSchema): JsonSchema => {
-  const { default: _shown, ...rest } = schema.type === 'array' ? (schema.items as JsonSchema) : schema
-  return rest
-}

@@ -1,76 +1,95 @@
-import type { Fact, RecordedEvent } from '../../kernel/event.ts'
-import { decodeJson } from '../../kernel/event.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, rowOf, type ResourceData } from '../commands/declared-event.ts'
 import type { Projection, Rows } from '../consumers/projection.ts'
-import type { ResourceDeclaration } from './declaration.ts'
-
-export interface ResourceState {
-  status: 'absent' | 'live' | 'deleted'
-  organizationId: string
-  values: JsonObject
-  sealed: { [field: string]: string }
-  /** What the first create said, to recognise its repetition. */
-  first: Pick<ResourceData, 'values' | 'sealed'>
-  createdAt: string
-  updatedAt: string
-}
-
-export const ABSENT: ResourceState = {
-  status: 'absent',
-  organizationId: '',
-  values: {},
-  sealed: {},
-  first: { values: {} },
-  createdAt: '',
-  updatedAt: '',
-}
-
-/** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
-export const evolveResource =
-  (noun: string) =>
-  (state: ResourceState, fact: Fact): ResourceState => {
-    const types = eventTypes(noun)
-    const data = fact.data as ResourceData
-    if (fact.type === types.deleted) return { ...state, status: 'deleted', updatedAt: data.at }
-    if (fact.type !== types.created && fact.type !== types.changed) return state
-    const first = fact.type === types.created ? { values: data.values, sealed: data.sealed } : state.first
-    const { organizationId, values, createdAt } = data
-    return { status: 'live', organizationId, values, sealed: data.sealed ?? {}, first, createdAt, updatedAt: data.at }
-  }
+import { linkRows } from '../http/link-rows.ts'
+import type { ListShape } from '../http/list-query.ts'
+import { rowSchema, type ResourceDeclaration } from './declaration.ts'
+import { namedIn, referencesOf } from './references.ts'
 
 export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
   const { equality = [], range = [], text = [] } = declaration.indexes ?? {}
   const hubField = declaration.hubField === undefined ? [] : [declaration.hubField]
+  const references = referencesOf(declaration).map(({ field }) => field)
   return {
     name: declaration.plural,
     version: declaration.version ?? 1,
-    equality: [...new Set(['_id', ...equality, ...hubField])],
+    equality: [...new Set(['_id', ...equality, ...hubField, ...references])],
     range: [...new Set(['createdAt', 'updatedAt', ...range])],
     text,
   }
 }
 
-/** The part of a projection that keeps the table of a resource. */
+/** What a list of this resource takes and answers. */
+export const listShape = (declaration: ResourceDeclaration): ListShape => {
+  const table = tableOf(declaration)
+  const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
+  const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
+  const { filters = {}, computed = [], hubField, restriction } = declaration
+  return {
+    table,
+    members: Object.keys(schemas),
+    filters: {
+      ...Object.fromEntries([...shown, ...computed].map((name) => [name, filterSchema(schemas[name])])),
+      ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema])),
+    },
+    computed,
+    conditions: Object.fromEntries(Object.entries(filters).map(([name, { where }]) => [name, where])),
+    sortable: (table.range ?? []).filter((name) => Object.hasOwn(schemas, name)),
+    searchable: (table.text ?? []).length > 0,
+    hubField,
+    restriction,
+  }
+}
+
+/** The part of a projection that keeps the table of a resource. It reads no table but its own. */
 export type RowSource = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
 
+/** Keeps the rows of a resource: its own events, and for `links` those of the resources that name its records. */
 export const rowSource = (declaration: ResourceDeclaration): RowSource => {
-  const { created, changed, deleted } = eventTypes(declaration.noun)
+  const { noun, plural: table } = declaration
+  const types = eventTypes(noun)
+  const links = Object.entries(declaration.links ?? {}).map(([member, { noun: other, field }]) => ({
+    member,
+    field,
+    prefix: `${other}-`,
+    types: eventTypes(other),
+  }))
   return {
     tables: [tableOf(declaration)],
-    prefixes: [`${declaration.noun}-`],
-    inputs: [created, changed, deleted],
-    apply: (event, rows) => {
-      if (event.type === created || event.type === changed) putRow(declaration.plural, event, rows)
-      else if (event.type === deleted)
-        rows.delete(declaration.plural, decodeJson<ResourceData>(event.data).organizationId, idOfStream(event.stream))
+    prefixes: [`${noun}-`, ...links.map(({ prefix }) => prefix)],
+    inputs: [types, ...links.map((link) => link.types)].flatMap((named) => Object.values(named)),
+    apply: async (event, rows) => {
+      const data = decodeJson<ResourceData>(event.data)
+      if (event.type === types.deleted) rows.delete(table, data.organizationId, idOfStream(event.stream))
+      else if (event.type === types.created || event.type === types.changed)
+        await putRow(declaration, event, data, rows)
+      for (const { member, field, types: others } of links) {
+        if (!Object.values(others).includes(event.type)) continue
+        const named = event.type === others.deleted ? [] : namedIn(data.values, field)
+        await linkRows(rows, { table, scope: data.organizationId, field: member }, idOfStream(event.stream), named)
+      }
     },
   }
 }
 
-const putRow = (table: string, event: RecordedEvent, rows: Rows): void => {
-  const data = decodeJson<ResourceData>(event.data)
+const putRow = async (
+  { plural: table, derived, links = {} }: ResourceDeclaration,
+  event: RecordedEvent,
+  data: ResourceData,
+  rows: Rows,
+): Promise<void> => {
   const id = idOfStream(event.stream)
-  rows.put(table, data.organizationId, id, rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }))
+  const row = { ...rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }), ...derived?.(data.values) }
+  const members = Object.keys(links)
+  const before = members.length === 0 ? undefined : await rows.get(table, data.organizationId, id)
+  for (const member of members) row[member] = before?.[member] ?? []
+  rows.put(table, data.organizationId, id, row)
+}
+
+/** The query parameter that filters by a field: its own schema, or that of its items. */
+const filterSchema = (schema: JsonSchema): JsonSchema => {
+  const { default: _shown, ...rest } = schema.type === 'array' ? (schema.items as JsonSchema) : schema
+  return rest
 }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import { pick, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
-import type { ResourceState } from './rows.ts'
+import type { ResourceState } from './decider.ts'
 
 type Sealed = ResourceState['sealed']
 

@@ -1,62 +1,47 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
-import type { EventMetadata, Fact } from '../../kernel/event.ts'
+import type { Decider } from '../../kernel/decider.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { appendFacts, loadState } from '../commands/handle-command.ts'
+import { rowOf, type ResourceData } from '../commands/declared-event.ts'
+import { handleCommand, loadState, type Handled, type Prepare } from '../commands/handle-command.ts'
+import { allWrote } from '../commands/wrote.ts'
 import { hubsOf, seesRow } from '../http/list-query.ts'
+import { formatTime } from '../http/request-context.ts'
+import type { Wrote } from '../http/route.ts'
+import { assertValid, compileCheck, type Check } from '../http/validate.ts'
+import { ResourceClaims } from './claims.ts'
 import {
   mergePatch,
   pick,
+  pickWithNull,
   valuesSchema,
   withDefaults,
   writeOnlyOf,
   type ResourceDeclaration,
   type ResourceServices,
-  type WriteContext,
 } from './declaration.ts'
-import { eventTypes, rowOf, type ResourceData } from '../commands/declared-event.ts'
-import { ResourceClaims } from './claims.ts'
+import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
+import { assertReferences } from './references.ts'
 import { ResourceSecrets } from './secrets.ts'
-import { ABSENT, evolveResource, type ResourceState } from './rows.ts'
-import { formatTime } from '../http/request-context.ts'
-import type { IdSource, Wrote } from '../http/route.ts'
-import { assertValid, compileCheck, type Check } from '../http/validate.ts'
-
-/** Who writes, for whom, when. `caller` is absent where the service itself does. */
-export interface WriteOrigin {
-  organizationId: string
-  caller?: UserCaller
-  now: number
-  ids: IdSource
-  metadata: EventMetadata
-}
-
-export interface Written {
-  row: Row
-  wrote?: Wrote
-}
-
-export interface Change {
-  id: string
-  /** `replace` sets every writable field, `amend` is a merge patch. */
-  kind: 'replace' | 'amend'
-  body: JsonObject
-  expectedVersion?: number
-}
-
-/** Each lost race is somebody else's write, so that many writers at once all come through. */
-const TRIES = 50
+import {
+  assertVersion,
+  type Change,
+  type Deletion,
+  type ResourceWrites,
+  type WriteOrigin,
+  type Written,
+} from './writes.ts'
 
 /** The writes of one resource, below its routes: also for the service itself (the first hub of an organization). */
-export class ResourceWriter {
-  private readonly declaration: ResourceDeclaration
+export class ResourceWriter implements ResourceWrites {
+  readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
   private readonly secrets: ResourceSecrets
   private readonly claims: ResourceClaims
   private readonly check: Check
-  private readonly types: { created: string; changed: string; deleted: string }
+  private readonly decider: Decider<ResourceState, ResourceCommand>
 
   constructor(declaration: ResourceDeclaration, services: ResourceServices) {
     this.declaration = declaration
@@ -64,69 +49,94 @@ export class ResourceWriter {
     this.secrets = new ResourceSecrets(declaration, services.keyring)
     this.claims = new ResourceClaims(declaration, services, (id) => this.load(id))
     this.check = compileCheck(valuesSchema(declaration))
-    this.types = eventTypes(declaration.noun)
+    this.decider = resourceDecider(declaration, (data) => this.secrets.opened(data))
   }
 
   /**
-   * Makes a resource. `extra` sets read-only fields. The same `_id` and body again answer what is there.
+   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there,
+   * without what is told once.
    * @throws Failure invalid, conflict when the id is taken, key_in_use.
    */
   async create(origin: WriteOrigin, body: JsonObject, extra: JsonObject = {}): Promise<Written> {
     const { _id, ...rest } = body
-    const id = (_id as string | undefined) ?? origin.ids.next()
-    const values = { ...withDefaults(this.declaration.fields, rest), ...extra }
-    const take = this.claims.takerFor(origin.organizationId, id, origin)
-    for (let tries = 0; tries < TRIES; tries++) {
-      const { state, version } = await this.load(id)
-      if (state.status !== 'absent') return this.repeated(origin, id, values, state, version)
+    const id = this.idOf(origin, body)
+    const said = { ...withDefaults(this.declaration.fields, rest), ...extra }
+    let told: JsonObject | undefined
+    const { wrote, ...made } = await this.handle(origin, id, async (state) => {
+      const values = await this.kept(origin, id, said, undefined)
+      if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       await this.assertAllowed(origin, id, values, undefined)
-      const at = formatTime(origin.now)
-      const data = { organizationId: origin.organizationId, ...this.secrets.seal(values, {}), createdAt: at, at }
-      await take(values, undefined, version)
-      const wrote = await this.append(id, { type: this.types.created, data }, version, origin)
-      if (wrote !== undefined) return { row: this.row(id, version + 1, { ...data, updatedAt: at }), wrote }
-    }
-    throw lostRaces()
+      const made = this.madeOnce(id)
+      told = made?.told
+      return { type: 'create', data: this.data(origin, { ...values, ...made?.kept }) }
+    })
+    return { row: await this.rowOf(id, made), wrote, ...(wrote !== undefined && told !== undefined && { told }) }
   }
 
   /** @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races. */
-  async change(origin: WriteOrigin, change: Change): Promise<Written> {
-    const take = this.claims.takerFor(origin.organizationId, change.id, origin)
-    for (let tries = 0; tries < TRIES; tries++) {
-      const { state, version } = await this.loadSeen(origin, change.id)
-      assertVersion(change.expectedVersion, version)
-      const values = this.changed(state, change)
-      if (isDeepStrictEqual(values, this.secrets.opened(state))) return { row: this.row(change.id, version, state) }
-      await this.assertAllowed(origin, change.id, values, state.values)
-      const { organizationId, createdAt } = state
-      const data = { organizationId, ...this.secrets.seal(values, state.sealed), createdAt, at: formatTime(origin.now) }
-      await take(values, state.values, version)
-      const wrote = await this.append(change.id, { type: this.types.changed, data }, version, origin)
-      if (wrote === undefined) continue
-      return { row: this.row(change.id, version + 1, { ...data, updatedAt: data.at }), wrote }
-    }
-    throw lostRaces()
+  change(origin: WriteOrigin, change: Change): Promise<Written> {
+    return this.update(origin, change.id, (before) => this.changed(before, change), change.expectedVersion)
   }
 
-  /** @throws Failure not_found, stale_version, conflict. */
-  async delete(origin: WriteOrigin, id: string, expectedVersion?: number): Promise<{ wrote?: Wrote; row: Row }> {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const { state, version } = await this.loadSeen(origin, id)
+  /**
+   * Writes what `next` makes of the values as they are: read-only and internal ones are among them, secrets are in clear.
+   * It is called again when somebody else was faster.
+   * @throws Failure as `change`
+   */
+  async update(
+    origin: WriteOrigin,
+    id: string,
+    next: (before: JsonObject) => JsonObject | Promise<JsonObject>,
+    expectedVersion?: number,
+  ): Promise<Written> {
+    const { wrote, ...changed } = await this.handle(origin, id, async (state, version) => {
+      await this.assertSeen(origin, id, state, version)
       assertVersion(expectedVersion, version)
-      await this.declaration.beforeDelete?.(this.context(origin, id, state.values, state.values))
+      const before = this.secrets.opened(state)
+      const values = await this.kept(origin, id, await next(before), before)
+      if (!isDeepStrictEqual(values, before)) await this.assertAllowed(origin, id, values, before)
+      return { type: 'change', data: this.data(origin, values, state) }
+    })
+    return { row: await this.rowOf(id, changed), wrote }
+  }
+
+  /** The answer's row is the last one. @throws Failure not_found, stale_version, conflict with what uses it. */
+  async delete(origin: WriteOrigin, { id, expectedVersion, replaceWith }: Deletion): Promise<Written> {
+    const { resources } = this.services
+    let last: { state: ResourceState; version: number } | undefined
+    let redirected: Wrote | undefined
+    const { wrote } = await this.handle(origin, id, async (state, version) => {
+      await this.assertSeen(origin, id, state, version)
+      assertVersion(expectedVersion, version)
       const { organizationId, values, createdAt } = state
-      const data: ResourceData = { organizationId, values, createdAt, at: formatTime(origin.now) }
-      const wrote = await this.append(id, { type: this.types.deleted, data }, version, origin)
-      if (wrote === undefined) continue
-      return { wrote, row: this.row(id, version, state) }
-    }
-    throw lostRaces()
+      const write = { services: this.services, caller: origin.caller, organizationId, id, values, before: values }
+      const heir = replaceWith === undefined ? undefined : await this.heirOf(origin, id, replaceWith)
+      await this.declaration.beforeDelete?.(write, heir)
+      if (heir !== undefined) {
+        const moved = await resources.redirect(this.services, origin, this.declaration.plural, id, replaceWith)
+        redirected = allWrote(redirected, moved)
+      } else await resources.assertUnused(this.services, origin, this.declaration.plural, id)
+      last = { state, version }
+      return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
+    })
+    if (last === undefined) throw new Failure('internal')
+    const takenOut =
+      this.declaration.whenReferenced === 'takeOut'
+        ? await resources.redirect(this.services, origin, this.declaration.plural, id, undefined)
+        : undefined
+    return { wrote: allWrote(wrote, redirected, takenOut), row: rowOf(id, last.version, last.state) }
+  }
+
+  /** Makes anew what is told once; the one before ends at once. @throws Failure not_found */
+  async rotate(origin: WriteOrigin, id: string): Promise<Written> {
+    const made = this.madeOnce(id)
+    if (made === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
+    return { ...(await this.update(origin, id, (before) => ({ ...before, ...made.kept }))), told: made.told }
   }
 
   /** The resource as its stream has it. */
   load(id: string): Promise<{ state: ResourceState; version: number }> {
-    const evolve = evolveResource(this.declaration.noun)
-    return loadState(this.services.log, this.stream(id), { initial: ABSENT, decide: () => [], evolve })
+    return loadState(this.services.log, this.stream(id), this.decider)
   }
 
   /** The value of a write-only field. */
@@ -135,85 +145,116 @@ export class ResourceWriter {
     return sealed === undefined ? undefined : this.secrets.open(field, sealed)
   }
 
-  private async loadSeen(origin: WriteOrigin, id: string): Promise<{ state: ResourceState; version: number }> {
-    const loaded = await this.load(id)
-    const { state } = loaded
-    if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
-    if (
-      origin.caller !== undefined &&
-      !seesRow(origin.caller, this.row(id, loaded.version, state), this.declaration.hubField)
+  /** The id that a create with this body has; drawn from `origin.ids` where the body does not say it. @throws Failure invalid */
+  idOf({ organizationId, ids }: WriteOrigin, body: JsonObject): string {
+    const { idFrom } = this.declaration
+    const sent = (body._id as string | undefined)?.toLowerCase()
+    const value = idFrom === undefined ? undefined : body[idFrom.field]
+    if (idFrom === undefined || typeof value !== 'string') return sent ?? ids.next()
+    const id = idFrom.idOf(organizationId, value)
+    if (sent !== undefined && sent !== id) throw invalid('/_id', `follows from ${idFrom.field}; leave it out`)
+    return id
+  }
+
+  private madeOnce(id: string): { told: JsonObject; kept: JsonObject } | undefined {
+    if (this.declaration.told === undefined) return undefined
+    const { told, kept } = this.declaration.told.make(id, this.services)
+    return { told: { [this.declaration.told.member]: told }, kept }
+  }
+
+  private handle(
+    { organizationId, ids, metadata }: WriteOrigin,
+    id: string,
+    prepare: Prepare<ResourceState, ResourceCommand>,
+  ): Promise<Handled<ResourceState>> {
+    const context = { ids, metadata }
+    const take = this.claims.takerFor(organizationId, id, context)
+    return handleCommand(
+      this.services.log,
+      this.stream(id),
+      this.decider,
+      prepare,
+      context,
+      async (after, before, at) => {
+        if (after.status === 'live') await take(after.values, before.status === 'live' ? before.values : undefined, at)
+      },
     )
-      throw new Failure('not_found')
-    return loaded
   }
 
-  private repeated(
-    origin: WriteOrigin,
-    id: string,
-    values: JsonObject,
-    state: ResourceState,
-    version: number,
-  ): Written {
-    const isSame = state.status === 'live' && state.organizationId === origin.organizationId
-    if (!isSame || !isDeepStrictEqual(values, this.secrets.opened(state.first))) {
-      throw new Failure('conflict', { message: `/_id ${id} is taken`, errors: [{ path: '/_id', message: 'is taken' }] })
-    }
-    return { row: this.row(id, version, state) }
+  private async assertSeen(origin: WriteOrigin, id: string, state: ResourceState, version: number): Promise<void> {
+    if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
+    const { fields, hubField, plural } = this.declaration
+    if (origin.caller === undefined || hubField === undefined) return
+    const isOwn = hubField === '_id' || Object.hasOwn(fields, hubField)
+    const row = isOwn ? rowOf(id, version, state) : await this.services.tables.get(plural, state.organizationId, id)
+    if (row === undefined || !seesRow(origin.caller, row, hubField)) throw new Failure('not_found')
   }
 
-  private changed(state: ResourceState, change: Change): JsonObject {
-    const { fields, readOnly = {} } = this.declaration
-    const current = this.secrets.opened(state)
-    const writable = pick(change.body, Object.keys(fields))
-    const kept = pick(current, change.kind === 'replace' ? writeOnlyOf(this.declaration) : Object.keys(fields))
-    const merged =
-      change.kind === 'replace'
-        ? { ...kept, ...writable }
-        : (mergePatch(kept, pickWithNull(change.body, fields)) as JsonObject)
+  /** The values that a change asks for; whole and valid. */
+  private changed(before: JsonObject, { kind, body }: Change): JsonObject {
+    const { fields, fixed = [], merge = mergeWhole } = this.declaration
+    const names = Object.keys(fields)
+    const kept = pick(before, kind === 'replace' ? [...writeOnlyOf(this.declaration), ...fixed] : names)
+    const sent = pickWithNull(body, fields)
+    for (const name of fixed)
+      if (sent[name] !== undefined && sent[name] !== (before[name] ?? null))
+        throw invalid(`/${name}`, 'cannot be changed or added later')
+    const merged = kind === 'replace' ? { ...kept, ...sent } : merge(kept, sent)
+    for (const name of fixed) if (merged[name] === null) delete merged[name]
     assertValid(this.check, merged)
-    return { ...withDefaults(fields, merged), ...pick(state.values, Object.keys(readOnly)) }
+    const others = Object.keys(before).filter((name) => !names.includes(name))
+    return { ...withDefaults(fields, merged), ...pick(before, others) }
   }
 
-  private async assertAllowed(
-    origin: WriteOrigin,
-    id: string,
-    values: JsonObject,
-    before: JsonObject | undefined,
-  ): Promise<void> {
-    const { hubField } = this.declaration
-    if (hubField !== undefined && hubField !== '_id' && origin.caller !== undefined)
-      assertHubs(origin.caller, values, hubField)
-    await this.declaration.checks?.(this.context(origin, id, values, before))
-  }
-
-  private context(
+  private async kept(
     { caller, organizationId }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
-  ): WriteContext {
-    return { services: this.services, caller, organizationId, id, values, before }
+  ): Promise<JsonObject> {
+    const write = { services: this.services, caller, organizationId, id, values, before }
+    return (await this.declaration.keep?.(write)) ?? values
   }
 
-  private append(id: string, fact: Fact, version: number, { ids, metadata }: WriteOrigin): Promise<Wrote | undefined> {
-    return appendFacts(this.services.log, this.stream(id), [fact], [ids.next()], version, metadata)
-  }
-
-  private row(
+  private async assertAllowed(
+    { caller, organizationId }: WriteOrigin,
     id: string,
-    version: number,
-    data: Pick<ResourceState, 'organizationId' | 'values' | 'createdAt' | 'updatedAt'>,
-  ): Row {
-    return rowOf(id, version, data)
+    values: JsonObject,
+    before: JsonObject | undefined,
+  ): Promise<void> {
+    const { checks, fields, hubField } = this.declaration
+    if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
+      assertHubs(caller, values, hubField)
+    await assertReferences(this.declaration, this.services, caller, organizationId, values, before)
+    await checks?.({ services: this.services, caller, organizationId, id, values, before })
+  }
+
+  /** The row that takes the place of one that is deleted. @throws Failure invalid */
+  private async heirOf({ caller, organizationId }: WriteOrigin, id: string, replaceWith: string): Promise<Row> {
+    const { plural, hubField } = this.declaration
+    const row = await this.services.tables.get(plural, organizationId, replaceWith)
+    const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, hubField))
+    if (!isSeen || replaceWith === id) throw invalid('/replaceWith', 'must be the id of another one of them')
+    return row
+  }
+
+  private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {
+    const at = formatTime(now)
+    const sealed = this.secrets.seal(values, before?.sealed ?? {})
+    return { organizationId, ...sealed, createdAt: before?.createdAt ?? at, at }
+  }
+
+  private async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
+    const { derived, links, plural } = this.declaration
+    const row = { ...rowOf(id, version, state), ...derived?.(state.values) }
+    if (links === undefined) return row
+    const stored = await this.services.tables.get(plural, state.organizationId, id)
+    return { ...row, ...Object.fromEntries(Object.keys(links).map((member) => [member, stored?.[member] ?? []])) }
   }
 
   private stream(id: string): string {
     return `${this.declaration.noun}-${id}`
   }
-}
-
-const assertVersion = (expected: number | undefined, version: number): void => {
-  if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })
 }
 
 const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
@@ -227,9 +268,4 @@ const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): v
   }
 }
 
-// Unlike `pick`, keeps null: in a merge patch it takes the field away.
-const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
-  Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
-
-const lostRaces = (): Failure =>
-  new Failure('conflict', { message: 'Others are changing this at the same time; try again.', retryAfterSeconds: 1 })
+const mergeWhole = (before: JsonObject, patch: JsonObject): JsonObject => mergePatch(before, patch) as JsonObject

@@ -7,7 +7,7 @@ import { backtestPoints, estimatePoints } from '../../features/locations/history
 import type { Transition } from '../../features/transitions/events.ts'
 import { transitionShown } from '../../features/transitions/views.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
-import { ABSENT, evolveResource } from '../../kit/resource/rows.ts'
+import { ABSENT, evolveResource } from '../../kit/resource/decider.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { backtest } from './backtest-geofence.ts'
 import { accuracyMaxCmOf } from '../matcher/fences.ts'

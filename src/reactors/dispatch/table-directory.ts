@@ -4,7 +4,7 @@ import { geofenceStream } from '../../features/geofences/events.ts'
 import { geofence as geofenceDecider } from '../../features/geofences/geofence.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
 import { rightsOf } from '../../features/identity/authenticate.ts'
-import { presentUser } from '../../features/identity/user.ts'
+import { user as userResource } from '../../features/identity/user.ts'
 import {
   ACCESS_ROLES,
   ACCESS_USERS,
@@ -13,15 +13,18 @@ import {
   type AccessUserRow,
 } from '../../features/identity/views.ts'
 import { tripToken } from '../../features/locations/trip-token.ts'
-import { trackerDeclaration } from '../../features/trackers/declaration.ts'
-import { withStatus, type LastSeen } from '../../features/trackers/tracker-list.ts'
-import { type StatusAges, TRACKERS_TABLE, type TrackerRow } from '../../features/trackers/views.ts'
+import { lastSeenIn, type LastSeen } from '../../features/locations/views.ts'
+import { tracker as trackerResource } from '../../features/trackers/declaration.ts'
+import { type StatusAges, TRACKERS_TABLE, type TrackerRow, withStatus } from '../../features/trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import { eventTypes, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { shownRow } from '../../kit/http/list-query.ts'
+import type { Resource } from '../../kit/resource/resource.ts'
+import { listShape } from '../../kit/resource/rows.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Directory, TrackerShown } from './directory.ts'
@@ -31,7 +34,6 @@ export interface TableDirectoryOptions {
   tables: TableStore
   clock: Clock
   keyring: Keyring
-  lastSeen: LastSeen
   ages: StatusAges
   inRollout(editor: UserCaller): boolean
 }
@@ -51,22 +53,21 @@ export class TableDirectory implements Directory {
   async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {
     const { tables, ages, clock } = this.options
     const lastSeen: LastSeen = async (...asked) =>
-      (await this.options.lastSeen(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
+      (await lastSeenIn(tables)(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
     const row =
       (await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId)) ??
       (await this.lastTracker(organizationId, trackerId))
     if (row === undefined) return { shown: { _id: trackerId }, hubIds: [] }
-    const present = trackerDeclaration.present ?? ((plain: Row) => plain)
-    const shown = present(row, { caller: undefined as never, now: clock.now() })
-    const [withTime] = await withStatus({ lastSeen, ages }, organizationId, [shown], clock.now())
-    return { shown: withTime, hubIds: row.hubIds, ...(row.userId !== undefined && { userId: row.userId }) }
+    const [withTime] = await withStatus(lastSeen, ages, organizationId, [row], clock.now())
+    const shown = shownAs(trackerResource)(withTime)
+    return { shown, hubIds: row.hubIds, ...(row.userId !== undefined && { userId: row.userId }) }
   }
 
   async user(organizationId: string, userId: string): Promise<Row> {
     const row =
       (await this.options.tables.get(USERS_TABLE, organizationId, userId)) ??
       (await this.lastRow('user', organizationId, userId))
-    return row === undefined ? { _id: userId } : presentUser(row)
+    return row === undefined ? { _id: userId } : shownAs(userResource)(row)
   }
 
   async geofence(organizationId: string, geofenceId: string): Promise<Row> {
@@ -139,3 +140,7 @@ export class TableDirectory implements Directory {
 }
 
 const behind = (table: string): Failure => new Failure('engine_down', { message: `The table of ${table} is behind.` })
+
+/** A row as its resource is answered: nothing internal. */
+const shownAs = ({ declaration }: Resource): ((row: Row) => Row) =>
+  shownRow(listShape(declaration), undefined, { permissionDetails: [] })

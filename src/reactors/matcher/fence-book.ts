@@ -5,7 +5,7 @@ import type { FencesChanged } from '../../features/locations/events.ts'
 import { FenceIndex } from '../../geo/fence-index.ts'
 import type { Shape, ShapeInput } from '../../geo/shape.ts'
 import { foldStream } from '../../kit/commands/fold-stream.ts'
-import { ABSENT, evolveResource } from '../../kit/resource/rows.ts'
+import { ABSENT, evolveResource } from '../../kit/resource/decider.ts'
 import { breathe } from '../../kernel/breath.ts'
 import {
   CHUNK_FENCES,

@@ -352,7 +352,10 @@ test('a hub in use and the last hub stay; vehicles belong to hubs', async (t) =>
     workingHours: { from: '22:00', to: '06:00' },
   })
   t.match(van, { status: 201, body: { data: { tags: [], breaks: [], capacity: { kg: 5 } } } })
-  t.match(await owner.call('DELETE', `/hub/${hub._id}`), { status: 409, body: { usedBy: 'vehicles' } })
+  t.match(await owner.call('DELETE', `/hub/${hub._id}`), {
+    status: 409,
+    body: { errors: [{ path: `/vehicle/${van.body.data._id}`, message: 'names it in hubId' }] },
+  })
   t.match(
     await owner.call('PATCH', `/vehicle/${van.body.data._id}`, { hubId: stranger.body.data.hubId[0] }),
     { status: 400, body: { errors: [{ path: '/hubId' }] } },

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Caller } from '../../../src/kernel/caller.ts'
-import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/tracker-writer.ts'
+import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/declaration.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { openTrackers, ORG, userCaller } from '../../support/open-trackers.ts'
 

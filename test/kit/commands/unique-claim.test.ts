@@ -42,7 +42,7 @@ const caller: UserCaller = {
 }
 
 const start = async (t: Test) => {
-  const services = await openServices(folderOf(t), new FakeClock())
+  const services = await openServices(folderOf(t), new FakeClock(), [badge])
   const { runner, settle } = await startProjections(services, [projection])
   t.teardown(async () => {
     await runner.close()

@@ -52,7 +52,7 @@ const user = (organizationId: string, hubIds: UserCaller['hubIds'] = 'all'): Use
 })
 
 const start = async (t: Test) => {
-  const services = await openServices(folderOf(t), new FakeClock())
+  const services = await openServices(folderOf(t), new FakeClock(), [crate])
   const { runner, settle } = await startProjections(services, [projection])
   t.teardown(async () => {
     await runner.close()

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { GEOFENCE_CREATED, GEOFENCE_DELETED, geofenceStream } from '../../../src/features/geofences/events.ts'
 import { GEOFENCE_DETAILS, GEOFENCES } from '../../../src/features/geofences/views.ts'
 import { ACCESS_ROLES, ACCESS_USERS, USERS_TABLE } from '../../../src/features/identity/views.ts'
+import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
 import { TRACKERS_TABLE } from '../../../src/features/trackers/views.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
@@ -17,10 +18,10 @@ test('what events refer to is read from tables, and what is gone from its stream
   t.teardown(() => services.close())
   const { log, tables, clock } = services
   for (const name of [TRACKERS_TABLE, USERS_TABLE]) await tables.declare({ name, version: 1 })
-  for (const table of [GEOFENCES, GEOFENCE_DETAILS, ACCESS_ROLES, ACCESS_USERS]) await tables.declare(table)
+  for (const table of [LATEST_POSITIONS, GEOFENCES, GEOFENCE_DETAILS, ACCESS_ROLES, ACCESS_USERS])
+    await tables.declare(table)
   const directory = new TableDirectory({
     ...services,
-    lastSeen: async () => [clock.now() - 1_000],
     ages: { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 },
     inRollout: () => true,
   })
@@ -41,6 +42,8 @@ test('what events refer to is read from tables, and what is gone from its stream
     hubIds: ['h1'],
     userId: 'u1',
   })
+  const seenAt = clock.now() - 1_000
+  await put(LATEST_POSITIONS.name, 't1', { recordedAt: seenAt, loggedAt: seenAt })
   t.same(await directory.tracker(ORG, 't1', 0), {
     shown: {
       _id: 't1',

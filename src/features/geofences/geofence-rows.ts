@@ -6,23 +6,16 @@ import {
   type GeofenceChanged,
   type GeofenceCreated,
   type GeofenceDeleted,
-} from '../src/features/geofences/events.ts'
-import {
-  DETAIL_MEMBERS,
-  detailsOf,
-  GEOFENCE_DETAILS,
-  GEOFENCES,
-  type GeofenceRow,
-  shapeMembers,
-} from '../src/features/geofences/views.ts'
-import { idOfStream } from '../src/kit/commands/declared-event.ts'
-import type { Rows } from '../src/kit/consumers/projection.ts'
-import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
-import type { Row } from '../src/kernel/table.ts'
-import type { DirectoryPart } from './directory.ts'
+} from './events.ts'
+import { DETAIL_MEMBERS, detailsOf, GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow, shapeMembers } from './views.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
+import type { Rows } from '../../kit/consumers/projection.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
 
-/** The part of the directory that keeps geofences: what is large stands in a table of its own. */
-export const geofenceRows: DirectoryPart = {
+/** What is large stands in a table of its own. */
+export const geofenceRows: RowSource = {
   tables: [GEOFENCES, GEOFENCE_DETAILS],
   prefixes: [GEOFENCE_PREFIX],
   inputs: [GEOFENCE_CREATED, GEOFENCE_CHANGED, GEOFENCE_DELETED],

@@ -1,0 +1,192 @@
+import type { Find, Found, TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { assertNoneHidden, hiddenFields, withoutHidden } from '../../kernel/hidden-fields.ts'
+import type { Json } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
+import { LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX, shownRow, type ListQuery, type ListShape } from './list-query.ts'
+import { nextLink } from './next-link.ts'
+import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
+import type { Reply } from './route.ts'
+
+export interface ListRequest {
+  tables: Pick<TableStore, 'find'>
+  scope: string
+  caller: UserCaller
+  query: ListQuery
+  /** Path below the root of the server, for the Link header: `/api/v3/hubs`. */
+  path: string
+  /** What is known at answer time only, for many rows at once. */
+  present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
+  /** Conditions beside those of the query. */
+  where?: Find['where']
+  range?: Find['range']
+  /** The order of a list that cannot be sorted otherwise. */
+  sort?: Find['sort']
+}
+
+/** Rows of one answer, and where the next one goes on. */
+interface Page {
+  rows: readonly Row[]
+  total: number | undefined
+  /** Null at the end. */
+  next: string | null
+}
+
+const EMPTY: Page = { rows: [], total: 0, next: null }
+
+/** Answers a page of a table as section 1 of the API's conventions says. */
+export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
+  const { query, path } = request
+  const limit = query.limit ?? LIMIT_DEFAULT
+  const typeId =
+    shape.restriction === undefined ? undefined : (query[shape.restriction.typeField] as string | undefined)
+  const show = shownRow(shape, query.fields, request.caller, typeId)
+  assertNoneHidden(request.caller, shape.restriction, askedOf(query).flatMap(namedBy), typeId)
+  if (query.page !== undefined && query.cursor !== undefined)
+    throw invalid('/page', 'must not be sent together with cursor')
+  const page = query.cursor === undefined ? (query.page ?? 1) : null
+  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
+  const after = query.cursor === undefined ? undefined : openCursor(query.cursor, fingerprint)
+  const question = questionOf(shape, request)
+  const keep = keepOf(shape, request)
+  const place = { limit, after, offset: offsetOf(page ?? 1, limit) }
+  const found =
+    question === undefined
+      ? EMPTY
+      : keep === undefined
+        ? await pageOf(shape, request, question, place)
+        : await walk(shape, request, question, place, keep)
+  const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
+  const body = { data: found.rows.map(show), total: found.total, page, limit, nextCursor }
+  return nextCursor === null ? { body } : { body, headers: { link: nextLink(path, query, nextCursor) } }
+}
+
+interface Place {
+  limit: number
+  after: string | undefined
+  offset: number
+}
+
+const pageOf = async (
+  shape: ListShape,
+  { tables, scope, present }: ListRequest,
+  question: Omit<Find, 'limit'>,
+  { limit, after, offset }: Place,
+): Promise<Page> => {
+  const found: Found = await tables.find(shape.table.name, scope, {
+    ...question,
+    limit,
+    total: true,
+    ...(after !== undefined ? { after } : offset > 0 ? { offset } : {}),
+  })
+  const rows = found.rows.map(({ row }) => row)
+  return { rows: present === undefined ? rows : await present(rows), total: found.total, next: found.next }
+}
+
+/**
+ * No index has what `keep` looks at (a status changes by time alone): all rows that match the rest are walked in the order
+ * asked for. The place is that of the last row that was answered, so that none is passed over whose members stay, with
+ * the total that the first page counted.
+ */
+const walk = async (
+  shape: ListShape,
+  request: ListRequest,
+  question: Omit<Find, 'limit'>,
+  { limit, after: place, offset }: Place,
+  keep: (row: Row) => boolean,
+): Promise<Page> => {
+  const [, counted, from] = /^(\d+):(.*)$/s.exec(place ?? '') ?? []
+  const rows: Row[] = []
+  let matches = 0
+  let last: { after: string | undefined; limit: number } = { after: undefined, limit: 0 }
+  let after: string | undefined = from
+  do {
+    const page = await pageOf(shape, request, question, { limit: LIMIT_MAX, after, offset: 0 })
+    for (const [i, row] of page.rows.entries()) {
+      if (!keep(row) || matches++ < offset || rows.length === limit) continue
+      rows.push(row)
+      last = { after, limit: i + 1 }
+    }
+    after = page.next ?? undefined
+  } while (after !== undefined && (counted === undefined || matches <= limit))
+  const total = counted === undefined ? matches : Number(counted)
+  if (matches <= offset + rows.length) return { rows, total, next: null }
+  const { next } = await pageOf(shape, { ...request, present: undefined }, question, { ...last, offset: 0 })
+  return { rows, total, next: `${total}:${next}` }
+}
+
+/** Undefined where no row can match. */
+const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
+  const { query, range, sort } = request
+  const where = whereOf(shape, request)
+  if (where === undefined) return undefined
+  const sortBy =
+    query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
+  return {
+    where,
+    range,
+    text: query.q,
+    ...(sortBy !== undefined && { sort: { field: sortBy, order: query.sortOrder ?? 'asc' } }),
+    ...(sort !== undefined && { sort }),
+  }
+}
+
+const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | undefined => {
+  const conditions: NonNullable<Find['where']> = { ...where }
+  for (const name of Object.keys(shape.filters)) {
+    const value = query[name]
+    if (value === undefined || shape.computed?.includes(name)) continue
+    const condition = shape.conditions?.[name]
+    if (condition === undefined) conditions[name] = value as string
+    else Object.assign(conditions, condition(value as Json))
+  }
+  if (shape.hubField === undefined || caller.hubIds === 'all') return conditions
+  const own = caller.hubIds
+  const asked = conditions[shape.hubField]
+  const hubIds =
+    asked === undefined
+      ? own
+      : (Array.isArray(asked) ? asked : [asked]).filter((hubId) => own.includes(hubId as string))
+  return hubIds.length === 0 ? undefined : { ...conditions, [shape.hubField]: hubIds }
+}
+
+/** What a row must be beside what the table can be asked for; undefined where nothing is left. */
+const keepOf = (shape: ListShape, { query, caller }: ListRequest): ((row: Row) => boolean) | undefined => {
+  const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
+  const isSearchWider =
+    query.q !== undefined && shape.restriction !== undefined && hiddenFields(caller, shape.restriction).size > 0
+  if (asked.length === 0 && !isSearchWider) return undefined
+  return (row) =>
+    asked.every((name) => row[name] === query[name]) &&
+    (!isSearchWider || hasWords(shape, withoutHidden(caller, shape.restriction, row), query.q ?? ''))
+}
+
+/** The index of words has hidden fields too: whoever may not see them finds a row by what is shown alone. */
+const hasWords = ({ table, restriction }: ListShape, row: Row, q: string): boolean => {
+  const inner = (restriction === undefined ? undefined : row[restriction.member]) as Row | undefined
+  const words = [...wordsOfRow(row, table.text ?? []), ...wordsOfRow(inner ?? {}, Object.keys(inner ?? {}))]
+  return wordsOf(q).every((asked) => words.some((word) => word.startsWith(asked)))
+}
+
+/** What was asked for, not what the caller may see: that can change while a list is walked. */
+const askedOf = ({
+  limit: _limit,
+  page: _page,
+  cursor: _cursor,
+  fields: _fields,
+  ...asked
+}: ListQuery): [string, unknown][] =>
+  Object.entries(asked)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+
+/** The field that a filter or a sort looks at. */
+const namedBy = ([name, value]: [string, unknown]): string[] => (name === 'sortBy' ? [value as string] : [name])
+
+const offsetOf = (page: number, limit: number): number => {
+  const offset = (page - 1) * limit
+  if (offset > OFFSET_MAX) throw invalid('/page', `must not skip more than ${OFFSET_MAX} rows; walk with cursor`)
+  return offset
+}

@@ -1,0 +1,66 @@
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { envelope, PAGE_MEMBERS } from '../http/page-members.ts'
+import type { Answer, Reply } from '../http/route.ts'
+import { rowSchema, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
+
+export const pathsOf = ({ noun, plural, paths }: ResourceDeclaration): { one: string; many: string } =>
+  paths ?? { one: `/${noun}`, many: `/${plural}` }
+
+export const idParameter = ({ noun }: ResourceDeclaration): string => `${noun}Id`
+
+export const capital = (name: string): string => name[0].toUpperCase() + name.slice(1)
+
+export const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
+export const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${words(noun)}`
+
+const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
+
+/** What the documentation shows for a row. */
+export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
+  ...Object.fromEntries(
+    Object.entries(declaration.example).filter(([name]) => !writeOnlyOf(declaration).includes(name)),
+  ),
+  _id: EXAMPLE_ID,
+  organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
+  version: 1,
+  createdAt: '2026-01-01T08:00:00.000Z',
+  updatedAt: '2026-01-01T08:00:00.000Z',
+})
+
+/** The reply of a read or write: the row in `data`, its version as ETag. */
+export const rowReply = (data: Row, row: Row, wrote?: Reply['wrote'], status = 200): Reply => ({
+  status,
+  body: { data },
+  headers: { etag: `"${row.version}"` },
+  wrote,
+})
+
+export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
+  description: `The ${words(declaration.noun)}.`,
+  schema: envelope({ data: rowSchema(declaration) }),
+  example: { status: true, data: exampleRow(declaration) },
+})
+
+/** The answer to what makes something that is told once. */
+export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
+  if (declaration.told === undefined) return rowAnswer(declaration)
+  const { member, example } = declaration.told
+  const { properties, ...schema } = rowSchema(declaration)
+  return {
+    description: `The ${words(declaration.noun)}.`,
+    schema: envelope({ data: { ...schema, properties: { ...(properties as object), [member]: { type: 'string' } } } }),
+    example: { status: true, data: { ...exampleRow(declaration), [member]: example } },
+  }
+}
+
+export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
+  description: `A page of ${words(declaration.plural)}.`,
+  schema: envelope({
+    data: { type: 'array', items: rowSchema(declaration) },
+    total: { type: 'integer' },
+    ...PAGE_MEMBERS,
+  }),
+  example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
+})

@@ -1,0 +1,92 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { eventTypes, type ResourceData } from '../commands/declared-event.ts'
+import type { ResourceDeclaration } from './declaration.ts'
+
+export interface ResourceState {
+  status: 'absent' | 'live' | 'deleted'
+  organizationId: string
+  values: JsonObject
+  sealed: { [field: string]: string }
+  /** What the first create said, to recognise its repetition. */
+  first: Pick<ResourceData, 'values' | 'sealed'>
+  createdAt: string
+  updatedAt: string
+}
+
+export const ABSENT: ResourceState = {
+  status: 'absent',
+  organizationId: '',
+  values: {},
+  sealed: {},
+  first: { values: {} },
+  createdAt: '',
+  updatedAt: '',
+}
+
+/** `data` are the values as they will be; secrets are sealed, and one that did not change is sealed as it was. */
+export type ResourceCommand = { type: 'create' | 'change' | 'delete'; data: ResourceData }
+
+/** Opens secrets, so that two creates that said the same are recognised although nothing is sealed twice alike. */
+export type OpenValues = (data: Pick<ResourceData, 'values' | 'sealed'>) => JsonObject
+
+/**
+ * The life of one record: created, changed, deleted. A create that repeats the first one changes nothing. Whether the
+ * values are allowed is checked before: that needs other records.
+ */
+export const resourceDecider = (
+  { noun, internal = {}, idFrom }: Pick<ResourceDeclaration, 'noun' | 'internal' | 'idFrom'>,
+  open: OpenValues,
+): Decider<ResourceState, ResourceCommand> => {
+  const types = eventTypes(noun)
+  const said = (data: Pick<ResourceData, 'values' | 'sealed'>): JsonObject =>
+    Object.fromEntries(Object.entries(open(data)).filter(([name]) => !Object.hasOwn(internal, name)))
+  return {
+    initial: ABSENT,
+    decide: ({ type, data }, state) => {
+      if (type === 'create') {
+        if (canBeMade({ idFrom }, state, data.values)) return [{ type: types.created, data }]
+        const isRepeated = state.status === 'live' && state.organizationId === data.organizationId
+        if (isRepeated && isDeepStrictEqual(said(data), said(state.first))) return []
+        throw taken(idFrom !== undefined && data.values[idFrom.field] !== undefined ? idFrom.field : undefined)
+      }
+      if (state.status !== 'live' || state.organizationId !== data.organizationId) throw new Failure('not_found')
+      if (type === 'delete') return [{ type: types.deleted, data }]
+      const isSame = isDeepStrictEqual(data.values, state.values) && isDeepStrictEqual(data.sealed ?? {}, state.sealed)
+      return isSame ? [] : [{ type: types.changed, data }]
+    },
+    evolve: evolveResource(noun),
+  }
+}
+
+/** Whether a create makes something: it is not there, or its id follows from a value and it was deleted. */
+export const canBeMade = (
+  { idFrom }: Pick<ResourceDeclaration, 'idFrom'>,
+  { status }: ResourceState,
+  values: JsonObject,
+): boolean =>
+  status === 'absent' || (status === 'deleted' && idFrom !== undefined && values[idFrom.field] !== undefined)
+
+/** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
+export const evolveResource = (noun: string): ((state: ResourceState, fact: Fact) => ResourceState) => {
+  const types = eventTypes(noun)
+  return (state, fact) => {
+    const data = fact.data as ResourceData
+    if (fact.type === types.deleted) return { ...state, status: 'deleted', updatedAt: data.at }
+    if (fact.type !== types.created && fact.type !== types.changed) return state
+    const first = fact.type === types.created ? { values: data.values, sealed: data.sealed } : state.first
+    const { organizationId, values, createdAt } = data
+    return { status: 'live', organizationId, values, sealed: data.sealed ?? {}, first, createdAt, updatedAt: data.at }
+  }
+}
+
+const taken = (field: string | undefined): Failure => {
+  const path = `/${field ?? '_id'}`
+  return new Failure(field === undefined ? 'conflict' : 'key_in_use', {
+    message: `${path} is taken by another record.`,
+    errors: [{ path, message: 'is taken by another record' }],
+  })
+}

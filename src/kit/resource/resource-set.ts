@@ -1,0 +1,145 @@
+import { Failure, type FieldError } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { severalAtOnce } from '../commands/several-at-once.ts'
+import { allWrote } from '../commands/wrote.ts'
+import { seesRow } from '../http/list-query.ts'
+import type { Wrote } from '../http/route.ts'
+import type { KnownResources, ResourceDeclaration, ResourceServices } from './declaration.ts'
+import { pathsOf, words } from './answers.ts'
+import { namedIn, type Reference, referencesOf } from './references.ts'
+import { ResourceWriter } from './write.ts'
+import { asService, type WriteOrigin } from './writes.ts'
+
+/** A resource whose records name those of another one in a field. */
+interface Namer extends Reference {
+  declaration: ResourceDeclaration
+}
+
+const PAGE_ROWS = 200
+const AT_ONCE = 16
+/** So many records that use another one are named one by one, of each kind. */
+const NAMED_MAX = 5
+
+/** All resources, so that a reference is known from both sides: what it names, and what names a record. */
+export class ResourceSet implements KnownResources {
+  private readonly declarations: ReadonlyMap<string, ResourceDeclaration>
+  private readonly namers = new Map<string, Namer[]>()
+
+  /** @throws Error for a reference to what is no resource, or that a deletion could not take out. */
+  constructor(resources: readonly { declaration: ResourceDeclaration }[]) {
+    this.declarations = new Map(resources.map(({ declaration }) => [declaration.plural, declaration]))
+    for (const declaration of this.declarations.values())
+      for (const reference of referencesOf(declaration)) this.add({ ...reference, declaration })
+  }
+
+  /** The resource that `reference(plural)` means. */
+  declarationOf(plural: string): ResourceDeclaration {
+    const declaration = this.declarations.get(plural)
+    if (declaration === undefined) throw new Error(`there is no resource ${plural}`)
+    return declaration
+  }
+
+  /** Those whose records a deletion takes out of what names them. */
+  takenOut(): ResourceDeclaration[] {
+    return [...this.declarations.values()].filter(({ whenReferenced }) => whenReferenced === 'takeOut')
+  }
+
+  /** @throws Failure conflict that names what uses the record, when its resource refuses to be deleted then. */
+  async assertUnused(services: ResourceServices, origin: WriteOrigin, plural: string, id: string): Promise<void> {
+    if (this.declarationOf(plural).whenReferenced === 'takeOut') return
+    const errors: FieldError[] = []
+    const users: string[] = []
+    for (const namer of this.namers.get(plural) ?? []) {
+      const { field, declaration } = namer
+      const where = { [field]: id }
+      const question = { where, limit: NAMED_MAX, total: true }
+      const { rows, total = 0 } = await services.tables.find(declaration.plural, origin.organizationId, question)
+      if (total === 0) continue
+      users.push(`${total} ${words(total === 1 ? declaration.noun : declaration.plural)}`)
+      errors.push(...usesOf(origin, namer, rows, total))
+    }
+    if (errors.length === 0) return
+    throw new Failure('conflict', { message: `It is still in use by ${users.join(', ')}.`, errors })
+  }
+
+  /**
+   * Has every record that names `id` name `heir` instead, or nothing where there is none: in the log, each by a write of
+   * its own. Doing it again changes nothing.
+   */
+  async redirect(
+    services: ResourceServices,
+    origin: WriteOrigin,
+    plural: string,
+    id: string,
+    heir: string | undefined,
+  ): Promise<Wrote | undefined> {
+    let wrote: Wrote | undefined
+    for (const { declaration, field } of this.namers.get(plural) ?? []) {
+      const writer = new ResourceWriter(declaration, services)
+      let after: string | undefined
+      do {
+        const where = { [field]: id }
+        const page = await services.tables.find(declaration.plural, origin.organizationId, {
+          where,
+          limit: PAGE_ROWS,
+          after,
+        })
+        await severalAtOnce(page.rows, AT_ONCE, async (row) => {
+          wrote = allWrote(wrote, await redirectOne(writer, origin, row.id, field, id, heir))
+        })
+        after = page.next ?? undefined
+      } while (after !== undefined)
+    }
+    return wrote
+  }
+
+  private add(namer: Namer): void {
+    const { target, field, declaration } = namer
+    const { whenReferenced = 'refuse' } = this.declarationOf(target)
+    if (whenReferenced === 'takeOut' && !namer.isOptional)
+      throw new Error(`${declaration.noun}.${field} must be optional or a list: ${target} are taken out of it`)
+    this.namers.set(target, [...(this.namers.get(target) ?? []), namer])
+  }
+}
+
+/** The records that use one, those by name that the caller sees. */
+const usesOf = (
+  { caller }: WriteOrigin,
+  { declaration, field }: Namer,
+  rows: readonly { id: string; row: Row }[],
+  total: number,
+): FieldError[] => {
+  const { one, many } = pathsOf(declaration)
+  const { hubField, permissions } = declaration
+  const seen = rows.filter(
+    ({ row }) => caller === undefined || (caller.permissions.has(permissions.view) && seesRow(caller, row, hubField)),
+  )
+  const errors = seen.map(({ id }) => ({ path: `${one}/${id}`, message: `names it in ${field}` }))
+  const others = total - seen.length
+  return others === 0 ? errors : [...errors, { path: many, message: `${others} more name it in ${field}` }]
+}
+
+const redirectOne = async (
+  writer: ResourceWriter,
+  origin: WriteOrigin,
+  namerId: string,
+  field: string,
+  id: string,
+  heir: string | undefined,
+): Promise<Wrote | undefined> => {
+  try {
+    return (await writer.update(asService(origin), namerId, (values) => redirected(values, field, id, heir))).wrote
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'not_found') return undefined
+    throw error
+  }
+}
+
+const redirected = (values: JsonObject, field: string, id: string, heir: string | undefined): JsonObject => {
+  if (!namedIn(values, field).includes(id)) return values
+  const { [field]: value, ...others } = values
+  if (!Array.isArray(value)) return heir === undefined ? others : { ...others, [field]: heir }
+  const left = value.filter((one) => one !== id && one !== heir)
+  return { ...others, [field]: heir === undefined ? left : [...left, heir] }
+}

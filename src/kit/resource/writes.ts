@@ -1,0 +1,77 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { EventMetadata } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { metadataOf, userOf } from '../http/request-context.ts'
+import type { IdSource, RouteRequest, Wrote } from '../http/route.ts'
+
+/** Who writes, for whom, when. `caller` is absent where the service itself does. */
+export interface WriteOrigin {
+  organizationId: string
+  caller?: UserCaller
+  now: number
+  ids: IdSource
+  metadata: EventMetadata
+}
+
+export interface Written {
+  row: Row
+  wrote?: Wrote
+  /** What is told once, by the member of the answer that says it. */
+  told?: JsonObject
+}
+
+export interface Change {
+  id: string
+  /** `replace` sets every writable field, `amend` is a merge patch. */
+  kind: 'replace' | 'amend'
+  body: JsonObject
+  expectedVersion?: number
+}
+
+export interface Deletion {
+  id: string
+  expectedVersion?: number
+  /** Of the record that takes its place in what names it. */
+  replaceWith?: string
+}
+
+/** The writes behind the routes of a resource: the kit's, or a feature's own where one write is several streams. */
+export interface ResourceWrites {
+  create(origin: WriteOrigin, body: JsonObject): Promise<Written>
+  change(origin: WriteOrigin, change: Change): Promise<Written>
+  delete(origin: WriteOrigin, deletion: Deletion): Promise<Written>
+}
+
+/** The same write without the caller, whose rights were looked at already. */
+export const asService = ({ caller: _caller, ...origin }: WriteOrigin): WriteOrigin => origin
+
+/** @throws Failure stale_version, which says the present one. */
+export const assertVersion = (expected: number | undefined, version: number): void => {
+  if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })
+}
+
+/** The version that the client says it saw: of the body, or of If-Match. @throws Failure invalid */
+export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObject | undefined): number | undefined => {
+  if (typeof body?.version === 'number') return body.version
+  const header = request.headers.get('if-match')
+  if (header === undefined || header.trim() === '*') return undefined
+  const found = /^(?:W\/)?"?(\d{1,15})"?$/.exec(header.trim())
+  if (found === null) throw invalid('/If-Match', 'must be a version, as the ETag of a read answers it')
+  return Number(found[1])
+}
+
+/** Who writes, from a request. */
+export const originOf = (
+  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
+): WriteOrigin => {
+  const caller = userOf(request)
+  return {
+    organizationId: caller.organizationId,
+    caller,
+    now: request.now,
+    ids: request.ids,
+    metadata: metadataOf(request),
+  }
+}
