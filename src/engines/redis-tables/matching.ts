@@ -1,0 +1,46 @@
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
+import type { Find } from '../table-store.ts'
+import { encoded } from './terms.ts'
+
+type Conditions = Pick<Find, 'where' | 'range' | 'text'>
+
+/** Whether a row meets every condition of a question, by itself. */
+export const matches = ({ text: fields = [] }: TableDeclaration, row: Row, question: Conditions): boolean => {
+  for (const [field, wanted] of Object.entries(question.where ?? {})) {
+    const value = row[field]
+    const members: readonly unknown[] = Array.isArray(value) ? value : [value]
+    if (!members.some((member) => valuesOf(wanted).includes(member as string))) return false
+  }
+  return isInRange(row, question.range) && hasWords(row, fields, question.text)
+}
+
+export const valuesOf = (wanted: NonNullable<Find['where']>[string]): readonly (string | number | boolean)[] =>
+  Array.isArray(wanted) ? (wanted as (string | number | boolean)[]) : [wanted as string | number | boolean]
+
+const isInRange = (row: Row, range: Find['range']): boolean => {
+  if (range === undefined) return true
+  const value = row[range.field]
+  if (typeof value !== 'string' && typeof value !== 'number') return false
+  const bytes = encoded(value)
+  if (range.from !== undefined && bytes.compare(encoded(range.from)) < 0) return false
+  return range.to === undefined || bytes.compare(encoded(range.to)) <= 0
+}
+
+const hasWords = (row: Row, fields: readonly string[], text: string | undefined): boolean => {
+  const wanted = text === undefined ? [] : wordsOf(text)
+  if (wanted.length === 0) return true
+  const words = wordsOfRow(row, fields)
+  return wanted.every((start) => words.some((word) => word.startsWith(start)))
+}
+
+/** @throws Error for a question without its index. */
+export const assertIndexed = (declaration: TableDeclaration, { where = {}, range, text, sort }: Find): void => {
+  const { name, equality = [], range: ranges = [], text: texts = [], lives } = declaration
+  if (lives === 'row') throw new Error(`rows of ${name} live by themselves and are asked for by id`)
+  for (const field of Object.keys(where))
+    if (!equality.includes(field)) throw new Error(`table ${name} has no index of equality on ${field}`)
+  for (const field of [range?.field, sort?.field])
+    if (field !== undefined && !ranges.includes(field)) throw new Error(`table ${name} has no range index on ${field}`)
+  if (text !== undefined && texts.length === 0) throw new Error(`table ${name} has no index of words`)
+}

@@ -1,0 +1,65 @@
+import type { Checkpoint } from '../table-store.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+/** A table as this process knows it. */
+export interface KnownTable {
+  declaration: TableDeclaration
+  /** Part of its keys; another one is another, empty table. */
+  generation: string
+  indexes: readonly string[]
+}
+
+/** Names of keys. What stands in braces decides on which node of a cluster a key lives. */
+export class Places {
+  private readonly prefix: string
+
+  constructor(prefix: string) {
+    this.prefix = prefix
+  }
+
+  /** Where the rows of a table's scope live. */
+  ofScope({ declaration }: KnownTable, scope: string): string {
+    return declaration.lives === 'partition' ? this.ofConsumer(scope) : `${this.prefix}:{o:${scope}}`
+  }
+
+  ofConsumer(consumer: string): string {
+    return `${this.prefix}:{p:${consumer}}`
+  }
+
+  /** The key of a row that lives by itself. */
+  ofRow({ generation }: KnownTable, scope: string, id: string): string {
+    return `${this.prefix}:{r:${generation}:${scope}:${id}}`
+  }
+
+  rowsPattern(generation: string): string {
+    return `${this.prefix}:{r:${generation}:*`
+  }
+
+  ofCounter(scope: string, id: string): string {
+    return `${this.prefix}:{n:${scope}:${id}}`
+  }
+
+  /** Scopes of which a table has, or had, rows. */
+  scopesOf(generation: string): string {
+    return `${this.prefix}:{g:${generation}}:scopes`
+  }
+
+  get registry(): string {
+    return `${this.prefix}:{tables}`
+  }
+}
+
+/** A checkpoint as text that is the same for the same checkpoint; nothing is the empty text. */
+export const checkpointText = (checkpoint: Checkpoint | undefined): string =>
+  checkpoint === undefined ? '' : JSON.stringify(Object.entries(checkpoint).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+export const checkpointOf = (text: string): Checkpoint | undefined =>
+  text === '' ? undefined : Object.fromEntries(JSON.parse(text) as [string, number][])
+
+const ID_BYTES_MAX = 500
+
+export const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= ID_BYTES_MAX
+
+export const assertId = (id: string): void => {
+  if (!isId(id)) throw new Error('an id takes 1 to 500 bytes')
+}

@@ -1,0 +1,179 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
+import { Commits, rowArguments } from './commits.ts'
+import { connectRedis, type RedisConnection } from './connection.ts'
+import { findRows, type Place } from './find.ts'
+import { assertId, checkpointOf, isId, type KnownTable, Places } from './places.ts'
+import { Registry } from './registry.ts'
+import { packRow, unpackRow } from './terms.ts'
+
+export interface RedisOptions {
+  /** `redis(s)://user:password@host:6379/0`; `?prefix=` (default `wm`) sets installations apart, `?sentinel=` names a master. A cluster is recognised. */
+  url: string
+  /** How long one command may take before the engine counts as down (default 5 s). */
+  deadlineMs?: number
+}
+
+const SCAN_ROWS = 200
+const BUSY_MS = 2
+const BUSY_TRIES = 500
+
+/** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a server that drops rows */
+export const openRedisTables = async ({ url, deadlineMs = 5_000 }: RedisOptions): Promise<TableStore> => {
+  const prefix = new URL(url).searchParams.get('prefix') ?? 'wm'
+  return new RedisTables(await connectRedis({ url, deadlineMs }), new Places(prefix))
+}
+
+class RedisTables implements TableStore {
+  private readonly connection: RedisConnection
+  private readonly places: Places
+  private readonly registry: Registry
+  private readonly commits: Commits
+
+  constructor(connection: RedisConnection, places: Places) {
+    this.connection = connection
+    this.places = places
+    this.registry = new Registry(connection, places)
+    this.commits = new Commits(connection, places, this.registry)
+    this.registry.watch()
+  }
+
+  declare(table: TableDeclaration): Promise<void> {
+    return this.registry.declare(table)
+  }
+
+  async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
+    return (await this.getMany<R>(table, scope, [id]))[0]
+  }
+
+  async getMany<R extends Row>(name: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
+    const table = this.registry.tableOf(name)
+    if (ids.length === 0) return []
+    const asked = [...new Set(ids)].filter(isId)
+    const found = new Map<string, R>()
+    if (table.declaration.lives === 'row') {
+      const answers = await Promise.all(asked.map((id) => this.rowByItself(table, scope, id)))
+      for (const [i, bytes] of answers.entries()) if (bytes !== null) found.set(asked[i], unpackRow<R>(bytes))
+    } else {
+      for (let at = 0; at < asked.length; at += SCAN_ROWS) {
+        const part = asked.slice(at, at + SCAN_ROWS)
+        const rows = await this.rowsOf(table, scope, part)
+        for (const [i, bytes] of rows.entries()) if (bytes !== null) found.set(part[i], unpackRow<R>(bytes))
+      }
+    }
+    return ids.map((id) => found.get(id))
+  }
+
+  async find<R extends Row>(name: string, scope: string, question: Find): Promise<Found<R>> {
+    return findRows<R>(this.placeOf(this.registry.tableOf(name), scope), question)
+  }
+
+  async *scan<R extends Row>(name: string, scope: string): AsyncGenerator<StoredRow<R>> {
+    const table = this.registry.tableOf(name)
+    if (table.declaration.lives === 'row') throw new Error(`rows of ${name} live by themselves and are not scanned`)
+    let after: string | undefined
+    for (;;) {
+      const question = { limit: SCAN_ROWS, ...(after !== undefined && { after }) }
+      const { rows, next } = await findRows<R>(this.placeOf(table, scope), question)
+      yield* rows
+      if (next === null) return
+      after = next
+    }
+  }
+
+  async *scanAll<R extends Row>(name: string): AsyncGenerator<StoredRow<R>> {
+    const table = this.registry.tableOf(name)
+    if (table.declaration.lives === 'row') yield* this.scanSingles<R>(table)
+    else for (const scope of await this.registry.scopesOf(table.generation)) yield* this.scan<R>(name, scope)
+  }
+
+  async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
+    await this.commits.commit(changes, move)
+  }
+
+  async take(consumer: string): Promise<Taken> {
+    const answer = (await this.connection.fcall('take', this.places.ofConsumer(consumer), [])) as Buffer[]
+    const [at, fence] = answer.map(String)
+    return { at: checkpointOf(at), fence: Number(fence) }
+  }
+
+  async putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined> {
+    const table = this.registry.tableOf(change.table)
+    const { scope, id, row, expiresAt } = change
+    assertId(id)
+    if (table.declaration.lives === 'row') {
+      const key = this.places.ofRow(table, scope, id)
+      const ends = expiresAt === undefined ? [] : ['PXAT', String(Math.max(1, Math.floor(expiresAt)))]
+      const there = (await this.connection.call(key, ['SET', key, packRow(row), ...ends, 'NX', 'GET'])) as Buffer | null
+      return there === null ? undefined : unpackRow<R>(there)
+    }
+    const key = this.places.ofScope(table, scope)
+    await this.registry.noteScope(table, scope)
+    const there = await this.commits.inTurn([key], () =>
+      this.connection.fcall('put_if_absent', key, [table.generation, id, ...rowArguments(table, change)]),
+    )
+    return there === null ? undefined : unpackRow<R>(there as Buffer)
+  }
+
+  async increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }> {
+    const key = this.places.ofCounter(scope, id)
+    const args = [String(Math.max(1, Math.ceil(windowMs)))]
+    const [count, expiresAt] = (await this.connection.fcall('increment', key, args)) as [number, Buffer]
+    return { count, expiresAt: Number(expiresAt) }
+  }
+
+  async checkpoint(consumer: string): Promise<Checkpoint | undefined> {
+    const key = `${this.places.ofConsumer(consumer)}:consumer`
+    const at = (await this.connection.call(key, ['HGET', key, 'at'])) as Buffer | null
+    return at === null ? undefined : checkpointOf(String(at))
+  }
+
+  promote(tables: readonly string[], consumer: string): Promise<void> {
+    return this.registry.promote(tables, consumer)
+  }
+
+  reset(tables: readonly string[], consumer: string): Promise<void> {
+    return this.registry.reset(tables, consumer)
+  }
+
+  async ping(): Promise<void> {
+    await this.connection.everywhere(['PING'])
+  }
+
+  async close(): Promise<void> {
+    this.registry.close()
+    await this.connection.close()
+  }
+
+  private async rowByItself(table: KnownTable, scope: string, id: string): Promise<Buffer | null> {
+    const key = this.places.ofRow(table, scope, id)
+    return (await this.connection.call(key, ['GET', key])) as Buffer | null
+  }
+
+  private async rowsOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<(Buffer | null)[]> {
+    const key = this.places.ofScope(table, scope)
+    for (let tries = 0; ; tries++) {
+      const isForced = ids.length === 1 || tries >= BUSY_TRIES
+      const args = [table.generation, isForced ? '1' : '0', ...ids]
+      const [status, ...rows] = (await this.connection.fcall('rows', key, args)) as (Buffer | null)[]
+      if (String(status) === 'ok') return rows
+      await pause(BUSY_MS)
+    }
+  }
+
+  private async *scanSingles<R extends Row>(table: KnownTable): AsyncGenerator<StoredRow<R>> {
+    const pattern = this.places.rowsPattern(table.generation)
+    for await (const keys of this.connection.keys(pattern)) {
+      for (const key of keys) {
+        const [, scope, id] = /\{r:[^:]*:([^:]*):([\s\S]*)\}$/.exec(key) ?? []
+        const bytes = await this.rowByItself(table, scope, id)
+        if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
+      }
+    }
+  }
+
+  private placeOf(table: KnownTable, scope: string): Place {
+    return { connection: this.connection, table, key: this.places.ofScope(table, scope), scope }
+  }
+}
