@@ -20,7 +20,7 @@ import { automation, type AutomationCommand, type AutomationState } from './auto
 import { checkAutomation, type Checked, type CheckOptions } from './check-automation.ts'
 import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
-import { newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
+import { maskDetails, newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
 import type { AutomationRow } from './views.ts'
 
 const wholeBody = compileCheck(createSchema(automationResource.declaration))
@@ -109,7 +109,7 @@ export class AutomationWriter implements ResourceWrites {
 
   /** The details, with the secret that is told once. */
   private told(row: AutomationRow, secret: string): JsonObject {
-    return { automationDetails: { ...openDetails(this.keyring, row), secret } as unknown as JsonObject }
+    return { automationDetails: { ...maskDetails(openDetails(this.keyring, row)), secret } as unknown as JsonObject }
   }
 
   private async load(organizationId: string, id: string): Promise<AutomationRow> {

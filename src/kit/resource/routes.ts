@@ -155,7 +155,7 @@ const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 
   return route<object, JsonObject>({
     ...one(declaration, method, kind, declaration.permissions.edit),
     body,
-    bodyExample: kind === 'replace' ? declaration.example : firstField(declaration.example),
+    bodyExample: kind === 'replace' ? changeable(declaration) : firstField(declaration.example),
     bodyBytesMax: declaration.bodyBytesMax,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
@@ -257,5 +257,9 @@ const one = (
   access: { permission },
   params: { [idParameter(declaration)]: { type: 'string', minLength: 1, maxLength: 100 } },
 })
+
+/** The example without what a create sets for good. */
+const changeable = ({ example, fixed = [] }: ResourceDeclaration): JsonObject =>
+  Object.fromEntries(Object.entries(example).filter(([name]) => !fixed.includes(name)))
 
 const firstField = (example: JsonObject): JsonObject => Object.fromEntries(Object.entries(example).slice(0, 1))
