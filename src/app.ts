@@ -97,14 +97,12 @@ const makeAll = (path: string): void => {
 }
 
 /** The embedded engines belong to one process, so it must do everything. */
-const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Config): void => {
+const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, roles }: Config): void => {
   const wanted = { log: [logUrl, 'lmdb:'], tables: [tablesUrl, 'lmdb:'], history: [historyUrl, 'chdb:'] }
   for (const [flag, [url, embedded]] of Object.entries(wanted)) {
     if (url !== embedded)
       throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
   }
-  if (!filesUrl.startsWith('file:'))
-    throw new Error(`--files ${filesUrl} names a store that this version does not have; it has file:<folder>`)
   if (roles.length < ROLES.length)
     throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
 }

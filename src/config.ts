@@ -14,11 +14,12 @@ export interface Config {
   logUrl: string
   tablesUrl: string
   historyUrl: string
-  filesUrl: string
   keysPath: string
   partitions: number
   roles: readonly Role[]
   demo: boolean
+  /** The page and the log show the demo's login although others than this machine reach them. */
+  demoLoginPublic: boolean
   signup: 'open' | 'first' | 'closed'
   tokenTtlMs: number
   tls: { certPath: string; keyPath: string } | undefined
@@ -30,7 +31,6 @@ export interface Config {
   webhookAllow: readonly string[]
   geofenceRollout: readonly string[] | '*'
   staffDomains: readonly string[]
-  smtpUrl: string
   /** Requests a second; undefined: no limit. */
   rateLimitToken: number | undefined
   rateLimitOrg: number | undefined
@@ -62,7 +62,6 @@ export const FLAGS: readonly Flag[] = [
   { name: 'log', default: 'lmdb:', meaning: 'engine of the event log' },
   { name: 'tables', default: 'lmdb:', meaning: 'engine of the tables' },
   { name: 'history', default: 'chdb:', meaning: 'engine of the location history' },
-  { name: 'files', default: 'file:<data>/files', meaning: 'where uploads, reports and exports are kept' },
   {
     name: 'keys',
     default: '<data>/keys.json',
@@ -74,6 +73,13 @@ export const FLAGS: readonly Flag[] = [
     name: 'demo',
     default: 'off',
     meaning: 'creates the demo organization and replays the shipped trace as if it happened now',
+    boolean: true,
+  },
+  {
+    name: 'demo-login-public',
+    default: 'off',
+    meaning:
+      "the page shows the demo owner's password to everyone, not to this machine alone, and the log has it on any --host",
     boolean: true,
   },
   {
@@ -92,7 +98,6 @@ export const FLAGS: readonly Flag[] = [
   { name: 'webhook-allow', default: '', meaning: 'CIDR list that webhooks may reach although it is private' },
   { name: 'geofence-rollout', default: '*', meaning: 'organization ids that have geofences, or *' },
   { name: 'staff', default: '', meaning: 'e-mail domains that have geofences in any organization' },
-  { name: 'smtp', default: 'file:<data>/mail', meaning: 'where mail goes' },
   { name: 'rate-limit-token', default: '', meaning: 'requests a second of one token' },
   { name: 'rate-limit-org', default: '', meaning: 'requests a second of one organization' },
   { name: 'rate-limit-address', default: '', meaning: 'requests a second of one address' },
@@ -130,11 +135,11 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     logUrl: read.text('log'),
     tablesUrl: read.text('tables'),
     historyUrl: read.text('history'),
-    filesUrl: read.given('files') ?? `file:${join(dataPath, 'files')}`,
     keysPath: resolve(read.given('keys') ?? join(dataPath, 'keys.json')),
     partitions: read.integer('partitions', 1, 1_024),
     roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),
     demo: read.boolean('demo'),
+    demoLoginPublic: read.boolean('demo-login-public'),
     signup: read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), [
       'open',
       'first',
@@ -155,7 +160,6 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     webhookAllow: read.list('webhook-allow').map((range) => cidrOf('webhook-allow', range)),
     geofenceRollout: read.text('geofence-rollout') === '*' ? '*' : read.list('geofence-rollout'),
     staffDomains: read.list('staff').map(domainOf),
-    smtpUrl: read.given('smtp') ?? `file:${join(dataPath, 'mail')}`,
     rateLimitToken: read.optionalNumber('rate-limit-token'),
     rateLimitOrg: read.optionalNumber('rate-limit-org'),
     rateLimitAddress: read.optionalNumber('rate-limit-address'),
@@ -245,4 +249,5 @@ const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
   return { certPath, keyPath }
 }
 
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')
+/** Whether only this machine can reach a listening address. */
+export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

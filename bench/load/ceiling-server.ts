@@ -1,4 +1,4 @@
-import { App } from 'uWebSockets.js'
+import { App, us_socket_local_port } from '../../src/ingress/uws.ts'
 
 /**
  * The ceiling of this machine for this generator: uWebSockets.js and JSON.parse, everything thrown away, one cumulative
@@ -38,7 +38,5 @@ App()
   })
   .listen('127.0.0.1', 0, (token) => {
     if (!token) process.exit(1)
-    import('uWebSockets.js').then(({ us_socket_local_port }) =>
-      process.stdout.write(`${us_socket_local_port(token)}\n`),
-    )
+    process.stdout.write(`${us_socket_local_port(token)}\n`)
   })

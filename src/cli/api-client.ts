@@ -1,4 +1,5 @@
-import { request } from 'undici'
+import { Agent, type Dispatcher, request, WebSocket } from 'undici'
+import { ConfigError } from '../config-values.ts'
 
 export interface ApiAnswer {
   status: number
@@ -6,20 +7,57 @@ export interface ApiAnswer {
   json: any
 }
 
+/** Nothing answers at the url; it may come back. */
+export class Unreachable extends ConfigError {}
+
 /** A small client of the public API, for the command line. */
-export const callApi = async (
-  url: string,
-  method: 'GET' | 'POST',
-  path: string,
-  options: { token?: string; body?: unknown } = {},
-): Promise<ApiAnswer> => {
-  const headers: { [name: string]: string } = {}
-  if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
-  if (options.body !== undefined) headers['content-type'] = 'application/json'
-  const body = options.body === undefined ? undefined : JSON.stringify(options.body)
-  const answer = await request(`${url}/api/v3${path}`, { method, headers, body })
-  return { status: answer.statusCode, json: await answer.body.json() }
+export class ApiClient {
+  readonly url: string
+  private readonly dispatcher: Dispatcher | undefined
+
+  /** `tls` says whom to trust beyond the well-known authorities. @throws ConfigError for a url that is none */
+  constructor(url: string, tls?: { ca: string } | { rejectUnauthorized: false }) {
+    if (!/^https?:\/\/[^/]+\/?$/.test(url) || !URL.canParse(url))
+      throw new ConfigError(`--url must be like http://127.0.0.1:8080, not "${url}"`)
+    this.url = url.replace(/\/$/, '')
+    this.dispatcher = tls && new Agent({ connect: tls })
+  }
+
+  /** @throws ConfigError with the reason when there is no answer */
+  async call(
+    method: 'GET' | 'POST',
+    path: string,
+    options: { token?: string; body?: unknown } = {},
+  ): Promise<ApiAnswer> {
+    const headers: { [name: string]: string } = {}
+    if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
+    if (options.body !== undefined) headers['content-type'] = 'application/json'
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body)
+    try {
+      const { dispatcher } = this
+      const answer = await request(`${this.url}/api/v3${path}`, { method, headers, body, dispatcher })
+      return { status: answer.statusCode, json: await answer.body.json() }
+    } catch (error) {
+      throw this.failure(error as Error)
+    }
+  }
+
+  /** Opens one of the two channels, `/ingest` or `/live`. */
+  socket(path: string): WebSocket {
+    return new WebSocket(`${this.url.replace(/^http/, 'ws')}/api/v3${path}`, { dispatcher: this.dispatcher })
+  }
+
+  private failure(error: Error & { code?: string }): ConfigError {
+    if (error.code === 'ECONNREFUSED') return new Unreachable(`no service answers at ${this.url}`)
+    if (error.code !== undefined && CERTIFICATE_ERRORS.test(error.code))
+      return new ConfigError(
+        `${this.url} has a certificate that is not trusted (${error.message}); name its file, or its authority's, with --ca`,
+      )
+    return new Unreachable(`${this.url} cannot be reached: ${error.message}`)
+  }
 }
+
+const CERTIFICATE_ERRORS = /CERT|UNABLE_TO_|ERR_TLS_|HOSTNAME_MISMATCH|INVALID_CA|SELF_SIGNED/
 
 /** The `data` of an answer. @throws Error with the server's own sentence when it is not a success. */
 export const dataOf = (answer: ApiAnswer): never => {

@@ -1,14 +1,20 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config-values.ts'
-import { callApi } from './api-client.ts'
+import { ApiClient } from './api-client.ts'
 
 /** Options that every command which talks to a running service takes. */
 export const CONNECTION_OPTIONS = {
   url: { type: 'string', default: 'http://127.0.0.1:8080' },
+  ca: { type: 'string' },
   email: { type: 'string' },
   password: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const
+
+export const CONNECTION_USAGE = `  --url       http://127.0.0.1:8080   the service
+  --ca        none                    file (PEM) of a certificate to trust, where the service has one of its own
+  --email, --password                 the login`
 
 type OptionTable = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>
 
@@ -21,15 +27,19 @@ export const parseOptions = (args: readonly string[], options: OptionTable, allo
   }
 }
 
-/** Nothing answers at the url. */
-export class Unreachable extends ConfigError {}
+type Values = { [name: string]: unknown }
 
-/** Signs in; the credentials come from the options or from WAYMARK_EMAIL and WAYMARK_PASSWORD (handed in). */
-export const signIn = async (url: string, email: string | undefined, password: string | undefined): Promise<string> => {
+/** The client for `--url` and `--ca`. */
+export const clientOf = ({ url, ca }: Values): ApiClient => {
+  if (ca !== undefined && !existsSync(ca as string))
+    throw new ConfigError(`--ca must name a file; ${ca} does not exist`)
+  return new ApiClient(url as string, ca === undefined ? undefined : { ca: readFileSync(ca as string, 'utf8') })
+}
+
+/** Signs in with `--email` and `--password`; answers the token. */
+export const signIn = async (client: ApiClient, { email, password }: Values): Promise<string> => {
   if (email === undefined || password === undefined) throw new ConfigError('give --email and --password')
-  const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } }).catch(() => {
-    throw new Unreachable(`no service answers at ${url}`)
-  })
-  if (answer.status !== 200) throw new ConfigError(`${url} refused the login: ${answer.json?.message}`)
+  const answer = await client.call('POST', '/auth/login', { body: { email, password } })
+  if (answer.status !== 200) throw new ConfigError(`${client.url} refused the login: ${answer.json?.message}`)
   return answer.json.token as string
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
-import { callApi, dataOf } from './api-client.ts'
+import { ApiClient, dataOf } from './api-client.ts'
 import { replayTrace } from './replay-trace.ts'
 
 interface DemoLogin {
@@ -22,8 +22,8 @@ export interface DemoOptions {
   clock: Clock
   logger: Logger
   signal: AbortSignal
-  /** Told when the login is good. */
-  onLogin: (login: { email: string; password: string }) => void
+  /** Called when the login is good. */
+  onLogin: (login: { email: string; password: string; path: string }) => void
 }
 
 /**
@@ -32,21 +32,23 @@ export interface DemoOptions {
  */
 export const runDemo = async (options: DemoOptions): Promise<void> => {
   const { url, clock, logger, signal } = options
-  const login = await openDemo(url, join(options.dataPath, 'demo.json'))
-  options.onLogin({ email: login.email, password: login.password })
-  logger.info('demo', { url, email: login.email, password: login.password })
+  // It calls the process that it runs in, whose certificate is made for another name, or by nobody known.
+  const client = new ApiClient(url, { rejectUnauthorized: false })
+  const path = join(options.dataPath, 'demo.json')
+  const login = await openDemo(client, path)
+  options.onLogin({ email: login.email, password: login.password, path })
   while (!signal.aborted) {
     try {
       const replay = {
-        url,
+        client,
         credential: login.ingestKey as string,
         path: join(DEMO_FOLDER, 'fleet-warsaw.csv.gz'),
         speed: 1,
         clock,
         signal,
       }
-      const { points } = await replayTrace(replay)
-      logger.info('demo trace replayed, beginning again', { points })
+      const { acknowledged } = await replayTrace(replay)
+      logger.info('demo trace replayed, beginning again', { points: acknowledged })
     } catch (error) {
       if (signal.aborted) return
       logger.warn('demo replay interrupted, trying again', { error: String(error) })
@@ -55,32 +57,32 @@ export const runDemo = async (options: DemoOptions): Promise<void> => {
   }
 }
 
-const openDemo = async (url: string, path: string): Promise<DemoLogin> => {
+const openDemo = async (client: ApiClient, path: string): Promise<DemoLogin> => {
   const isNew = !existsSync(path)
   let login = isNew ? newLogin('demo') : (JSON.parse(readFileSync(path, 'utf8')) as DemoLogin)
   const keep = (): void => writeFileSync(path, JSON.stringify(login), { mode: 0o600 })
   keep() // before it is used: a start that is cut off here goes on with it
-  let token = await signIn(url, login)
+  let token = await signIn(client, login)
   if (token === undefined && isNew) {
     // What an earlier demo made cannot be entered without its login.
     login = newLogin(`demo-${randomBytes(4).toString('hex')}`)
     keep()
-    token = await signIn(url, login)
+    token = await signIn(client, login)
   }
   if (token === undefined) throw new Error(`the demo cannot sign in: ${path} has another password than ${login.email}`)
   if (login.ingestKey !== undefined) return login
-  const group = dataOf(await callApi(url, 'POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as {
+  const group = dataOf(await client.call('POST', '/geofence-group', { token, body: { name: 'Warsaw' } })) as {
     _id: string
   }
   const fences = JSON.parse(readFileSync(join(DEMO_FOLDER, 'fences.geojson'), 'utf8'))
   dataOf(
-    await callApi(url, 'POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, {
+    await client.call('POST', `/geofences/import?geofenceGroupId=${group._id}&nameProperty=name`, {
       token,
       body: fences,
     }),
   )
   const key = dataOf(
-    await callApi(url, 'POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } }),
+    await client.call('POST', '/ingest-key', { token, body: { name: 'Demo gateway', autoCreate: true } }),
   ) as { key: string }
   login = { ...login, ingestKey: key.key }
   keep()
@@ -93,11 +95,11 @@ const newLogin = (name: string): DemoLogin => ({
 })
 
 /** Makes the organization where there is none yet; undefined when the e-mail belongs to another password. */
-const signIn = async (url: string, { email, password }: DemoLogin): Promise<string | undefined> => {
-  const answer = await callApi(url, 'POST', '/auth/login', { body: { email, password } })
+const signIn = async (client: ApiClient, { email, password }: DemoLogin): Promise<string | undefined> => {
+  const answer = await client.call('POST', '/auth/login', { body: { email, password } })
   if (answer.status === 200) return answer.json.token as string
   const hub = { hubName: 'Depot Warsaw', hubLat: 52.2297, hubLng: 21.0122 }
-  const made = await callApi(url, 'POST', '/auth/signup', {
+  const made = await client.call('POST', '/auth/signup', {
     body: { name: 'Demo', email, password, organizationName: 'Demo fleet', ...hub },
   })
   if (made.status === 409) return undefined

@@ -44,14 +44,20 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
   const { dataPath, keysPath } = config
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
   if (values['rotate-token-key']) return rotateKey(config)
-  const findings = [...machineFindings(dataPath), keyringFinding(keysPath), ...(await serviceFindings(dataPath))]
+  const findings = machineFindings(dataPath)
+  if (existsSync(dataPath)) findings.push(keyringFinding(keysPath), ...(await serviceFindings(dataPath)))
   for (const { ok, what } of findings) process.stdout.write(`${ok ? 'ok  ' : 'BAD '} ${what}\n`)
   return findings.every(({ ok }) => ok) ? 0 : 1
 }
 
 const machineFindings = (dataPath: string): Finding[] => {
   if (!existsSync(dataPath))
-    return [{ ok: true, what: `data folder ${dataPath} is not there yet; it is made at the first start` }]
+    return [
+      {
+        ok: false,
+        what: `data folder ${dataPath} does not exist: name another with --data, or start the service to make it`,
+      },
+    ]
   const { bavail, bsize } = statfsSync(dataPath)
   const free = bavail * bsize
   return [
@@ -65,7 +71,11 @@ const machineFindings = (dataPath: string): Finding[] => {
 }
 
 const keyringFinding = (keysPath: string): Finding => {
-  if (!existsSync(keysPath)) return { ok: true, what: `keyring ${keysPath} is not there yet` }
+  if (!existsSync(keysPath))
+    return {
+      ok: false,
+      what: `keyring ${keysPath} does not exist: tokens and secrets of this folder cannot be read without it`,
+    }
   const isPrivate = (statSync(keysPath).mode & 0o077) === 0
   return {
     ok: isPrivate,

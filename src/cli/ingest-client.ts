@@ -1,4 +1,5 @@
-import { WebSocket } from 'undici'
+import type { WebSocket } from 'undici'
+import { ApiClient } from './api-client.ts'
 
 interface FromServer {
   type: string
@@ -6,6 +7,14 @@ interface FromServer {
   window?: number
   windowBytes?: number
   rejected?: { index: number; code: string; message: string }[]
+}
+
+/** A point that the server refused: the frame it was sent in, as `send` answered, and its index there. */
+export interface Rejected {
+  seq: number
+  index: number
+  code: string
+  message: string
 }
 
 /** One connection of the ingest channel that keeps to the window and knows what is acknowledged. */
@@ -20,18 +29,19 @@ export class IngestClient {
   private windowBytes = Number.POSITIVE_INFINITY
   private wakers: (() => void)[] = []
   private closeReason: string | undefined
-  readonly rejected: { index: number; code: string; message: string }[] = []
+  readonly rejected: Rejected[] = []
 
-  private constructor(url: string) {
-    this.socket = new WebSocket(`${url.replace(/^http/, 'ws')}/api/v3/ingest`)
+  private constructor(client: ApiClient) {
+    this.socket = client.socket('/ingest')
   }
 
   /** @throws Error when the server refuses the credential or is not there. */
-  static async connect(url: string, credential: string): Promise<IngestClient> {
-    const client = new IngestClient(url)
+  static async connect(service: string | ApiClient, credential: string): Promise<IngestClient> {
+    const api = typeof service === 'string' ? new ApiClient(service) : service
+    const client = new IngestClient(api)
     await new Promise<void>((done, failed) => {
       client.socket.onopen = () => client.socket.send(JSON.stringify({ type: 'auth', token: credential }))
-      client.socket.onerror = () => failed(new Error(`cannot connect to ${url}`))
+      client.socket.onerror = () => failed(new Error(`cannot connect to ${api.url}`))
       client.socket.onclose = (event) => {
         client.closeReason = `${event.code} ${event.reason}`
         client.wake()
@@ -45,8 +55,8 @@ export class IngestClient {
     return client
   }
 
-  /** Sends a frame as soon as the window has room. */
-  async send(points: readonly object[]): Promise<void> {
+  /** Sends a frame as soon as the window has room; answers its number. */
+  async send(points: readonly object[]): Promise<number> {
     const text = JSON.stringify({ type: 'points', seq: this.sent + 1, points })
     const bytes = Buffer.byteLength(text)
     while (this.isFull(bytes)) await this.change()
@@ -54,11 +64,17 @@ export class IngestClient {
     this.bytesSent += bytes
     this.unacknowledged.push({ seq: this.sent, bytes })
     this.socket.send(text)
+    return this.sent
   }
 
   /** Waits until everything sent is durable. */
   async drained(): Promise<void> {
     while (this.acknowledged < this.sent) await this.change()
+  }
+
+  /** Frames up to this number are durable. */
+  get acknowledgedSeq(): number {
+    return this.acknowledged
   }
 
   close(): void {
@@ -76,7 +92,8 @@ export class IngestClient {
       this.windowBytes = message.windowBytes ?? Number.MAX_SAFE_INTEGER
     }
     if (message.type === 'ack') this.settle(message.seq ?? 0)
-    if (message.type === 'reject') this.rejected.push(...(message.rejected ?? []))
+    if (message.type === 'reject')
+      this.rejected.push(...(message.rejected ?? []).map((one) => ({ ...one, seq: message.seq ?? 0 })))
     this.wake()
   }
 

@@ -1,5 +1,6 @@
 import { help, readConfig, type Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { version } from './version.ts'
 
 const USAGE = `waymark: real-time location streaming and field operations
 
@@ -7,11 +8,10 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark demo [flags]              starts it with the demo fleet
   waymark replay <file> [options]   sends a recorded trace as if it happened now   (--help)
   waymark watch [options]           shows positions and events as they happen      (--help)
-  waymark rebuild <projection>      builds a read model anew, compares, and swaps
+  waymark rebuild <projection>      rebuilds a read model, compares, and swaps     (--help)
   waymark doctor [options]          checks a data folder and a running service; rotates the token key   (--help)
+  waymark --version                 the version of this package
 `
-
-const COVERED_NODES = [20, 22]
 
 /** Runs one command and answers the exit code of the process. */
 export const run = async (args: readonly string[]): Promise<number> => {
@@ -26,6 +26,7 @@ export const run = async (args: readonly string[]): Promise<number> => {
 }
 
 const dispatch = async (command: string, rest: string[]): Promise<number> => {
+  if (command === 'version' || command === '--version' || command === '-v') return print(`${version()}\n`)
   if (command === 'help' || command === '--help' || command === '-h') return print(USAGE)
   if ((command === 'start' || command === 'demo') && rest.includes('--help'))
     return print(`waymark ${command} [flags]\n\n${help()}`)
@@ -55,11 +56,24 @@ const print = (text: string): number => {
   return 0
 }
 
-/** The server's binaries exist for these Nodes alone; better one sentence than a loader's stack. */
+/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0007-two-packages-of-the-server-library.md). */
+const COVERED_NODES: { [major: string]: number } = { 20: 2.27, 22: 2.27, 24: 2.38 }
+
+/** Better one sentence than a loader's stack. */
 const requireCoveredNode = (): void => {
-  const major = Number(process.versions.node.split('.')[0])
-  if (COVERED_NODES.includes(major)) return
-  throw new ConfigError(
-    `Waymark runs on Node ${COVERED_NODES.join(' or ')}, this is ${process.version}; run: nvm install 22`,
-  )
+  const major = process.versions.node.split('.')[0]
+  const glibcMin = COVERED_NODES[major]
+  if (glibcMin === undefined)
+    throw new ConfigError(`Waymark runs on Node 20, 22 or 24, this is ${process.version}; run: nvm install 22`)
+  const glibc = major === '24' ? glibcVersion() : undefined
+  if (glibc !== undefined && Number(glibc) < glibcMin)
+    throw new ConfigError(
+      `On Node ${major} Waymark needs glibc ${glibcMin} or later (Debian 13, Ubuntu 24.04), this system has ${glibc}; run: nvm install 22`,
+    )
+}
+
+/** Undefined where there is none (macOS). */
+const glibcVersion = (): string | undefined => {
+  Object.assign(process.report, { excludeNetwork: true }) // or it looks up the names of all connections
+  return (process.report.getReport() as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime
 }

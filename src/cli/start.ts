@@ -4,6 +4,7 @@ import { ConfigError } from '../config-values.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/operations/logger.ts'
+import { banner, shownLogin, SIGN_IN } from './banner.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
 import { npmParent } from './npm-parent.ts'
@@ -16,6 +17,7 @@ export const startCommand = async (config: Config, bounds?: Bounds): Promise<num
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })
   const demoEnd = new AbortController()
+  if (!config.demo) process.stderr.write(banner(app.url, config.dataPath, SIGN_IN))
   const demo = config.demo ? startDemo(app, config, logger, demoEnd.signal) : Promise.resolve()
   const signal = await stopped
   logger.info('stopping', { signal })
@@ -42,9 +44,14 @@ const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal
     url: app.url,
     dataPath: config.dataPath,
     clock: systemClock,
-    logger: createLogger('info', ['password']),
+    logger,
     signal,
-    onLogin: (login) => app.showDemoLogin(login),
+    onLogin: (login) => {
+      const { fields, signIn } = shownLogin(config, login)
+      app.showDemoLogin({ ...login, isPublic: config.demoLoginPublic })
+      createLogger('info', ['password']).info('demo', { url: app.url, ...fields })
+      process.stderr.write(banner(app.url, config.dataPath, signIn))
+    },
   }).catch((error: unknown) => {
     // The service is there without it.
     if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })

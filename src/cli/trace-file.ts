@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { createGunzip } from 'node:zlib'
 import { ConfigError } from '../config-values.ts'
 
-/** One row of a recorded trace. */
+/** One row of a recorded trace, as a point that the ingest channel takes. */
 export interface Fix {
   externalId: string
   /** ms since the epoch. */
@@ -24,6 +24,11 @@ const OPTIONAL = ['speed', 'accuracy', 'heading', 'altitude'] as const
  * @throws ConfigError naming the line that cannot be read.
  */
 export async function* readTrace(path: string): AsyncGenerator<Fix> {
+  for await (const { fix } of readTraceLines(path)) yield fix
+}
+
+/** The same with the line of the file that each row stands in, from 1. */
+export async function* readTraceLines(path: string): AsyncGenerator<{ fix: Fix; line: number }> {
   const file = createReadStream(path)
   const input = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
   let failure: Error | undefined
@@ -42,14 +47,14 @@ export async function* readTrace(path: string): AsyncGenerator<Fix> {
   if (failure !== undefined) throw new ConfigError(`${path} cannot be read: ${failure.message}`)
 }
 
-async function* fixesOf(lines: AsyncIterable<string>, path: string): AsyncGenerator<Fix> {
+async function* fixesOf(lines: AsyncIterable<string>, path: string): AsyncGenerator<{ fix: Fix; line: number }> {
   let columns: string[] | undefined
   let line = 0
   for await (const text of lines) {
     line++
     if (text.trim() === '') continue
     if (columns === undefined) columns = headerOf(text, path)
-    else yield fixOf(text.split(','), columns, path, line)
+    else yield { fix: fixOf(text.split(','), columns, path, line), line }
   }
 }
 

@@ -1,12 +1,11 @@
-import { WebSocket } from 'undici'
 import { ConfigError } from '../config-values.ts'
-import { CONNECTION_OPTIONS, parseOptions, signIn, Unreachable } from './credentials.ts'
+import { type ApiClient, Unreachable } from './api-client.ts'
+import { clientOf, CONNECTION_OPTIONS, CONNECTION_USAGE, parseOptions, signIn } from './credentials.ts'
 
 const USAGE = `waymark watch [options]
 Prints positions and events of the live channel, one line of JSON each, until it is interrupted.
 
-  --url       http://127.0.0.1:8080   the service
-  --email, --password                 the login
+${CONNECTION_USAGE}
   --bbox      none                    west,south,east,north in degrees
   --interval  1000                    ms between two messages of positions
 `
@@ -38,7 +37,7 @@ export const watchCommand = async (args: readonly string[]): Promise<number> => 
   const bbox = (values.bbox as string | undefined)?.split(',').map(Number)
   if (bbox !== undefined && (bbox.length !== 4 || bbox.some(Number.isNaN)))
     throw new ConfigError('--bbox must be west,south,east,north')
-  const url = values.url as string
+  const client = clientOf(values)
   const subscription = {
     type: 'subscribe',
     id: 'watch',
@@ -48,11 +47,10 @@ export const watchCommand = async (args: readonly string[]): Promise<number> => 
   }
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abort.abort())
-  const login = (): Promise<string> =>
-    signIn(url, values.email as string | undefined, values.password as string | undefined)
+  const login = (): Promise<string> => signIn(client, values)
   let cursor: string | undefined
   for (let token: string | undefined = await login(); ; token = await login().catch(untilReachable)) {
-    if (token !== undefined) cursor = await follow(url, token, { ...subscription, since: cursor }, abort.signal)
+    if (token !== undefined) cursor = await follow(client, token, { ...subscription, since: cursor }, abort.signal)
     if (abort.signal.aborted) return 0
     await new Promise((resume) => setTimeout(resume, RETRY_MS))
   }
@@ -65,14 +63,14 @@ const untilReachable = (error: unknown): undefined => {
 
 /** Prints until the connection ends; answers the cursor to come back with. @throws ConfigError for what the server refuses. */
 const follow = (
-  url: string,
+  client: ApiClient,
   token: string,
   subscription: { since?: string },
   signal: AbortSignal,
 ): Promise<string | undefined> =>
   new Promise((done, refused) => {
     let cursor = subscription.since
-    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/api/v3/live`)
+    const socket = client.socket('/live')
     signal.addEventListener('abort', () => socket.close())
     socket.onopen = () => {
       socket.send(JSON.stringify({ type: 'auth', token }))

@@ -4,6 +4,9 @@ import type { Failure } from '../kernel/errors.ts'
 import type { ClientAddress } from './address.ts'
 import { readHead } from './request-head.ts'
 
+/** A proxy on this machine speaks for whoever is behind it. */
+const PROXY_HEADERS = ['forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto']
+
 /**
  * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await,
  * so all that may be asked for later is copied here; the response may be used until it has ended or was aborted.
@@ -56,6 +59,11 @@ export class Exchange {
   /** Whether this is how work ends that `signal` stopped: nobody's failure. */
   isEndedBy(error: unknown): boolean {
     return this.isAborted && error === this.abort?.signal.reason
+  }
+
+  /** The client runs on this machine, and does not speak for anybody else as a proxy would. */
+  get isLocal(): boolean {
+    return this.client.isLocal && !PROXY_HEADERS.some((name) => this.headers.has(name))
   }
 
   /** Length of the body as the client states it; undefined where it is sent in chunks. */

@@ -154,6 +154,7 @@ const requestOf = (
   correlationId,
   traceparent: traceparentOf(exchange),
   address: exchange.client.address,
+  isLocal: exchange.isLocal,
   get signal() {
     return exchange.signal
   },

@@ -1,15 +1,7 @@
-import './request-head.ts'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
-import {
-  App,
-  SSLApp,
-  us_listen_socket_close,
-  us_socket_local_port,
-  type TemplatedApp,
-  type us_listen_socket,
-} from 'uWebSockets.js'
+import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { Idempotency } from '../kit/http/idempotency.ts'
 import { clientAddresses } from './address.ts'
 import { Admission } from './authenticate.ts'
@@ -19,6 +11,7 @@ import { HttpDoor } from './http.ts'
 import { DEFAULT_LIMITS, type Ingress, type IngressLimits, type IngressOptions } from './options.ts'
 import { API_BASE, createRouter } from './router.ts'
 import { SocketDoor } from './sockets.ts'
+import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from './uws.ts'
 
 /**
  * Opens the one door: HTTP routes and WebSocket channels on one port.

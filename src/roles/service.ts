@@ -15,7 +15,7 @@ import { ProjectionRunner } from '../kit/consumers/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { liveChannel } from '../live/live-channel.ts'
 import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
-import { pageRoutes } from '../web/page.ts'
+import { pageRoutes, type DemoLogin } from '../web/page.ts'
 import { openAccess } from './access.ts'
 import { closeAll } from './close-all.ts'
 import { openConsumers } from './consumers.ts'
@@ -36,7 +36,7 @@ import { openSweep } from './sweep.ts'
 export interface App {
   url: string
   /** Shown on the page while the demo runs. */
-  showDemoLogin(login: { email: string; password: string }): void
+  showDemoLogin(login: DemoLogin): void
   /** What the command line asks through the data folder. */
   control(request: ControlRequest): Promise<unknown>
   /** Stops accepting, appends and acknowledges what was taken, stores read models, closes engines. */
@@ -99,7 +99,7 @@ export const openService = async ({
   const reactors = await openReactors(config, services, origin)
   const geofences = await openGeofences({ config, services, backtestPointsMax })
 
-  let demoLogin: { email: string; password: string } | undefined
+  let demoLogin: DemoLogin | undefined
   let isReady = true
   const runningMeters = (trackerId: string): number | undefined =>
     consumers.matcher.runningMeters(partitionOf(trackerId, services.partitions), trackerId)

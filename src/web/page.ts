@@ -29,9 +29,19 @@ const FILES = [
   { path: '/web/maplibre-gl.css', file: `${MAPLIBRE}maplibre-gl.css`, type: 'text/css', operationId: 'getMapStyle' },
 ]
 
+export interface DemoLogin {
+  email: string
+  password: string
+  /** Shown to everyone; otherwise to clients on this machine alone. */
+  isPublic: boolean
+}
+
 /** The page at `/`: the fleet, live, by the public API alone. `demoLogin` fills its form in while the demo runs. */
-export const pageRoutes = (demoLogin: () => { email: string; password: string } | undefined): Route[] => [
-  fileRoute('/', 'getPage', 'text/html; charset=utf-8', () => pageWith(demoLogin())),
+export const pageRoutes = (demoLogin: () => DemoLogin | undefined): Route[] => [
+  fileRoute('/', 'getPage', 'text/html; charset=utf-8', ({ isLocal }) => {
+    const login = demoLogin()
+    return pageWith(login !== undefined && (login.isPublic || isLocal) ? login : undefined)
+  }),
   ...FILES.map(({ path, file, type, operationId }) => {
     const bytes = readFileSync(file)
     return fileRoute(path, operationId, type, () => bytes)
@@ -40,15 +50,23 @@ export const pageRoutes = (demoLogin: () => { email: string; password: string } 
 
 const page = readFileSync(`${HERE}index.html`, 'utf8')
 
-const pageWith = (login: object | undefined): Buffer => {
+const pageWith = (login: DemoLogin | undefined): Buffer => {
   const content =
     login === undefined
       ? ''
-      : JSON.stringify(login).replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+      : JSON.stringify({ email: login.email, password: login.password })
+          .replaceAll('&', '&amp;')
+          .replaceAll('"', '&quot;')
+          .replaceAll('<', '&lt;')
   return Buffer.from(page.replace('name="demo-login" content=""', () => `name="demo-login" content="${content}"`))
 }
 
-const fileRoute = (path: string, operationId: string, type: string, bytes: () => Buffer): Route =>
+const fileRoute = (
+  path: string,
+  operationId: string,
+  type: string,
+  bytes: (request: { isLocal: boolean }) => Buffer,
+): Route =>
   route({
     method: 'GET',
     path,
@@ -58,9 +76,9 @@ const fileRoute = (path: string, operationId: string, type: string, bytes: () =>
     tag: 'Page',
     access: 'public',
     answers: { 200: { description: 'The file', contentType: type } },
-    handler: async () => ({
+    handler: async (request) => ({
       headers: { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': 'no-cache' },
-      stream: chunksOf(bytes()),
+      stream: chunksOf(bytes(request)),
     }),
   })
 

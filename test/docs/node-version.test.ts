@@ -1,22 +1,50 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 
-const PRETEND =
-  "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'24.1.0'}})"
+/** Runs a command as if Node, and the C library, had other versions. */
+const pretending = (node: string, glibc: string, ...args: string[]) => {
+  const pretence = `
+    Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${node}' } })
+    process.report.getReport = () => ({ header: { glibcVersionRuntime: '${glibc}' } })`
+  return spawnSync(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(pretence)}`, 'dist/src/main.js', ...args],
+    { encoding: 'utf8' },
+  )
+}
 
 test('a Node that the binaries do not cover ends with 2 and the one command that mends it', async (t) => {
-  const { status, stderr } = spawnSync(process.execPath, ['--import', PRETEND, 'dist/src/main.js', 'start'], {
-    encoding: 'utf8',
-  })
-  t.equal(status, 2)
-  t.match(stderr, /^Waymark runs on Node 20 or 22, .*run: nvm install 22\n$/)
+  for (const node of ['18.20.0', '23.1.0', '26.0.0']) {
+    const { status, stderr } = pretending(node, '2.41', 'start')
+    t.equal(status, 2, node)
+    t.match(stderr, /^Waymark runs on Node 20, 22 or 24, .*run: nvm install 22\n$/)
+  }
 })
 
-test('help needs no covered Node and names every command', async (t) => {
-  const { status, stdout } = spawnSync(process.execPath, ['--import', PRETEND, 'dist/src/main.js', 'help'], {
-    encoding: 'utf8',
-  })
+test('Node 24 on an older C library ends with 2, and says what it needs', async (t) => {
+  const { status, stderr } = pretending('24.1.0', '2.36', 'start')
+  t.equal(status, 2)
+  t.match(stderr, /^On Node 24 Waymark needs glibc 2\.38 .*this system has 2\.36; run: nvm install 22\n$/)
+  for (const [node, glibc] of [
+    ['24.1.0', '2.38'],
+    ['24.1.0', '2.41'],
+    ['20.12.0', '2.28'],
+    ['22.1.0', '2.36'],
+  ])
+    t.match(pretending(node, glibc, 'nonsense').stderr, /no command "nonsense"/, `Node ${node} on glibc ${glibc}`)
+})
+
+test('what package.json asks for is what the start asks for', async (t) => {
+  const { engines } = JSON.parse(readFileSync('package.json', 'utf8'))
+  t.equal(engines.node, '^20.12 || ^22 || ^24')
+})
+
+test('help and version need no covered Node; help names every command', async (t) => {
+  const { status, stdout } = pretending('18.0.0', '2.41', 'help')
   t.equal(status, 0)
   for (const command of ['start', 'demo', 'replay', 'watch', 'rebuild', 'doctor'])
     t.match(stdout, new RegExp(`waymark ${command}`))
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  t.match(pretending('18.0.0', '2.41', '--version'), { status: 0, stdout: `${version}\n` })
 })

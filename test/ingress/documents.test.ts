@@ -112,7 +112,7 @@ test('alive, ready, and the numbers', async (t) => {
   let isReady = false
   let ping = async (): Promise<void> => undefined
   let pings = 0
-  const clock = { ...systemClock, now: () => now }
+  const clock = { ...systemClock, now: () => now, monotonic: () => now }
   let now = 1_000_000
   const pingHistory = (): Promise<void> => {
     pings++
@@ -163,10 +163,29 @@ test('alive, ready, and the numbers', async (t) => {
     /^waymark_live_conflated_total 0$/m,
     /^waymark_transitions_total\{type="entry"\} 0$/m,
     /^waymark_deliveries_total\{outcome="succeeded"\} 0$/m,
-    /^waymark_event_loop_delay_seconds\{quantile="0.99"\} \S+$/m,
+    /^waymark_event_loop_delay_seconds\{statistic="p99"\} \S+$/m,
     /^waymark_engine_up\{engine="log"\} 1$/m,
     /^waymark_engine_up\{engine="history"\} 0$/m,
     /^waymark_http_requests_total\{method="GET",route="\/readyz",status="200"\} 2$/m,
   ])
     t.match(numbers.text, line)
+  t.same(metricFaults(numbers.text), [], 'what `promtool check metrics` would complain of')
 })
+
+/** The rules of `promtool check metrics` that a name or label can break. */
+const metricFaults = (text: string): string[] => {
+  const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]))
+  const faults: string[] = []
+  for (const [name, type] of types) {
+    if (!text.includes(`# HELP ${name} `)) faults.push(`${name} has no help`)
+    if ((type === 'counter') !== name.endsWith('_total')) faults.push(`${name} is a ${type}`)
+    if (/(milliseconds|_ms|minutes|hours|kilobytes|megabytes|_count|_sum|_bucket)$/.test(name))
+      faults.push(`${name}: unit`)
+  }
+  for (const [line, name, labels] of text.matchAll(/^([a-z_]+)\{(.*)\} \S+$/gm)) {
+    const type = types.get(name.replace(/_(bucket|sum|count)$/, '')) ?? types.get(name)
+    if (/(^|,)quantile=/.test(labels) && type !== 'summary') faults.push(line)
+    if (/(^|,)le=/.test(labels) && type !== 'histogram') faults.push(line)
+  }
+  return faults
+}

@@ -1,38 +1,10 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { Agent, fetch, WebSocket } from 'undici'
+import { makeCertificate } from '../support/certificate.ts'
 import { openDoor, simpleRoute } from './support.ts'
-
-const makeCertificate = (folder: string): { certFile: string; keyFile: string } | undefined => {
-  const files = { certFile: `${folder}/cert.pem`, keyFile: `${folder}/key.pem` }
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1']
-  try {
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'rsa:2048',
-        '-nodes',
-        '-days',
-        '2',
-        '-keyout',
-        files.keyFile,
-        '-out',
-        files.certFile,
-        ...subject,
-      ],
-      { stdio: 'ignore' },
-    )
-    return files
-  } catch {
-    return undefined
-  }
-}
 
 test('https and wss', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'waymark-tls-'))

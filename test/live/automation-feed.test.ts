@@ -48,6 +48,7 @@ const open = async (t: Test, scheduleMs: number[]) => {
     const messages: Json[] = []
     const socket = {
       address: '',
+      isLocal: true,
       send: (text: string) => messages.push(JSON.parse(text)) && 0,
       bufferedBytes: () => 0,
       close: () => {},

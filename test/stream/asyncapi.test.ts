@@ -10,7 +10,7 @@ type Json = any
 const payloadOf = (document: Json, channel: string, type: string): Json =>
   document.components.messages[`${channel}-${type}`]?.payload
 
-test('what the channels send is what the document says', { timeout: 120_000 }, async (t) => {
+test('what the channels send is what the document says', { timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//asyncapi.json')).json

@@ -70,7 +70,7 @@ const resultOf = async (get: (of: string) => Promise<{ json: Json }>, id: string
 }
 
 test('a back-test over too many points is a job: live reports, paged result, once, through SIGKILL, as the direct answer has it', {
-  timeout: 180_000,
+  timeout: 900_000,
 }, async (t) => {
   const { token, path, everything, start, service, again, post, get } = await open(t)
   const trackerId = (await ask(service(), 'GET', '/trackers', { token })).data[0]._id
@@ -140,7 +140,7 @@ test('a back-test over too many points is a job: live reports, paged result, onc
 })
 
 test('jobs belong to whoever asked and to those who see every hub; deleting ends them', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const { token, owner, path, everything, service, post, get, make } = await open(t)
   const stranger = await signUp(service(), 'Stranger')

@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'tap'
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
+import { shownLogin } from '../../src/cli/banner.ts'
 import { runDemo } from '../../src/cli/demo.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { createLogger } from '../../src/kit/operations/logger.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 
@@ -40,7 +43,7 @@ const freePort = (): Promise<number> =>
   })
 
 test('what a command cannot do is one sentence; watch outlives a restart of the service', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   const files = t.testdir({
@@ -97,7 +100,125 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   t.match(await watch.ended, { code: 0, errors: '' })
 })
 
-test('a demo that cannot be made leaves the service running', { timeout: 120_000 }, async (t) => {
+test('a row that the service refuses is named by its line, and is not counted as acknowledged', {
+  timeout: 900_000,
+}, async (t) => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  const { email, password } = await signUp(service)
+  const at = ['--url', service.url, '--email', email, '--password', password, '--speed', '0']
+  const folder = `${folderOf(t)}/traces`
+  mkdirSync(folder)
+  const row = (second: number, lat: number): string =>
+    `bus,2026-01-01T00:00:${String(second).padStart(2, '0')}Z,${lat},21\n`
+  const file = (name: string, rows: readonly string[]): string => {
+    writeFileSync(`${folder}/${name}`, `trackerId,timestamp,lat,lng\n${rows.join('')}`)
+    return `${folder}/${name}`
+  }
+
+  const one = waymark(
+    'replay',
+    file('one-bad.csv', [row(0, 52), row(5, 52.1), '\n', row(10, 95), row(15, 52.2)]),
+    ...at,
+  )
+  const { code, errors } = await one.ended
+  t.equal(code, 1)
+  t.match(errors, /^\S*one-bad\.csv:5: \/?lat .*90.* \(invalid\)\n$/, 'the line, and what is wrong with it')
+  t.equal(one.output(), '3 points acknowledged, 1 rejected\n')
+
+  // Over several frames, and more than are named one by one.
+  const rows = Array.from({ length: 1_200 }, (_, i) => row(i % 60, i % 40 === 39 ? 95 : 52))
+  const many = waymark('replay', file('many.csv', rows), ...at)
+  const lines = (await many.ended).errors.trim().split('\n')
+  t.same(
+    lines.slice(0, 20).map((line) => Number(/many\.csv:(\d+):/.exec(line)?.[1])),
+    Array.from({ length: 20 }, (_, i) => 41 + i * 40),
+  )
+  t.same(lines.slice(20), ['and 10 more'])
+  t.equal(many.output(), '1170 points acknowledged, 30 rejected\n')
+})
+
+test('a certificate of one s own: the demo runs; watch says what is wrong, and trusts it with --ca', {
+  timeout: 900_000,
+}, async (t) => {
+  const folder = folderOf(t)
+  const tls = makeCertificate(folder)
+  if (tls === undefined) return void t.pass('https', { skip: 'there is no openssl to make a certificate with' })
+  const flags = ['--demo', '--tls-cert', tls.certFile, '--tls-key', tls.keyFile]
+  const before = getGlobalDispatcher()
+  setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(tls.certFile) } }))
+  t.teardown(() => setGlobalDispatcher(before))
+  const service = await startService(`${folder}/data`, flags)
+  t.teardown(() => service.kill())
+  const said = (text: string): string | undefined => service.lines.find((line) => line.includes(text))
+  await until('the demo', () => said('"msg":"demo"') !== undefined || said('the demo cannot run') !== undefined)
+  const { email, password } = JSON.parse(said('"msg":"demo"') as string)
+  const at = ['--url', service.url, '--email', email, '--password', password]
+  t.match(
+    await waymark('watch', ...at).ended,
+    { code: 2, errors: /^https:\S+ has a certificate that is not trusted \(self-signed certificate\); .*--ca\n$/ },
+    'the reason and what helps',
+  )
+  const watch = waymark('watch', ...at, '--ca', tls.certFile)
+  t.teardown(() => void watch.process.kill('SIGKILL'))
+  await until('a position of the demo', () => watch.output().includes('"position"'))
+  watch.process.kill('SIGINT')
+  t.match(await watch.ended, { code: 0, errors: '' })
+})
+
+test('doctor says what is wrong with a folder', { timeout: 900_000 }, async (t) => {
+  const data = folderOf(t)
+  const missing = waymark('doctor', '--data', `${data}/nowhere`)
+  t.match(await missing.ended, { code: 1, errors: '' }, 'a folder that does not exist')
+  t.match(missing.output(), /^BAD {2}data folder \S+nowhere does not exist: .*--data.*\n$/)
+  const service = await startService(data)
+  t.teardown(() => service.kill())
+  const running = waymark('doctor', '--data', data)
+  t.match(await running.ended, { code: 0, errors: '' }, 'a service that runs')
+  t.match(running.output(), /ok {3}engine log answers/)
+  t.equal(await service.stop(), 0)
+  const stopped = waymark('doctor', '--data', data)
+  t.match(await stopped.ended, { code: 0, errors: '' }, 'one that does not')
+  t.match(stopped.output(), /no service runs/)
+  chmodSync(`${data}/keys.json`, 0o644)
+  const open = waymark('doctor', '--data', data)
+  t.match(await open.ended, { code: 1, errors: '' }, 'a keyring that others may read')
+  t.match(open.output(), /BAD {2}keyring \S+ is readable by others: chmod 600/)
+})
+
+test('the demo shows its login to this machine alone, unless a flag says otherwise', {
+  timeout: 900_000,
+}, async (t) => {
+  const login = { email: 'demo@waymark.example', password: 'secret', path: '/data/demo.json' }
+  for (const host of ['127.0.0.1', '::1', 'localhost'])
+    t.match(shownLogin({ host, demoLoginPublic: false }, login), { fields: { password: 'secret' }, signIn: /secret$/ })
+  t.notMatch(JSON.stringify(shownLogin({ host: '0.0.0.0', demoLoginPublic: false }, login)), /secret/)
+  t.match(shownLogin({ host: '0.0.0.0', demoLoginPublic: false }, login), { fields: { passwordFile: login.path } })
+  t.match(shownLogin({ host: '0.0.0.0', demoLoginPublic: true }, login), { fields: { password: 'secret' } })
+
+  for (const [flags, isSeen] of [
+    [[], false],
+    [['--demo-login-public'], true],
+  ] as const) {
+    const service = await startService(`${folderOf(t)}/${isSeen}`, ['--demo', ...flags])
+    t.teardown(() => service.kill())
+    await until('the demo', () => service.lines.some((line) => line.includes('"msg":"demo"')))
+    const demo = JSON.parse(service.lines.find((line) => line.includes('"msg":"demo"')) as string)
+    t.match((await call(service, 'GET', '//')).text, demo.password, 'this machine')
+    const proxied: { [name: string]: string }[] = [
+      { 'x-forwarded-for': '203.0.113.7' },
+      { forwarded: 'for=203.0.113.7' },
+      { via: '1.1 proxy' },
+    ]
+    for (const headers of proxied) {
+      const page = (await call(service, 'GET', '//', { headers })).text
+      t.equal(page.includes(demo.password), isSeen, `${Object.keys(headers)} ${flags}`)
+    }
+    t.equal(await service.stop(), 0)
+  }
+})
+
+test('a demo that cannot be made leaves the service running', { timeout: 900_000 }, async (t) => {
   const data = folderOf(t)
   writeFileSync(`${data}/demo.json`, JSON.stringify({ email: 'demo@waymark.example', password: 'of-another-folder' }))
   const service = await startService(data, ['--demo', '--signup', 'closed'])
@@ -107,7 +228,7 @@ test('a demo that cannot be made leaves the service running', { timeout: 120_000
   t.equal(await service.stop(), 0)
 })
 
-test('a demo whose login is lost begins anew', { timeout: 120_000 }, async (t) => {
+test('a demo whose login is lost begins anew', { timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t), [])
   t.teardown(() => service.kill())
   const body = {
@@ -128,7 +249,7 @@ test('a demo whose login is lost begins anew', { timeout: 120_000 }, async (t) =
       clock: systemClock,
       logger: createLogger('silent'),
       signal: abort.signal,
-      onLogin,
+      onLogin: ({ email, password }) => onLogin({ email, password }),
     }).catch(failed)
   })
   abort.abort()

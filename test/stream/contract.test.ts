@@ -51,7 +51,7 @@ const socketOf = async (
 }
 
 test('the life of a tracker: keys, points, fences, deletion, and the same one anew', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const { service, token, post, get } = await open(t)
   const group = (await post('/geofence-group', { name: 'g' })).data
@@ -110,7 +110,7 @@ test('the life of a tracker: keys, points, fences, deletion, and the same one an
   )
 })
 
-test('edits of a fence move trackers in and out, at the edit', { timeout: 120_000 }, async (t) => {
+test('edits of a fence move trackers in and out, at the edit', { timeout: 900_000 }, async (t) => {
   const { service, token, post, get } = await open(t)
   const group = (await post('/geofence-group', { name: 'g' })).data
   const key = (await post('/ingest-key', { name: 'k', autoCreate: true })).data.key
@@ -140,7 +140,7 @@ test('edits of a fence move trackers in and out, at the edit', { timeout: 120_00
   t.same(test.data, [], 'the back-test of a fence elsewhere finds nothing')
 })
 
-test('trips: explicit ones with their token, detected ones from movement to rest', { timeout: 120_000 }, async (t) => {
+test('trips: explicit ones with their token, detected ones from movement to rest', { timeout: 900_000 }, async (t) => {
   const { service, post, get } = await open(t)
   const key = (await post('/ingest-key', { name: 'k', autoCreate: true })).data.key
   const start = Date.now() - 60 * MINUTE
@@ -190,7 +190,7 @@ test('trips: explicit ones with their token, detected ones from movement to rest
   )
 })
 
-test('a repeated request under its key, versions, and what may be written back', { timeout: 60_000 }, async (t) => {
+test('a repeated request under its key, versions, and what may be written back', { timeout: 900_000 }, async (t) => {
   const { service, token, get } = await open(t)
   const body = { name: 'once', lat: 1, lng: 2 }
   const send = (content: object) =>
@@ -253,7 +253,7 @@ test('a repeated request under its key, versions, and what may be written back',
   t.same(Object.keys(page.json.data[0]).sort(), ['_id', 'name'])
 })
 
-test('tokens: refresh revokes, live sockets follow, logout ends', { timeout: 60_000 }, async (t) => {
+test('tokens: refresh revokes, live sockets follow, logout ends', { timeout: 900_000 }, async (t) => {
   const { service, token, post } = await open(t)
   const live = await socketOf(service, '/live', token)
   live.socket.send(JSON.stringify({ type: 'subscribe', id: 's', channels: ['positions'] }))

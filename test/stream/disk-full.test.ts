@@ -18,7 +18,7 @@ const noMount = (folder: string): string | false => {
 }
 
 test('a full disk: nothing is acknowledged, and it goes on by itself when there is room', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'waymark-disk-'))
   const reason = noMount(folder)

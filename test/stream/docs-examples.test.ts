@@ -51,7 +51,7 @@ const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).s
 
 test('the examples for integrators work, in their order', {
   skip: missing === undefined ? false : `needs ${missing}`,
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)
   const service = await startService(`${folder}/data`)

@@ -40,7 +40,7 @@ const METRICS = [
   'waymark_engine_up{engine="log"} 1',
 ]
 
-test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }, async (t) => {
+test('what cannot be started ends with 2 and one sentence', { timeout: 900_000 }, async (t) => {
   const data = `${folderOf(t)}/data`
   const service = await startService(data)
   t.teardown(() => service.kill())
@@ -92,7 +92,7 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 120_000 }
 })
 
 test('tokens and the login of the demo stay good; the metrics are there; a second SIGTERM ends at once', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   const demoOf = async (service: Service): Promise<{ email: string; password: string }> => {

@@ -29,7 +29,7 @@ const sendFrom = async (service: Service, key: string, fixes: Fix[], at: number)
 }
 
 test('killed ten times at random moments: nothing acknowledged is lost, nothing is there twice', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const random = seeded(Date.now())
   const data = folderOf(t)

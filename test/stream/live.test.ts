@@ -22,7 +22,7 @@ const eventsOf = ({ messages }: OpenSocket, id: string): Json[] =>
   messages.filter((message) => message.type === 'event' && message.id === id).map(({ event }) => event)
 
 test('events are as their GET answers them, and thousands of them resume, also after a SIGKILL', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   let service = await startService(data)

@@ -43,7 +43,7 @@ const isAlive = (pid: number): boolean => {
 
 for (const [name, command, args] of STARTS)
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
-    test(`${signal} to ${name} ends the service, in good order`, { timeout: 120_000 }, async (t) => {
+    test(`${signal} to ${name} ends the service, in good order`, { timeout: 900_000 }, async (t) => {
       const { npm, pid, lines } = await startBelowNpm(command, args, folderOf(t))
       t.teardown(() => isAlive(pid) && process.kill(pid, 'SIGKILL'))
       t.ok(isAlive(pid), `the service runs as ${pid}, npm as ${npm.pid}`)
@@ -53,7 +53,7 @@ for (const [name, command, args] of STARTS)
       t.match(lines.at(-1), '"stopped"', 'its last word is that it has stopped')
     })
 
-test('Ctrl+C, which npm passes on a second time, stops the service in good order', { timeout: 120_000 }, async (t) => {
+test('Ctrl+C, which npm passes on a second time, stops the service in good order', { timeout: 900_000 }, async (t) => {
   for (const [name, command, args] of STARTS) {
     const { npm, pid, lines } = await startBelowNpm(command, args, `${folderOf(t)}/${command}`)
     t.teardown(() => isAlive(pid) && process.kill(pid, 'SIGKILL'))

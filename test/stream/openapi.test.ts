@@ -69,7 +69,7 @@ const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
 const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
   (await call(service, 'POST', '/auth/login', { body: { email, password } })).json.token
 
-test('every route of the document is there and answers what the document says', { timeout: 180_000 }, async (t) => {
+test('every route of the document is there and answers what the document says', { timeout: 900_000 }, async (t) => {
   const service = await startService(
     folderOf(t),
     ['--webhook-schedule', '20ms'],

@@ -22,7 +22,7 @@ const LIMIT_MS = 60_000
 
 test('the page shows the fleet live', {
   skip: existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`,
-  timeout: 180_000,
+  timeout: 900_000,
 }, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())

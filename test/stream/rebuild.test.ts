@@ -119,7 +119,7 @@ const withTables = async <Result>(
 }
 
 test('what is rebuilt equals what was there, also from a truncated log; what was broken is reported and put right', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   let service = await startService(data, FLAGS)

@@ -10,7 +10,7 @@ import { folderOf } from '../support/folder-of.ts'
 const FIXES = 6_000
 
 test('a real day: every point in history once, the obvious transitions, each delivered once, every live position the true last one', {
-  timeout: 180_000,
+  timeout: 900_000,
 }, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())

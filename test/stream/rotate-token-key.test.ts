@@ -10,7 +10,7 @@ const NOBODY = 65_534
 const waymark = (args: readonly string[], user?: number): { code: number | null; out: string; error: string } => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/src/main.js', ...args], {
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 900_000,
     ...(user !== undefined && { uid: user, gid: user }),
   })
   return { code: status, out: stdout, error: stderr }
@@ -23,7 +23,7 @@ const statusOf = async (service: Service, token: string): Promise<number> =>
   (await call(service, 'GET', '/user', { token })).status
 
 test('the token key is rotated in a running service and alone; who is signed in stays so', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   let service = await startService(data)

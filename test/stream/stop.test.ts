@@ -5,7 +5,7 @@ import { openSocket } from '../support/open-socket.ts'
 import { allRows, ask, signUp, startService, until } from '../support/service.ts'
 
 test('SIGTERM: a request that has begun is stored and answered, sockets are told to come back, the exit code is 0', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const data = folderOf(t)
   const service = await startService(data)

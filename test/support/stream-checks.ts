@@ -106,7 +106,7 @@ export const checkDeliveries = async (t: Test, receiver: Receiver, transitions: 
     }
     return ids
   }
-  await until('webhooks', () => idsOf().size >= owed.size, 90_000)
+  await until('webhooks', () => idsOf().size >= owed.size)
   const ids = idsOf()
   t.same(difference([...owed], [...ids.keys()]), [], 'each transition was delivered')
   t.same(difference([...ids.keys()], [...owed]), [], 'nothing else was delivered')

@@ -33,7 +33,7 @@ export const createMetrics = (): Metrics => {
   const loopDelay = monitorEventLoopDelay({ resolution: 10 })
   loopDelay.enable()
   eventLoopDelay(registry, loopDelay)
-  collectDefaultMetrics({ register: registry })
+  processMetrics(registry)
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> =>
     new Counter({ name, help, labelNames, registers })
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> =>
@@ -98,19 +98,26 @@ const beginAtZero = ({ points, transitions, deliveries }: Metrics): void => {
   for (const outcome of ['succeeded', 'failed', 'dead', 'skipped']) deliveries.inc({ outcome }, 0)
 }
 
+/** Without the gauges that have the name of a counter: the same numbers are there without `_total`, by type. */
+const processMetrics = (registry: Registry): void => {
+  collectDefaultMetrics({ register: registry })
+  for (const what of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${what}_total`)
+}
+
 const eventLoopDelay = (registry: Registry, delay: IntervalHistogram): void => {
-  const quantiles: [string, () => number][] = [
-    ['0.5', () => delay.percentile(50)],
-    ['0.99', () => delay.percentile(99)],
-    ['1', () => delay.max],
+  // The label is not `quantile`: that name belongs to summaries, and a gauge that has it is no valid metric.
+  const statistics: [string, () => number][] = [
+    ['p50', () => delay.percentile(50)],
+    ['p99', () => delay.percentile(99)],
+    ['max', () => delay.max],
   ]
   new Gauge({
     name: 'waymark_event_loop_delay_seconds',
-    help: 'How late timers run, by quantile, since the last scrape.',
-    labelNames: ['quantile'],
+    help: 'How late timers run since the last scrape: the median, the 99th percentile, the longest.',
+    labelNames: ['statistic'],
     registers: [registry],
     collect() {
-      for (const [quantile, nanoseconds] of quantiles) this.set({ quantile }, nanoseconds() / 1e9)
+      for (const [statistic, nanoseconds] of statistics) this.set({ statistic }, nanoseconds() / 1e9)
       delay.reset()
     },
   })

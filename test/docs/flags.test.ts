@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { FLAGS, readConfig } from '../../src/config.ts'
+
+/** Every flag that the service has or will have, with its default (empty: none), as its documents promise them. */
+const PROMISED: { [flag: string]: string } = {
+  host: '127.0.0.1',
+  port: '8080',
+  data: './data',
+  log: 'lmdb:',
+  tables: 'lmdb:',
+  history: 'chdb:',
+  files: 'file:<data>/files',
+  keys: '<data>/keys.json',
+  partitions: '16',
+  role: 'api,ingress,projector,matcher,dispatcher,live,jobs',
+  demo: 'off',
+  'demo-login-public': 'off',
+  signup: 'open on loopback, else first',
+  'token-ttl': '24h',
+  'tls-cert': '',
+  'tls-key': '',
+  'trusted-proxies': '',
+  'cors-origins': '',
+  'metrics-token': '',
+  'stale-after': '5m',
+  'offline-after': '1h',
+  'webhook-allow': '',
+  'geofence-rollout': '*',
+  staff: '',
+  smtp: 'file:<data>/mail',
+  'mail-from': 'waymark@localhost',
+  'public-url': '',
+  'rate-limit-token': '',
+  'rate-limit-org': '',
+  'rate-limit-address': '',
+  'trackers-max': '100000',
+  'trip-stop': '5m',
+  'trip-gap': '30m',
+  'location-history-days': '365',
+  'location-log-days': '7',
+  'automation-log-days': '30',
+  'automation-max-age': '24h',
+  'org-points-per-second': '',
+  'webhook-schedule': '5s,5m,30m,2h,5h,10h,10h',
+  osrm: '',
+  'addon-origin': '',
+  'import-bytes-max': '50MiB',
+  'file-bytes-max': '20MiB',
+}
+
+test('each flag is a promised one with the promised default; what is not built yet is no flag', async (t) => {
+  for (const { name, default: value } of FLAGS) t.equal(value, PROMISED[name], `--${name}`)
+})
+
+test('the service reads every setting', async (t) => {
+  const files = execFileSync('git', ['ls-files', 'src'], { encoding: 'utf8' }).trim().split('\n')
+  const code = files
+    .filter((file) => file.endsWith('.ts') && !/^src\/config(-values)?\.ts$/.test(file))
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n')
+  const settings = Object.keys(readConfig([], {}))
+  t.ok(settings.length >= FLAGS.length - 1, 'each flag is a setting; those of TLS are one')
+  for (const name of settings) t.match(code, new RegExp(`(config\\.|[{,] ?|'|^\\s*)${name}\\b`, 'm'), name)
+})
