@@ -11,15 +11,22 @@ const AUTH = Buffer.from('"auth"')
 const KNOWN_TYPES: readonly unknown[] = ['points', 'subscribe', 'unsubscribe']
 
 /** What the frame of a socket is that has not authenticated: a token to check, something that has to wait for one, or nonsense. */
-export type FirstFrame = { kind: 'auth'; token: string } | { kind: 'early' } | { kind: 'bad' }
+export type FirstFrame = { kind: 'auth'; auth: AuthFrame } | { kind: 'early' } | { kind: 'bad' }
+
+export interface AuthFrame {
+  /** Undefined: it has none. */
+  token: string | undefined
+  /** Names a member that is not known. */
+  fault: string | undefined
+}
 
 export const readFirstFrame = (data: ArrayBuffer, isBinary: boolean): FirstFrame => {
   if (isBinary || data.byteLength > FIRST_BYTES_MAX) return { kind: 'early' }
   const message = parse(data)
   if (Array.isArray(message)) return { kind: 'early' }
   if (typeof message !== 'object' || message === null) return { kind: 'bad' }
-  const { type, token, recordedAt } = message as { [member: string]: unknown }
-  if (type === 'auth') return typeof token === 'string' ? { kind: 'auth', token } : { kind: 'early' }
+  const { type, recordedAt } = message as { [member: string]: unknown }
+  if (type === 'auth') return { kind: 'auth', auth: authFrame(message) }
   const isPoint = type === undefined && recordedAt !== undefined
   return { kind: isPoint || KNOWN_TYPES.includes(type) ? 'early' : 'bad' }
 }
@@ -28,7 +35,7 @@ export const readFirstFrame = (data: ArrayBuffer, isBinary: boolean): FirstFrame
  * The message of a text frame if it is an `auth` message, else undefined. Most frames are points: the ninth byte
  * tells them apart, and only text that holds the word is parsed.
  */
-export const readAuthFrame = (data: ArrayBuffer): { token: unknown } | undefined => {
+export const readAuthFrame = (data: ArrayBuffer): AuthFrame | undefined => {
   if (data.byteLength > AUTH_BYTES_MAX) return undefined
   const bytes = Buffer.from(data)
   if (
@@ -41,7 +48,16 @@ export const readAuthFrame = (data: ArrayBuffer): { token: unknown } | undefined
   const message = parse(data)
   if (typeof message !== 'object' || message === null || (message as { type?: unknown }).type !== 'auth')
     return undefined
-  return { token: (message as { token?: unknown }).token }
+  return authFrame(message)
+}
+
+const authFrame = (message: object): AuthFrame => {
+  const { token } = message as { token?: unknown }
+  const unknown = Object.keys(message).find((name) => name !== 'type' && name !== 'token')
+  return {
+    token: typeof token === 'string' ? token : undefined,
+    fault: unknown === undefined ? undefined : `/${unknown} is not a known field`,
+  }
 }
 
 const parse = (data: ArrayBuffer): unknown => {

@@ -4,7 +4,7 @@ import { Failure } from '../kernel/errors.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { identityOf } from './authenticate.ts'
 import type { ConnectionOptions, Credential } from './connection-options.ts'
-import { readAuthFrame, readFirstFrame } from './auth-frame.ts'
+import { type AuthFrame, readAuthFrame, readFirstFrame } from './auth-frame.ts'
 
 /** What `send` of uWebSockets.js answers above its limit of backpressure. */
 const DROPPED = 2
@@ -50,7 +50,7 @@ export class Connection {
     if (data.byteLength > FRAME_BYTES_MAX) return this.close(CLOSE.tooLarge, 'the frame is too large')
     if (this.inner === undefined) return this.first(data, isBinary)
     const auth = isBinary ? undefined : readAuthFrame(data)
-    if (auth !== undefined) return this.renew(auth.token)
+    if (auth !== undefined) return this.renew(auth)
     this.guarded(() => this.inner?.message(data, isBinary))
   }
 
@@ -101,10 +101,12 @@ export class Connection {
     }
     const frame = readFirstFrame(data, isBinary)
     if (frame.kind === 'bad') return this.close(CLOSE.badMessage, 'not a message of this channel')
-    if (frame.kind === 'early') return this.close(CLOSE.unauthenticated, 'send an auth message first')
+    const { token, fault } = frame.kind === 'auth' ? frame.auth : {}
+    if (fault !== undefined) return this.sendError('invalid', fault)
+    if (token === undefined) return this.close(CLOSE.unauthenticated, 'send an auth message first')
     this.isChecking = true
     this.cancelTimer()
-    void this.checkFirst(frame.token)
+    void this.checkFirst(token)
   }
 
   private async checkFirst(token: string): Promise<void> {
@@ -131,8 +133,9 @@ export class Connection {
   }
 
   /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
-  private renew(token: unknown): void {
-    if (typeof token !== 'string') return this.sendError('invalid', 'The auth message has no token.')
+  private renew({ token, fault }: AuthFrame): void {
+    if (fault !== undefined) return this.sendError('invalid', fault)
+    if (token === undefined) return this.sendError('invalid', '/token is required')
     const isRenewing = this.wantedToken !== undefined
     this.wantedToken = token
     if (!isRenewing) void this.checkWanted()

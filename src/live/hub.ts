@@ -6,15 +6,12 @@ import {
 } from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
-import { forEachRun } from './apply-entry.ts'
 import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
-import type { LiveEvent } from './event-ring.ts'
-import type { TrackerFacts } from './fleet.ts'
-import type { HubOptions } from './hub-options.ts'
-import { loadOrganization } from './load-organization.ts'
-import { LiveOrganization } from './organization.ts'
+import type { ChannelName, LiveEvent } from './event-ring.ts'
+import { forEachRun, type TrackerFacts } from './fleet.ts'
+import type { HubOptions } from './options.ts'
+import { LiveOrganization, loadOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
-import { Watchers } from './watchers.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
 const TICK_MS = 10
@@ -29,14 +26,13 @@ export class LiveHub {
   /** How far this process has seen each partition's transitions, and behind them the jobs and the automations. */
   readonly vector: Place[]
   clientCount = 0
-  /** Who asked for runs of automations. */
-  readonly automationWatchers = new Watchers('automation')
   /** Revision of the last entry of each location stream that was handled. */
   private readonly handled: number[]
   private readonly organizations = new Map<string, LiveOrganization>()
   private readonly owing = new Map<Subscription, Viewer>()
   private readonly owners = new Map<Subscription, Viewer>()
-  private ticking = false
+  /** Cancels the tick that is due; undefined: none is. */
+  private cancelTick: (() => void) | undefined
   private isForgetting = false
   private cursorText: string | undefined
 
@@ -87,14 +83,12 @@ export class LiveHub {
   subscribe(client: Viewer, organization: LiveOrganization, subscription: Subscription): void {
     organization.add(subscription)
     this.owners.set(subscription, client)
-    this.automationWatchers.add(subscription)
   }
 
   unsubscribe(organization: LiveOrganization, subscription: Subscription): void {
-    subscription.end.abort()
+    subscription.end()
     organization.remove(subscription, this.options.clock.monotonic())
     this.owners.delete(subscription)
-    this.automationWatchers.remove(subscription)
     this.owing.delete(subscription)
     this.forgetLater()
   }
@@ -105,12 +99,13 @@ export class LiveHub {
     this.tickSoon()
   }
 
-  /** Looks at a subscription again at the next tick. */
+  /** Looks at a subscription again at the next tick; one that waits for its answer in this turn of the event loop. */
   owe(subscription: Subscription): void {
     const client = this.owners.get(subscription)
     if (client === undefined) return
     this.owing.set(subscription, client)
-    this.tickSoon()
+    if (subscription.isAnswered) this.tickSoon()
+    else this.tickNow()
   }
 
   private onLocations(entry: LocationEntry): void {
@@ -160,6 +155,13 @@ export class LiveHub {
     return this.organizations.has(organizationId)
   }
 
+  /** Whether somebody of the organization, or of any, asked for the channel. */
+  asksFor(channel: ChannelName, organizationId?: string): boolean {
+    if (organizationId !== undefined) return this.organizations.get(organizationId)?.asksFor(channel) ?? false
+    for (const organization of this.organizations.values()) if (organization.asksFor(channel)) return true
+    return false
+  }
+
   /** Offers an event to whoever looks at the organization, and keeps it for those who come back. */
   tell(organizationId: string, event: LiveEvent): void {
     this.organizations.get(organizationId)?.ring.push(event)
@@ -180,9 +182,13 @@ export class LiveHub {
   }
 
   private tickSoon(): void {
-    if (this.ticking) return
-    this.ticking = true
-    this.options.clock.after(TICK_MS, () => this.tick())
+    this.cancelTick ??= this.options.clock.after(TICK_MS, () => this.tick())
+  }
+
+  private tickNow(): void {
+    this.cancelTick?.()
+    const turn = setImmediate(() => this.tick())
+    this.cancelTick = () => clearImmediate(turn)
   }
 
   /** Tells the organization's subscriptions which units changed. */
@@ -194,7 +200,7 @@ export class LiveHub {
   }
 
   private tick(): void {
-    this.ticking = false
+    this.cancelTick = undefined
     const now = this.options.clock.now()
     const elapsedMs = this.options.clock.monotonic()
     const later: [Subscription, Viewer][] = []
@@ -205,15 +211,17 @@ export class LiveHub {
     for (const [subscription, client] of this.owing) {
       if (isOver) break
       this.owing.delete(subscription)
-      if (!client.settle(subscription, now, elapsedMs)) later.push([subscription, client])
+      const next = client.settle(subscription, now, elapsedMs)
+      // Behind all others, in this tick still if there is time.
+      if (next === 'now') this.owing.set(subscription, client)
+      else if (next === 'later') later.push([subscription, client])
       isOver = performance.now() > end
     }
     for (const [subscription, client] of later) this.owing.set(subscription, client)
     if (this.owing.size === 0) return
-    if (!isOver) return this.tickSoon()
     // Clients that are due wait for a turn of the event loop, not for a whole tick.
-    this.ticking = true
-    setImmediate(() => this.tick())
+    if (isOver) this.tickNow()
+    else this.tickSoon()
   }
 
   private forgetLater(): void {

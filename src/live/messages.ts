@@ -1,6 +1,7 @@
-import { Ajv } from 'ajv'
-import { CHANNELS, type ChannelName } from './event-ring.ts'
 import { boxOfDegrees } from '../geo/box.ts'
+import type { FieldError } from '../kernel/errors.ts'
+import { compileCheck } from '../kit/http/validate.ts'
+import { CHANNELS, type ChannelName } from './event-ring.ts'
 import type { Wanted } from './subscription.ts'
 
 export interface SubscribeMessage {
@@ -49,9 +50,8 @@ export const UNSUBSCRIBE_SCHEMA = {
   properties: { type: { const: 'unsubscribe' }, id: { type: 'string', minLength: 1, maxLength: 100 } },
 }
 
-const ajv = new Ajv({ strict: false })
-const isSubscribe = ajv.compile<SubscribeMessage>(SUBSCRIBE_SCHEMA)
-const isUnsubscribe = ajv.compile<{ type: 'unsubscribe'; id: string }>(UNSUBSCRIBE_SCHEMA)
+const checkSubscribe = compileCheck(SUBSCRIBE_SCHEMA)
+const checkUnsubscribe = compileCheck(UNSUBSCRIBE_SCHEMA)
 
 export type ClientMessage =
   | { kind: 'subscribe'; message: SubscribeMessage }
@@ -73,12 +73,13 @@ export const readMessage = (data: ArrayBuffer, isBinary: boolean): ClientMessage
   const { type, id } = (message ?? {}) as { type?: unknown; id?: unknown }
   if (type !== 'subscribe' && type !== 'unsubscribe')
     return { kind: 'unreadable', reason: 'type must be subscribe, unsubscribe or auth' }
-  if (type === 'unsubscribe')
-    return isUnsubscribe(message) ? { kind: 'unsubscribe', id: message.id } : invalid(id, isUnsubscribe.errors)
-  if (!isSubscribe(message)) return invalid(id, isSubscribe.errors)
-  if (message.bbox !== undefined && !isBox(message.bbox))
-    return invalid(id, [{ instancePath: '/bbox', message: 'must be west, south, east, north' }])
-  return { kind: 'subscribe', message }
+  const faults = type === 'subscribe' ? checkSubscribe(message) : checkUnsubscribe(message)
+  if (faults.length > 0) return invalid(id, faults[0])
+  if (type === 'unsubscribe') return { kind: 'unsubscribe', id: id as string }
+  const subscribe = message as SubscribeMessage
+  if (subscribe.bbox !== undefined && !isBox(subscribe.bbox))
+    return invalid(id, { path: '/bbox', message: 'must be west, south, east, north' })
+  return { kind: 'subscribe', message: subscribe }
 }
 
 export const wantedOf = (message: SubscribeMessage): Wanted => ({
@@ -93,14 +94,8 @@ export const wantedOf = (message: SubscribeMessage): Wanted => ({
 
 const isBox = ([, south, , north]: number[]): boolean => south >= -90 && north <= 90 && south <= north
 
-const invalid = (
-  id: unknown,
-  errors: { instancePath: string; message?: string }[] | null | undefined,
-): ClientMessage => {
-  const [error] = errors ?? []
-  return {
-    kind: 'invalid',
-    id: typeof id === 'string' ? id : undefined,
-    message: `${error?.instancePath ?? ''} ${error?.message ?? 'is not valid'}`.trim(),
-  }
-}
+const invalid = (id: unknown, { path, message }: FieldError): ClientMessage => ({
+  kind: 'invalid',
+  id: typeof id === 'string' ? id : undefined,
+  message: `${path} ${message}`.trim(),
+})

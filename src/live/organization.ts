@@ -1,13 +1,20 @@
+import { locationStream } from '../features/locations/events.ts'
+import { breathe } from '../kernel/breath.ts'
 import type { EventVector } from './cursor.ts'
-import { EventRing, type LiveEvent } from './event-ring.ts'
+import { type ChannelName, EventRing, type LiveEvent } from './event-ring.ts'
 import { seesBacktest } from '../features/backtests/views.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
-import { Fleet } from './fleet.ts'
-import type { Subscription } from './subscription.ts'
+import { applyEntry, Fleet } from './fleet.ts'
+import type { HubOptions } from './options.ts'
+import type { Snapshot, Subscription } from './subscription.ts'
 import { ViewportIndex } from './viewport-index.ts'
 
 /** Events of an organization that are kept in memory. */
 const RING_EVENTS = 10_000
+/** Positions of one message of a snapshot. */
+const SNAPSHOT_POSITIONS = 1_000
+/** Slots that one turn of a snapshot looks at, so that none takes long. */
+const SNAPSHOT_SLOTS = 5_000
 
 /** The live view of one organization: its fleet, who looks at it, and what happened last. */
 export class LiveOrganization {
@@ -15,6 +22,8 @@ export class LiveOrganization {
   readonly ring: EventRing
   readonly subscriptions = new Set<Subscription>()
   private readonly viewports = new ViewportIndex()
+  /** Subscriptions to each channel. */
+  private readonly asking = new Map<ChannelName, number>()
   /** Resolves when the fleet is loaded. */
   loaded: Promise<void> = Promise.resolve()
   isLoaded = false
@@ -29,13 +38,20 @@ export class LiveOrganization {
 
   add(subscription: Subscription): void {
     this.subscriptions.add(subscription)
-    if (subscription.wanted.channels.has('positions')) this.viewports.add(subscription)
+    const { channels } = subscription.wanted
+    if (channels.has('positions')) this.viewports.add(subscription)
+    for (const channel of channels) this.asking.set(channel, (this.asking.get(channel) ?? 0) + 1)
     this.idleSince = undefined
   }
 
   remove(subscription: Subscription, now: number): void {
     this.subscriptions.delete(subscription)
     this.viewports.remove(subscription)
+    for (const channel of subscription.wanted.channels) {
+      const left = (this.asking.get(channel) ?? 0) - 1
+      if (left > 0) this.asking.set(channel, left)
+      else this.asking.delete(channel)
+    }
     if (this.subscriptions.size === 0) this.idleSince = now
   }
 
@@ -76,6 +92,38 @@ export class LiveOrganization {
     return { positions, gone }
   }
 
+  beginSnapshot(subscription: Subscription): void {
+    const { channels, trackerIds, viewport } = subscription.wanted
+    let slots: number[] | undefined = []
+    if (channels.has('positions')) {
+      if (trackerIds !== undefined) slots = this.fleet.slotsOf(trackerIds)
+      else slots = viewport === undefined ? undefined : this.fleet.slotsWithin(viewport)
+    }
+    subscription.snapshot = { slots, at: 0 }
+  }
+
+  /** The next positions of a snapshot that has begun; with its last ones it is through. */
+  nextOfSnapshot(subscription: Subscription, now: number): string[] {
+    const snapshot = subscription.snapshot as Snapshot
+    const { slots } = snapshot
+    const size = slots?.length ?? this.fleet.size
+    const end = Math.min(size, snapshot.at + SNAPSHOT_SLOTS)
+    const positions: string[] = []
+    for (; snapshot.at < end && positions.length < SNAPSHOT_POSITIONS; snapshot.at++) {
+      const slot = slots === undefined ? snapshot.at : slots[snapshot.at]
+      if (!this.inSight(subscription, slot)) continue
+      subscription.shown.add(slot)
+      positions.push(this.fleet.text(slot, now))
+    }
+    if (snapshot.at >= size) subscription.snapshot = undefined
+    return positions
+  }
+
+  /** Whether somebody asked for the channel: for nobody, nothing is made of its events. */
+  asksFor(channel: ChannelName): boolean {
+    return this.asking.has(channel)
+  }
+
   inSight(subscription: Subscription, slot: number): boolean {
     const { trackerId, point, facts } = this.fleet.unit(slot)
     return point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts)
@@ -89,4 +137,39 @@ export class LiveOrganization {
     const facts = this.fleet.factsOf(event.trackerId) ?? { name: '', hubIds: [] }
     return subscription.concerns(event.trackerId, facts)
   }
+}
+
+/**
+ * Fills the fleet of an organization that somebody begins to look at. `handled`: the revision of each partition up to
+ * which entries went by before; later ones reach the organization by themselves. What was before is put together apart
+ * from them: a deletion in it must not forget a tracker that was made anew since.
+ */
+export const loadOrganization = async (
+  { sources, log, ages }: HubOptions,
+  organizationId: string,
+  organization: LiveOrganization,
+  handled: readonly number[],
+): Promise<void> => {
+  const { fleet, deletedWhileLoading } = organization
+  for await (const { trackerId, facts } of sources.trackers(organizationId)) fleet.knowUnlessKnown(trackerId, facts)
+  const before = new Fleet(ages)
+  const { points, keptUpTo } = await sources.latestPoints(organizationId)
+  for await (const point of points) before.move(point)
+  // Rows are kept about once a second: what came between is in the log.
+  for (let partition = 0; partition < handled.length; partition++) {
+    for (let revision = (keptUpTo[partition] ?? -1) + 1; revision <= handled[partition]; revision++) {
+      await breathe()
+      const [event] = await log.read(locationStream(partition), revision, 1)
+      if (event === undefined) break
+      if (event.revision <= handled[partition]) applyEntry(organizationId, before, sources.decode(event, partition))
+      revision = event.revision
+    }
+  }
+  for (let slot = 0; slot < before.size; slot++) {
+    await breathe()
+    const { trackerId, point } = before.unit(slot)
+    if (point !== undefined && !deletedWhileLoading.has(trackerId)) fleet.move(point)
+  }
+  deletedWhileLoading.clear()
+  organization.isLoaded = true
 }

@@ -1,7 +1,6 @@
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import { boxContains, type Box } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
-import { BitSet } from './bit-set.ts'
 import type { ChannelName, LiveEvent } from './event-ring.ts'
 import type { TrackerFacts } from './fleet.ts'
 
@@ -24,13 +23,22 @@ export interface HeldEvent {
 /** Whoever a subscription belongs to, as the hub sees it. */
 export interface Viewer {
   offerEvent(subscription: Subscription, event: LiveEvent): void
-  /** Sends what is due; answers whether nothing is owed for now. */
-  settle(subscription: Subscription, now: number, elapsedMs: number): boolean
+  /** Sends what is due, and answers when to ask again: at once, at a later tick, or when something is owed anew. */
+  settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done'
+}
+
+/** Which slots a snapshot has to look at, and how far it is. */
+export interface Snapshot {
+  /** Undefined: all that the fleet has. */
+  slots: readonly number[] | undefined
+  at: number
 }
 
 /** What one client asked for under one id, what it was shown, and what it is owed. */
 export class Subscription {
   readonly wanted: Wanted
+  /** Its id as JSON. */
+  readonly idText: string
   caller: UserCaller
   /** Slots that the client holds a position of. */
   readonly shown = new BitSet()
@@ -38,16 +46,34 @@ export class Subscription {
   private dirty: number[] = []
   /** When positions were sent last, ms. */
   sentAtMs = Number.NEGATIVE_INFINITY
-  /** Next slot of the snapshot to send; undefined when it is through. */
-  snapshotAt: number | undefined = undefined
+  /** What is left of its snapshot; undefined when it is through or has not begun. */
+  snapshot: Snapshot | undefined = undefined
+  /** The last part of its snapshot was sent. */
+  isAnswered = false
+  /** What the client has seen of its events before. */
+  readonly cursor: string
   /** Until what was missed is sent: events that come in meanwhile wait here. */
   held: BoundedQueue<HeldEvent> | undefined = undefined
-  /** Aborts when it is no longer wanted: what is read for it ends. */
-  readonly end = new AbortController()
+  private ending: AbortController | undefined
+  private hasEnded = false
 
-  constructor(wanted: Wanted, caller: UserCaller) {
+  constructor(wanted: Wanted, caller: UserCaller, cursor: string) {
     this.wanted = wanted
+    this.idText = JSON.stringify(wanted.id)
     this.caller = caller
+    this.cursor = cursor
+  }
+
+  /** Aborts when it is no longer wanted: what is read for it ends. Made at the first use: most are never read for. */
+  get signal(): AbortSignal {
+    this.ending ??= new AbortController()
+    if (this.hasEnded) this.ending.abort()
+    return this.ending.signal
+  }
+
+  end(): void {
+    this.hasEnded = true
+    this.ending?.abort()
   }
 
   get owes(): boolean {
@@ -80,5 +106,36 @@ export class Subscription {
 
   covers(lat: number, lng: number): boolean {
     return this.wanted.viewport === undefined || boxContains(this.wanted.viewport, lng, lat)
+  }
+}
+
+/** A set of small whole numbers that grows by itself: one bit each. */
+class BitSet {
+  private words = new Uint32Array(4)
+
+  has(at: number): boolean {
+    const word = at >>> 5
+    return word < this.words.length && (this.words[word] & (1 << (at & 31))) !== 0
+  }
+
+  /** Answers whether it was not there before. */
+  add(at: number): boolean {
+    const word = at >>> 5
+    if (word >= this.words.length) this.grow(word)
+    const bit = 1 << (at & 31)
+    if ((this.words[word] & bit) !== 0) return false
+    this.words[word] |= bit
+    return true
+  }
+
+  delete(at: number): void {
+    const word = at >>> 5
+    if (word < this.words.length) this.words[word] &= ~(1 << (at & 31))
+  }
+
+  private grow(word: number): void {
+    const words = new Uint32Array(Math.max(word + 1, this.words.length * 2))
+    words.set(this.words)
+    this.words = words
   }
 }

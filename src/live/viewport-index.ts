@@ -1,28 +1,37 @@
 import RBush from 'rbush'
-import { LNG_MAX_E7 } from '../geo/coordinates.ts'
-import { type Box, plainBoxes } from '../geo/box.ts'
+import { boxesOf, boxOfCell, cellAt, overlap, type PlainBox } from './cells.ts'
 import type { Subscription } from './subscription.ts'
 
-interface Entry {
-  minX: number
-  minY: number
-  maxX: number
-  maxY: number
+interface Entry extends PlainBox {
   subscription: Subscription
 }
 
-/** Side of a cell, 1e-7 degree: some 2 km. */
-const CELL = 200_000
-const CELLS_ACROSS = 65_536
+/** Who looks at a cell, as of the index's version. */
+interface Lookers {
+  version: number
+  subscriptions: readonly Subscription[]
+}
+
+interface Change {
+  boxes: readonly PlainBox[]
+  subscription: Subscription
+  isGone: boolean
+}
+
 const CELLS_MAX = 100_000
+/** A cell that was looked up within so many changes of viewports is put right, which is less work than to look it up again. */
+const CHANGES_KEPT = 16
 const NOBODY: readonly Subscription[] = []
 
 /** Finds the subscriptions whose viewport may hold a place, so that a moving tracker costs nothing to those who look elsewhere. */
 export class ViewportIndex {
   private readonly tree = new RBush<Entry>()
   private readonly entries = new Map<Subscription, Entry[]>()
-  /** Who looks at a cell, found on first use after a viewport came or went: trackers stay in a cell for many points. */
-  private readonly cells = new Map<number, readonly Subscription[]>()
+  /** Found on first use: trackers stay in a cell for many points. */
+  private readonly cells = new Map<number, Lookers>()
+  /** The last changes, each at its version modulo their number. */
+  private readonly changes: Change[] = []
+  private version = 0
   /** With a list of trackers and no viewport. */
   private readonly byTracker = new Map<string, Set<Subscription>>()
   /** With neither: everything concerns them. */
@@ -38,15 +47,18 @@ export class ViewportIndex {
     const entries = boxesOf(viewport).map((box) => ({ ...box, subscription }))
     for (const entry of entries) this.tree.insert(entry)
     this.entries.set(subscription, entries)
-    this.cells.clear()
+    this.changed({ boxes: entries, subscription, isGone: false })
   }
 
   remove(subscription: Subscription): void {
     this.everywhere.delete(subscription)
     if (subscription.wanted.viewport === undefined)
       for (const trackerId of subscription.wanted.trackerIds ?? []) this.unwatch(trackerId, subscription)
-    for (const entry of this.entries.get(subscription) ?? []) this.tree.remove(entry)
-    if (this.entries.delete(subscription)) this.cells.clear()
+    const entries = this.entries.get(subscription)
+    if (entries === undefined) return
+    for (const entry of entries) this.tree.remove(entry)
+    this.entries.delete(subscription)
+    this.changed({ boxes: entries, subscription, isGone: true })
   }
 
   /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: nowhere) may concern; at most once each. */
@@ -61,8 +73,8 @@ export class ViewportIndex {
     for (const subscription of this.everywhere) visit(subscription)
     for (const subscription of this.byTracker.get(trackerId) ?? []) visit(subscription)
     if (this.entries.size === 0) return
-    const before = this.lookingAt(fromLat, fromLng)
-    const now = this.lookingAt(toLat, toLng)
+    const before = this.lookingAt(cellAt(fromLat, fromLng))
+    const now = this.lookingAt(cellAt(toLat, toLng))
     for (const subscription of now) visit(subscription)
     if (before !== now) for (const subscription of before) if (!now.includes(subscription)) visit(subscription)
   }
@@ -79,36 +91,35 @@ export class ViewportIndex {
     if (watching?.size === 0) this.byTracker.delete(trackerId)
   }
 
-  /** Whoever may see the place: viewports that touch its cell. */
-  private lookingAt(lat: number, lng: number): readonly Subscription[] {
-    if (Number.isNaN(lat)) return NOBODY
-    const row = Math.floor(lat / CELL)
-    const column = Math.floor(lng / CELL)
-    const key = row * CELLS_ACROSS + column
-    const known = this.cells.get(key)
-    if (known !== undefined) return known
-    const found = this.tree.search({
-      minX: column * CELL,
-      minY: row * CELL,
-      maxX: (column + 1) * CELL,
-      maxY: (row + 1) * CELL,
-    })
-    const subscriptions = found.length === 0 ? NOBODY : [...new Set(found.map(({ subscription }) => subscription))]
+  private changed(change: Change): void {
+    this.changes[++this.version % CHANGES_KEPT] = change
+  }
+
+  /** Whoever may see what is in the cell: viewports that touch it. */
+  private lookingAt(cell: number): readonly Subscription[] {
+    if (Number.isNaN(cell)) return NOBODY
+    const known = this.cells.get(cell)
+    if (known?.version === this.version) return known.subscriptions
+    const isRecent = known !== undefined && this.version - known.version < CHANGES_KEPT
+    const subscriptions = isRecent ? this.putRight(known, cell) : this.lookUp(cell)
     if (this.cells.size >= CELLS_MAX) this.cells.clear()
-    this.cells.set(key, subscriptions)
+    this.cells.set(cell, { version: this.version, subscriptions })
     return subscriptions
   }
-}
 
-/** -180 and 180 are the same meridian: a box that ends on one has the other too. */
-const boxesOf = (viewport: Box): Omit<Entry, 'subscription'>[] => {
-  const boxes: Omit<Entry, 'subscription'>[] = []
-  const { south, north } = viewport
-  const add = (minX: number, minY: number, maxX: number, maxY: number): void =>
-    void boxes.push({ minX, minY, maxX, maxY })
-  const plain = plainBoxes(viewport)
-  for (let i = 0; i < plain.length; i += 4) add(plain[i], plain[i + 1], plain[i + 2], plain[i + 3])
-  if (viewport.west === -LNG_MAX_E7) add(LNG_MAX_E7, south, LNG_MAX_E7, north)
-  if (viewport.east === LNG_MAX_E7) add(-LNG_MAX_E7, south, -LNG_MAX_E7, north)
-  return boxes
+  private lookUp(cell: number): readonly Subscription[] {
+    const found = this.tree.search(boxOfCell(cell))
+    return found.length === 0 ? NOBODY : [...new Set(found.map(({ subscription }) => subscription))]
+  }
+
+  private putRight({ version, subscriptions }: Lookers, cell: number): readonly Subscription[] {
+    const box = boxOfCell(cell)
+    let right = subscriptions
+    for (let at = version + 1; at <= this.version; at++) {
+      const { boxes, subscription, isGone } = this.changes[at % CHANGES_KEPT]
+      if (!boxes.some((other) => overlap(box, other))) continue
+      right = isGone ? right.filter((other) => other !== subscription) : [...right, subscription]
+    }
+    return right
+  }
 }

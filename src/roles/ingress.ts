@@ -3,7 +3,7 @@ import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
 import type { IngressOptions } from '../ingress/options.ts'
 import { startIngress } from '../ingress/server.ts'
 import type { Services } from '../kit/services.ts'
-import { LIVE_DOCUMENT } from '../live/live-document.ts'
+import { LIVE_DOCUMENT } from '../live/document.ts'
 
 /** Of the API that its documents describe. */
 const VERSION = '3.0.0'

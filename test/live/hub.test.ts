@@ -4,10 +4,10 @@ import { transitionStream, type Decided, type Transition } from '../../src/featu
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { encodeJson } from '../../src/kernel/event.ts'
 import type { ChannelSocket } from '../../src/kit/http/channel.ts'
-import type { LatestPoint } from '../../src/features/locations/views.ts'
+import { type LatestPoint, latestPointAt } from '../../src/features/locations/views.ts'
 import type { TrackerFacts } from '../../src/live/fleet.ts'
 import { LiveHub } from '../../src/live/hub.ts'
-import { liveChannel } from '../../src/live/live-channel.ts'
+import { liveChannel, MESSAGES_AT_ONCE, MESSAGES_PER_SECOND } from '../../src/live/client.ts'
 import { batchOf, type SimplePoint } from '../support/batches.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -247,16 +247,25 @@ test('hubs decide who sees what, and a change of hubs takes away', async (t) => 
 test('messages that are no subscription', async (t) => {
   const { connect, settle } = await open(t)
   const { socket, say } = connect()
-  say({ type: 'subscribe', id: 's', channels: ['nothing'] })
-  say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 5 })
-  say({ type: 'subscribe', id: 's', channels: ['positions'], bbox: [1, 5, 2, 4] })
-  say({ type: 'subscribe', id: 's', channels: ['positions'], unknown: 1 })
+  const faults = [
+    [{ channels: ['weather'] }, '/channels/0 must be one of positions, geofence, trip'],
+    [{ interval: 5 }, '/interval must be >= 20'],
+    [{ bbox: [1, 5, 2, 4] }, '/bbox must be west, south, east, north'],
+    [{ bbox: [1, 2, 3] }, '/bbox must NOT have fewer than 4 items'],
+    [{ trackerId: 'a' }, '/trackerId is not a known field'],
+    [{ channels: undefined }, '/channels is required'],
+  ] as const
+  for (const [members] of faults) say({ type: 'subscribe', id: 's', channels: ['positions'], ...members })
+  say({ type: 'unsubscribe', id: 's', channels: [] })
+  say({ type: 'unsubscribe' })
   await settle()
-  t.equal(
-    socket.take().filter((message) => message.type === 'error' && message.code === 'invalid' && message.id === 's')
-      .length,
-    4,
-  )
+  const errors = socket.take()
+  for (const [i, [, message]] of faults.entries())
+    t.match(errors[i], { type: 'error', id: 's', code: 'invalid', message: new RegExp(`^${message}`) })
+  t.match(errors.slice(faults.length), [
+    { id: 's', message: '/channels is not a known field' },
+    { message: '/id is required' },
+  ])
   t.equal(socket.closedWith, undefined, 'an invalid subscription closes nothing')
   for (let i = 0; i < 17; i++) say({ type: 'subscribe', id: String(i), channels: ['geofence'] })
   await settle()
@@ -495,6 +504,85 @@ test('a resume goes as fast as the client reads, and what comes meanwhile follow
   t.match(end.socket.take(), [{ type: 'snapshot' }], 'nothing is missed after that')
 })
 
+test('each of many subscribes at once is answered, until there are too many', async (t) => {
+  const batch = batchOf([{ trackerId: 'a', recordedAt: 0, lat: 52.5, lng: 21 }], 0)
+  const { connect, settle, clock } = await open(t, {
+    facts: { a: named('A') },
+    latest: [latestPointAt(batch, 0, 'a')],
+  })
+  const subscribe = { type: 'subscribe', bbox: BOX, channels: ['positions'] }
+  for (const isLoaded of [false, true]) {
+    const { socket, say } = connect()
+    for (let n = 0; n < MESSAGES_AT_ONCE; n++) say({ ...subscribe, id: `s${n % 20}` })
+    await settle()
+    t.equal(socket.closedWith, undefined)
+    const answers = socket.take()
+    const refused = answers.filter(({ type }) => type === 'error')
+    t.equal(refused.length, MESSAGES_AT_ONCE / 5, 'ids beyond the sixteenth')
+    t.match(refused[0], { id: 's16', code: 'rate_limited', message: /at most 16/ })
+    const snapshots = answers.filter(({ type, more }) => type === 'snapshot' && more === undefined)
+    t.equal(
+      snapshots.length,
+      (MESSAGES_AT_ONCE / 5) * 4,
+      `the others, ${isLoaded ? 'of a fleet that is there' : 'while the fleet is read'}`,
+    )
+    t.equal(snapshots.filter(({ positions }) => positions.length === 1).length, 16, 'positions go to those that last')
+    for (let n = 0; n < MESSAGES_PER_SECOND; n++) say({ ...subscribe, id: 's0' })
+    t.equal(socket.closedWith, 4429, 'more than a burst')
+    const patient = connect()
+    for (let n = 0; n < 2 * MESSAGES_AT_ONCE; n++) {
+      patient.say({ ...subscribe, id: 's' })
+      clock.advance(1_000 / MESSAGES_PER_SECOND)
+    }
+    t.equal(patient.socket.closedWith, undefined, 'a map that pans all the time')
+  }
+})
+
+test('a map that opens looks at the cells that it shows, however large the fleet is', async (t) => {
+  const { points, connect, settle, clock, hub } = await open(t)
+  const ids = Array.from({ length: 2_000 }, (_, i) => `t${i}`)
+  for (const id of ids) hub.trackerChanged('org', id, named(id))
+  const { socket, say } = connect()
+  say({ type: 'subscribe', id: 'all', channels: ['positions'] })
+  await settle()
+  for (const id of ids) hub.trackerChanged('org', id, named(id))
+  points(
+    ids.map((trackerId, i) => ({
+      trackerId,
+      recordedAt: clock.now(),
+      lat: 10 + (i % 50) / 10,
+      lng: Math.floor(i / 50) / 10,
+    })),
+  )
+  await settle()
+  socket.take()
+  let looked = 0
+  const { fleet } = hub.organization('org')
+  const unit = fleet.unit.bind(fleet)
+  fleet.unit = (slot) => {
+    looked++
+    return unit(slot)
+  }
+  say({ type: 'subscribe', id: 'all', bbox: [0.45, 10.25, 0.65, 10.45], channels: ['positions'] })
+  await settle()
+  const seen = (): string[] => {
+    const [{ positions }] = socket.take()
+    return positions.map(({ trackerId }: Message) => trackerId).sort()
+  }
+  t.same(seen(), ['t253', 't254', 't303', 't304'])
+  t.ok(looked < 100, `${looked} of 2,000 looked at`)
+  points([{ trackerId: 't0', recordedAt: clock.now() + 1, lat: 10.35, lng: 0.55 }])
+  points([{ trackerId: 't253', recordedAt: clock.now() + 1, lat: 50.5, lng: 0.55 }])
+  await settle()
+  t.match(socket.take(), [{ type: 'positions', positions: [{ trackerId: 't0' }], gone: ['t253'] }])
+  say({ type: 'subscribe', id: 'all', bbox: [0.45, 10.25, 0.65, 10.45], channels: ['positions'] })
+  await settle()
+  t.same(seen(), ['t0', 't254', 't303', 't304'], 'cells follow what moves')
+  say({ type: 'subscribe', id: 'all', trackerIds: ['t1', 't2', 'nobody'], channels: ['positions'] })
+  await settle()
+  t.same(seen(), ['t1', 't2'])
+})
+
 test('what is read for a subscription ends with it, also while its client does not read', async (t) => {
   const { log, newHub, connect, settle } = await open(t)
   const heard = async (hub: LiveHub): Promise<ReturnType<typeof connect>> => {
@@ -539,7 +627,11 @@ test('what is read for a subscription ends with it, also while its client does n
   say({ type: 'subscribe', id: 's', channels: ['geofence'], since })
   await settle()
   t.equal(reads, 3, 'none of the other 18 pages')
-  t.same(socket.take(), [])
+  t.same(
+    socket.take(),
+    [{ type: 'snapshot', id: 's', positions: [], cursor: since }],
+    'it is answered all the same, with the cursor that it came with',
+  )
 
   socket.stuck = true
   socket.buffered = 300 * 1024

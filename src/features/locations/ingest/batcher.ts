@@ -8,7 +8,7 @@ import { OrganizationLoad, type Ticket } from './queue.ts'
 import { PartitionLane, type LaneLimits, type Work } from './partition-lane.ts'
 import { encodePointBatch } from '../point-batch-codec.ts'
 import { ROW_BYTES, type PointColumns } from '../point-columns.ts'
-import { TokenBucket } from './token-bucket.ts'
+import { TokenBucket } from '../../../kernel/token-bucket.ts'
 
 export interface BatcherOptions {
   log: EventLog

@@ -1,5 +1,5 @@
 import { PointColumns, ROW_BYTES } from '../point-columns.ts'
-import type { TokenBucket } from './token-bucket.ts'
+import type { TokenBucket } from '../../../kernel/token-bucket.ts'
 
 /** Told when every point of one frame or request is durable. */
 export interface Ticket {

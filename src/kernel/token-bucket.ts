@@ -1,12 +1,15 @@
-/** A rate with room for one second's worth at once. It may be overdrawn by one request, which those after it wait for. `now` is monotonic, in ms. */
+/** A rate with room for a burst at once. It may be overdrawn by one request, which those after it wait for. `now` is monotonic, in ms. */
 export class TokenBucket {
-  private readonly perSecond: number
+  readonly perSecond: number
+  /** What it holds when nothing was taken for a while. */
+  readonly burst: number
   private tokens: number
   private at: number
 
-  constructor(perSecond: number, now: number) {
+  constructor(perSecond: number, now: number, burst = perSecond) {
     this.perSecond = perSecond
-    this.tokens = perSecond
+    this.burst = burst
+    this.tokens = burst
     this.at = now
   }
 
@@ -26,11 +29,11 @@ export class TokenBucket {
 
   isFull(now: number): boolean {
     this.fill(now)
-    return this.tokens >= this.perSecond
+    return this.tokens >= this.burst
   }
 
   private fill(now: number): void {
-    this.tokens = Math.min(this.perSecond, this.tokens + ((now - this.at) / 1000) * this.perSecond)
+    this.tokens = Math.min(this.burst, this.tokens + ((now - this.at) / 1000) * this.perSecond)
     this.at = now
   }
 }

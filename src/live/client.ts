@@ -2,29 +2,53 @@ import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { breathe } from '../kernel/breath.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
-import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
-import type { LiveEvent } from './event-ring.ts'
+import { TokenBucket } from '../kernel/token-bucket.ts'
+import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
+import type { ChannelName, LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
-import { readMessage, wantedOf, type SubscribeMessage } from './messages.ts'
+import { readMessage, type SubscribeMessage, wantedOf } from './messages.ts'
 import type { LiveOrganization } from './organization.ts'
-import { missedEvents } from './missed-events.ts'
 import { Outbox } from './outbox.ts'
-import { refusalOf } from './permissions.ts'
+import { missedEvents } from './resume.ts'
 import { type HeldEvent, Subscription, type Viewer } from './subscription.ts'
 
-const SUBSCRIPTIONS_MAX = 16
-/** Positions of one message of a snapshot. */
-const SNAPSHOT_PART = 1_000
-/** Slots that one turn of a snapshot looks at, so that none takes long. */
-const SNAPSHOT_SLOTS = 5_000
+export const SUBSCRIPTIONS_MAX = 16
+/** Messages of one connection, on average and at once: a map that pans sends some ten a second. */
+export const MESSAGES_PER_SECOND = 100
+export const MESSAGES_AT_ONCE = 1_000
 /** Events that may wait while older ones are sent. */
 const HELD_MAX = 10_000
 
+/** The channel /live: positions and events, at each client's pace. */
+export const liveChannel = (hub: LiveHub, inRollout: (caller: UserCaller) => boolean): Channel => ({
+  path: '/live',
+  accepts: ['user'],
+  open: (socket, caller) => new LiveClient(hub, socket, caller as UserCaller, inRollout),
+})
+
+const PERMISSIONS: { [channel in ChannelName]?: string } = {
+  positions: 'view/location-history',
+  geofence: 'view/geofence',
+  trip: 'view/location-history',
+  task: 'view/task',
+  automation: 'view/automation',
+}
+
+/** Why the caller may not have these channels; undefined when they may. */
+const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): string | undefined => {
+  for (const channel of channels) {
+    const permission = PERMISSIONS[channel]
+    if (permission !== undefined && !caller.permissions.has(permission)) return `You lack the permission ${permission}.`
+  }
+  return undefined
+}
+
 /** One dashboard: its subscriptions, and what goes to it. */
-export class LiveClient implements ChannelConnection, Viewer {
+class LiveClient implements ChannelConnection, Viewer {
   private readonly hub: LiveHub
   private readonly socket: ChannelSocket
   private readonly outbox: Outbox
+  private readonly rate: TokenBucket
   /** The one that its subscriptions belong to; without any it may be forgotten by the hub. */
   private organization: LiveOrganization
   private readonly subscriptions = new Map<string, Subscription>()
@@ -36,6 +60,7 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.hub = hub
     this.socket = socket
     this.outbox = new Outbox(socket)
+    this.rate = new TokenBucket(MESSAGES_PER_SECOND, hub.options.clock.monotonic(), MESSAGES_AT_ONCE)
     this.caller = caller
     this.inRollout = inRollout
     this.organization = hub.organization(caller.organizationId)
@@ -43,8 +68,11 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   message(data: ArrayBuffer, isBinary: boolean): void {
+    if (!this.open) return
+    if (!this.rate.take(1, this.hub.options.clock.monotonic()))
+      return this.close(CLOSE.tooFast, `at most ${MESSAGES_PER_SECOND} messages a second`)
     const read = readMessage(data, isBinary)
-    if (read.kind === 'unreadable') this.socket.close(CLOSE.badMessage, read.reason)
+    if (read.kind === 'unreadable') this.close(CLOSE.badMessage, read.reason)
     else if (read.kind === 'invalid') this.error(read.id, 'invalid', read.message)
     else if (read.kind === 'unsubscribe') this.drop(read.id)
     else this.subscribe(read.message)
@@ -59,10 +87,9 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.caller = caller
     for (const subscription of this.subscriptions.values()) {
       subscription.caller = caller
-      if (refusalOf(subscription.wanted.channels, caller) !== undefined) {
-        this.drop(subscription.wanted.id)
-        this.error(subscription.wanted.id, 'forbidden', 'Your role no longer allows this subscription.')
-      } else this.reconsider(subscription)
+      if (refusalOf(subscription.wanted.channels, caller) !== undefined)
+        this.fail(subscription, 'forbidden', 'Your role no longer allows this subscription.')
+      else this.reconsider(subscription)
     }
   }
 
@@ -70,75 +97,75 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.open = false
     this.hub.clientCount--
     this.outbox.close()
-    for (const id of [...this.subscriptions.keys()]) this.drop(id)
+    for (const subscription of [...this.subscriptions.values()]) this.remove(subscription)
   }
 
   /** An event of the organization; sent when it is for the subscription. */
   offerEvent(subscription: Subscription, event: LiveEvent): void {
     if (!this.wants(subscription, event)) return
-    const cursor = this.hub.cursor
+    const { cursor } = this.hub
     if (subscription.held === undefined) this.sendEvent(subscription, event, cursor)
     else if (!subscription.held.push({ event, cursor })) this.tooSlow()
   }
 
-  /** Sends what is due of the subscription; answers whether nothing is owed any more. */
-  settle(subscription: Subscription, now: number, elapsedMs: number): boolean {
-    if (!this.open || subscription.held !== undefined) return true // asked again when the events are through
-    if (this.outbox.congested) return true // asked again by drain
-    if (subscription.snapshotAt !== undefined) {
+  settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done' {
+    if (!this.open || subscription.held !== undefined) return 'done' // asked again when the events are through
+    if (this.outbox.congested) return 'done' // asked again by drain
+    if (subscription.snapshot !== undefined) {
       this.sendSnapshotPart(subscription, now, elapsedMs)
-      return false
+      return 'now'
     }
-    if (!subscription.owes) return true
-    if (elapsedMs - subscription.sentAtMs < subscription.wanted.intervalMs) return false
+    if (!subscription.owes) return 'done'
+    if (elapsedMs - subscription.sentAtMs < subscription.wanted.intervalMs) return 'later'
     const { positions, gone } = this.organization.payload(subscription, now)
-    if (positions.length === 0 && gone.length === 0) return true
+    if (positions.length === 0 && gone.length === 0) return 'done'
     subscription.sentAtMs = elapsedMs
-    const parts = [
-      `{"type":"positions","id":${JSON.stringify(subscription.wanted.id)},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]`,
-    ]
-    if (gone.length > 0) parts.push(`,"gone":${JSON.stringify(gone)}`)
-    this.send(`${parts.join('')}}`)
-    return true
+    const { idText } = subscription
+    const rest = gone.length > 0 ? `,"gone":${JSON.stringify(gone)}}` : '}'
+    this.send(
+      `{"type":"positions","id":${idText},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]${rest}`,
+    )
+    return 'done'
   }
 
   private subscribe(message: SubscribeMessage): void {
     const refusal = refusalOf(message.channels, this.caller)
-    const full = !this.subscriptions.has(message.id) && this.subscriptions.size >= SUBSCRIPTIONS_MAX
-    if (refusal !== undefined) this.error(message.id, 'forbidden', refusal)
-    else if (full)
-      this.error(
-        message.id,
-        'rate_limited',
-        `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`,
-      )
-    else this.start(message)
+    if (refusal !== undefined) return this.error(message.id, 'forbidden', refusal)
+    if (this.subscriptions.size >= SUBSCRIPTIONS_MAX && !this.subscriptions.has(message.id)) {
+      const sentence = `A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions; unsubscribe one first.`
+      return this.error(message.id, 'rate_limited', sentence)
+    }
+    this.start(message)
   }
 
-  private start(message: SubscribeMessage): void {
+  private start({ since, ...message }: SubscribeMessage): void {
     this.drop(message.id)
     if (this.subscriptions.size === 0) this.organization = this.hub.organization(this.caller.organizationId)
-    const subscription = new Subscription(wantedOf(message), this.caller)
+    const subscription = new Subscription(wantedOf(message), this.caller, since ?? this.hub.cursor)
     this.subscriptions.set(message.id, subscription)
-    subscription.held = new BoundedQueue<HeldEvent>(HELD_MAX)
     this.hub.subscribe(this, this.organization, subscription)
-    this.begin(subscription, message.since).catch((error: unknown) => {
+    if (since === undefined && this.organization.isLoaded) return this.begin(subscription)
+    subscription.held = new BoundedQueue<HeldEvent>(HELD_MAX)
+    this.beginLater(subscription, since).catch((error: unknown) => {
       this.hub.options.logger.error('live subscription failed', { error: String(error) })
-      if (!this.has(subscription)) return
-      this.drop(message.id)
-      this.error(message.id, 'engine_down', 'The positions cannot be read now; subscribe again later.')
+      if (this.has(subscription))
+        this.fail(subscription, 'engine_down', 'The positions cannot be read now; subscribe again later.')
     })
   }
 
   /** First the events after `since`, or a word that there is a gap, then the snapshot. */
-  private async begin(subscription: Subscription, since: string | undefined): Promise<void> {
+  private async beginLater(subscription: Subscription, since: string | undefined): Promise<void> {
     await this.organization.loaded
     if (since !== undefined && this.has(subscription)) await this.resume(subscription, since)
     if (!this.has(subscription)) return
     subscription.held = undefined
+    this.begin(subscription)
+  }
+
+  private begin(subscription: Subscription): void {
     this.hub.spread(this.organization)
     subscription.takeDirty() // the snapshot has it all
-    subscription.snapshotAt = subscription.wanted.channels.has('positions') ? 0 : this.organization.fleet.size
+    this.organization.beginSnapshot(subscription)
     this.hub.owe(subscription)
   }
 
@@ -146,27 +173,25 @@ export class LiveClient implements ChannelConnection, Viewer {
   private async resume(subscription: Subscription, since: string): Promise<void> {
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
     subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
-    const withAutomations = subscription.wanted.channels.has('automation')
     const question = {
       organizationId: this.caller.organizationId,
       ring: this.organization.ring,
       since,
-      withAutomations,
-      signal: subscription.end.signal,
+      withAutomations: subscription.wanted.channels.has('automation'),
+      signal: subscription.signal,
     }
     for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
       if (!this.has(subscription)) return
-      if (one === undefined) this.send(`{"type":"gap","id":${JSON.stringify(subscription.wanted.id)}}`)
+      if (one === undefined) this.send(`{"type":"gap","id":${subscription.idText}}`)
       else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)
     }
     for (let one = held.shift(); one !== undefined && this.has(subscription); one = held.shift())
       await this.sendInTurn(subscription, one)
-    subscription.held = undefined
   }
 
   private async sendInTurn(subscription: Subscription, { event, cursor }: HeldEvent): Promise<void> {
     await breathe()
-    if (this.outbox.congested) await this.outbox.room(subscription.end.signal)
+    if (this.outbox.congested) await this.outbox.room(subscription.signal)
     if (this.has(subscription)) this.sendEvent(subscription, event, cursor)
   }
 
@@ -175,22 +200,18 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private sendSnapshotPart(subscription: Subscription, now: number, elapsedMs: number): void {
-    const { fleet } = this.organization
-    const positions: string[] = []
-    let slot = subscription.snapshotAt as number
-    const end = Math.min(fleet.size, slot + SNAPSHOT_SLOTS)
-    for (; slot < end && positions.length < SNAPSHOT_PART; slot++) {
-      if (!this.organization.inSight(subscription, slot)) continue
-      subscription.shown.add(slot)
-      positions.push(fleet.text(slot, now))
-    }
-    const more = slot < fleet.size
-    subscription.snapshotAt = more ? slot : undefined
-    if (more && positions.length === 0) return
-    this.send(
-      `{"type":"snapshot","id":${JSON.stringify(subscription.wanted.id)},"positions":[${positions.join()}],"cursor":"${this.hub.cursor}"${more ? ',"more":true' : ''}}`,
-    )
+    const positions = this.organization.nextOfSnapshot(subscription, now)
+    const isMore = subscription.snapshot !== undefined
+    if (isMore && positions.length === 0) return
+    this.sendSnapshot(subscription, positions, this.hub.cursor, isMore)
     subscription.sentAtMs = elapsedMs
+  }
+
+  private sendSnapshot(subscription: Subscription, positions: string[], cursor: string, isMore: boolean): void {
+    subscription.isAnswered = !isMore
+    this.send(
+      `{"type":"snapshot","id":${subscription.idText},"positions":[${positions.join()}],"cursor":"${cursor}"${isMore ? ',"more":true' : ''}}`,
+    )
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
@@ -202,7 +223,7 @@ export class LiveClient implements ChannelConnection, Viewer {
 
   private sendEvent(subscription: Subscription, event: LiveEvent, cursor: string): void {
     this.send(
-      `{"type":"event","id":${JSON.stringify(subscription.wanted.id)},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`,
+      `{"type":"event","id":${subscription.idText},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`,
     )
   }
 
@@ -215,10 +236,21 @@ export class LiveClient implements ChannelConnection, Viewer {
     this.hub.owe(subscription)
   }
 
+  /** Ends a subscription. One that has not been answered yet gets an end to its snapshot, so that each subscribe is answered. */
   private drop(id: string): void {
     const subscription = this.subscriptions.get(id)
     if (subscription === undefined) return
-    this.subscriptions.delete(id)
+    this.remove(subscription)
+    if (!subscription.isAnswered) this.sendSnapshot(subscription, [], subscription.cursor, false)
+  }
+
+  private fail(subscription: Subscription, code: ErrorCode, message: string): void {
+    this.remove(subscription)
+    this.error(subscription.wanted.id, code, message)
+  }
+
+  private remove(subscription: Subscription): void {
+    this.subscriptions.delete(subscription.wanted.id)
     this.hub.unsubscribe(this.organization, subscription)
     this.outbox.wake()
   }
@@ -232,6 +264,10 @@ export class LiveClient implements ChannelConnection, Viewer {
   }
 
   private tooSlow(): void {
-    this.socket.close(CLOSE.tooFast, 'you read more slowly than events happen; come back with since')
+    this.close(CLOSE.tooFast, 'you read more slowly than events happen; come back with since')
+  }
+
+  private close(code: number, reason: string): void {
+    this.socket.close(code, reason)
   }
 }
