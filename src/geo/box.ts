@@ -39,5 +39,32 @@ export const boxesOfRange = (west: number, south: number, east: number, north: n
   return plainBoxes({ west: w, south: s, east: e > LNG_MAX_E7 ? e - TURN_E7 : e, north: n })
 }
 
+/**
+ * The smallest box that holds all of these plain boxes (west, south, east, north in turn): it leaves out the widest gap in
+ * longitude, so what lies on both sides of the antimeridian gets a box across it.
+ */
+export const boxAround = (boxes: ArrayLike<number>): Box => {
+  const spans: [west: number, east: number][] = []
+  let [south, north] = [LAT_MAX_E7, -LAT_MAX_E7]
+  for (let at = 0; at < boxes.length; at += 4) {
+    spans.push([boxes[at]!, boxes[at + 2]!])
+    south = Math.min(south, boxes[at + 1]!)
+    north = Math.max(north, boxes[at + 3]!)
+  }
+  spans.sort(([a], [b]) => a - b)
+  let [west, east] = [spans[0]![0], Math.max(...spans.map(([, end]) => end))]
+  let widest = TURN_E7 - (east - west)
+  let reached = spans[0]![1]
+  for (const [from, to] of spans) {
+    if (from - reached > widest) {
+      widest = from - reached
+      west = from
+      east = reached
+    }
+    reached = Math.max(reached, to)
+  }
+  return { west, south, east, north }
+}
+
 const spans = (box: Box, lngE7: number): boolean =>
   box.west <= box.east ? lngE7 >= box.west && lngE7 <= box.east : lngE7 >= box.west || lngE7 <= box.east

@@ -1,4 +1,5 @@
 import type { LineString, MultiPolygon, Polygon as PolygonGeometry, Position } from 'geojson'
+import { type Box, boxAround } from './box.ts'
 import { fromE7, toE7 } from './coordinates.ts'
 import { makePolygon, type Polygon, type Ring } from './polygon.ts'
 import { makeReach, type Reach } from './reach.ts'
@@ -47,6 +48,9 @@ export const ringOf = (positions: readonly Position[]): Ring => {
   }
   return ring
 }
+
+/** The box around a shape. */
+export const shapeBox = (input: ShapeInput): Box => boxAround(makeShape(input).parts.flatMap(({ boxes }) => [...boxes]))
 
 /** The slabs of a shape's parts, by their boxes. */
 export const partSlabs = (shape: Shape): Slabs => (shape.slabs ??= makePartSlabs(shape.parts))

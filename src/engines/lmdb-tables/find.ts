@@ -36,7 +36,7 @@ export class Finder {
 
   async find<R extends Row>(): Promise<Found<R>> {
     const { range, sort, limit, offset = 0, total } = this.question
-    let set = this.sets.filtered()
+    let set = await this.sets.filtered()
     const isBoundedBySort = range !== undefined && range.field === sort?.field
     const isCountable = isBoundedBySort && set === undefined && this.sets.expired === undefined
     if (range !== undefined && !isSmall(set) && (!isBoundedBySort || (total === true && !isCountable)))

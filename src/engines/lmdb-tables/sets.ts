@@ -20,6 +20,7 @@ import { wordsOf } from '../../kernel/words.ts'
 import type { Find } from '../table-store.ts'
 
 const ENTRIES_AT_ONCE_MAX = 8_000
+const VALUES_AT_ONCE = 250
 export const AFTER_ALL = Buffer.of(255)
 const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
 
@@ -56,11 +57,12 @@ export class QuestionSets {
   }
 
   /** What equality and text leave; undefined when the question has neither. */
-  filtered(): RowSet | undefined {
+  async filtered(): Promise<RowSet | undefined> {
     const sets: RowSet[] = []
     for (const [field, wanted] of Object.entries(this.question.where ?? {})) {
       const some = new RowSet()
-      for (const value of Array.isArray(wanted) ? wanted : [wanted]) {
+      for (const [i, value] of (Array.isArray(wanted) ? wanted : [wanted]).entries()) {
+        if (i % VALUES_AT_ONCE === VALUES_AT_ONCE - 1) await breathe()
         const bytes = equalityBytes(value)
         if (bytes !== undefined)
           this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)

@@ -1,8 +1,12 @@
+import type { Find } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { boxParameter } from '../../kit/http/bbox-parameter.ts'
 import { envelope } from '../../kit/http/page-members.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
+import { GeofenceBoxes } from './boxes.ts'
 import { geofence } from './declaration.ts'
 import { GEOFENCE_EXAMPLE } from './geofence-body.ts'
 import { GeofenceWriter } from './geofence-writer.ts'
@@ -12,6 +16,7 @@ import type { ShapeChecker } from './shape-checker.ts'
 import { GEOFENCE_GROUPS } from './views.ts'
 
 export interface GeofenceServices extends ResourceServices {
+  clock: Clock
   shapes: ShapeChecker
 }
 
@@ -19,11 +24,30 @@ const IMPORT_BYTES_MAX = 64 * 1024 * 1024
 const HOUR_MS = 3_600_000
 
 /** Every route of geofences and their groups. */
-export const geofenceRoutes = (services: GeofenceServices): Route[] => [
-  ...geofenceGroup.routes(services),
-  ...geofence.routes(services, { writes: new GeofenceWriter(services) }),
-  { ...importRoute(services), rollout: 'geofences', settles: () => IN_FORCE, settleTimeoutMs: HOUR_MS },
-]
+export const geofenceRoutes = (services: GeofenceServices): Route[] => {
+  const boxes = new GeofenceBoxes(services.tables, services.clock)
+  return [
+    ...geofenceGroup.routes(services),
+    ...geofence.routes(services, {
+      writes: new GeofenceWriter(services),
+      where: ({ bbox, _id }, { organizationId }) => inBox(boxes, organizationId, bbox as string, _id as string),
+    }),
+    { ...importRoute(services), rollout: 'geofences', settles: () => IN_FORCE, settleTimeoutMs: HOUR_MS },
+  ]
+}
+
+/** The geofences that `bbox` leaves, of the one that `_id` asks for if it does. */
+const inBox = async (
+  boxes: GeofenceBoxes,
+  organizationId: string,
+  bbox: string | undefined,
+  id: string | undefined,
+): Promise<Find['where']> => {
+  if (bbox === undefined) return undefined
+  const there = await boxes.meeting(organizationId, boxParameter(bbox))
+  if (there === 'all') return undefined
+  return { _id: id === undefined ? there : there.filter((one) => one === id) }
+}
 
 const importRoute = (services: GeofenceServices): Route =>
   route<{ geofenceGroupId: string; nameProperty?: string }, Uint8Array>({

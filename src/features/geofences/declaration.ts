@@ -1,3 +1,4 @@
+import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { GEOFENCE_EXAMPLE, GEOFENCE_FIELDS } from './geofence-body.ts'
 import { geofenceRows } from './geofence-rows.ts'
@@ -6,6 +7,11 @@ import { DETAIL_MEMBERS, GEOFENCES, withDetails } from './views.ts'
 
 /** A geometry of 20,000 positions as clients write it, and attributes. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024
+
+const BBOX = {
+  ...BBOX_PARAMETER,
+  description: `Geofences whose bounding box meets this one: ${BBOX_PARAMETER.description}`,
+}
 
 /** A place that trackers enter and leave. Its writes are in geofence-writer.ts. */
 export const geofence = defineResource(
@@ -18,6 +24,8 @@ export const geofence = defineResource(
     rollout: 'geofences',
     settles: () => IN_FORCE,
     indexes: { equality: ['geofenceGroupId', 'isActive', 'name'], range: ['name'], text: ['name'] },
+    // What it means takes more than an index: see `geofenceRoutes`.
+    filters: { bbox: { schema: BBOX, where: () => ({}) } },
     bodyBytesMax: BODY_BYTES_MAX,
     example: GEOFENCE_EXAMPLE,
     present: (rows, { services, caller, wants }) =>

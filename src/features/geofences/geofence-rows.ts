@@ -7,23 +7,33 @@ import {
   type GeofenceCreated,
   type GeofenceDeleted,
 } from './events.ts'
-import { DETAIL_MEMBERS, detailsOf, GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow, shapeMembers } from './views.ts'
+import {
+  BOX_DELETED_MS,
+  boxRow,
+  DETAIL_MEMBERS,
+  detailsOf,
+  GEOFENCE_BOXES,
+  GEOFENCE_DETAILS,
+  GEOFENCES,
+  type GeofenceRow,
+  shapeMembers,
+} from './views.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
 
-/** What is large stands in a table of its own. */
+/** What is large stands in a table of its own, and where each one is in another. */
 export const geofenceRows: RowSource = {
-  tables: [GEOFENCES, GEOFENCE_DETAILS],
+  tables: [GEOFENCES, GEOFENCE_DETAILS, GEOFENCE_BOXES],
   prefixes: [GEOFENCE_PREFIX],
   inputs: [GEOFENCE_CREATED, GEOFENCE_CHANGED, GEOFENCE_DELETED],
   apply: async (event, rows) => {
     const id = idOfStream(event.stream)
     if (event.type === GEOFENCE_CREATED) create(event, id, rows)
     else if (event.type === GEOFENCE_CHANGED) await change(event, id, rows)
-    else remove(decodeJson<GeofenceDeleted>(event.data).organizationId, id, rows)
+    else remove(event, id, rows)
   },
 }
 
@@ -42,6 +52,7 @@ const create = (event: RecordedEvent, id: string, rows: Rows): void => {
   }
   rows.put(GEOFENCES.name, organizationId, id, row)
   rows.put(GEOFENCE_DETAILS.name, organizationId, id, detailsOf(rest))
+  rows.put(GEOFENCE_BOXES.name, organizationId, id, boxRow(rest.shape, event.position))
 }
 
 const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<void> => {
@@ -55,15 +66,18 @@ const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<voi
   if (shape !== undefined) {
     for (const member of DETAIL_MEMBERS) if (member !== 'attributes') delete details[member]
     Object.assign(details, shapeMembers(shape))
+    rows.put(GEOFENCE_BOXES.name, organizationId, id, boxRow(shape, event.position))
   }
   if (attributes === null) delete details.attributes
   else if (attributes !== undefined) details.attributes = attributes
   rows.put(GEOFENCE_DETAILS.name, organizationId, id, details)
 }
 
-const remove = (organizationId: string, id: string, rows: Rows): void => {
+const remove = (event: RecordedEvent, id: string, rows: Rows): void => {
+  const { organizationId, at } = decodeJson<GeofenceDeleted>(event.data)
   rows.delete(GEOFENCES.name, organizationId, id)
   rows.delete(GEOFENCE_DETAILS.name, organizationId, id)
+  rows.put(GEOFENCE_BOXES.name, organizationId, id, { position: event.position }, at + BOX_DELETED_MS)
 }
 
 const timeOf = (atMs: number): string => new Date(atMs).toISOString()

@@ -1,5 +1,6 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { ShapeInput } from '../../geo/shape.ts'
+import type { Box } from '../../geo/box.ts'
+import { shapeBox, type ShapeInput } from '../../geo/shape.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { GeofenceValues } from './events.ts'
@@ -15,6 +16,22 @@ export const GEOFENCES: TableDeclaration = {
 
 /** Where each one is, and its attributes. */
 export const GEOFENCE_DETAILS: TableDeclaration = { name: 'geofence_details', version: 1 }
+
+/**
+ * The box around each geofence, for whoever looks at a part of the map: kept in memory by those who answer, who follow it
+ * by `position`. A deleted one leaves a row without a box for so long that all of them have noticed.
+ */
+export const GEOFENCE_BOXES: TableDeclaration = { name: 'geofence_boxes', version: 1, range: ['position'] }
+export const BOX_DELETED_MS = 24 * 3_600_000
+
+export interface GeofenceBoxRow extends Row {
+  /** Of the event in the log that last changed it. */
+  position: number
+  /** Absent: deleted. */
+  box?: Box
+}
+
+export const boxRow = (shape: ShapeInput, position: number): GeofenceBoxRow => ({ position, box: shapeBox(shape) })
 
 export const GEOFENCE_GROUPS = 'geofenceGroups'
 

@@ -1,7 +1,7 @@
 import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { boxOfDegrees, type Box } from '../../geo/box.ts'
+import { BBOX_PARAMETER, boxParameter } from '../../kit/http/bbox-parameter.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/http/list-query.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
@@ -144,39 +144,24 @@ const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): Positio
     hubId: hubId?.toLowerCase(),
     teamId: teamId?.toLowerCase(),
     status,
-    ...(bbox !== undefined && { box: boxOf(bbox) }),
-    ...(near !== undefined && { near: placeOf(near) }),
+    ...(bbox !== undefined && { box: boxParameter(bbox) }),
+    ...(near !== undefined && { near: nearOf(near) }),
   }
 }
 
-const boxOf = (text: string): Box => {
-  const [west, south, east, north] = numbersOf(text, 4, '/bbox', 'must be west,south,east,north in degrees')
-  if (south > north || south < -90 || north > 90) throw invalid('/bbox', 'must have south <= north within -90 and 90')
-  return boxOfDegrees(west, south, east, north)
-}
-
-const placeOf = (text: string): Near => {
-  const [lat, lng] = numbersOf(text, 2, '/near', 'must be lat,lng in degrees')
-  if (Math.abs(lat) > 90 || Math.abs(lng) > 180) throw invalid('/near', 'must be lat,lng in degrees')
+const nearOf = (text: string): Near => {
+  const degrees = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
+  const [lat, lng] = degrees
+  if (degrees.length !== 2 || !(Math.abs(lat) <= 90 && Math.abs(lng) <= 180))
+    throw invalid('/near', 'must be lat,lng in degrees')
   return { lat, lng }
-}
-
-const numbersOf = (text: string, count: number, path: string, message: string): number[] => {
-  const parts = text.split(',')
-  const numbers = parts.map(Number)
-  if (parts.length !== count || parts.some((part) => part.trim() === '') || !numbers.every(Number.isFinite))
-    throw invalid(path, message)
-  return numbers
 }
 
 const querySchema: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    bbox: {
-      type: 'string',
-      description: 'west,south,east,north in degrees; west above east crosses the antimeridian.',
-    },
+    bbox: BBOX_PARAMETER,
     hubId: { type: 'string', format: 'uuid' },
     teamId: { type: 'string', format: 'uuid' },
     status: { type: 'string', enum: ['online', 'stale', 'offline'] },

@@ -19,7 +19,7 @@ export interface ListRequest {
   path: string
   /** What is known at answer time only, for many rows at once. */
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
-  /** Conditions beside those of the query. */
+  /** Conditions beside those of the query; on the same field they count instead. */
   where?: Find['where']
   range?: Find['range']
   /** The order of a list that cannot be sorted otherwise. */
@@ -134,7 +134,7 @@ const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'>
 }
 
 const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | undefined => {
-  const conditions: NonNullable<Find['where']> = { ...where }
+  const conditions: NonNullable<Find['where']> = {}
   for (const name of Object.keys(shape.filters)) {
     const value = query[name]
     if (value === undefined || shape.computed?.includes(name)) continue
@@ -142,6 +142,7 @@ const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find[
     if (condition === undefined) conditions[name] = value as string
     else Object.assign(conditions, condition(value as Json))
   }
+  Object.assign(conditions, where)
   if (shape.hubField === undefined || caller.hubIds === 'all') return conditions
   const own = caller.hubIds
   const asked = conditions[shape.hubField]

@@ -1,3 +1,5 @@
+import type { Find } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import { answerList } from '../http/answer-list.ts'
@@ -39,6 +41,8 @@ export interface RouteParts {
   present?: ResourceDeclaration['present']
   /** Beside those of the declaration, for the same reason. */
   actions?: readonly ResourceAction[]
+  /** Conditions of a list that take more than the query's values and an index. */
+  where?(query: ListQuery, caller: UserCaller): Promise<Find['where']>
   /** In place of the declaration's. */
   settles?: ResourceDeclaration['settles']
 }
@@ -102,7 +106,7 @@ const listRoute = (served: Served): Route => {
     access: { permission: declaration.permissions.view },
     query: listQuerySchema(shape),
     answers: { 200: listAnswer(declaration) },
-    handler: (request) => {
+    handler: async (request) => {
       const caller = userOf(request)
       const { query } = request
       return answerList(shape, {
@@ -111,6 +115,7 @@ const listRoute = (served: Served): Route => {
         caller,
         query,
         path: `/api/v3${path}`,
+        where: await served.where?.(query, caller),
         present: (rows) => presented(served, request, rows, query.fields),
       })
     },

@@ -3,6 +3,7 @@ import type { HistoryStore } from '../../../engines/history-store.ts'
 import type { UserCaller } from '../../../kernel/caller.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
+import { BBOX_PARAMETER, boxParameter } from '../../../kit/http/bbox-parameter.ts'
 import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../../kit/http/list-query.ts'
 import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
@@ -60,11 +61,7 @@ const QUERY: JsonSchema = {
     vehicleId: { type: 'string', format: 'uuid' },
     from: TIME,
     to: TIME,
-    bbox: {
-      type: 'string',
-      maxLength: 200,
-      description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.',
-    },
+    bbox: BBOX_PARAMETER,
     simplify: {
       type: 'number',
       minimum: 0,
@@ -196,7 +193,7 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
   return {
     ...timeBounds(query),
     members,
-    bbox: boxOf(query.bbox),
+    bbox: query.bbox === undefined ? undefined : boxParameter(query.bbox),
     simplifyMeters: simplify,
     intervalSeconds: interval,
     format,
@@ -206,20 +203,4 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
     cursor,
     asked: [trackerId, userId, vehicleId].map((ids) => ids?.toLowerCase()),
   }
-}
-
-const boxOf = (text: string | undefined): [number, number, number, number] | undefined => {
-  if (text === undefined) return undefined
-  const box = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
-  const [west, south, east, north] = box
-  const isBox =
-    box.length === 4 &&
-    box.every(Number.isFinite) &&
-    Math.abs(west) <= 180 &&
-    Math.abs(east) <= 180 &&
-    south >= -90 &&
-    north <= 90 &&
-    south <= north
-  if (!isBox) throw invalid('/bbox', 'must be west,south,east,north in degrees')
-  return box as [number, number, number, number]
 }

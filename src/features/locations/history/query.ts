@@ -5,6 +5,7 @@ import {
   type PointOrder,
   type PointSelection,
 } from '../../../engines/clickhouse-sql/points.ts'
+import type { Box } from '../../../geo/box.ts'
 import type { HistoryStore } from '../../../engines/history-store.ts'
 import { holdPage, PAGE_BYTES } from '../../../kit/http/held-page.ts'
 import {
@@ -35,8 +36,7 @@ export interface HistoryQuestion {
   /** ms since the epoch, inclusive. */
   from?: number
   to?: number
-  /** West, south, east, north in degrees; west > east crosses the antimeridian. */
-  bbox?: readonly [number, number, number, number]
+  bbox?: Box
   simplifyMeters?: number
   intervalSeconds?: number
   format: HistoryFormat
@@ -154,12 +154,11 @@ export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'f
     trackerIds: both === 'all' ? 'all' : [...new Set(both)],
     from: whole(from, Math.ceil),
     to: whole(to, Math.floor),
-    bboxE7: bbox && [e7(bbox[0]), e7(bbox[1]), e7(bbox[2]), e7(bbox[3])],
+    bboxE7: bbox && [bbox.west, bbox.south, bbox.east, bbox.north],
     intervalMs: intervalSeconds === undefined ? undefined : Math.max(1, Math.round(intervalSeconds * 1000)),
   }
 }
 
-const e7 = (degrees: number): number => Math.round(degrees * 1e7)
 const whole = (time: number | undefined, round: (time: number) => number): number | undefined =>
   time === undefined ? undefined : round(time)
 

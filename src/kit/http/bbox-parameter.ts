@@ -1,0 +1,19 @@
+import { type Box, boxOfDegrees } from '../../geo/box.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+
+export const BBOX_PARAMETER: JsonSchema = {
+  type: 'string',
+  maxLength: 200,
+  description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.',
+}
+
+/** The box that a `bbox` parameter says. @throws Failure invalid */
+export const boxParameter = (text: string): Box => {
+  const degrees = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
+  const [west, south, east, north] = degrees
+  if (degrees.length !== 4 || !degrees.every(Number.isFinite))
+    throw invalid('/bbox', 'must be west,south,east,north in degrees')
+  if (south > north || south < -90 || north > 90) throw invalid('/bbox', 'must have south <= north within -90 and 90')
+  return boxOfDegrees(west, south, east, north)
+}
