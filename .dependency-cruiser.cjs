@@ -25,6 +25,7 @@ module.exports = {
     forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/config\\.ts$' }),
     forbid('roles-take-configuration', 'a role knows the shape of it and reads none', { path: '^src/roles/' }, { path: '^src/config\\.ts$', dependencyTypesNot: ['type-only'] }),
     forbid('nobody-imports-the-roles', 'parts do not know how they are put together', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/roles/' }),
+    forbid('production-needs-no-tools', 'what an image leaves out, the service must not load', { path: '^(src|projections)/' }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
     forbid('production-never-imports-tests', 'tests look at the product, not the other way', { path: '^(src|projections)/' }, { path: '^(test|bench)/|\\.(test|bench)\\.ts$' }),
   ],
   options: { tsPreCompilationDeps: true, doNotFollow: { path: 'node_modules' }, tsConfig: { fileName: 'tsconfig.json' } },
