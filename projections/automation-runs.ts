@@ -2,7 +2,9 @@ import {
   ATTEMPTS_MADE,
   RUN_REOPENED,
   RUNS_OWED,
+  RUN_FACTS,
   RUNS_SKIPPED,
+  runFactOf,
   type AttemptMade,
   type AttemptsMade,
   type RunReopened,
@@ -10,7 +12,6 @@ import {
   type RunsSkipped,
 } from '../src/features/automations/events.ts'
 import { AUTOMATION_RUNS, owedRows, type RunRow } from '../src/features/automations/views.ts'
-import { factOf } from '../src/kernel/event.ts'
 import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
 export const AUTOMATION_RUNS_PROJECTION = 'automation-runs'
@@ -20,14 +21,14 @@ const DAY_MS = 86_400_000
 /** Every run with its attempts, kept so many days. */
 export const automationRuns = (days: number): Projection => ({
   name: AUTOMATION_RUNS_PROJECTION,
-  version: 2,
+  version: 3,
   tables: [AUTOMATION_RUNS],
   prefixes: ['automation-runs-'],
-  inputs: [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED],
+  inputs: RUN_FACTS,
   apply: async (event, rows) => {
     const table = new RunTable(rows, days)
-    const { type, data } = factOf(event)
-    if (type === RUNS_OWED) for (const row of owedRows(data as RunsOwed, event)) table.put(row)
+    const { type, data } = runFactOf(event)
+    if (type === RUNS_OWED) for (const row of owedRows(data as RunsOwed, event.stream)) table.put(row)
     else if (type === ATTEMPTS_MADE)
       for (const attempt of (data as AttemptsMade).attempts) await attempted(attempt, table)
     else if (type === RUNS_SKIPPED) await skipped(data as RunsSkipped, table)
@@ -55,20 +56,20 @@ class RunTable {
 }
 
 const attempted = async (
-  { organizationId, runId, status, dueAt, at, statusCode, durationMs, error, answer }: AttemptMade,
+  { organizationId, runId, status, dueAt, at, statusCode, durationMs, error, answer, failures }: AttemptMade,
   table: RunTable,
 ): Promise<void> => {
   const row = await table.get(organizationId, runId)
   if (row === undefined) return
   const attempts = [
     ...row.attempts.filter((attempt) => attempt.at !== at),
-    { at, statusCode, durationMs, error, answer },
+    { at, statusCode, durationMs, error, answer, failures },
   ]
   table.put({ ...row, status, attempts, dueAt })
 }
 
-const skipped = async ({ organizationId, runIds, reason }: RunsSkipped, table: RunTable): Promise<void> => {
-  for (const runId of runIds) {
+const skipped = async ({ organizationId, runs, reason }: RunsSkipped, table: RunTable): Promise<void> => {
+  for (const { runId } of runs) {
     const row = await table.get(organizationId, runId)
     if (row?.status === 'pending') table.put({ ...row, status: 'skipped', reason, dueAt: undefined })
   }

@@ -8,10 +8,11 @@ import {
   type RunReopened,
   type RunsOwed,
   type RunsSkipped,
+  runFactOf,
   runsStream,
 } from '../features/automations/events.ts'
 import { type AutomationRow, evolveRow, owedRows, type RunRow } from '../features/automations/views.ts'
-import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
+import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
 import { ALL_SEEN, isBehind, type Place } from './cursor.ts'
@@ -131,10 +132,14 @@ const automationEvents = async (
       : undefined
     return row === undefined ? [] : [{ organizationId, told: liveEvent(1, () => sources.automationShown(row)) }]
   }
-  const runs = event.type === RUNS_OWED ? owedRuns(event, isChosen) : await changedRuns(sources, event, isChosen)
+  const fact = runFactOf(event)
+  const runs =
+    fact.type === RUNS_OWED
+      ? owedRuns(fact.data as RunsOwed, event.stream, isChosen)
+      : await changedRuns(sources, fact, event, isChosen)
   return runs.map(({ row, ordinal }) => ({
     organizationId: row.organizationId,
-    told: liveEvent(ordinal, () => sources.runShown(row), row.trackerId),
+    told: liveEvent(ordinal, () => sources.runShown(row), row.subjectId),
   }))
 }
 
@@ -144,24 +149,25 @@ interface RunThen {
   ordinal: number
 }
 
-const owedRuns = (event: RecordedEvent, isChosen: (organizationId: string) => boolean): RunThen[] =>
-  owedRows(decodeJson<RunsOwed>(event.data), event)
+const owedRuns = (owed: RunsOwed, stream: string, isChosen: (organizationId: string) => boolean): RunThen[] =>
+  owedRows(owed, stream)
     .map((row, i) => ({ row, ordinal: i + 1 }))
     .filter(({ row }) => isChosen(row.organizationId))
 
 const changedRuns = async (
   sources: HubOptions['sources'],
-  event: RecordedEvent,
+  fact: Fact,
+  { position, loggedAt }: RecordedEvent,
   isChosen: (organizationId: string) => boolean,
 ): Promise<RunThen[]> => {
-  const changes = changesOf(event).filter(({ organizationId }) => isChosen(organizationId))
+  const changes = changesOf(fact, loggedAt).filter(({ organizationId }) => isChosen(organizationId))
   const runs: RunThen[] = []
   for (const organizationId of new Set(changes.map((change) => change.organizationId))) {
     const own = changes.filter((change) => change.organizationId === organizationId)
     const rows = await sources.runs(
       organizationId,
       own.map(({ runId }) => runId),
-      event.position,
+      position,
     )
     for (const [i, { at, ordinal }] of own.entries()) {
       const row = rows[i]
@@ -171,26 +177,24 @@ const changedRuns = async (
   return runs.sort((a, b) => a.ordinal - b.ordinal)
 }
 
-const changesOf = ({ type, data, loggedAt }: RecordedEvent): RunChange[] => {
+const changesOf = ({ type, data }: Fact, loggedAt: number): RunChange[] => {
   if (type === ATTEMPTS_MADE) {
-    return decodeJson<AttemptsMade>(data).attempts.map(
-      ({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
-        organizationId,
-        runId,
-        ordinal: i + 1,
-        at: (row) => ({
-          ...row,
-          status,
-          reason: undefined,
-          dueAt,
-          attempts: row.attempts.filter(({ at }) => at <= attemptedAt),
-        }),
+    return (data as AttemptsMade).attempts.map(({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
+      organizationId,
+      runId,
+      ordinal: i + 1,
+      at: (row) => ({
+        ...row,
+        status,
+        reason: undefined,
+        dueAt,
+        attempts: row.attempts.slice(0, row.attempts.findIndex(({ at }) => at === attemptedAt) + 1),
       }),
-    )
+    }))
   }
   if (type === RUNS_SKIPPED) {
-    const { organizationId, runIds, reason } = decodeJson<RunsSkipped>(data)
-    return runIds.map((runId, i) => ({
+    const { organizationId, runs, reason } = data as RunsSkipped
+    return runs.map(({ runId }, i) => ({
       organizationId,
       runId,
       ordinal: i + 1,
@@ -204,7 +208,7 @@ const changesOf = ({ type, data, loggedAt }: RecordedEvent): RunChange[] => {
     }))
   }
   if (type !== RUN_REOPENED) return []
-  const { trigger, runId, dueAt } = decodeJson<RunReopened>(data)
+  const { trigger, runId, dueAt } = data as RunReopened
   const at = (row: RunRow): RunRow => ({
     ...row,
     status: 'pending',

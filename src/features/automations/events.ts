@@ -1,3 +1,4 @@
+import { factOf, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 
 /** What the streams `automation-<id>` and `automation-runs-<partition>` hold. */
@@ -83,8 +84,11 @@ export interface AutomationDeleted {
 
 export interface RunRetryAsked {
   runId: string
+  /** Whose stream of runs it is in. */
   partition: number
   at: number
+  /** What the run is, as it is shown; absent in what was asked before it was kept here. */
+  run?: Pick<RunReopened, 'sequence' | 'failures' | 'trigger' | 'owedAt'>
 }
 
 export const automationStream = (automationId: string): string => `automation-${automationId}`
@@ -92,34 +96,54 @@ export const automationStream = (automationId: string): string => `automation-${
 /** Prefixes of the streams of automations; they leave out `automation-runs-…`, which is in another order of size. */
 export const AUTOMATION_PREFIXES: readonly string[] = [...'0123456789abcdef'].map((digit) => `automation-${digit}`)
 
-export const RUNS_OWED = 'runsOwed.v1'
+export const RUNS_OWED = 'runsOwed.v2'
 export const ATTEMPTS_MADE = 'attemptsMade.v1'
-export const RUNS_SKIPPED = 'runsSkipped.v1'
-export const RUN_REOPENED = 'runReopened.v1'
+export const RUNS_SKIPPED = 'runsSkipped.v2'
+export const RUN_REOPENED = 'runReopened.v2'
 /** First append of a new owner of the partition: fences off the one before. */
 export const RUNS_TAKEN = 'partitionTaken.v1'
 
 /** `hidden`: the automation's last editor may not see the event. */
 export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated' | 'hidden'
 
+/** What an event is about: the runs of an automation for one subject keep their order. */
+export interface Subject {
+  type: 'tracker' | 'task' | 'record' | 'routingResult'
+  id: string
+}
+
 /** What happened, by ids and measurements: names and addresses are read anew at each attempt. */
 export interface RunTrigger {
-  /** `_id` of the transition or trip. */
+  /** Id of the fact: of the transition, the trip, the event of a task. */
   sourceId: string
   event: AutomationEvent
   organizationId: string
-  trackerId: string
+  subject: Subject
   at: number
+  /** Revision of the fact in the subject's own stream, where it has one: what was before is read there. */
+  revision?: number
+  /** Of geofence events. */
   geofence?: { geofenceId: string; geofenceGroupId: string; cause: string }
+  /** Of trips. */
   trip?: { explicit: boolean; startedAt: number; finishedAt?: number; distance: number }
-  point: { recordedAt: number; lat: number; lng: number; [measure: string]: unknown }
+  /** Where the tracker was. */
+  point?: { recordedAt: number; lat: number; lng: number; [measure: string]: unknown }
 }
 
+/**
+ * What owes runs: `transitions`, by the revision in `transitions-<partition>`, or `log`, by the position of an event in
+ * the whole log (tasks, records, routing results).
+ */
+export type RunSource = 'transitions' | 'log'
+
 export interface RunsOwed {
-  /** Revision in `transitions-<partition>` of the event that led to this. */
-  sourceRevision: number
+  source: RunSource
+  /** Where the event that led to this stands in its source. */
+  sourceAt: number
   /** Nothing more is owed for that event after this one. */
   complete: boolean
+  /** When, ms since the epoch: the runs are listed by it. */
+  owedAt: number
   /** Sequence of the first run here; the others follow without gaps, over the whole partition. */
   firstSequence: number
   owed: { trigger: RunTrigger; runs: { automationId: string; reason?: SkipReason }[] }[]
@@ -129,8 +153,11 @@ export interface AttemptMade {
   runId: string
   automationId: string
   organizationId: string
+  /** When the run was owed; absent in attempts from before it was kept here. */
+  owedAt?: number
   at: number
   durationMs: number
+  /** Only of what goes out over HTTP. */
   statusCode?: number
   error?: string
   /** First 1 KiB of the answer, encrypted: a receiver may echo names. */
@@ -153,7 +180,8 @@ export interface RunsSkipped {
   automationId: string
   organizationId: string
   reason: SkipReason
-  runIds: string[]
+  /** `owedAt` is absent in what was skipped before it was kept here. */
+  runs: { runId: string; owedAt?: number }[]
 }
 
 export interface RunReopened {
@@ -162,6 +190,7 @@ export interface RunReopened {
   sequence: number
   failures: number
   trigger: RunTrigger
+  owedAt: number
   dueAt: number
 }
 
@@ -170,3 +199,50 @@ export const runsStream = (partition: number): string => `automation-runs-${part
 /** The id of a run, and of its webhook over all attempts. */
 export const runIdOf = (trigger: RunTrigger, automationId: string): string =>
   idFrom('run', trigger.sourceId, trigger.event, automationId)
+
+/** Types of the facts of runs, those under old names too. */
+export const RUN_FACTS: readonly string[] = [
+  RUNS_OWED,
+  'runsOwed.v1',
+  ATTEMPTS_MADE,
+  RUNS_SKIPPED,
+  'runsSkipped.v1',
+  RUN_REOPENED,
+  'runReopened.v1',
+]
+
+/** A fact of `automation-runs-<partition>`; what was stored under an old name comes as it is called now. */
+export const runFactOf = (event: RecordedEvent): Fact => {
+  const { type, data } = factOf(event)
+  if (type === 'runsOwed.v1') {
+    const { sourceRevision, owed, ...rest } = data as RunsOwedV1
+    const triggers = owed.map((one) => ({ ...one, trigger: currentTrigger(one.trigger) }))
+    const source: Pick<RunsOwed, 'source' | 'sourceAt'> = { source: 'transitions', sourceAt: sourceRevision }
+    return { type: RUNS_OWED, data: { ...rest, ...source, owedAt: event.loggedAt, owed: triggers } satisfies RunsOwed }
+  }
+  if (type === 'runsSkipped.v1') {
+    const { runIds, ...rest } = data as RunsSkippedV1
+    return { type: RUNS_SKIPPED, data: { ...rest, runs: runIds.map((runId) => ({ runId })) } satisfies RunsSkipped }
+  }
+  if (type === 'runReopened.v1') {
+    const old = data as RunReopenedV1
+    const now = { ...old, trigger: currentTrigger(old.trigger), owedAt: event.loggedAt }
+    return { type: RUN_REOPENED, data: now satisfies RunReopened }
+  }
+  return { type, data }
+}
+
+/** A trigger as it is kept now; before, all were about trackers. */
+export const currentTrigger = (trigger: RunTrigger | TriggerV1): RunTrigger => {
+  if (!('trackerId' in trigger)) return trigger
+  const { trackerId, ...rest } = trigger
+  return { ...rest, subject: { type: 'tracker', id: trackerId } }
+}
+
+type TriggerV1 = Omit<RunTrigger, 'subject' | 'revision'> & { trackerId: string }
+type RunsOwedV1 = Omit<RunsOwed, 'source' | 'sourceAt' | 'owedAt' | 'owed'> & {
+  sourceRevision: number
+  owed: { trigger: TriggerV1; runs: { automationId: string; reason?: SkipReason }[] }[]
+}
+type RunsSkippedV1 = Omit<RunsSkipped, 'runs'> & { runIds: string[] }
+type RunReopenedV1 = Omit<RunReopened, 'trigger' | 'owedAt'> & { trigger: TriggerV1 }

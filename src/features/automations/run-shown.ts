@@ -1,32 +1,35 @@
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
+import { pointShown } from '../transitions/views.ts'
 import { openAnswer } from './sealed.ts'
 import type { RunRow } from './views.ts'
+
+const SUBJECT_MEMBERS = {
+  tracker: 'trackerId',
+  task: 'taskId',
+  record: 'dataId',
+  routingResult: 'routingResultId',
+} as const
 
 /** A run as it is answered. */
 export const showRun = (keyring: Keyring, row: RunRow): Row => {
   const { _id, organizationId, automationId, sequence, status, reason, dueAt, createdAt, trigger } = row
-  const { event, at, trackerId, geofence, trip, sourceId, point } = trigger
+  const { event, at, subject, geofence, trip, sourceId, point } = trigger
   return {
     _id,
     organizationId,
     automationId,
     event,
     at: formatTime(at),
-    trackerId,
+    [SUBJECT_MEMBERS[subject.type]]: subject.id,
     ...(geofence !== undefined && {
       transitionId: sourceId,
       geofenceId: geofence.geofenceId,
       geofenceGroupId: geofence.geofenceGroupId,
     }),
     ...(trip !== undefined && { tripId: sourceId }),
-    point: {
-      _id: `${trackerId}.${point.recordedAt.toString(36)}`,
-      trackerId,
-      ...point,
-      recordedAt: formatTime(point.recordedAt),
-    },
+    ...(point !== undefined && { point: pointShown(subject.id, point) }),
     sequence,
     status,
     ...(reason !== undefined && { reason }),

@@ -28,6 +28,7 @@ export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyri
 
 const TAG = 'Automations'
 const PARAMS = { runId: { type: 'string', minLength: 1, maxLength: 100 } }
+const ID: JsonSchema = { type: 'string', maxLength: 100 }
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const SHAPE: ListShape = {
@@ -39,6 +40,9 @@ const SHAPE: ListShape = {
     'event',
     'at',
     'trackerId',
+    'taskId',
+    'dataId',
+    'routingResultId',
     'geofenceId',
     'geofenceGroupId',
     'transitionId',
@@ -53,7 +57,6 @@ const SHAPE: ListShape = {
   ],
   filters: {
     automationId: { type: 'string', maxLength: 100 },
-    trackerId: { type: 'string', maxLength: 100 },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
   },
   sortable: [],
@@ -69,6 +72,9 @@ const RUN: JsonSchema = {
     event: { type: 'string' },
     at: { type: 'string', format: 'date-time', description: 'When the event happened.' },
     trackerId: { type: 'string', format: 'uuid' },
+    taskId: { type: 'string', format: 'uuid' },
+    dataId: { type: 'string', format: 'uuid' },
+    routingResultId: { type: 'string', format: 'uuid' },
     geofenceId: { type: 'string', format: 'uuid' },
     geofenceGroupId: { type: 'string', format: 'uuid' },
     transitionId: { type: 'string', format: 'uuid' },
@@ -114,7 +120,7 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   retryRoute(options),
 ]
 
-type LogQuery = ListQuery & { from?: string; to?: string }
+type LogQuery = ListQuery & { automationId?: string; trackerId?: string; from?: string; to?: string }
 
 const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route => {
   const schema = listQuerySchema(SHAPE)
@@ -126,7 +132,7 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
     summary: 'The runs of automations with their attempts, newest first; kept 30 days',
     tag: TAG,
     access: { permission: 'view/automation' },
-    query: { ...schema, properties: { ...properties, page: _page, from: TIME, to: TIME } },
+    query: { ...schema, properties: { ...properties, page: _page, trackerId: ID, from: TIME, to: TIME } },
     answers: {
       200: {
         description: 'A page of runs.',
@@ -143,19 +149,18 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
       const caller = userOf(request)
       const { query } = request
       const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
-      const asked = (query.trackerId as string | undefined)?.toLowerCase()
-      const automationId = (query.automationId as string | undefined)?.toLowerCase()
+      const [asked, automationId] = [query.trackerId?.toLowerCase(), query.automationId?.toLowerCase()]
       const visible = await visibleTrackers(caller)
-      const trackerIds = visible === 'all' || asked === undefined ? visible : visible.filter((id) => id === asked)
+      const subjectIds = asked === undefined ? visible : visible === 'all' || visible.includes(asked) ? [asked] : []
       const reply = await answerList(SHAPE, {
         tables:
-          trackerIds.length === 0
+          subjectIds.length === 0
             ? NO_ROWS
             : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
-        ...(trackerIds !== 'all' && { where: { trackerId: trackerIds } }),
+        ...(subjectIds !== 'all' && { where: { subjectId: subjectIds } }),
         scope: caller.organizationId,
         caller,
-        query: { ...query, trackerId: asked, automationId } as ListQuery,
+        query: { ...query, trackerId: asked, automationId },
         path: '/api/v3/automation-log',
         range,
         sort: { field: 'createdAt', order: 'desc' },
@@ -201,7 +206,7 @@ const retryRoute = (options: RunsApiOptions): Route => {
       const row = await findRun(options, origin.caller, request.params.runId)
       if (row.status === 'pending')
         throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
-      const wrote = await writer.retryRun(origin, row.automationId, row._id, row.partition)
+      const wrote = await writer.retryRun(origin, row)
       return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },
   })
@@ -215,7 +220,7 @@ const findRun = async (
 ): Promise<RunRow> => {
   const row = await tables.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
   const visible = row === undefined ? [] : await visibleTrackers(caller)
-  if (row === undefined || (visible !== 'all' && !visible.includes(row.trackerId))) throw new Failure('not_found')
+  if (row === undefined || (visible !== 'all' && !visible.includes(row.subjectId))) throw new Failure('not_found')
   return row
 }
 

@@ -144,14 +144,14 @@ export interface RunRow extends Row {
   _id: string
   organizationId: string
   automationId: string
-  /** Whose event it is: who may not see the tracker does not see the run. */
-  trackerId: string
+  /** What the event is about: who may not see it does not see the run. */
+  subjectId: string
   partition: number
   sequence: number
   trigger: RunTrigger
   status: RunStatus
   reason?: SkipReason
-  attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer'>[]
+  attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer' | 'failures'>[]
   /** When the next attempt is due; only while pending. */
   dueAt?: number
   /** When the run was owed, ms since the epoch. */
@@ -159,10 +159,7 @@ export interface RunRow extends Row {
 }
 
 /** The rows of runs that an event owes, as they are then. */
-export const owedRows = (
-  { firstSequence, owed }: RunsOwed,
-  { stream, loggedAt }: { stream: string; loggedAt: number },
-): RunRow[] => {
+export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: string): RunRow[] => {
   const partition = Number(stream.slice(stream.lastIndexOf('-') + 1))
   let sequence = firstSequence
   return owed.flatMap(({ trigger, runs }) =>
@@ -170,21 +167,21 @@ export const owedRows = (
       _id: runIdOf(trigger, automationId),
       organizationId: trigger.organizationId,
       automationId,
-      trackerId: trigger.trackerId,
+      subjectId: trigger.subject.id,
       partition,
       sequence: sequence++,
       trigger,
       status: reason === undefined ? 'pending' : 'skipped',
       ...(reason !== undefined && { reason }),
       attempts: [],
-      createdAt: loggedAt,
+      createdAt: owedAt,
     })),
   )
 }
 
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
-  version: 2,
-  equality: ['automationId', 'status', 'trackerId'],
+  version: 3,
+  equality: ['automationId', 'status', 'subjectId'],
   range: ['createdAt'],
 }

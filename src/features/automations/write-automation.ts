@@ -21,7 +21,7 @@ import { checkAutomation, type Checked, type CheckOptions } from './check-automa
 import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
 import { maskDetails, newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
-import type { AutomationRow } from './views.ts'
+import type { AutomationRow, RunRow } from './views.ts'
 
 const wholeBody = compileCheck(createSchema(automationResource.declaration))
 
@@ -100,10 +100,13 @@ export class AutomationWriter implements ResourceWrites {
   }
 
   /** Asks for another attempt of a run. @throws Failure not_found, conflict when the automation is not active. */
-  async retryRun(origin: WriteOrigin, id: string, runId: string, partition: number): Promise<Wrote | undefined> {
-    const row = await this.load(origin.organizationId, id)
+  async retryRun(origin: WriteOrigin, run: RunRow): Promise<Wrote | undefined> {
+    const row = await this.load(origin.organizationId, run.automationId)
     if (!row.isActive) throw new Failure('conflict', { message: 'The automation is not active; activate it first.' })
-    const { wrote } = await this.command(origin, id, { type: 'retryRun', data: { runId, partition, at: origin.now } })
+    const { _id: runId, partition, sequence, trigger, createdAt: owedAt } = run
+    const failures = run.attempts.at(-1)?.failures ?? 0
+    const data = { runId, partition, at: origin.now, run: { sequence, failures, trigger, owedAt } }
+    const { wrote } = await this.command(origin, row._id, { type: 'retryRun', data })
     return wrote
   }
 

@@ -25,8 +25,9 @@ export const attemptOf = (
     outcome.kind === 'failed'
       ? { error: outcome.error }
       : { statusCode: outcome.statusCode, ...(outcome.answer !== '' && { answer: seal(outcome.answer) }) }
-  const { runId, automationId, trigger } = run
-  const made = { runId, automationId, organizationId: trigger.organizationId, at, durationMs: endedAt - at, ...seen }
+  const { runId, automationId, owedAt, trigger } = run
+  const { organizationId } = trigger
+  const made = { runId, automationId, organizationId, owedAt, at, durationMs: endedAt - at, ...seen }
   if (isSuccess(outcome)) return { ...made, failures: run.attempts, status: 'succeeded' }
   const failures = run.attempts + 1
   const delayMs =

@@ -7,7 +7,7 @@ import type { Keyring } from '../../kit/keys/keyring.ts'
 import { renderWebhook, sendWebhook } from './actions/webhook.ts'
 import { attemptOf } from './attempt.ts'
 import type { Directory } from './directory.ts'
-import { eventData, maySee } from './event-data.ts'
+import { eventData, maySee, seenAt } from './event-data.ts'
 import type { Run } from './run.ts'
 
 export interface DeliverOptions {
@@ -33,11 +33,10 @@ export const deliverRun = async (
   run: Run,
   automation: AutomationRow,
 ): Promise<Delivered | 'hidden'> => {
-  const { organizationId, trackerId, point } = run.trigger
-  const seenAt = Math.min(point.recordedAt, run.owedAt)
+  const { organizationId, subject } = run.trigger
   const [editor, tracker] = await Promise.all([
     directory.editor(organizationId, automation.editorId),
-    directory.tracker(organizationId, trackerId, seenAt),
+    directory.tracker(organizationId, subject.id, Math.min(seenAt(run.trigger), run.owedAt)),
   ])
   if (editor === undefined || !maySee(directory, editor, run.trigger, tracker)) return 'hidden'
   const data = await eventData(directory, run.trigger, tracker, editor)

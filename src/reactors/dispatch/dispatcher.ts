@@ -71,7 +71,6 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
     this.hear = new HearAutomations({
       log,
-      tables,
       clock,
       owned: () => [...this.owned.values()],
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
@@ -169,9 +168,16 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async owe(owned: OwnedPartition, entry: TransitionEntry): Promise<Fact<string, RunsOwed>[]> {
-    const { tables, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
+    const { tables, clock, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
     return oweRuns(
-      { tables, directory, maxAgeMs, waitingMax, waiting: (automationId) => this.payer.waiting(automationId) },
+      {
+        tables,
+        directory,
+        now: () => clock.now(),
+        maxAgeMs,
+        waitingMax,
+        waiting: (automationId) => this.payer.waiting(automationId),
+      },
       owned.pending,
       entry,
     )

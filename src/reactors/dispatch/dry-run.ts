@@ -69,7 +69,7 @@ const sampleData = async (
     }
   const editor = await directory.editor(organizationId, editorId)
   const tracker = {
-    shown: { _id: trigger.trackerId, organizationId, name: 'Sample tracker', kind: 'device' },
+    shown: { _id: trigger.subject.id, organizationId, name: 'Sample tracker', kind: 'device' },
     hubIds: [],
   }
   return eventData(directory, trigger, tracker, editor ?? NOBODY)
@@ -83,11 +83,11 @@ const TASK_STATES: { [event: string]: string } = {
 
 const sampleTrigger = ({ organizationId, event, geofenceGroupId, _id }: AutomationRow, at: number): RunTrigger => {
   const point = { recordedAt: at, lat: 52.2297, lng: 21.0122, speed: 8.3, heading: 90, accuracy: 5 }
-  const sample = {
+  const sample: RunTrigger = {
     sourceId: idFrom('sample', _id),
     event,
     organizationId,
-    trackerId: idFrom('sample-tracker', _id),
+    subject: { type: 'tracker', id: idFrom('sample-tracker', _id) },
     at,
     point,
   }

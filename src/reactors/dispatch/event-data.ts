@@ -32,7 +32,8 @@ export const eventData = async (
   tracker: TrackerShown | undefined,
   { permissions, userId }: Pick<UserCaller, 'permissions' | 'userId'>,
 ): Promise<EventData> => {
-  const { organizationId, trackerId, geofence, trip, sourceId } = trigger
+  const { organizationId, subject, geofence, trip, sourceId, point } = trigger
+  const trackerId = subject.id
   const sees = (permission: string): boolean => permissions.has(permission)
   const user =
     tracker?.userId !== undefined && sees('view/user')
@@ -59,9 +60,12 @@ export const eventData = async (
       trip: tripShown(tripRow({ _id: sourceId, trackerId, ...trip }), directory.tripToken(trackerId, trip.startedAt)),
     }),
     at: iso(trigger.at),
-    point: pointShown(trackerId, trigger.point),
+    ...(point !== undefined && { point: pointShown(trackerId, point) }),
   }
 }
+
+/** When the tracker of an event was seen at least. */
+export const seenAt = ({ point, at }: RunTrigger): number => point?.recordedAt ?? at
 
 /** What others see of a user. */
 const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): EventData => ({

@@ -1,5 +1,4 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import type { TableStore } from '../../engines/table-store.ts'
 import {
   AUTOMATION_CHANGED,
   AUTOMATION_DEACTIVATED,
@@ -11,14 +10,12 @@ import {
   type RunReopened,
   type RunRetryAsked,
 } from '../../features/automations/events.ts'
-import { AUTOMATION_RUNS, type RunRow } from '../../features/automations/views.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { OwnedPartition } from './sender.ts'
 
 export interface HearOptions {
   log: EventLog
-  tables: TableStore
   clock: Clock
   owned: () => OwnedPartition[]
   /** Skips what an automation has left in a partition. */
@@ -83,14 +80,12 @@ export class HearAutomations {
   }
 
   private async reopen(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
-    const { runId, partition, at } = decodeJson<RunRetryAsked>(event.data)
+    const { runId, partition, at, run } = decodeJson<RunRetryAsked>(event.data)
     const automationId = automationIdOf(event)
     if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
     const organizationId = event.metadata.organizationId ?? ''
-    const row = await this.options.tables.get<RunRow>(AUTOMATION_RUNS.name, organizationId, runId)
-    if (row === undefined) return
-    const failures = row.attempts.filter(({ statusCode = 0 }) => statusCode < 200 || statusCode >= 300).length
-    const data: RunReopened = { runId, automationId, sequence: row.sequence, failures, trigger: row.trigger, dueAt: at }
+    if (run === undefined || (await owned.pending.table.get([runId])).length > 0) return
+    const data: RunReopened = { ...run, runId, automationId, dueAt: at }
     await owned.stream.append({ type: RUN_REOPENED, data })
     this.options.wake(automationId, organizationId)
   }

@@ -13,7 +13,7 @@ import type { Decided, Decision } from '../../features/transitions/events.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { Directory, TrackerShown } from './directory.ts'
-import { eventData, maySee, type EventData } from './event-data.ts'
+import { eventData, maySee, seenAt, type EventData } from './event-data.ts'
 import type { PendingRuns } from './pending-runs.ts'
 import type { TransitionEntry } from './transition-entry.ts'
 import { ageMs, triggerOf } from './trigger-of.ts'
@@ -21,6 +21,7 @@ import { ageMs, triggerOf } from './trigger-of.ts'
 export interface OweOptions {
   tables: TableStore
   directory: Directory
+  now: () => number
   /** Events older than this when logged owe no run, ms. */
   maxAgeMs: number
   /** Runs of one automation that may wait. */
@@ -65,7 +66,9 @@ export const oweRuns = async (
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
       owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
-  return owed.length === 0 && pending.partial.size === 0 ? [] : factsOf(revision, owed, pending.place.sequence)
+  return owed.length === 0 && pending.partial.size === 0
+    ? []
+    : factsOf(revision, options.now(), owed, pending.place.sequence)
 }
 
 const skipReason = (
@@ -83,13 +86,19 @@ const skipReason = (
 }
 
 /** Cuts what is owed into events that an append takes. */
-const factsOf = (sourceRevision: number, owed: readonly Owed[], firstSequence: number): Fact<string, RunsOwed>[] => {
+const factsOf = (
+  sourceAt: number,
+  owedAt: number,
+  owed: readonly Owed[],
+  firstSequence: number,
+): Fact<string, RunsOwed>[] => {
   const facts: Fact<string, RunsOwed>[] = []
   let part: Owed[] = []
   let runs = 0
   let bytes = 0
   const close = (complete: boolean): void => {
-    facts.push({ type: RUNS_OWED, data: { sourceRevision, complete, firstSequence, owed: part } })
+    const data: RunsOwed = { source: 'transitions', sourceAt, complete, owedAt, firstSequence, owed: part }
+    facts.push({ type: RUNS_OWED, data })
     firstSequence += runs
     part = []
     runs = bytes = 0
@@ -118,12 +127,12 @@ class EntryLook {
 
   /** The automations that fire for this event, which stands at a position of the log. */
   async concerned(trigger: RunTrigger, { sourceLoggedAt }: Decided, position: number): Promise<AutomationRow[]> {
-    const { organizationId, trackerId } = trigger
+    const { organizationId, subject } = trigger
     const rows = (await this.active(trigger)).filter((row) => row.activatedPosition < position)
     if (rows.length === 0) return rows
     const { directory } = this.options
-    const tracker = await once(this.trackers, `${organizationId}:${trackerId}`, () =>
-      directory.tracker(organizationId, trackerId, Math.min(trigger.point.recordedAt, sourceLoggedAt)),
+    const tracker = await once(this.trackers, `${organizationId}:${subject.id}`, () =>
+      directory.tracker(organizationId, subject.id, Math.min(seenAt(trigger), sourceLoggedAt)),
     )
     const concerned: AutomationRow[] = []
     for (const row of rows) {

@@ -217,8 +217,8 @@ export class PayRuns {
     })
   }
 
-  private async hide({ stream }: OwnedPartition, { runId, automationId, trigger }: Run): Promise<void> {
-    await stream.append(skipFact(automationId, trigger.organizationId, 'hidden', [runId]))
+  private async hide({ stream }: OwnedPartition, { runId, automationId, owedAt, trigger }: Run): Promise<void> {
+    await stream.append(skipFact(automationId, trigger.organizationId, 'hidden', [{ runId, owedAt }]))
     this.options.onDelivery('skipped', 1)
   }
 

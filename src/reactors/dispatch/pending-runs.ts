@@ -100,12 +100,12 @@ export class PendingRuns {
   }
 
   /** Applies an event of the stream to the runs that are in memory. */
-  apply({ type, data }: Fact, revision: number, loggedAt: number): void {
-    if (type === RUNS_OWED) this.owed(data as RunsOwed, loggedAt)
+  apply({ type, data }: Fact, revision: number): void {
+    if (type === RUNS_OWED) this.owed(data as RunsOwed)
     else if (type === ATTEMPTS_MADE) for (const attempt of (data as AttemptsMade).attempts) this.attempted(attempt)
     else if (type === RUNS_SKIPPED)
-      for (const runId of (data as RunsSkipped).runIds) this.ended(runId, (data as RunsSkipped).automationId)
-    else if (type === RUN_REOPENED) this.reopened(data as RunReopened, loggedAt)
+      for (const { runId } of (data as RunsSkipped).runs) this.ended(runId, (data as RunsSkipped).automationId)
+    else if (type === RUN_REOPENED) this.reopened(data as RunReopened)
     this.at.runs = revision
     this.noteStorable()
   }
@@ -154,7 +154,7 @@ export class PendingRuns {
     return backlog
   }
 
-  private owed({ sourceRevision, complete, firstSequence, owed }: RunsOwed, owedAt: number): void {
+  private owed({ sourceAt, complete, owedAt, firstSequence, owed }: RunsOwed): void {
     let sequence = firstSequence
     for (const { trigger, runs } of owed) {
       for (const { automationId, reason } of runs) {
@@ -176,7 +176,7 @@ export class PendingRuns {
       }
     }
     this.at.sequence = Math.max(this.at.sequence, sequence)
-    if (complete) this.sourceDone(sourceRevision)
+    if (complete) this.sourceDone(sourceAt)
   }
 
   /** Takes a new run into memory, unless older ones of its automation fill it or wait in the table. */
@@ -214,7 +214,7 @@ export class PendingRuns {
     if (countOf(backlog) === 0 && !backlog.reading) this.backlogs.delete(automationId)
   }
 
-  private reopened({ runId, automationId, sequence, failures: attempts, trigger }: RunReopened, owedAt: number): void {
+  private reopened({ runId, automationId, sequence, failures: attempts, trigger, owedAt }: RunReopened): void {
     const dueNow = { dueAt: this.time.now(), delayMs: 0 }
     this.admit({ runId, automationId, sequence, trigger, owedAt, attempts, ...dueNow, alone: true, stored: true })
   }

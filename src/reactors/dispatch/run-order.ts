@@ -55,10 +55,10 @@ export class RunOrder {
       this.waiting.push(run)
       return
     }
-    const lane = this.lanes.get(run.trigger.trackerId)
+    const lane = this.lanes.get(run.trigger.subject.id)
     if (lane !== undefined) lane.push(run)
     else {
-      this.lanes.set(run.trigger.trackerId, [run])
+      this.lanes.set(run.trigger.subject.id, [run])
       this.waiting.push(run)
     }
   }
@@ -147,12 +147,12 @@ export class RunOrder {
   }
 
   private leaveLane(run: Run): void {
-    const { trackerId } = run.trigger
-    const lane = this.lanes.get(trackerId)
+    const { id } = run.trigger.subject
+    const lane = this.lanes.get(id)
     if (lane === undefined) return
     const wasFirst = lane[0] === run
     lane.splice(lane.indexOf(run), 1)
-    if (lane.length === 0) this.lanes.delete(trackerId)
+    if (lane.length === 0) this.lanes.delete(id)
     else if (wasFirst) this.waiting.push(lane[0])
   }
 }

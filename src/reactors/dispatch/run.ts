@@ -1,4 +1,4 @@
-import type { RunTrigger } from '../../features/automations/events.ts'
+import { currentTrigger, type RunTrigger } from '../../features/automations/events.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { RETRY_AFTER_MAX_MS } from './retry-schedule.ts'
 
@@ -52,7 +52,7 @@ export const runOf = (row: Row): Run => ({
   runId: row.runId as string,
   automationId: row.automationId as string,
   sequence: row.sequence as number,
-  trigger: row.trigger as RunTrigger,
+  trigger: currentTrigger(row.trigger as RunTrigger),
   owedAt: row.owedAt as number,
   attempts: row.attempts as number,
   dueAt: row.dueAt as number,

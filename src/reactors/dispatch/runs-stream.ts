@@ -17,7 +17,7 @@ export interface RunsStreamOptions {
   clock: Clock
   partition: number
   /** Told of each event as soon as it is durable, in order. */
-  onAppended: (fact: Fact, revision: number, loggedAt: number) => void
+  onAppended: (fact: Fact, revision: number) => void
   onFailure: (error: unknown) => void
 }
 
@@ -127,8 +127,7 @@ export class RunsStream {
       if (this.lost) throw new PartitionLost(partition)
       try {
         const { revision } = await log.append(runsStream(partition), events, this.revision)
-        const loggedAt = clock.now()
-        for (const fact of facts) onAppended(fact, ++this.revision, loggedAt)
+        for (const fact of facts) onAppended(fact, ++this.revision)
         this.revision = revision
         return
       } catch (error) {

@@ -11,13 +11,13 @@ export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId
     if (backlog === undefined) return skipped
     if (backlog.inOrderStored + backlog.aloneStored > 0 && !(await fetchPage({ pending }, automationId)))
       backlog.inOrderStored = backlog.aloneStored = 0
-    const runIds = backlog.order.idle().map(({ runId }) => runId)
-    if (runIds.length === 0) return skipped
-    for (let from = 0; from < runIds.length; from += RUNS_IN_MEMORY_MAX) {
-      const some = runIds.slice(from, from + RUNS_IN_MEMORY_MAX)
+    const runs = backlog.order.idle().map(({ runId, owedAt }) => ({ runId, owedAt }))
+    if (runs.length === 0) return skipped
+    for (let from = 0; from < runs.length; from += RUNS_IN_MEMORY_MAX) {
+      const some = runs.slice(from, from + RUNS_IN_MEMORY_MAX)
       await stream.append(skipFact(automationId, backlog.organizationId, 'deactivated', some))
     }
-    skipped += runIds.length
+    skipped += runs.length
   }
 }
 
@@ -37,8 +37,8 @@ export const skipFact = (
   automationId: string,
   organizationId: string,
   reason: SkipReason,
-  runIds: string[],
+  runs: RunsSkipped['runs'],
 ): Fact<string, RunsSkipped> => ({
   type: RUNS_SKIPPED,
-  data: { automationId, organizationId, reason, runIds },
+  data: { automationId, organizationId, reason, runs },
 })

@@ -1,5 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import { RUNS_OWED, runsStream } from '../../features/automations/events.ts'
+import { RUNS_OWED, runsStream, type RunsOwed } from '../../features/automations/events.ts'
 import { firstKept } from '../sweep/first-kept.ts'
 import type { PendingRuns } from './pending-runs.ts'
 import type { OwnedPartition } from './sender.ts'
@@ -16,7 +16,7 @@ export const sweepRuns = async (
   const name = runsStream(partition)
   const [first] = await log.read(name, 0, 1)
   if (first === undefined || first.loggedAt >= before || pending.partial.size > 0) return
-  await stream.append({ type: RUNS_OWED, data: marker(pending) })
+  await stream.append({ type: RUNS_OWED, data: marker(pending, before) })
   await pending.store()
   const checkpoint = pending.table.checkpoint()
   const young = await firstKept(log, name, first.revision, stream.head, ({ loggedAt }) => loggedAt >= before)
@@ -24,9 +24,11 @@ export const sweepRuns = async (
   if (revision > first.revision) await log.truncateBefore(name, revision)
 }
 
-const marker = ({ place }: PendingRuns) => ({
-  sourceRevision: place.source,
+const marker = ({ place }: PendingRuns, owedAt: number): RunsOwed => ({
+  source: 'transitions',
+  sourceAt: place.source,
   complete: true,
+  owedAt,
   firstSequence: place.sequence,
   owed: [],
 })

@@ -3,12 +3,13 @@ import type { TableStore } from '../../engines/table-store.ts'
 import {
   ATTEMPTS_MADE,
   RUNS_SKIPPED,
+  runFactOf,
   runsStream,
   type AttemptsMade,
   type RunsSkipped,
 } from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { factOf, type Fact } from '../../kernel/event.ts'
+import type { Fact } from '../../kernel/event.ts'
 import { OwedTable } from './owed-table.ts'
 import { RUNS_PER_EVENT_MAX } from './owe-runs.ts'
 import { PendingRuns } from './pending-runs.ts'
@@ -40,7 +41,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     clock,
     partition,
     onFailure,
-    onAppended: (fact, revision, loggedAt) => pending.apply(fact, revision, loggedAt),
+    onAppended: (fact, revision) => pending.apply(fact, revision),
   })
   const checkpoint = await pending.table.take()
   if (checkpoint !== undefined) pending.standAt(checkpoint)
@@ -60,9 +61,9 @@ const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Pr
     const events = await log.read(runsStream(pending.partition), from, PAGE_EVENTS)
     if (events.length === 0) return
     for (const event of events) {
-      const fact = factOf(event)
+      const fact = runFactOf(event)
       for (const [automationId, runIds] of concerned(fact)) await pending.fetch(runIds, automationId)
-      pending.apply(fact, event.revision, event.loggedAt)
+      pending.apply(fact, event.revision)
       if (pending.table.changesWaiting > CHANGES_MAX) await pending.store()
     }
     from = events[events.length - 1].revision + 1
@@ -72,7 +73,13 @@ const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Pr
 /** The runs that an event speaks of, by automation. */
 const concerned = ({ type, data }: Fact): Map<string, string[]> => {
   const runs = new Map<string, string[]>()
-  if (type === RUNS_SKIPPED) runs.set((data as RunsSkipped).automationId, (data as RunsSkipped).runIds)
+  if (type === RUNS_SKIPPED) {
+    const { automationId, runs: skipped } = data as RunsSkipped
+    runs.set(
+      automationId,
+      skipped.map(({ runId }) => runId),
+    )
+  }
   if (type !== ATTEMPTS_MADE) return runs
   for (const { automationId, runId } of (data as AttemptsMade).attempts)
     runs.set(automationId, [...(runs.get(automationId) ?? []), runId])

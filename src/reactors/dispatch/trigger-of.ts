@@ -4,13 +4,14 @@ import type { Decision } from '../../features/transitions/events.ts'
 /** The event of an automation that a decision is. */
 export const triggerOf = (decision: Decision): RunTrigger => {
   const { _id: sourceId, organizationId, trackerId, point } = decision
+  const subject = { type: 'tracker', id: trackerId } as const
   if (decision.kind === 'transition') {
     const { type, geofenceId, geofenceGroupId, cause, at } = decision
     return {
       sourceId,
       event: type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave',
       organizationId,
-      trackerId,
+      subject,
       at,
       geofence: { geofenceId, geofenceGroupId, cause },
       point: { ...point },
@@ -22,7 +23,7 @@ export const triggerOf = (decision: Decision): RunTrigger => {
     sourceId,
     event: started ? 'onStartTrip' : 'onFinishTrip',
     organizationId,
-    trackerId,
+    subject,
     at: started ? startedAt : (finishedAt ?? point.recordedAt),
     trip: { explicit, startedAt, ...(finishedAt !== undefined && { finishedAt }), distance },
     point: { ...point },
@@ -31,7 +32,7 @@ export const triggerOf = (decision: Decision): RunTrigger => {
 
 /** How old an event was when it was logged; what an edit decided is as old as the point that it decided on. */
 export const ageMs = (decision: Decision, loggedAt: number): number => {
-  const { at, point } = triggerOf(decision)
+  const { at } = triggerOf(decision)
   const fromEdit = decision.kind === 'transition' && decision.cause === 'geofence'
-  return loggedAt - (fromEdit ? Math.min(at, point.recordedAt) : at)
+  return loggedAt - (fromEdit ? Math.min(at, decision.point.recordedAt) : at)
 }

@@ -318,7 +318,7 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
     'the point is a row of history',
   )
 
-  const hidden = (await world.runs()).find((run) => run.trackerId === trackerId(2))
+  const hidden = (await world.runs()).find((run) => run.subjectId === trackerId(2))
   t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: north })).status, 404)
   t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: owner })).status, 200)
 
@@ -355,7 +355,7 @@ test('a run is read by its id, and the Link of the log is followed, filters and 
     _id: ids[0],
     status: 'succeeded',
   })
-  const south = (await world.runs()).find((run) => run.trackerId === trackerId(2))?._id
+  const south = (await world.runs()).find((run) => run.subjectId === trackerId(2))?._id
   const north = { ...owner, hubIds: ['north'], roleKey: undefined }
   for (const caller of [north, { ...owner, organizationId: 'other' }])
     t.equal((await call('GET', `/automation-log/${south}`, { caller })).status, 404)

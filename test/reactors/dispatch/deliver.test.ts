@@ -79,6 +79,7 @@ test('an editor who does not see the tracker gets nothing', async (t) => {
     hook.seen.map(({ body }) => body.data.trackerId),
     [trackerId(2)],
   )
+  await until('its log', async () => (await world.runs()).length > 0)
   t.equal((await world.runs()).length, 1)
 })
 

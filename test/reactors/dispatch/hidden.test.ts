@@ -16,7 +16,7 @@ const openHubs = async (t: Parameters<typeof openHook>[0]) => {
     return runs.length === 2 && runs.every(({ status }) => status !== 'pending')
   }
   const outcomes = async () =>
-    Object.fromEntries((await world.runs()).map((run) => [run.trackerId, run.reason ?? run.status]))
+    Object.fromEntries((await world.runs()).map((run) => [run.subjectId, run.reason ?? run.status]))
   return { own, world, _id, ended, outcomes }
 }
 

@@ -33,8 +33,9 @@ test('runs that are owed while older ones are read back from the table are not f
   const owe = (count: number): void => {
     for (let i = 0; i < count; i++) {
       const owed = [{ trigger: triggerOf(entry(1, sequence)), runs: [{ automationId: AUTOMATION }] }]
-      const data = { sourceRevision: revision, complete: true, firstSequence: sequence++, owed }
-      pending.apply({ type: RUNS_OWED, data }, revision++, 1)
+      const source = { source: 'transitions', sourceAt: revision, complete: true, owedAt: 1 }
+      const data = { ...source, firstSequence: sequence++, owed }
+      pending.apply({ type: RUNS_OWED, data }, revision++)
     }
   }
   const ended = new Set<string>()
@@ -42,7 +43,7 @@ test('runs that are owed while older ones are read back from the table are not f
     const runs = pending.get(AUTOMATION)?.order.idle().slice(0, max) ?? []
     const attempts = runs.map(({ runId }) => succeeded(runId))
     for (const { runId } of runs) ended.add(runId)
-    pending.apply({ type: ATTEMPTS_MADE, data: { attempts } }, revision++, 1)
+    pending.apply({ type: ATTEMPTS_MADE, data: { attempts } }, revision++)
   }
   owe(600)
   const backlog = pending.get(AUTOMATION)
