@@ -4,6 +4,8 @@ type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export interface ClientAddress {
   address: string
+  /** What is counted as one client: the address, or the /64 of an IPv6 one, of which each client has all. */
+  network: string
   /** The client is on this machine, and no proxy says that it speaks for another. */
   isLocal: boolean
 }
@@ -29,7 +31,7 @@ export const clientAddresses = (
     const cached = known.get(peer)
     if (cached !== undefined) return cached
     const address = plain(peer)
-    const client = { address, isLocal: isLoopback(address) }
+    const client = { address, network: networkOf(address), isLocal: isLoopback(address) }
     if (known.size >= PEERS_CACHED_MAX) known.clear()
     known.set(peer, client)
     return client
@@ -40,12 +42,12 @@ export const clientAddresses = (
     let address = direct
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!isTrusted(address)) break
-      const named = plain(hop.trim())
+      const named = plain(withoutPort(hop.trim()))
       if (!ipaddr.isValid(named)) break
       address = named
     }
     // An untrusted hop that forwards for someone is not the client itself.
-    return { address, isLocal: address !== direct && isLoopback(address) }
+    return { address, network: networkOf(address), isLocal: address !== direct && isLoopback(address) }
   }
 }
 
@@ -53,6 +55,14 @@ const parseRange = (range: string): Range => {
   if (range.includes('/')) return ipaddr.parseCIDR(range)
   const address = ipaddr.process(range)
   return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+/** Some proxies name the port too: `203.0.113.7:4711` or `[2001:db8::1]:4711`. */
+const withoutPort = (hop: string): string => /^\[(.*)\](:\d+)?$/.exec(hop)?.[1] ?? hop.replace(/^([\d.]+):\d+$/, '$1')
+
+const networkOf = (address: string): string => {
+  if (!address.includes(':') || !ipaddr.isValid(address)) return address
+  return `${ipaddr.IPv6.parse(address).toNormalizedString().split(':').slice(0, 4).join(':')}::/64`
 }
 
 const plain = (address: string): string => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address)

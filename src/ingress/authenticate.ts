@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Route } from '../kit/http/route.ts'
 import type { Exchange } from './exchange.ts'
-import { RateLimiter } from './limits.ts'
+import { type Allowance, RateLimiter } from './limits.ts'
 import type { IngressOptions, RateLimits } from './options.ts'
 
 /** Lets a request in, or says why not: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
@@ -22,21 +22,23 @@ export class Admission {
   ) {
     this.options = options
     const { token, organization, address } = options.rateLimits ?? {}
-    this.perAddress = limiterOf(address, options.clock)
-    this.perToken = limiterOf(token, options.clock)
-    this.perOrganization = limiterOf(organization, options.clock)
+    const limiterOf = (policy: string, perSecond: number | undefined): RateLimiter | undefined =>
+      perSecond === undefined ? undefined : new RateLimiter(policy, perSecond, options.clock)
+    this.perAddress = limiterOf('address', address)
+    this.perToken = limiterOf('token', token)
+    this.perOrganization = limiterOf('organization', organization)
   }
 
   /** @throws Failure `rate_limited` */
-  countAddress(address: string): void {
-    this.perAddress?.take(address)
+  countAddress({ client, allowances }: Exchange): void {
+    this.perAddress?.take(client.network, allowances)
   }
 
   /** The caller; undefined where the route asks for none. */
   async admit(exchange: Exchange, route: Route): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
-    const caller = await this.identify(exchange.bearer)
+    const caller = await this.identify(exchange.bearer, exchange.allowances)
     if (route.rollout !== undefined && !(caller.kind === 'user' && this.options.rollout(caller)))
       throw new Failure('not_found')
     if (!mayCall(caller, route)) throw new Failure('forbidden')
@@ -44,11 +46,11 @@ export class Admission {
   }
 
   /** @throws Failure `unauthenticated`, `rate_limited`, `engine_down` */
-  async identify(token: string | undefined): Promise<Caller> {
+  async identify(token: string | undefined, allowances: Allowance[] = []): Promise<Caller> {
     if (token === undefined || token === '') throw new Failure('unauthenticated')
     const caller = await this.options.authenticate(token)
-    this.perToken?.take(credentialOf(caller))
-    this.perOrganization?.take(caller.organizationId)
+    this.perToken?.take(credentialOf(caller), allowances)
+    this.perOrganization?.take(caller.organizationId, allowances)
     return caller
   }
 
@@ -82,9 +84,6 @@ const mayCall = (caller: Caller, { access }: Route): boolean => {
   if (caller.kind !== 'user') return false
   return typeof access === 'string' || caller.permissions.has(access.permission)
 }
-
-const limiterOf = (perSecond: number | undefined, clock: Clock): RateLimiter | undefined =>
-  perSecond === undefined ? undefined : new RateLimiter(perSecond, clock)
 
 const isSame = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other))
 

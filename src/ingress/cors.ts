@@ -2,7 +2,8 @@ import type { Method } from '../kit/http/route.ts'
 
 export type Headers = { [name: string]: string }
 
-const EXPOSED = 'Link, Location, ETag, Retry-After, Waymark-Pending, X-Request-Id, Content-Disposition'
+const EXPOSED =
+  'Link, Location, ETag, Retry-After, RateLimit, RateLimit-Policy, Waymark-Pending, X-Request-Id, Content-Disposition'
 const REQUEST_HEADERS = 'Authorization, Content-Type, Idempotency-Key, If-Match, Traceparent'
 const PREFLIGHT_SECONDS = '600'
 

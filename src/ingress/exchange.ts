@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import type { Failure } from '../kernel/errors.ts'
 import type { ClientAddress } from './address.ts'
+import type { Allowance } from './limits.ts'
 import { readHead } from './request-head.ts'
 
 /** A proxy on this machine speaks for whoever is behind it. */
@@ -20,6 +21,8 @@ export class Exchange {
   /** Why nothing behind the head may be read. */
   readonly fault: Failure | undefined
   readonly client: ClientAddress
+  /** What each limit of rates left to the request. */
+  readonly allowances: Allowance[] = []
   /** The client is gone, or the answer is complete: the response must not be touched. */
   over = false
   private isAborted = false

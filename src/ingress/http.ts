@@ -9,6 +9,7 @@ import type { Admission } from './authenticate.ts'
 import { BodyReader, type BodyBudget } from './body.ts'
 import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
 import { Exchange } from './exchange.ts'
+import { rateLimitHeaders } from './limits.ts'
 import type { IngressLimits } from './options.ts'
 import { answerFailure, refuseAtOnce, sendAhead, sendAnswer, sendStream, type Answered } from './reply.ts'
 import type { Match, Router } from './router.ts'
@@ -122,7 +123,7 @@ export class HttpDoor {
   ): Promise<Answered | StreamAnswer> {
     try {
       if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
-      this.options.admission.countAddress(exchange.client.address)
+      this.options.admission.countAddress(exchange)
       if (match === undefined) return this.withoutRoute(exchange)
       return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
     } catch (error) {
@@ -210,6 +211,7 @@ export class HttpDoor {
     const headers: Headers = {
       'x-request-id': correlationId,
       ...corsHeaders(this.options.corsOrigins, exchange.headers.get('origin')),
+      ...rateLimitHeaders(exchange.allowances),
     }
     if (this.options.isTls) headers['strict-transport-security'] = 'max-age=31536000'
     return headers

@@ -1,41 +1,63 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
-
-interface Bucket {
-  tokens: number
-  at: number
-}
+import { TokenBucket } from '../kernel/token-bucket.ts'
 
 /** Buckets in memory; beyond that the one that was used longest ago is forgotten, and with it at most one second's worth of debt. */
 const BUCKETS_MAX = 50_000
 
+/** What a limit left to a request. */
+export interface Allowance {
+  /** Name of the limit: `token`, `organization` or `address`. */
+  policy: string
+  /** Requests a second. */
+  quota: number
+  remaining: number
+  /** Until the whole quota is there again. */
+  resetSeconds: number
+}
+
 /** Token buckets by key: `perSecond` requests a second, one second's worth at once. */
 export class RateLimiter {
+  private readonly policy: string
   private readonly perSecond: number
   private readonly clock: Clock
-  private readonly buckets = new Map<string, Bucket>()
+  private readonly buckets = new Map<string, TokenBucket>()
 
-  constructor(perSecond: number, clock: Clock) {
+  constructor(policy: string, perSecond: number, clock: Clock) {
+    this.policy = policy
     this.perSecond = perSecond
     this.clock = clock
   }
 
-  /** @throws Failure `rate_limited` with the seconds until a request is let through. */
-  take(key: string): void {
+  /** Notes what is left in `allowances`. @throws Failure `rate_limited` with the seconds until a request is let through. */
+  take(key: string, allowances: Allowance[]): void {
     const now = this.clock.monotonic()
-    const burst = Math.max(1, this.perSecond)
-    const bucket = this.buckets.get(key) ?? { tokens: burst, at: now }
-    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond)
-    bucket.at = now
+    const burst = Math.max(1, Math.floor(this.perSecond))
+    const bucket = this.buckets.get(key) ?? new TokenBucket(this.perSecond, now, burst)
     // Set anew, so that the map stays in the order of last use.
     this.buckets.delete(key)
     this.buckets.set(key, bucket)
     if (this.buckets.size > BUCKETS_MAX) this.buckets.delete(this.buckets.keys().next().value as string)
-    if (bucket.tokens < 1)
-      throw new Failure('rate_limited', {
-        retryAfterSeconds: Math.max(1, Math.ceil((1 - bucket.tokens) / this.perSecond)),
-      })
-    bucket.tokens -= 1
+    const waitMs = bucket.takeWhole(1, now)
+    const left = bucket.left(now)
+    allowances.push({
+      policy: this.policy,
+      quota: burst,
+      remaining: Math.floor(left),
+      resetSeconds: Math.ceil((burst - left) / this.perSecond),
+    })
+    if (waitMs > 0) throw new Failure('rate_limited', { retryAfterSeconds: Math.ceil(waitMs / 1000) })
+  }
+}
+
+/** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10; none where nothing is limited. */
+export const rateLimitHeaders = (allowances: readonly Allowance[]): { [name: string]: string } | undefined => {
+  if (allowances.length === 0) return undefined
+  return {
+    'ratelimit-policy': allowances.map(({ policy, quota }) => `"${policy}";q=${quota};w=1`).join(', '),
+    ratelimit: allowances
+      .map(({ policy, remaining, resetSeconds }) => `"${policy}";r=${remaining};t=${resetSeconds}`)
+      .join(', '),
   }
 }
 

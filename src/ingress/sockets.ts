@@ -7,7 +7,7 @@ import type { Admission } from './authenticate.ts'
 import type { Credential } from './connection-options.ts'
 import { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
-import { Places } from './limits.ts'
+import { Places, rateLimitHeaders } from './limits.ts'
 import type { AccessChange, IngressLimits, IngressOptions } from './options.ts'
 import { answerFailure, refuseAtOnce, sendAnswer } from './reply.ts'
 
@@ -84,13 +84,13 @@ export class SocketDoor {
     const token = exchange.bearer
     try {
       if (this.isClosing) throw new Failure('overloaded', { retryAfterSeconds: 1 })
-      this.options.admission.countAddress(exchange.client.address)
+      this.options.admission.countAddress(exchange)
       if (token !== undefined) return void this.upgradeWith(token, channel, exchange, context)
-      if (!this.waiting.take(exchange.client.address)) throw new Failure('rate_limited', { retryAfterSeconds: 5 })
+      if (!this.waiting.take(exchange.client.network)) throw new Failure('rate_limited', { retryAfterSeconds: 5 })
     } catch (error) {
       return this.refuse(exchange, error)
     }
-    this.accept(exchange, context, this.connectionOf(channel, exchange.client.address, true))
+    this.accept(exchange, context, this.connectionOf(channel, exchange.client, true))
   }
 
   private async upgradeWith(
@@ -102,12 +102,12 @@ export class SocketDoor {
     const changes = this.changes
     let caller: Caller
     try {
-      caller = await this.options.admission.identify(token)
+      caller = await this.options.admission.identify(token, exchange.allowances)
     } catch (error) {
       return this.refuse(exchange, error)
     }
     if (exchange.over) return
-    const connection = this.connectionOf(channel, exchange.client.address, false, { token, caller })
+    const connection = this.connectionOf(channel, exchange.client, false, { token, caller })
     this.accept(exchange, context, connection)
     if (changes !== this.changes) this.lookUp(connection)
   }
@@ -126,16 +126,21 @@ export class SocketDoor {
     if (!(error instanceof Failure))
       this.options.logger.error('an upgrade failed unexpectedly', { error: String((error as Error).stack ?? error) })
     sendAnswer(exchange, answerFailure(error instanceof Failure ? error : new Failure('internal')), {
-      headers: {},
+      headers: rateLimitHeaders(exchange.allowances) ?? {},
       closeConnection: true,
     })
   }
 
-  private connectionOf(channel: Channel, address: string, isWaiting: boolean, credential?: Credential): Connection {
+  private connectionOf(
+    channel: Channel,
+    { address, network }: ClientAddress,
+    isWaiting: boolean,
+    credential?: Credential,
+  ): Connection {
     const { clock, logger, limits, admission } = this.options
     let holdsPlace = isWaiting
     const releasePlace = (): void => {
-      if (holdsPlace) this.waiting.release(address)
+      if (holdsPlace) this.waiting.release(network)
       holdsPlace = false
     }
     let changes = this.changes

@@ -1,4 +1,4 @@
-/** A rate with room for a burst at once. It may be overdrawn by one request, which those after it wait for. `now` is monotonic, in ms. */
+/** A rate with room for a burst at once. `take` may overdraw it by one request, which those after it wait for. `now` is monotonic, in ms. */
 export class TokenBucket {
   readonly perSecond: number
   /** What it holds when nothing was taken for a while. */
@@ -19,6 +19,19 @@ export class TokenBucket {
     if (this.tokens <= 0) return false
     this.tokens -= tokens
     return true
+  }
+
+  /** Takes the tokens when all of them are there: 0, or the milliseconds until they are. */
+  takeWhole(tokens: number, now: number): number {
+    this.fill(now)
+    if (this.tokens < tokens) return Math.max(1, Math.ceil(((tokens - this.tokens) / this.perSecond) * 1000))
+    this.tokens -= tokens
+    return 0
+  }
+
+  left(now: number): number {
+    this.fill(now)
+    return Math.max(0, this.tokens)
   }
 
   /** How long until `take` answers true, at least 1 ms when it does not. */

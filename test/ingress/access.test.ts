@@ -77,6 +77,19 @@ test('operators', async (t) => {
   t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer sesame' } })).status, 200)
 })
 
+test('a refused upgrade says what limits it', async (t) => {
+  const door = await openDoor(t, {
+    channels: [{ path: '/live', accepts: ['user'], open: () => ({}) as never }],
+    rateLimits: { address: 1 },
+  })
+  const upgrade = (): Promise<Response> =>
+    fetch(`${door.url}/api/v3/live`, { headers: { authorization: 'Bearer bad' } })
+  t.equal((await upgrade()).status, 426)
+  const refused = await upgrade()
+  t.equal(refused.status, 429)
+  t.equal(refused.headers.get('ratelimit'), '"address";r=0;t=1')
+})
+
 test('rates are limited by token, organization and address', async (t) => {
   const routes = [simpleRoute({ access: 'user' }), simpleRoute({ path: '/open' })]
   const limited = async (rateLimits: object, calls: { path: string; token?: string; from?: string }[]) => {
@@ -102,6 +115,11 @@ test('rates are limited by token, organization and address', async (t) => {
     [200, 200, 429, 200, 200],
   )
   t.equal(byToken[2].headers.get('retry-after'), '1')
+  for (const [i, remaining] of [1, 0, 0].entries()) {
+    t.equal(byToken[i].headers.get('ratelimit-policy'), '"token";q=2;w=1')
+    t.equal(byToken[i].headers.get('ratelimit'), `"token";r=${remaining};t=1`)
+  }
+  t.equal(byToken[4].headers.get('ratelimit'), null, 'nothing of a token counts where none is needed')
   t.equal(byToken[2].body.code, 'rate_limited')
   const byOrganization = await limited({ organization: 1 }, [
     good,
@@ -118,15 +136,29 @@ test('rates are limited by token, organization and address', async (t) => {
     byAddress.map(({ status }) => status),
     [200, 429, 200],
   )
+  const bySeveral = await limited({ address: 9, token: 5, organization: 2 }, [good, { path: '/thing' }, good, good])
+  t.same(
+    bySeveral.map(({ status }) => status),
+    [200, 401, 200, 429],
+  )
+  t.equal(bySeveral[0].headers.get('ratelimit-policy'), '"address";q=9;w=1, "token";q=5;w=1, "organization";q=2;w=1')
+  t.equal(bySeveral[1].headers.get('ratelimit-policy'), '"address";q=9;w=1')
+  t.match(bySeveral[3].headers.get('ratelimit'), /^"address";r=\d;t=\d, "token";r=\d;t=\d, "organization";r=0;t=1$/)
+  const neighbours = ['2001:db8::1', '[2001:db8::2]:4711', '2001:db8:0:1::1', '203.0.113.7:80', '203.0.113.7']
+  t.same(
+    (await limited({ address: 1 }, neighbours.map(open))).map(({ status }) => status),
+    [200, 429, 200, 200, 429],
+    'a /64 is one client, and a port no part of its address',
+  )
 })
 
 test('a bucket fills with time, and there are only so many', async (t) => {
   const clock = new FakeClock()
-  const limiter = new RateLimiter(0.5, clock)
-  limiter.take('a')
+  const limiter = new RateLimiter('token', 0.5, clock)
+  limiter.take('a', [])
   const waitSeconds = (): number | undefined => {
     try {
-      limiter.take('a')
+      limiter.take('a', [])
     } catch (error) {
       return (error as Failure).details.retryAfterSeconds
     }
@@ -135,9 +167,9 @@ test('a bucket fills with time, and there are only so many', async (t) => {
   clock.advance(1_999)
   t.equal(waitSeconds(), 1)
   clock.advance(1)
-  limiter.take('a')
-  for (let i = 0; i < 60_000; i++) limiter.take(`key-${i}`)
-  limiter.take('a')
+  limiter.take('a', [])
+  for (let i = 0; i < 60_000; i++) limiter.take(`key-${i}`, [])
+  limiter.take('a', [])
 })
 
 test('places are counted for each key and for all', async (t) => {
@@ -150,8 +182,8 @@ test('places are counted for each key and for all', async (t) => {
 
 test('an address is what trusted proxies say, and no further', async (t) => {
   const addressOf = clientAddresses(['10.0.0.0/8', '127.0.0.1', 'fd00::/8'])
-  t.same(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined), { address: '127.0.0.1', isLocal: true })
-  t.same(addressOf('203.0.113.9', '1.2.3.4'), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
+  t.match(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined), { address: '127.0.0.1', isLocal: true })
+  t.match(addressOf('203.0.113.9', '1.2.3.4'), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
   t.equal(addressOf('10.1.1.1', '1.2.3.4').address, '1.2.3.4')
   t.equal(
     addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2').address,
