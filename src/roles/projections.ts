@@ -1,20 +1,26 @@
+import type { Config } from '../config.ts'
 import type { Projection } from '../kit/consumers/projection.ts'
 import { access } from '../../projections/access.ts'
 import { automationRuns } from '../../projections/automation-runs.ts'
 import { automations } from '../../projections/automations.ts'
 import { backtests } from '../../projections/backtests.ts'
 import { directory } from '../../projections/directory.ts'
+import { processes } from '../../projections/processes.ts'
 import { trips } from '../../projections/trips.ts'
 import { DIRECTORY } from './resources.ts'
 
 const DAY_MS = 86_400_000
 
 /** Every read model that is kept in tables and fed by the whole log. */
-export const listProjections = (days: { history: number; runs: number }): Projection[] => [
+export const listProjections = ({
+  locationHistoryDays,
+  automationLogDays,
+}: Pick<Config, 'locationHistoryDays' | 'automationLogDays'>): Projection[] => [
   directory(DIRECTORY.map(({ rows }) => rows)),
   access,
   automations,
-  automationRuns(days.runs),
+  automationRuns(automationLogDays),
   backtests,
-  trips(days.history * DAY_MS),
+  processes,
+  trips(locationHistoryDays * DAY_MS),
 ]

@@ -26,6 +26,7 @@ import { openIngest } from './ingest.ts'
 import { openIngress } from './ingress.ts'
 import { noteTrackers, openLive } from './live.ts'
 import { listProjections } from './projections.ts'
+import { openProcesses } from './processes.ts'
 import { openReactors } from './reactors.ts'
 import { lacksPositions, openRebuilds } from './rebuilds.ts'
 import { inRollout } from './rollout.ts'
@@ -71,10 +72,7 @@ export const openService = async ({
   const { log, tables, history, clock, logger, keyring } = services
   const metrics = createMetrics()
   const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
-  const projections = listProjections({
-    history: config.locationHistoryDays,
-    runs: config.automationLogDays,
-  })
+  const projections = listProjections(config)
   const runner = new ProjectionRunner(services, projections)
   const feeds = openFeeds(log, logger)
   const ingest = openIngest(config, services, metrics, feeds.locations, settling(services, projections))
@@ -87,6 +85,7 @@ export const openService = async ({
   runner.onCommitted((changes) => noteTrackers(hub, changes))
   await runner.start()
   await runner.ready()
+  const processes = openProcesses(config, services, metrics)
 
   const directory = new TableDirectory({ ...services, ages: config, inRollout: rollout })
   const mustRebuildLatest = await lacksPositions(services)
@@ -106,6 +105,7 @@ export const openService = async ({
   const routes = listRoutes({
     config,
     services,
+    identity: processes.identity,
     ingest,
     caller,
     directory,
@@ -118,6 +118,7 @@ export const openService = async ({
   const end = async (): Promise<void> => {
     await closeAll(
       [
+        processes,
         watched,
         turns,
         sweep,

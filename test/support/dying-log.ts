@@ -15,13 +15,18 @@ export interface DyingLog {
   readonly isDead: boolean
 }
 
-/** The log as a process sees it that dies after so many appends: from then on every call fails, for good. */
-export const dyingLog = (log: EventLog, appendsLeft: number): DyingLog => {
+/** The log as a process sees it that dies after so many writes: from then on every call fails, for good. */
+export const dyingLog = (log: EventLog, writes: number): DyingLog => {
   const appended: string[] = []
-  let left = appendsLeft
+  let left = writes
   let isDead = false
   const alive = (): void => {
     if (isDead) throw new Killed()
+  }
+  const write = (): void => {
+    if (left <= 0) isDead = true
+    alive()
+    left--
   }
   return {
     get appended() {
@@ -32,9 +37,7 @@ export const dyingLog = (log: EventLog, appendsLeft: number): DyingLog => {
     },
     log: {
       append: async (stream, events, expected) => {
-        if (left <= 0) isDead = true
-        alive()
-        left--
+        write()
         const answer = await log.append(stream, events, expected)
         appended.push(stream)
         return answer
@@ -56,7 +59,7 @@ export const dyingLog = (log: EventLog, appendsLeft: number): DyingLog => {
         return log.headPosition()
       },
       truncateBefore: async (stream, revision) => {
-        alive()
+        write()
         return log.truncateBefore(stream, revision)
       },
       erase: async (stream) => {

@@ -8,9 +8,13 @@ import { user } from '../../src/features/identity/user.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
+import type { EventLog } from '../../src/engines/event-log.ts'
 import type { Method, Route } from '../../src/kit/http/route.ts'
 import { access } from '../../projections/access.ts'
 import { directory } from '../../projections/directory.ts'
+import { processes } from '../../projections/processes.ts'
+import { listProcesses } from '../../src/processes/list.ts'
+import { ProcessRunner } from '../../src/processes/runner.ts'
 import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
 import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
@@ -35,25 +39,35 @@ export const openIdentity = async (
 ) => {
   const clock = new FakeClock()
   const services = await openServices(folder, clock, RESOURCES)
-  const projections = [directory(RESOURCES.map(({ rows }) => rows)), access]
+  const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, processes]
   const { runner, settle } = await startProjections(services, projections)
-  const neighbours = { hubs: hub.writer(services), teams: team.writer(services) }
-  const context = identityContext(services, { signup: 'open', tokenTtlMs: 24 * 3_600_000, ...config }, neighbours)
+  const settings = { signup: 'open' as const, tokenTtlMs: 24 * 3_600_000, ...config }
+  /** A service of its own over the same engines, with another look at the log. */
+  const over = (log: EventLog) => {
+    const runs = new ProcessRunner({ ...services, log })
+    const these = { ...services, log, processes: runs }
+    const context = identityContext(these, settings)
+    runs.start(listProcesses({ ...context, log, hubs: hub.writer(these), teams: team.writer(these) }))
+    const routes = [
+      identityRoutes(context),
+      hub.routes(these),
+      team.routes(these),
+      vehicle.routes(these),
+      further(these),
+    ].flat()
+    return { runs, context, routes, call: routeCaller({ routes, clock, settle }) }
+  }
+  const { runs, context, routes, call } = over(services.log)
   const authenticator = createAuthenticator(services, context.tokens)
   runner.onCommitted((changes) => authenticator.noteCommitted(changes))
-  const routes = [
-    identityRoutes(context),
-    hub.routes(services),
-    team.routes(services),
-    vehicle.routes(services),
-    further(services),
-  ].flat()
-  const call = routeCaller({ routes, clock, settle })
   const close = async (): Promise<void> => {
+    await runs.close()
     await runner.close()
     await services.close()
   }
-  t.teardown(close)
+  let closing: Promise<void> | undefined
+  const closeOnce = (): Promise<void> => (closing ??= close())
+  t.teardown(closeOnce)
 
   const sessionOf = (answer: CallAnswer, email: string): Session => {
     if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
@@ -93,6 +107,8 @@ export const openIdentity = async (
   return {
     ...services,
     folder,
+    over,
+    runs,
     runner,
     settle,
     context,
@@ -103,7 +119,7 @@ export const openIdentity = async (
     roleId,
     routes,
     projections,
-    close,
+    close: closeOnce,
     session: sessionOf,
   }
 }

@@ -1,27 +1,25 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { formatTime, userOf } from '../../kit/http/request-context.ts'
-import type { Change, WriteOrigin, Written, Deletion } from '../../kit/resource/writes.ts'
-import type { Wrote } from '../../kit/http/route.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
+import type { Row } from '../../kernel/table.ts'
+import { userOf } from '../../kit/http/request-context.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
+import {
+  asService,
+  assertVersion,
+  type Change,
+  type Deletion,
+  type WriteOrigin,
+  type Written,
+} from '../../kit/resource/writes.ts'
+import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
-import { changeOwners } from './owners.ts'
 import type { Person } from './people.ts'
+import { CHANGE_USER, type ChangeUserData, DELETE_USER } from './processes.ts'
 import { assertHolds, assertStatus, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
 import { user, type UserRow } from './user.ts'
-import { joinTeams, leaveTeams } from './user-teams.ts'
 import { USERS_TABLE } from './views.ts'
 
-/** What a PUT or PATCH of a user comes down to. */
-interface Plan {
-  before: UserRow
-  person: Person
-  email: string
-  teamIds: string[]
-  wasOwner: boolean
-  isOwner: boolean
-}
+const TRIES = 5
 
 /**
  * Changes a user of the organization. E-mail and password belong to the identity: only the organization where it was
@@ -29,82 +27,85 @@ interface Plan {
  * @throws Failure not_found, stale_version, forbidden, invalid, conflict, key_in_use
  */
 export const changeUser = async (context: IdentityContext, origin: WriteOrigin, change: Change): Promise<Written> => {
-  const { password, teamIds: _teams, ...values } = change.body
-  const plan = await planOf(context, origin, change)
-  const { before } = plan
-  const body = change.kind === 'replace' && values.status === undefined ? { ...values, status: before.status } : values
-  const { log } = context.services
-  const owner = { userId: before._id, at: formatTime(origin.now) }
-  const left =
-    plan.wasOwner && !plan.isOwner
-      ? await changeOwners(log, origin.organizationId, { type: 'remove', ...owner }, origin)
-      : undefined
-  const email = await changeEmail(context, origin, plan, () => context.users.change(origin, { ...change, body }))
-  const came =
-    plan.isOwner && !plan.wasOwner
-      ? await changeOwners(log, origin.organizationId, { type: 'add', ...owner }, origin)
-      : undefined
-  const joined = await joinTeams(
-    context,
-    origin,
-    before._id,
-    plan.teamIds.filter((id) => !before.teamIds.includes(id)),
-  )
-  const parted = await leaveTeams(
-    context,
-    origin,
-    before._id,
-    before.teamIds.filter((id) => !plan.teamIds.includes(id)),
-  )
-  const secret =
-    typeof password === 'string' ? await changePassword(context, origin, plan.person.identityId, password) : undefined
-  return {
-    row: { ...email.row, teamIds: plan.teamIds },
-    wrote: allWrote(email.wrote, left, came, secret, ...joined, ...parted),
+  let plan: Plan | undefined
+  let alone: Written | undefined
+  const next = async (): Promise<ChangeUserData | undefined> => {
+    plan = await planOf(context, origin, change)
+    assertVersion(change.expectedVersion, plan.version)
+    if (!isUserAlone(plan)) return plan
+    alone = await context.users.change(origin, { ...change, ...plan.change, expectedVersion: plan.version })
+    return undefined
   }
+  const wrote = await withoutRaces(change, () =>
+    context.services.processes.run(CHANGE_USER, change.id, asService(origin), next),
+  )
+  if (alone !== undefined) return { row: { ...alone.row, teamIds: plan?.teamIds ?? [] }, wrote: alone.wrote }
+  const { state, version } = await context.users.load(change.id)
+  return { row: { ...rowOf(change.id, version, state), teamIds: plan?.teamIds ?? [] }, wrote }
 }
 
-/** @throws Failure not_found, stale_version, forbidden, conflict for the last owner. */
+/** The answer's row is the last one. @throws Failure not_found, stale_version, forbidden, conflict for the last owner. */
 export const deleteUser = async (
   context: IdentityContext,
   origin: WriteOrigin,
   { id: userId, expectedVersion }: Deletion,
 ): Promise<Written> => {
-  const { before, role } = await loadUser(context, origin, userId)
-  if (expectedVersion !== undefined && expectedVersion !== before.version)
-    throw new Failure('stale_version', { extra: { version: before.version } })
-  assertHolds(userOf({ caller: origin.caller as never }), role)
-  const at = formatTime(origin.now)
-  const { log } = context.services
-  const left = isActiveOwner(role, before.status)
-    ? await changeOwners(log, origin.organizationId, { type: 'remove', userId, at }, origin)
-    : undefined
-  const deleted = await context.users.delete(origin, { id: userId, expectedVersion })
-  const ended = await context.people.command(
-    before.identityId,
-    { type: 'endMembership', organizationId: origin.organizationId, at },
-    origin,
-  )
-  return { row: deleted.row, wrote: allWrote(left, deleted.wrote, ended) }
+  let row: Row = {}
+  const wrote = await context.services.processes.run(DELETE_USER, userId, asService(origin), async () => {
+    const { before, role } = await loadUser(context, origin, userId)
+    assertVersion(expectedVersion, before.version as number)
+    assertHolds(userOf({ caller: origin.caller as never }), role)
+    row = before
+    const { identityId, status } = before
+    return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion }
+  })
+  return { row, wrote }
 }
 
-export const changePassword = async (
+/** The user's own change of what is theirs alone, the password among it. @throws Failure not_found, stale_version, invalid */
+export const changeOwnUser = async (
   context: IdentityContext,
-  origin: Pick<WriteOrigin, 'now' | 'ids' | 'metadata'>,
-  identityId: string,
-  password: string,
-): Promise<Wrote | undefined> => {
-  const passwordHash = await context.passwords.hash(password)
-  return context.people.command(
-    identityId,
-    { type: 'changePassword', passwordHash, at: formatTime(origin.now) },
-    origin,
+  origin: WriteOrigin,
+  { identityId, teamIds }: Pick<UserRow, 'identityId' | 'teamIds'>,
+  change: Change,
+  password: string | undefined,
+): Promise<Written> => {
+  if (password === undefined) return context.users.change(origin, change)
+  const wrote = await withoutRaces(change, () =>
+    context.services.processes.run(CHANGE_USER, change.id, asService(origin), async () => {
+      const { state, version } = await context.users.load(change.id)
+      assertVersion(change.expectedVersion, version)
+      const passwordHash = await context.passwords.hash(password)
+      return { ...unchanged(change, version, state.values, identityId, teamIds), passwordHash }
+    }),
   )
+  const { state, version } = await context.users.load(change.id)
+  return { row: rowOf(change.id, version, state), wrote }
 }
 
-const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind, body }: Change): Promise<Plan> => {
+/** Where the client named no version, a lost race is decided again. */
+const withoutRaces = async <Result>(
+  { expectedVersion }: Pick<Change, 'expectedVersion'>,
+  run: () => Promise<Result>,
+): Promise<Result> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run()
+    } catch (error) {
+      const isRace = error instanceof Failure && error.code === 'stale_version' && expectedVersion === undefined
+      if (!isRace || tries === TRIES) throw error
+    }
+  }
+}
+
+interface Plan extends ChangeUserData {
+  teamIds: readonly string[]
+}
+
+const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Change): Promise<Plan> => {
   const caller = userOf({ caller: origin.caller as never })
   const { tables } = context.services
+  const { id, kind, body } = change
   const { before, role } = await loadUser(context, origin, id)
   assertHolds(caller, role)
   const next = await nextOf(context, origin, before, kind, body)
@@ -118,8 +119,38 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, { id, kind,
   const person = await context.people.load(before.identityId)
   if (person === undefined) throw new Failure('not_found')
   assertOrigin(person, origin.organizationId, body, next.email)
-  const owners = { wasOwner: isActiveOwner(role, before.status), isOwner: isActiveOwner(next.role, next.status) }
-  return { before, person, email: next.email, teamIds: next.teamIds, ...owners }
+  const { password, teamIds: _teams, ...fields } = body
+  const asked = {
+    ...change,
+    body: kind === 'replace' && fields.status === undefined ? { ...fields, status: before.status } : fields,
+  }
+  const [wasOwner, isOwner] = [isActiveOwner(role, before.status), isActiveOwner(next.role, next.status)]
+  return {
+    ...unchanged(asked, before.version as number, before as unknown as JsonObject, before.identityId, next.teamIds),
+    ...(wasOwner !== isOwner && { owners: isOwner ? 'add' : 'remove' }),
+    ...(next.email !== person.state.email && { email: next.email }),
+    others: person.state.memberships.filter(({ userId }) => userId !== id),
+    joined: next.teamIds.filter((teamId) => !before.teamIds.includes(teamId)),
+    left: before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
+    ...(typeof password === 'string' && { passwordHash: await context.passwords.hash(password) }),
+  }
+}
+
+/** Whether nothing but the user's own stream is written. */
+const isUserAlone = ({ owners, email, joined, left, passwordHash }: Plan): boolean =>
+  [owners, email, passwordHash].every((part) => part === undefined) && joined.length + left.length === 0
+
+/** A change of the user's own fields alone. */
+const unchanged = (
+  { id: userId, kind, body }: Change,
+  version: number,
+  values: JsonObject,
+  identityId: string,
+  teamIds: readonly string[],
+): Plan => {
+  const names = kind === 'replace' ? Object.keys(user.declaration.fields) : Object.keys(body)
+  const before = Object.fromEntries(names.map((name) => [name, values[name] ?? null]))
+  return { userId, identityId, change: { kind, body }, version, before, others: [], joined: [], left: [], teamIds }
 }
 
 const nextOf = async (
@@ -165,37 +196,6 @@ const assertOrigin = ({ state }: Person, organizationId: string, body: JsonObjec
     message:
       'E-mail and password can only be changed in the organization where this person first registered, or by themselves.',
   })
-}
-
-/** Gives the identity its new e-mail, and every other user record of it, around the change of this one. */
-const changeEmail = async (
-  context: IdentityContext,
-  origin: WriteOrigin,
-  { person, email, before }: Plan,
-  write: () => Promise<Written>,
-): Promise<Written> => {
-  const { identityId, state } = person
-  if (email === state.email) return write()
-  const written = await write()
-  const changed = await context.people
-    .command(identityId, { type: 'changeEmail', email, at: formatTime(origin.now) }, origin)
-    .catch(async (error: unknown) => {
-      const back: Change = { id: before._id, kind: 'amend', body: { email: before.email } }
-      if (error instanceof Failure && error.code === 'key_in_use') await context.users.change(origin, back)
-      throw error
-    })
-  const others: (Wrote | undefined)[] = []
-  for (const { organizationId, userId } of state.memberships) {
-    if (userId === before._id) continue
-    const service: WriteOrigin = {
-      organizationId,
-      now: origin.now,
-      ids: origin.ids,
-      metadata: { ...origin.metadata, organizationId },
-    }
-    others.push((await context.users.change(service, { id: userId, kind: 'amend', body: { email } })).wrote)
-  }
-  return { row: written.row, wrote: allWrote(written.wrote, changed, ...others) }
 }
 
 const isActiveOwner = ({ key }: RoleRow, status: string): boolean => key === 'owner' && status === 'active'

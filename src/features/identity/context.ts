@@ -1,3 +1,4 @@
+import type { Processes } from '../../kit/commands/process.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { LoginThrottle } from './login-throttle.ts'
@@ -15,16 +16,11 @@ export interface IdentityConfig {
   tokenTtlMs: number
 }
 
-/** Writers of resources that belong to other features: an organization begins with a hub, and teams keep their members. */
-export interface IdentityNeighbours {
-  hubs: ResourceWriter
-  teams: ResourceWriter
-}
-
-export type IdentityServices = ResourceServices
+/** With what runs the commands that write several streams. */
+export type IdentityServices = ResourceServices & { processes: Processes }
 
 /** What the routes of this feature share. */
-export interface IdentityContext extends IdentityNeighbours {
+export interface IdentityContext {
   services: IdentityServices
   config: IdentityConfig
   people: People
@@ -36,12 +32,7 @@ export interface IdentityContext extends IdentityNeighbours {
   roles: ResourceWriter
 }
 
-export const identityContext = (
-  services: IdentityServices,
-  config: IdentityConfig,
-  neighbours: IdentityNeighbours,
-): IdentityContext => ({
-  ...neighbours,
+export const identityContext = (services: IdentityServices, config: IdentityConfig): IdentityContext => ({
   services,
   config,
   people: new People(services),

@@ -1,11 +1,10 @@
 import { Failure } from '../../kernel/errors.ts'
 import { bool, latitude, longitude, objectSchema, optional, text, withDefault } from '../../kernel/schema.ts'
-import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
-import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
-import { foundingIds, foundOrganization } from './found-organization.ts'
+import { foundOrganization } from './found-organization.ts'
 import { beginning, type HubFields } from './organization-source.ts'
 import { organizationItem, organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
 import { revokeToken } from './session-routes.ts'
@@ -63,19 +62,14 @@ const createOrganization = async (
   const person = await context.people.load(identityId)
   const member = await context.services.tables.get<UserRow>(USERS_TABLE, caller.organizationId, caller.userId)
   if (person === undefined || member === undefined) throw new Failure('unauthenticated')
-  const begin = await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)
-  const newIds = foundingIds(ids, begin.hubs.length, begin.roles?.length)
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
-  const origin: WriteOrigin = { organizationId, now, ids, metadata }
-  const founding = { ...begin, name: body.organizationName, owner: { identityId, userId, name: member.name, email } }
-  const { organization, owner, wrote } = await foundOrganization(context, origin, founding, newIds)
-  const at = formatTime(now)
-  const added = await context.people.command(
-    identityId,
-    { type: 'addMembership', membership: { organizationId, userId }, at },
-    origin,
-  )
-  const accessed = await context.people.command(identityId, { type: 'access', organizationId, at }, origin)
+  const origin = { organizationId, now, ids, metadata }
+  const { organization, owner, wrote } = await foundOrganization(context, origin, async () => ({
+    ...(await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)),
+    name: body.organizationName,
+    owner: { identityId, userId, name: member.name, email },
+  }))
+  // Last, so that whoever got no answer may ask again with this token.
   const revoked = await revokeToken(context, request, 0)
   const before = person.state.memberships.filter((membership) => membership.organizationId !== organizationId)
   const items = [
@@ -85,7 +79,7 @@ const createOrganization = async (
   const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   return {
     body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
-    wrote: allWrote(wrote, added, accessed, revoked),
+    wrote: allWrote(wrote, revoked),
     secret: true,
   }
 }

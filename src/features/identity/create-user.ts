@@ -1,16 +1,15 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { formatTime, userOf } from '../../kit/http/request-context.ts'
+import { userOf } from '../../kit/http/request-context.ts'
 import { asService, type Written, type WriteOrigin } from '../../kit/resource/writes.ts'
+import { rowOf } from '../../kit/commands/declared-event.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
 import type { Membership } from './identity.ts'
-import { changeOwners } from './owners.ts'
 import type { Person } from './people.ts'
+import { CREATE_USER, type CreateUserData } from './processes.ts'
 import { user, type UserRow } from './user.ts'
-import { joinTeams } from './user-teams.ts'
 import { assertHolds, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -33,59 +32,48 @@ export interface NewUser {
  * @throws Failure invalid, forbidden, key_in_use, conflict
  */
 export const createUser = async (context: IdentityContext, origin: WriteOrigin, body: NewUser): Promise<Written> => {
-  const { _id, password, teamIds = [], ...values } = body
-  const userId = _id ?? origin.ids.next()
-  const known = await context.users.load(userId)
-  if (known.state.status !== 'absent') return repeated(context, origin, userId, values, known.state.first.values)
-  const role = await assertNewUser(context, origin, body)
-  const identityId = origin.ids.next()
-  const person = await context.people.findByEmail(body.email)
-  const membership = { organizationId: origin.organizationId, userId }
-  if (person === undefined || isBegun(person, membership))
-    return withIdentity(context, origin, userId, person?.identityId ?? identityId, body, role)
-  assertNoMember(person.state.memberships, membership)
-  const written = await context.users.create(
-    origin,
-    { ...values, name: person.state.name, email: person.state.email, _id: userId, status: 'invited' },
-    { identityId: person.identityId },
-  )
-  const command = { type: 'addMembership', membership, at: formatTime(origin.now) } as const
-  const added = await undoing(context, origin, userId, () =>
-    context.people.command(person.identityId, command, commandContext(origin)),
-  )
-  return finished(context, origin, written, teamIds, added)
+  const { _id, password: _password, teamIds = [], ...values } = body
+  const [userId, newIdentityId] = [_id ?? origin.ids.next(), origin.ids.next()]
+  let repeat: Written | undefined
+  const wrote = await context.services.processes.run(CREATE_USER, userId, asService(origin), async () => {
+    const { state } = await context.users.load(userId)
+    if (state.status === 'absent') return planOf(context, origin, userId, newIdentityId, body)
+    repeat = await repeated(context, origin, userId, values, state.first.values)
+    return undefined
+  })
+  if (repeat !== undefined) return repeat
+  const { state, version } = await context.users.load(userId)
+  return { row: { ...rowOf(userId, version, state), teamIds: [...teamIds] }, wrote }
 }
 
-const withIdentity = async (
+const planOf = async (
   context: IdentityContext,
   origin: WriteOrigin,
   userId: string,
-  identityId: string,
+  newIdentityId: string,
   body: NewUser,
-  role: RoleRow,
-): Promise<Written> => {
-  const { password, teamIds = [], _id, ...values } = body
-  const { organizationId, now } = origin
+): Promise<CreateUserData> => {
+  const { _id, password, teamIds = [], ...values } = body
+  const { organizationId } = origin
+  const role = await assertNewUser(context, origin, body)
+  const person = await context.people.findByEmail(body.email)
+  if (person !== undefined && !isBegun(person, { organizationId, userId })) {
+    const { identityId, state } = person
+    const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
+    const kept = { name: state.name, email: state.email, status: 'invited' }
+    return { userId, identityId, values: { ...values, ...kept }, isOwner: false, teamIds, insteadOf }
+  }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
   const passwordHash = await context.passwords.hash(password ?? origin.ids.next())
-  const at = formatTime(now)
-  const create = {
-    type: 'create',
-    email: body.email,
-    name: body.name,
-    passwordHash,
-    originOrganizationId: organizationId,
-    membership: { organizationId, userId },
-    at,
-  } as const
-  const created = await context.people.command(identityId, create, commandContext(origin))
-  const written = await context.users.create(origin, { ...values, _id: userId, status }, { identityId })
-  const isOwner = role.key === 'owner' && status === 'active'
-  const owned = isOwner
-    ? await changeOwners(context.services.log, organizationId, { type: 'add', userId, at }, commandContext(origin))
-    : undefined
-  return finished(context, origin, written, teamIds, allWrote(created, owned))
+  return {
+    userId,
+    identityId: person?.identityId ?? newIdentityId,
+    values: { ...values, status },
+    isOwner: role.key === 'owner' && status === 'active',
+    teamIds,
+    create: { email: body.email, name: body.name, passwordHash },
+  }
 }
 
 const assertNewUser = async (
@@ -102,7 +90,7 @@ const assertNewUser = async (
   return role
 }
 
-/** An earlier try of this request ended between the identity and its user. */
+/** An earlier try of this request, of before processes, ended between the identity and its user. */
 const isBegun = ({ state }: Person, { organizationId, userId }: Membership): boolean =>
   state.originOrganizationId === organizationId &&
   state.memberships.some((membership) => membership.organizationId === organizationId && membership.userId === userId)
@@ -128,38 +116,22 @@ const repeated = async (
   return { row: { ...row, teamIds } }
 }
 
-const finished = async (
+/**
+ * The user whose membership is one by name only: its creation or deletion was broken off.
+ * @throws Failure key_in_use when the person is in the organization.
+ */
+const formerMember = async (
   context: IdentityContext,
-  origin: WriteOrigin,
-  written: Written,
-  teamIds: readonly string[],
-  further: Written['wrote'],
-): Promise<Written> => {
-  const joined = await joinTeams(context, origin, written.row._id as string, teamIds)
-  return { row: { ...written.row, teamIds: [...teamIds] }, wrote: allWrote(written.wrote, further, ...joined) }
-}
-
-const undoing = async <Result>(
-  context: IdentityContext,
-  origin: WriteOrigin,
-  userId: string,
-  run: () => Promise<Result>,
-): Promise<Result> => {
-  try {
-    return await run()
-  } catch (error) {
-    if (error instanceof Failure && error.code === 'key_in_use')
-      await context.users.delete(asService(origin), { id: userId })
-    throw error
-  }
-}
-
-const assertNoMember = (memberships: readonly Membership[], { organizationId }: Membership): void => {
-  if (!memberships.some((membership) => membership.organizationId === organizationId)) return
+  memberships: readonly Membership[],
+  { organizationId, userId }: Membership,
+): Promise<string | undefined> => {
+  const present = memberships.find((membership) => membership.organizationId === organizationId)
+  if (present === undefined || present.userId === userId) return undefined
+  await context.services.processes.settle(present.userId)
+  const { state } = await context.users.load(present.userId)
+  if (state.status !== 'live') return present.userId
   throw new Failure('key_in_use', {
     message: 'This person is already in the organization.',
     errors: [{ path: '/email', message: 'is already in the organization' }],
   })
 }
-
-const commandContext = ({ ids, metadata }: WriteOrigin): Pick<WriteOrigin, 'ids' | 'metadata'> => ({ ids, metadata })

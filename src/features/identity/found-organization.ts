@@ -1,36 +1,23 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { formatTime } from '../../kit/http/request-context.ts'
+import { rowOf } from '../../kit/commands/declared-event.ts'
+import type { StepOrigin } from '../../kit/commands/process.ts'
 import type { IdSource, Wrote } from '../../kit/http/route.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
-import { changeOwners } from './owners.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
+import { FOUND_ORGANIZATION, type FoundOrganizationData } from './processes.ts'
 import type { UserRow } from './user.ts'
 
 export interface Founding {
   name: string
   /** Bodies of its first hubs. */
   hubs: readonly JsonObject[]
-  owner: { identityId: string; userId: string; name: string; email: string }
   settings?: JsonObject
   /** Roles beside the predefined ones. */
   roles?: readonly { name: string; permissions: readonly string[] }[]
+  owner: { identityId: string; userId: string; name: string; email: string }
+  signUp?: FoundOrganizationData['signUp']
 }
-
-/** Ids that a founding will use; taken before anything is written, so that a repeated request takes the same ones. */
-export interface FoundingIds {
-  hubIds: string[]
-  roleIds: string[]
-  customRoleIds: string[]
-}
-
-export const foundingIds = (ids: IdSource, hubs: number, customRoles = 0): FoundingIds => ({
-  hubIds: Array.from({ length: hubs }, () => ids.next()),
-  roleIds: PREDEFINED_ROLES.map(() => ids.next()),
-  customRoleIds: Array.from({ length: customRoles }, () => ids.next()),
-})
 
 export interface Founded {
   organization: Row
@@ -40,44 +27,35 @@ export interface Founded {
 
 /**
  * Makes an organization with its hubs, the four predefined roles and its owner. `origin.organizationId` is its id.
- * Under the same ids it goes on where an earlier try ended.
+ * @throws Failure key_in_use for the e-mail of somebody who signs up, not_available when nobody may any more.
  */
 export const foundOrganization = async (
   context: IdentityContext,
-  origin: WriteOrigin,
-  founding: Founding,
-  { hubIds, roleIds, customRoleIds }: FoundingIds,
+  origin: StepOrigin,
+  founding: () => Promise<Founding>,
 ): Promise<Founded> => {
-  const { organizationId: _id } = origin
-  const { name: organizationName, settings } = founding
-  const organization = await context.organizations.create(origin, {
-    _id,
-    name: organizationName,
-    ...(settings && { settings }),
+  const { organizationId } = origin
+  let userId = ''
+  const wrote = await context.services.processes.run(FOUND_ORGANIZATION, organizationId, origin, async () => {
+    const data = withIds(origin.ids, await founding())
+    userId = data.owner.userId
+    return data
   })
-  const hubs: Written[] = []
-  for (const [i, hub] of founding.hubs.entries())
-    hubs.push(await context.hubs.create(origin, { ...hub, _id: hubIds[i] }))
-  const roles: Written[] = []
-  for (const [i, { key, name, permissions }] of PREDEFINED_ROLES.entries()) {
-    roles.push(await context.roles.create(origin, { _id: roleIds[i], name, permissions: [...permissions] }, { key }))
-  }
-  for (const [i, { name, permissions }] of (founding.roles ?? []).entries()) {
-    roles.push(await context.roles.create(origin, { _id: customRoleIds[i], name, permissions: [...permissions] }))
-  }
-  const { identityId, userId, name, email } = founding.owner
-  const roleId = roleIds[PREDEFINED_ROLES.findIndex(({ key }) => key === 'owner')]
-  const owner = await context.users.create(origin, { _id: userId, name, email, roleId, hubId: hubIds }, { identityId })
-  const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-  await changeOwners(context.services.log, origin.organizationId, command, {
-    ids: origin.ids,
-    metadata: origin.metadata,
-  })
-  const wrote = allWrote(
-    organization.wrote,
-    ...hubs.map((hub) => hub.wrote),
-    ...roles.map((role) => role.wrote),
-    owner.wrote,
-  )
-  return { organization: organization.row, owner: { ...owner.row, teamIds: [] } as unknown as UserRow, wrote }
+  const organization = await rowIn(context.organizations, organizationId)
+  const owner = { ...(await rowIn(context.users, userId)), teamIds: [] } as unknown as UserRow
+  return { organization, owner, wrote }
+}
+
+/** All ids that it will use: whoever carries it on uses the same ones. */
+const withIds = (ids: IdSource, { hubs, roles = [], owner, ...founding }: Founding): FoundOrganizationData => {
+  const hubsWithId = hubs.map((hub) => ({ ...hub, _id: ids.next() }))
+  const predefined = PREDEFINED_ROLES.map((role) => ({ ...role, _id: ids.next() }))
+  const [{ _id: roleId }] = predefined
+  const custom = roles.map((role) => ({ ...role, _id: ids.next() }))
+  return { ...founding, hubs: hubsWithId, roles: [...predefined, ...custom], owner: { ...owner, roleId } }
+}
+
+const rowIn = async (writer: IdentityContext['users'], id: string): Promise<Row> => {
+  const { state, version } = await writer.load(id)
+  return rowOf(id, version, state)
 }

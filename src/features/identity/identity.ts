@@ -30,10 +30,10 @@ export interface IdentityState {
 }
 
 export type IdentityCommand =
-  | ({ type: 'create'; membership: Membership } & IdentityCreated)
-  | { type: 'delete'; at: string }
-  | { type: 'addMembership'; membership: Membership; at: string }
-  | { type: 'endMembership'; organizationId: string; at: string }
+  | ({ type: 'create'; membership?: Membership } & IdentityCreated)
+  /** `insteadOf`: a user that is no more, whose place it takes. */
+  | { type: 'addMembership'; membership: Membership; insteadOf?: string; at: string }
+  | { type: 'endMembership'; organizationId: string; userId: string; at: string }
   | { type: 'access'; organizationId: string; at: string }
   | { type: 'changePassword'; passwordHash: string; at: string }
   | { type: 'changeEmail'; email: string; at: string }
@@ -107,28 +107,32 @@ const created = ({
   at,
 }: Extract<IdentityCommand, { type: 'create' }>): Fact[] => [
   { type: IDENTITY.created, data: { email, name, passwordHash, originOrganizationId, at } satisfies IdentityCreated },
-  { type: IDENTITY.membershipAdded, data: { ...membership, at } satisfies MembershipAdded },
+  ...(membership === undefined
+    ? []
+    : [{ type: IDENTITY.membershipAdded, data: { ...membership, at } satisfies MembershipAdded }]),
 ]
 
 const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, state: IdentityState): Fact[] => {
   const { at } = command
   switch (command.type) {
-    case 'delete':
-      return [{ type: IDENTITY.deleted, data: { at } }]
     case 'addMembership': {
       const { organizationId, userId } = command.membership
       const present = state.memberships.find((membership) => membership.organizationId === organizationId)
       if (present?.userId === userId) return []
+      const added = { type: IDENTITY.membershipAdded, data: { organizationId, userId, at } satisfies MembershipAdded }
+      if (present !== undefined && present.userId === command.insteadOf)
+        return [{ type: IDENTITY.membershipEnded, data: { organizationId, at } satisfies MembershipEnded }, added]
       if (present !== undefined)
         throw new Failure('key_in_use', {
           message: 'This person is already in the organization.',
           errors: [{ path: '/email', message: 'is already in the organization' }],
         })
-      return [{ type: IDENTITY.membershipAdded, data: { organizationId, userId, at } satisfies MembershipAdded }]
+      return [added]
     }
     case 'endMembership': {
-      const { organizationId } = command
-      if (!state.memberships.some((membership) => membership.organizationId === organizationId)) return []
+      const { organizationId, userId } = command
+      const isMember = state.memberships.some((one) => one.organizationId === organizationId && one.userId === userId)
+      if (!isMember) return []
       return [{ type: IDENTITY.membershipEnded, data: { organizationId, at } satisfies MembershipEnded }]
     }
     case 'access':
@@ -139,10 +143,11 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
           data: { organizationId: command.organizationId, at } satisfies OrganizationAccessed,
         },
       ]
-    case 'changePassword':
-      return [
-        { type: IDENTITY.passwordChanged, data: { passwordHash: command.passwordHash, at } satisfies PasswordChanged },
-      ]
+    case 'changePassword': {
+      const { passwordHash } = command
+      if (state.passwordHash === passwordHash) return []
+      return [{ type: IDENTITY.passwordChanged, data: { passwordHash, at } satisfies PasswordChanged }]
+    }
     case 'changeEmail':
       return state.email === command.email
         ? []

@@ -6,10 +6,9 @@ import { userOf } from '../../kit/http/request-context.ts'
 import { amendSchema, pick } from '../../kit/resource/declaration.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { shownBy } from '../../kit/resource/show.ts'
-import { originOf, versionOf } from '../../kit/resource/writes.ts'
+import { originOf, versionOf, type Change } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
-import { changePassword } from './change-user.ts'
+import { changeOwnUser } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { user, type UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
@@ -47,15 +46,11 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
     })
   if (typeof body.password === 'string') await assertPassword(context, request, row, identityId)
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
-  const { row: changed, wrote } = await context.users.change(origin, {
-    id: userId,
-    kind: 'amend',
-    body: kept,
-    expectedVersion: versionOf(request, body),
-  })
-  const secret =
-    typeof body.password === 'string' ? await changePassword(context, origin, identityId, body.password) : undefined
-  return rowReply(await shownBy(user.declaration, context.services, request, changed), changed, allWrote(wrote, secret))
+  const change: Change = { id: userId, kind: 'amend', body: kept, expectedVersion: versionOf(request, body) }
+  const password = typeof body.password === 'string' ? body.password : undefined
+  const { row: changed, wrote } = await changeOwnUser(context, origin, row, change, password)
+  const written = { ...changed, teamIds: row.teamIds }
+  return rowReply(await shownBy(user.declaration, context.services, request, written), changed, wrote)
 }
 
 /** Guesses of the present password count as failed logins. @throws Failure wrong_password, rate_limited */

@@ -1,11 +1,9 @@
 import { Failure } from '../../kernel/errors.ts'
 import { email, latitude, longitude, objectSchema, text } from '../../kernel/schema.ts'
-import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
-import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { metadataOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
-import { foundingIds, foundOrganization } from './found-organization.ts'
+import { foundOrganization } from './found-organization.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
 import { SIGNUP_CLOSED } from './people.ts'
 import { organizationItem, sessionAnswer, sessionBody } from './session-answer.ts'
@@ -55,39 +53,23 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   const { ids, now, body } = request
   if (context.config.signup === 'closed') throw new Failure('not_available', { status: 403, message: SIGNUP_CLOSED })
   const [organizationId, identityId, userId, jti] = [ids.next(), ids.next(), ids.next(), ids.next()]
-  const newIds = foundingIds(ids, 1)
-  const metadata = metadataOf(request, organizationId, `user:${userId}`)
-  const origin: WriteOrigin = { organizationId, now, ids, metadata }
-  const { name, email: itsEmail, organizationName, hubName, hubLat, hubLng } = body
-  const at = formatTime(now)
-  const create = {
-    type: 'create',
-    email: itsEmail,
-    name,
-    passwordHash: await context.passwords.hash(body.password),
-    originOrganizationId: organizationId,
-    membership: { organizationId, userId },
-    at,
-  } as const
-  // The only step that can be refused comes first.
-  const created = await context.people.signUp(identityId, create, origin, context.config.signup === 'first')
-  const { organization, owner, wrote } = await foundOrganization(
-    context,
-    origin,
-    {
-      name: organizationName,
-      hubs: [{ name: hubName, lat: hubLat, lng: hubLng }],
-      owner: { identityId, userId, name, email: itsEmail },
+  const origin = { organizationId, now, ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
+  const { name, organizationName, hubName, hubLat, hubLng } = body
+  const { organization, owner, wrote } = await foundOrganization(context, origin, async () => ({
+    name: organizationName,
+    hubs: [{ name: hubName, lat: hubLat, lng: hubLng }],
+    owner: { identityId, userId, name, email: body.email },
+    signUp: {
+      passwordHash: await context.passwords.hash(body.password),
+      firstOnly: context.config.signup === 'first',
     },
-    newIds,
-  )
-  const accessed = await context.people.command(identityId, { type: 'access', organizationId, at }, origin)
+  }))
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
   const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   const items = [organizationItem(organization, ownerRole, userId, true)]
   return {
     body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
-    wrote: allWrote(created, wrote, accessed),
+    wrote,
     secret: true,
   }
 }

@@ -15,6 +15,7 @@ export interface Metrics {
   httpRequests: Counter<'method' | 'route' | 'status'>
   httpSeconds: Histogram<'method' | 'route'>
   sockets: Gauge<'channel'>
+  processesStuck: Gauge
   /** Runs before each scrape: for numbers that are looked up rather than counted. One that fails leaves its numbers as they were. */
   beforeScrape(collect: () => unknown): void
   /** The text that Prometheus reads. */
@@ -61,10 +62,7 @@ export const createMetrics = (): Metrics => {
       ['consumer', 'partition'],
     ),
     liveClients: gauge('waymark_live_clients', 'Open connections of the live channel.'),
-    liveConflated: counter(
-      'waymark_live_conflated_total',
-      'Positions that were replaced by newer ones before a client got them.',
-    ),
+    liveConflated: counter('waymark_live_conflated_total', 'Positions replaced before a client got them.'),
     transitions: counter('waymark_transitions_total', 'Geofence transitions.', ['type']),
     deliveries: counter('waymark_deliveries_total', 'Attempts of automations by outcome.', ['outcome']),
     engineUp: gauge('waymark_engine_up', 'Whether a storage engine answers (1) or not (0).', ['engine']),
@@ -76,6 +74,7 @@ export const createMetrics = (): Metrics => {
       ['method', 'route'],
     ),
     sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
+    processesStuck: gauge('waymark_processes_stuck', 'Processes that failed five times in a row.'),
     beforeScrape: (collect) => void collectors.push(collect),
     text: async () => {
       await Promise.allSettled(collectors.map(async (collect) => collect()))

@@ -120,11 +120,15 @@ export class ResourceWriter implements ResourceWrites {
       return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
     })
     if (last === undefined) throw new Failure('internal')
-    const takenOut =
-      this.declaration.whenReferenced === 'takeOut'
-        ? await resources.redirect(this.services, origin, this.declaration.plural, id, undefined)
-        : undefined
+    const takenOut = await this.takeOut(origin, id)
     return { wrote: allWrote(wrote, redirected, takenOut), row: rowOf(id, last.version, last.state) }
+  }
+
+  /** Takes a record that was deleted out of what names it. Doing it again changes nothing. */
+  async takeOut(origin: WriteOrigin, id: string): Promise<Wrote | undefined> {
+    const { plural, whenReferenced } = this.declaration
+    if (whenReferenced !== 'takeOut') return undefined
+    return this.services.resources.redirect(this.services, origin, plural, id, undefined)
   }
 
   /** Makes anew what is told once; the one before ends at once. @throws Failure not_found */

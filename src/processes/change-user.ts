@@ -1,0 +1,72 @@
+import { changeOwners } from '../features/identity/owners.ts'
+import { CHANGE_USER, type ChangeUserData } from '../features/identity/processes.ts'
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import { type Office, unlessGone } from './office.ts'
+import { joinTeams, leaveTeams } from './team-members.ts'
+
+/**
+ * Changes a user with all that hangs on it: an owner's place, the e-mail (of the identity, and as every other user record
+ * of the person shows it), teams, the password. The last owner, a stale version and a taken e-mail refuse it.
+ */
+export const changeUser = (office: Office): Process<ChangeUserData> => {
+  const owners = async (type: 'add' | 'remove', userId: string, originOf: OriginOf): Promise<Wrote | undefined> => {
+    const origin = originOf()
+    return changeOwners(office.log, origin.organizationId, { type, userId, at: formatTime(origin.now) }, origin)
+  }
+  /** Whether the event at the version that was decided on is the one that this process wrote. */
+  const isWritten = async ({ userId, version }: ChangeUserData, originOf: OriginOf): Promise<boolean> => {
+    const [event] = await office.log.read(`user-${userId}`, version, 1)
+    return event?.id === originOf().ids.next()
+  }
+  return defineProcess(CHANGE_USER, [
+    {
+      name: 'former owner',
+      run: async (data, originOf) => (data.owners === 'remove' ? owners('remove', data.userId, originOf) : undefined),
+      undo: async (data, originOf) => (data.owners === 'remove' ? owners('add', data.userId, originOf) : undefined),
+    },
+    {
+      name: 'user',
+      run: async (data, originOf) => {
+        if (await isWritten(data, originOf)) return undefined
+        const { userId: id, version: expectedVersion, change } = data
+        return (await office.users.change(originOf(), { id, ...change, expectedVersion })).wrote
+      },
+      undo: ({ userId: id, before: body }, originOf) =>
+        unlessGone(office.users.change(originOf(), { id, kind: 'amend', body }).then(({ wrote }) => wrote)),
+    },
+    {
+      name: 'e-mail',
+      run: async ({ identityId, email, others }, originOf) => {
+        if (email === undefined) return undefined
+        const origin = originOf('identity')
+        const command = { type: 'changeEmail', email, at: formatTime(origin.now) } as const
+        const wrotes = [await office.people.command(identityId, command, origin)]
+        for (const { organizationId, userId: id } of others) {
+          const write = originOf(id)
+          const there = { ...write, organizationId, metadata: { ...write.metadata, organizationId } }
+          const change = office.users.change(there, { id, kind: 'amend', body: { email } })
+          wrotes.push(await unlessGone(change.then(({ wrote }) => wrote)))
+        }
+        return allWrote(...wrotes)
+      },
+    },
+    {
+      name: 'new owner',
+      run: async (data, originOf) => (data.owners === 'add' ? owners('add', data.userId, originOf) : undefined),
+    },
+    { name: 'joined teams', run: ({ userId, joined }, originOf) => joinTeams(office, originOf, userId, joined) },
+    { name: 'left teams', run: ({ userId, left }, originOf) => leaveTeams(office, originOf, userId, left) },
+    {
+      name: 'password',
+      run: async ({ identityId, passwordHash }, originOf) => {
+        if (passwordHash === undefined) return undefined
+        const origin = originOf()
+        const command = { type: 'changePassword', passwordHash, at: formatTime(origin.now) } as const
+        return office.people.command(identityId, command, origin)
+      },
+    },
+  ])
+}

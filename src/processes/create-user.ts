@@ -1,0 +1,45 @@
+import { changeOwners } from '../features/identity/owners.ts'
+import { CREATE_USER, type CreateUserData } from '../features/identity/processes.ts'
+import { defineProcess, type Process } from '../kit/commands/process.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import { ensureMade, type Office, unlessGone } from './office.ts'
+import { joinTeams } from './team-members.ts'
+
+/** Adds a person to an organization: their identity, or a membership in the one they have, then the user. */
+export const createUser = (office: Office): Process<CreateUserData> =>
+  defineProcess(CREATE_USER, [
+    {
+      name: 'identity',
+      run: ({ userId, identityId, create, insteadOf }, originOf) => {
+        const origin = originOf()
+        const { organizationId } = origin
+        const at = formatTime(origin.now)
+        const membership = { organizationId, userId }
+        if (create === undefined)
+          return office.people.command(identityId, { type: 'addMembership', membership, insteadOf, at }, origin)
+        const command = { type: 'create', ...create, originOrganizationId: organizationId, membership, at } as const
+        return office.people.command(identityId, command, origin)
+      },
+      undo: ({ userId, identityId }, originOf) => {
+        const origin = originOf()
+        const { organizationId } = origin
+        const command = { type: 'endMembership', organizationId, userId, at: formatTime(origin.now) } as const
+        return unlessGone(office.people.command(identityId, command, origin))
+      },
+    },
+    {
+      name: 'user',
+      run: ({ userId, identityId, values }, originOf) =>
+        ensureMade(office.users, originOf(), userId, values, { identityId }),
+    },
+    {
+      name: 'owner',
+      run: async ({ userId, isOwner }, originOf) => {
+        if (!isOwner) return undefined
+        const origin = originOf()
+        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
+        return changeOwners(office.log, origin.organizationId, command, origin)
+      },
+    },
+    { name: 'teams', run: ({ userId, teamIds }, originOf) => joinTeams(office, originOf, userId, teamIds) },
+  ])

@@ -1,0 +1,88 @@
+import { changeOwners } from '../features/identity/owners.ts'
+import { FOUND_ORGANIZATION, type FoundOrganizationData } from '../features/identity/processes.ts'
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import { ensureMade, type Office } from './office.ts'
+
+/**
+ * Makes an organization with its hubs, roles and owner. The identity of somebody who signs up comes first, since their
+ * e-mail may be taken; their membership comes last, since a login finds an organization by it.
+ */
+export const foundOrganization = (office: Office): Process<FoundOrganizationData> =>
+  defineProcess(FOUND_ORGANIZATION, [
+    {
+      name: 'identity',
+      run: async ({ signUp, owner: { identityId, email, name } }, originOf) => {
+        if (signUp === undefined) return undefined
+        const origin = originOf()
+        const { passwordHash, firstOnly } = signUp
+        const originOrganizationId = origin.organizationId
+        const at = formatTime(origin.now)
+        const create = { type: 'create', email, name, passwordHash, originOrganizationId, at } as const
+        return office.people.signUp(identityId, create, origin, firstOnly)
+      },
+    },
+    {
+      name: 'organization',
+      run: ({ name, settings }, originOf) => {
+        const origin = originOf()
+        return ensureMade(office.organizations, origin, origin.organizationId, { name, ...(settings && { settings }) })
+      },
+    },
+    { name: 'hubs', run: ({ hubs }, originOf) => makeHubs(office, originOf, hubs) },
+    { name: 'roles', run: ({ roles }, originOf) => makeRoles(office, originOf, roles) },
+    {
+      name: 'owner',
+      run: async ({ owner, hubs }, originOf) => {
+        const { identityId, userId, ...values } = owner
+        const body = { ...values, hubId: hubs.map(({ _id }) => String(_id)) }
+        const made = await ensureMade(office.users, originOf('user'), userId, body, { identityId })
+        const origin = originOf('owners')
+        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
+        await changeOwners(office.log, origin.organizationId, command, origin)
+        return made
+      },
+    },
+    {
+      name: 'membership',
+      run: async ({ owner: { identityId, userId } }, originOf) => {
+        const origin = originOf()
+        const { organizationId } = origin
+        const at = formatTime(origin.now)
+        const membership = { organizationId, userId }
+        const added = await office.people.command(identityId, { type: 'addMembership', membership, at }, origin)
+        const accessed = await office.people.command(
+          identityId,
+          { type: 'access', organizationId, at },
+          originOf('access'),
+        )
+        return allWrote(added, accessed)
+      },
+    },
+  ])
+
+const makeHubs = async (
+  office: Office,
+  originOf: OriginOf,
+  hubs: FoundOrganizationData['hubs'],
+): Promise<Wrote | undefined> => {
+  const wrotes: (Wrote | undefined)[] = []
+  for (const { _id, ...hub } of hubs)
+    wrotes.push(await ensureMade(office.hubs, originOf(String(_id)), String(_id), hub))
+  return allWrote(...wrotes)
+}
+
+const makeRoles = async (
+  office: Office,
+  originOf: OriginOf,
+  roles: FoundOrganizationData['roles'],
+): Promise<Wrote | undefined> => {
+  const wrotes: (Wrote | undefined)[] = []
+  for (const { _id, key, name, permissions } of roles) {
+    const body = { name, permissions: [...permissions] }
+    wrotes.push(await ensureMade(office.roles, originOf(_id), _id, body, key === undefined ? {} : { key }))
+  }
+  return allWrote(...wrotes)
+}

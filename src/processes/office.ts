@@ -1,0 +1,40 @@
+import type { EventLog } from '../engines/event-log.ts'
+import type { People } from '../features/identity/people.ts'
+import { Failure } from '../kernel/errors.ts'
+import type { JsonObject } from '../kernel/json.ts'
+import type { StepOrigin } from '../kit/commands/process.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import type { ResourceWriter } from '../kit/resource/write.ts'
+
+/** What the processes of organizations and users write with. */
+export interface Office {
+  log: EventLog
+  people: People
+  organizations: ResourceWriter
+  hubs: ResourceWriter
+  roles: ResourceWriter
+  users: ResourceWriter
+  teams: ResourceWriter
+}
+
+/** Makes a record unless it was made before, and possibly changed or deleted since. */
+export const ensureMade = async (
+  writer: ResourceWriter,
+  origin: StepOrigin,
+  id: string,
+  body: JsonObject,
+  extra?: JsonObject,
+): Promise<Wrote | undefined> => {
+  if ((await writer.load(id)).state.status !== 'absent') return undefined
+  return (await writer.create(origin, { ...body, _id: id }, extra)).wrote
+}
+
+/** What to do about something that is gone meanwhile: nothing. */
+export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
+  try {
+    return await write
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'not_found') return undefined
+    throw error
+  }
+}
