@@ -77,7 +77,7 @@ export interface EventLog {
   ): AsyncIterable<FollowBatch>
   /** Revision of the last event of a stream, -1 when it has none. */
   head(stream: string): Promise<number>
-  /** A position that no event in the log exceeds, -1 when it is empty. */
+  /** A position that no event in the log exceeds, from which a follower may go on; -1 when it is empty. */
   headPosition(): Promise<number>
   /** Hides every event of the stream before `revision` for ever, never the last one; the space comes back by and by. Never brings anything back. */
   truncateBefore(stream: string, revision: number): Promise<void>

@@ -15,7 +15,7 @@ import { type AutomationRow, evolveRow, owedRows, type RunRow } from '../feature
 import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import { ALL_SEEN, isBehind, type Place } from './cursor.ts'
+import { isBehind, type Place } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { followLive, placeOf } from './log-feed.ts'
@@ -33,15 +33,15 @@ const REPLAY_PAGE_EVENTS = 64
  */
 export const automationFeed = (hub: LiveHub): Promise<Follower> => {
   const place = automationPlace(hub.options)
-  const tellEach = async (event: RecordedEvent): Promise<void> => {
-    for (const { organizationId, told } of await watchedEvents(hub, event)) {
+  const tellEach = async (event: RecordedEvent, before: number): Promise<void> => {
+    for (const { organizationId, told } of await watchedEvents(hub, event, before)) {
       hub.seen(place, told.place)
       hub.offer(organizationId, told)
     }
     hub.seen(place, placeOf(event.position))
   }
-  const tell = (event: RecordedEvent): Promise<void> | void =>
-    hub.asksFor('automation') ? tellEach(event) : hub.seen(place, placeOf(event.position))
+  const tell = (event: RecordedEvent, before: number): Promise<void> | void =>
+    hub.asksFor('automation') ? tellEach(event, before) : hub.seen(place, placeOf(event.position))
   return followLive(hub, { name: 'live-automations', place, prefixes: [AUTOMATION_STREAMS], tell })
 }
 
@@ -56,22 +56,23 @@ export async function* replayAutomations(
   if (isBehind(to, from)) return
   if (await isTruncatedAfter(options, from)) return yield undefined
   const place = automationPlace(options)
-  const after = from.seen === ALL_SEEN ? from.revision : from.revision - 1
+  let before = from.revision
   let read = 0
   for await (const { events, checkpoint } of options.log.follow(
     { prefixes: [AUTOMATION_STREAMS] },
-    after,
+    from.revision,
     signal,
     REPLAY_PAGE_EVENTS,
   )) {
     for (const event of events) {
-      if (event.position > to.revision) continue
-      for (const { told } of await automationEvents(options, event, place, (one) => one === organizationId)) {
-        if (event.position > from.revision || told.place.seen > from.seen) yield told
+      const isOwn = (one: string): boolean => one === organizationId
+      for (const { told } of await automationEvents(options, event, { place, before }, isOwn)) {
+        if (!isBehind(told.place, from) && isBehind(told.place, to)) yield told
       }
+      before = event.position
     }
     read += events.length
-    if (checkpoint >= to.revision) return
+    if (checkpoint > to.revision || (checkpoint === to.revision && to.seen === 0)) return
     if (read > REPLAY_EVENTS_MAX) return yield undefined
   }
 }
@@ -79,13 +80,18 @@ export async function* replayAutomations(
 const automationPlace = ({ partitions }: HubOptions): number => partitions + 1
 
 /** The event for all who ask; made again for one who began to while its rows were read. */
-const watchedEvents = async (hub: LiveHub, event: RecordedEvent): ReturnType<typeof automationEvents> => {
+const watchedEvents = async (
+  hub: LiveHub,
+  event: RecordedEvent,
+  before: number,
+): ReturnType<typeof automationEvents> => {
   const { options } = hub
+  const at = { place: automationPlace(options), before }
   const asks = (organizationId: string): boolean => hub.asksFor('automation', organizationId)
   for (;;) {
     const left = new Set<string>()
     const isWatched = (organizationId: string): boolean => asks(organizationId) || !left.add(organizationId)
-    const events = await automationEvents(options, event, automationPlace(options), isWatched)
+    const events = await automationEvents(options, event, at, isWatched)
     if (![...left].some(asks)) return events
   }
 }
@@ -108,11 +114,14 @@ interface RunChange {
   at(row: RunRow): RunRow
 }
 
-/** The runs that an event is about, each as its GET answered it then, or the automation that it deactivates; for the organizations that are chosen. */
+/**
+ * The runs that an event is about, each as its GET answered it then, or the automation that it deactivates; for the
+ * organizations that are chosen. `at` says which place of cursors the event moves, and after which position it is the next.
+ */
 const automationEvents = async (
   { log, sources }: HubOptions,
   event: RecordedEvent,
-  partition: number,
+  at: { place: number; before: number },
   isChosen: (organizationId: string) => boolean,
 ): Promise<{ organizationId: string; told: LiveEvent }[]> => {
   const liveEvent = (seen: number, shown: () => object, trackerId?: string): LiveEvent => {
@@ -120,8 +129,8 @@ const automationEvents = async (
     return {
       channel: 'automation',
       trackerId,
-      partition,
-      place: { revision: event.position, seen },
+      partition: at.place,
+      place: { revision: at.before, seen },
       text: () => (text ??= JSON.stringify(shown())),
     }
   }

@@ -1,4 +1,7 @@
-/** How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs and automations the event's position in the log. */
+/**
+ * How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs and automations
+ * a position in the log up to which all is seen, and how many runs of the next event after it.
+ */
 export interface Place {
   revision: number
   seen: number
@@ -10,7 +13,7 @@ export const ALL_SEEN = 65_535
 /** A place in every partition, and behind them in the jobs and in the automations: what a client has seen of its organization's events. */
 export type EventVector = readonly Place[]
 
-const FORMAT = 3
+const FORMAT = 4
 
 /** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each place. */
 export const encodeCursor = (logMark: number, vector: EventVector): string => {

@@ -134,7 +134,8 @@ test('whoever may read the runs of automations hears how they go, as their GET a
   ] as const) {
     for (const i of [0, 1, 3]) {
       const { events, messages } = await connect(one, {}, { since: whole[i].cursor })
-      t.same(events(), whole.slice(i + 1), `the same after since ${i}, from ${what}`)
+      const told = (all: Json[]): Json[] => all.map(({ cursor: _cursor, ...rest }) => rest)
+      t.same(told(events()), told(whole.slice(i + 1)), `the same after since ${i}, from ${what}`)
       t.notOk(messages.some(({ type }) => type === 'gap'))
     }
     t.same(

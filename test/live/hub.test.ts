@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from '../support/gapped-log.ts'
 import { transitionStream, type Decided, type Transition } from '../../src/features/transitions/events.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { encodeJson } from '../../src/kernel/event.ts'
@@ -68,7 +68,7 @@ const open = async (
   } = {},
 ) => {
   const clock = new FakeClock()
-  const log = await openLmdbEventLog({ path: folderOf(t), clock })
+  const log = await openGappedLog({ path: folderOf(t), clock })
   t.teardown(() => log.close())
   const newHub = (): LiveHub =>
     new LiveHub({

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from '../support/gapped-log.ts'
 import { backtestDecider, type BacktestCommand } from '../../src/features/backtests/backtest.ts'
 import { backtestStream } from '../../src/features/backtests/events.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
@@ -32,7 +32,7 @@ const callerOf = (changes: Partial<UserCaller> = {}): UserCaller => ({
 })
 
 const open = async (t: Test) => {
-  const log = await openLmdbEventLog({ path: folderOf(t), clock: systemClock })
+  const log = await openGappedLog({ path: folderOf(t), clock: systemClock })
   t.teardown(() => log.close())
   const ids = idSource(START)
   const tell = (name: string, command: BacktestCommand): Promise<unknown> =>

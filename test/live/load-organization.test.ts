@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from '../support/gapped-log.ts'
 import { locationStream, type LocationEntry } from '../../src/features/locations/events.ts'
 import type { LatestPoint } from '../../src/features/locations/views.ts'
 import { applyEntry } from '../../src/live/fleet.ts'
@@ -23,7 +23,7 @@ interface Loading {
 
 /** Loads fleets, each from a partition of its own, and answers when the tracker's last point was recorded. */
 const open = async (t: Test) => {
-  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  const log = await openGappedLog({ path: folderOf(t), clock: new FakeClock() })
   t.teardown(() => log.close())
   let partition = -1
   return async ({ rows = [], logged, kept, meanwhile = [] }: Loading): Promise<number | undefined> => {

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Appended, EventLog } from '../../src/engines/event-log.ts'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from './gapped-log.ts'
 import { BATCHER_LIMITS, Batcher, type BatcherLimits } from '../../src/features/locations/ingest/batcher.ts'
 import {
   locationStream,
@@ -122,7 +122,7 @@ export interface TestIngestOptions {
 /** The door on a real log in a folder of the test. */
 export const openIngest = async (t: Test, options: TestIngestOptions = {}) => {
   const { partitions = 4, clock = systemClock, retentionMs = 365 * 86_400_000 } = options
-  const inner = await openLmdbEventLog({ path: folderOf(t), clock })
+  const inner = await openGappedLog({ path: folderOf(t), clock })
   t.teardown(() => inner.close())
   const refusing = new RefusingLog(inner)
   const entries: LocationEntry[] = []

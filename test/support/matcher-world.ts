@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from './gapped-log.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
@@ -55,7 +55,7 @@ export class MatcherWorld {
   static async open(folder: string): Promise<MatcherWorld> {
     const clock = new FakeClock()
     return new MatcherWorld(
-      await openLmdbEventLog({ path: join(folder, 'log'), clock }),
+      await openGappedLog({ path: join(folder, 'log'), clock }),
       await openLmdbTableStore({ path: join(folder, 'tables'), clock }),
       clock,
     )

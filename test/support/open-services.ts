@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from './gapped-log.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
@@ -35,7 +35,7 @@ export const openServices = async <C extends Clock = FakeClock>(
   clock: C = new FakeClock() as unknown as C,
   own?: readonly { declaration: ResourceDeclaration }[],
 ): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
-  const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
+  const log = await openGappedLog({ path: join(folder, 'log'), clock })
   const checkpoints = new Checkpoints(await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
   const { tables } = checkpoints
   const keyring = await openKeyring(join(folder, 'keys.json'))

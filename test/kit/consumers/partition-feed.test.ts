@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { seeded } from '../../../bench/load/frames.ts'
-import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from '../../support/gapped-log.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import type { PartitionConsumer } from '../../../src/kit/consumers/partition-consumer.ts'
@@ -12,7 +12,7 @@ import { keepErrors } from '../../support/open-services.ts'
 const STREAM = 'locations-0'
 
 const open = async (t: Test) => {
-  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  const log = await openGappedLog({ path: folderOf(t), clock: new FakeClock() })
   let decoded = 0
   const failures: unknown[] = []
   const feed = new PartitionFeed<number>({

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
+import { openGappedLog } from '../../support/gapped-log.ts'
 import { resultStream, type BacktestPage } from '../../../src/features/backtests/events.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
 import { decodeJson } from '../../../src/kernel/event.ts'
@@ -42,7 +42,7 @@ const write = async (writer: ResultWriter, transitions: readonly Transition[]) =
 }
 
 test('a result of many runs is one sorted sequence, and nothing else is left of them', async (t) => {
-  const log = await openLmdbEventLog({ path: folderOf(t), clock: systemClock })
+  const log = await openGappedLog({ path: folderOf(t), clock: systemClock })
   t.teardown(() => log.close())
   const job = { backtestId: 'b', organizationId: 'o' }
   const kept = async () =>
