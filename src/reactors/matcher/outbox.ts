@@ -1,11 +1,11 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import type { Appended, EventLog } from '../../engines/event-log.ts'
 import { DECIDED, type Decided, type Decision, transitionStream } from '../../features/transitions/events.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, type NewEvent } from '../../kernel/event.ts'
 
-/** Tells of what has just been appended to `transitions-<partition>`. */
+/** Tells of what has just been appended to `transitions-<partition>`. `position` is that of its whole append: no event of others is between. */
 export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
 
 export interface OutboxOptions {
@@ -114,21 +114,19 @@ export class DecisionOutbox {
       bytes += this.waiting[count++].event.data.byteLength
     }
     const batch = this.waiting.slice(0, count)
-    const position = await this.appendBatch(batch.map(({ event }) => event))
-    if (position === undefined) return
+    const appended = await this.appendBatch(batch.map(({ event }) => event))
+    if (appended === undefined) return
     this.waiting.splice(0, count)
     this.waitingBytes -= bytes
-    // The events of one append stand side by side in the log.
-    for (const [i, { decided }] of batch.entries())
-      this.options.onDecided(this.options.partition, ++this.revision, position - (batch.length - 1 - i), decided)
+    for (const { decided } of batch)
+      this.options.onDecided(this.options.partition, ++this.revision, appended.position, decided)
   }
 
-  private async appendBatch(events: NewEvent[]): Promise<number | undefined> {
+  private async appendBatch(events: NewEvent[]): Promise<Appended | undefined> {
     const { log, clock, partition, onFailure } = this.options
     for (let failures = 0; !this.isClosed; failures++) {
       try {
-        return (await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision))
-          .position
+        return await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision)
       } catch (error) {
         const isLasting = !(error instanceof Failure) || error.code !== 'engine_down'
         if (isLasting) {
