@@ -1,24 +1,24 @@
+import { transitionVersionOf, tripVersionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { encodeNativeBlock } from '../src/engines/clickhouse-sql/native-block.ts'
 import type { Decided, Transition, TripChange } from '../src/features/transitions/events.ts'
 
-/** Where decisions stand in the log. */
+/** What one event of a transition stream decided, and where it stands. */
 export interface DecidedAt {
-  /** Position of their event in the whole log. */
-  position: number
+  partition: number
+  /** In the stream of the partition. */
+  revision: number
   decided: Decided
 }
 
 interface Placed<Kind> {
   decision: Kind
-  position: number
+  partition: number
+  revision: number
   ordinal: number
 }
 
-/** Positions and ordinals that a version can tell apart (a version must rise as JSON numbers do, below 2^63). */
-const REVISION_MAX = 2n ** 62n
-
 /** The transitions among what was decided, as a block for their table; undefined when there are none. The first logged wins. */
-export const transitionsBlock = (events: readonly DecidedAt[]): Uint8Array | undefined => {
+export const transitionsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
   const rows = placed(events).filter((row): row is Placed<Transition> => row.decision.kind === 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (transition: Transition) => string): string[] => rows.map(({ decision }) => value(decision))
@@ -33,12 +33,13 @@ export const transitionsBlock = (events: readonly DecidedAt[]): Uint8Array | und
       { name: 'type', type: 'String', values: texts(({ type }) => type) },
       { name: 'cause', type: 'String', values: texts(({ cause }) => cause) },
       { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
-      { name: 'position', type: 'UInt64', values: BigUint64Array.from(rows, ({ position }) => BigInt(position)) },
+      { name: 'partition', type: 'UInt16', values: Uint16Array.from(rows, ({ partition }) => partition) },
+      { name: 'revision', type: 'UInt64', values: BigUint64Array.from(rows, ({ revision }) => BigInt(revision)) },
       { name: 'ordinal', type: 'UInt32', values: Uint32Array.from(rows, ({ ordinal }) => ordinal) },
       {
         name: 'version',
         type: 'UInt64',
-        values: BigUint64Array.from(rows, ({ position }) => REVISION_MAX - BigInt(position)),
+        values: BigUint64Array.from(rows, ({ revision }) => transitionVersionOf(epoch, revision)),
       },
     ],
     rows.length,
@@ -46,7 +47,7 @@ export const transitionsBlock = (events: readonly DecidedAt[]): Uint8Array | und
 }
 
 /** The changes of trips among what was decided, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
-export const tripsBlock = (events: readonly DecidedAt[]): Uint8Array | undefined => {
+export const tripsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
   const rows = placed(events).filter((row): row is Placed<TripChange> => row.decision.kind !== 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (trip: TripChange) => string): string[] => rows.map(({ decision }) => value(decision))
@@ -67,9 +68,8 @@ export const tripsBlock = (events: readonly DecidedAt[]): Uint8Array | undefined
       {
         name: 'version',
         type: 'UInt64',
-        values: BigUint64Array.from(
-          rows,
-          ({ position, decision }) => (decision.kind === 'tripFinished' ? REVISION_MAX : 0n) + BigInt(position),
+        values: BigUint64Array.from(rows, ({ revision, decision }) =>
+          tripVersionOf(epoch, revision, decision.kind === 'tripFinished'),
         ),
       },
     ],
@@ -78,8 +78,8 @@ export const tripsBlock = (events: readonly DecidedAt[]): Uint8Array | undefined
 }
 
 const placed = (events: readonly DecidedAt[]): Placed<Transition | TripChange>[] =>
-  events.flatMap(({ position, decided }) =>
-    decided.decisions.map((decision, i) => ({ decision, position, ordinal: decided.ordinal + i })),
+  events.flatMap(({ partition, revision, decided }) =>
+    decided.decisions.map((decision, i) => ({ decision, partition, revision, ordinal: decided.ordinal + i })),
   )
 
 const times = (values: readonly number[]): BigInt64Array => BigInt64Array.from(values, (value) => BigInt(value))

@@ -4,6 +4,17 @@ import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 /** Each partition has a checkpoint of its own: partitions may be followed by different processes. */
 const nameOf = (consumer: string, partition: number): string => `${consumer}-${partition}`
 
+/** Names the entries that an insert is made of: its deduplication token. */
+export const revisionsToken = (
+  epoch: number,
+  from: ReadonlyMap<number, number>,
+  to: ReadonlyMap<number, number>,
+): string =>
+  `${epoch}:${[...from]
+    .map(([partition, first]) => `${partition}.${first}-${to.get(partition)}`)
+    .sort()
+    .join(',')}`
+
 /** How far a consumer's partitions are in the history for good; a partition is its own from `take` on. */
 export class HistoryCheckpoints {
   private readonly tables: Pick<TableStore, 'commit' | 'take'>

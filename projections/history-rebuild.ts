@@ -3,8 +3,8 @@ import type { RebuiltTable } from '../src/engines/clickhouse-sql/rebuild.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
-import { transitionsBlock, tripsBlock, type DecidedAt } from './decisions-block.ts'
-import type { DecidedEntry } from './decisions-history.ts'
+import type { DecidedAt } from './decisions-block.ts'
+import { decisionBlocks, type DecidedEntry } from './decisions-history.ts'
 import { HistoryComparison, type HistoryDifferences } from './history-comparison.ts'
 import { PointBlock } from './location-history-block.ts'
 
@@ -54,7 +54,8 @@ export const rebuildLocationHistory = async (
 /** The same for what the streams of transitions decided: transitions and trips. */
 export const rebuildDecisionsHistory = async (
   parts: HistoryRebuild,
-  entries: AsyncIterable<DecidedEntry>,
+  epoch: number,
+  entries: AsyncIterable<DecidedEntry & { partition: number }>,
 ): Promise<HistoryReport> => {
   const transitions = new HistoryComparison(parts.history, TRANSITIONS, parts.since)
   const trips = new HistoryComparison(parts.history, TRIPS, parts.since)
@@ -62,17 +63,16 @@ export const rebuildDecisionsHistory = async (
   let waiting: DecidedAt[] = []
   let decisions = 0
   const take = async (): Promise<void> => {
-    const [transitionRows, tripRows] = [transitionsBlock(waiting), tripsBlock(waiting)]
-    if (transitionRows !== undefined) await transitions.take(transitionRows, transitionsToken())
-    if (tripRows !== undefined) await trips.take(tripRows, tripsToken())
+    for (const { table, block } of decisionBlocks(waiting, epoch))
+      await (table === TRIPS ? trips : transitions).take(block, table === TRIPS ? tripsToken() : transitionsToken())
     waiting = []
     decisions = 0
   }
   await transitions.begin()
   await trips.begin()
-  for await (const { position, decided } of entries) {
+  for await (const { partition, revision, decided } of entries) {
     if (decided === undefined) continue
-    waiting.push({ position, decided })
+    waiting.push({ partition, revision, decided })
     decisions += decided.decisions.length
     if (decisions >= BLOCK_DECISIONS) await take()
   }

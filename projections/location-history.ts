@@ -1,27 +1,18 @@
-import type { HistoryStore } from '../src/engines/history-store.ts'
 import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
-import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { within } from '../src/kit/consumers/retry.ts'
-import { HistoryCheckpoints } from './history-checkpoints.ts'
+import { HistoryCheckpoints, revisionsToken } from './history-checkpoints.ts'
+import type { HistoryServices } from './history-consumer.ts'
 import { PointBlock } from './location-history-block.ts'
 
 export const LOCATION_HISTORY = 'location-history'
 
-export interface LocationHistoryOptions {
-  history: HistoryStore
-  tables: TableStore
-  clock: Clock
-  /** Epoch of the log, from 0. */
-  epoch: number
+export interface LocationHistoryOptions extends HistoryServices {
   /** A block is inserted when it has so many rows (default 50,000) … */
   blockRowsMax?: number
   /** … or is so old (default 500 ms). */
   blockAgeMsMax?: number
-  /** Told of each insert that failed; it is tried again after a pause, and meanwhile `handle` waits. */
-  onFailure: (error: unknown) => void
 }
 
 export interface LocationHistoryStats {
@@ -157,7 +148,11 @@ export class LocationHistory implements PartitionConsumer<LocationEntry> {
     for (let attempt = 0; ; attempt++) {
       try {
         if (full.block.rows > 0)
-          await this.options.history.insert(POINTS, full.block.encode(), tokenOf(full, this.options.epoch))
+          await this.options.history.insert(
+            POINTS,
+            full.block.encode(),
+            revisionsToken(this.options.epoch, full.from, full.to),
+          )
         for (const partition of await this.checkpoints.store(full.to)) this.handled.delete(partition)
         break
       } catch (error) {
@@ -181,10 +176,3 @@ const emptied = (block: PointBlock): Filling => {
   block.clear()
   return { block, from: new Map(), to: new Map(), since: undefined }
 }
-
-/** Names the log's events that the block is made of. */
-const tokenOf = ({ from, to }: Filling, epoch: number): string =>
-  `${epoch}:${[...from]
-    .map(([partition, first]) => `${partition}.${first}-${to.get(partition)}`)
-    .sort()
-    .join(',')}`

@@ -2,13 +2,14 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { ROLES, type Config } from './config.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
-import { createHistoryTables } from './engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from './engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
 import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
 import { idSource } from './kit/commands/ids.ts'
+import { alone } from './kit/operations/alone.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
@@ -52,7 +53,8 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
         scratchPath: join(config.dataPath, 'history-scratch'),
       }),
     )
-    await createHistoryTables(history, config.locationHistoryDays)
+    const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
+    await alone('history-schema', { tables, clock, owner: ids.next() }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const checkpoints = new Checkpoints(tables, clock)

@@ -54,7 +54,13 @@ export const openConsumers = async ({
     epoch: origin.epoch,
     onFailure: failed('location-history'),
   })
-  const decisionsHistory = new DecisionsHistory({ history, tables, clock, onFailure: failed('decisions-history') })
+  const decisionsHistory = new DecisionsHistory({
+    history,
+    tables,
+    clock,
+    epoch: origin.epoch,
+    onFailure: failed('decisions-history'),
+  })
   const dispatcher = new Dispatcher({
     ...services,
     caller,

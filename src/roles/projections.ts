@@ -6,21 +6,14 @@ import { automations } from '../../projections/automations.ts'
 import { backtests } from '../../projections/backtests.ts'
 import { directory } from '../../projections/directory.ts'
 import { processes } from '../../projections/processes.ts'
-import { trips } from '../../projections/trips.ts'
 import { DIRECTORY } from './resources.ts'
 
-const DAY_MS = 86_400_000
-
 /** Every read model that is kept in tables and fed by the whole log. */
-export const listProjections = ({
-  locationHistoryDays,
-  automationLogDays,
-}: Pick<Config, 'locationHistoryDays' | 'automationLogDays'>): Projection[] => [
+export const listProjections = ({ automationLogDays }: Pick<Config, 'automationLogDays'>): Projection[] => [
   directory(DIRECTORY.map(({ rows }) => rows)),
   access,
   automations,
   automationRuns(automationLogDays),
   backtests,
   processes,
-  trips(locationHistoryDays * DAY_MS),
 ]

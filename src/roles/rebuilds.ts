@@ -89,6 +89,7 @@ const rebuildPoints = async ({
 const rebuildDecisions = async ({
   config,
   services,
+  origin,
   decisionsHistory,
   turns,
 }: RebuildParts): Promise<RebuildReport> => {
@@ -99,7 +100,7 @@ const rebuildDecisions = async ({
     for (let partition = 0; partition < partitions; partition++)
       yield* transitionEntries(log, partition, stored[partition] ?? -1, turns.signal)
   }
-  return rebuildDecisionsHistory(historyRebuild(services, config), entries())
+  return rebuildDecisionsHistory(historyRebuild(services, config), origin.epoch, entries())
 }
 
 const rebuildLatest = ({ config, services, origin, latest, turns }: RebuildParts): Promise<RebuildReport> => {

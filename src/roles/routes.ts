@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
@@ -63,7 +64,8 @@ const fleetRoutes = ({ config, services, ingest, geofences }: RouteParts): Route
 }
 
 const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts): Route[] => {
-  const { tables, history, keyring, log } = services
+  const { tables, history, keyring, log, clock } = services
+  const listed = new HistoryRows(history, clock)
   const { visibleTrackers, trackersOf, trackerNames } = trackerLookups(tables)
   const trackerRow = (organizationId: string, trackerId: string) => tables.get('trackers', organizationId, trackerId)
   return [
@@ -72,7 +74,7 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
     ...historyRoutes({ history, visibleTrackers, trackersOf, trackerNames }),
     ...transitionRoutes({ visibleTrackers, history }),
     ...tripRoutes({
-      tables,
+      tables: listed,
       visibleTrackers,
       trackersOf,
       seesTracker: async (caller, trackerId) =>

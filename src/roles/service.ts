@@ -93,7 +93,7 @@ export const openService = async ({
   const turns = new InTurn()
   const rebuild = openRebuilds({ config, services, origin, runner, ...consumers, turns })
   if (mustRebuildLatest) await rebuild('latest-position')
-  const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, projections, turns })
+  const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, turns })
   const watched = await watchTrackers(services, { ...ingest, onAccessChanged: access.tell })
   const reactors = await openReactors(config, services, origin)
   const geofences = await openGeofences({ config, services, backtestPointsMax })

@@ -43,7 +43,7 @@ export async function* transitionEntries(
   partition: number,
   through: number,
   signal: AbortSignal,
-): AsyncGenerator<TransitionEntry> {
+): AsyncGenerator<TransitionEntry & { partition: number }> {
   for await (const event of eventsOf(log, transitionStream(partition), 0, through, signal))
-    yield decodeTransition(event)
+    yield { ...decodeTransition(event), partition }
 }

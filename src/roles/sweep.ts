@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
-import type { Projection } from '../kit/consumers/projection.ts'
 import type { Services } from '../kit/services.ts'
 import { LogConsumers, type AbsentConsumer } from '../reactors/sweep/log-consumers.ts'
 import type { GeofenceMatcher } from '../reactors/matcher/match-geofences.ts'
@@ -22,12 +21,11 @@ export interface SweepParts {
   services: Services
   metrics: Metrics
   matcher: GeofenceMatcher
-  projections: readonly Projection[]
   turns: InTurn
 }
 
 /** The sweep of locations and transitions in the log, with an alarm for consumers that hold the locations back and do not run. */
-export const openSweep = async ({ config, services, metrics, matcher, projections, turns }: SweepParts) => {
+export const openSweep = async ({ config, services, metrics, matcher, turns }: SweepParts) => {
   const { logger, tables } = services
   const consumers = new LogConsumers(services, [LOCATION_HISTORY, LATEST_POSITION])
   await consumers.register()
@@ -38,7 +36,7 @@ export const openSweep = async ({ config, services, metrics, matcher, projection
   })
   const transitions = transitionSweep(services, {
     keepMs: config.locationHistoryDays * DAY_MS + TRANSITIONS_SLACK_MS,
-    appliedAt: transitionsApplied(tables, projections),
+    appliedAt: transitionsApplied(tables),
   })
   const sweeper = new PartitionSweeper(services, {
     sweeps: [locations, transitions],

@@ -3,7 +3,7 @@ import { test, type Test } from 'tap'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
-import { createHistoryTables } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
@@ -28,7 +28,7 @@ const engines = async (t: Test): Promise<{ history: HistoryStore; tables: TableS
     await history.close()
     await tables.close()
   })
-  await createHistoryTables(history, 36_500)
+  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
   return { history, tables, clock }
 }
 
@@ -142,7 +142,7 @@ test('transitions and trips are read as they were decided', async (t) => {
     [trip('tripFinished', NOW + 60_000), transition('d', 'leave', NOW + 1)],
   ]
   const open = (): DecisionsHistory =>
-    new DecisionsHistory({ history, tables, clock, onFailure: (error) => t.fail(String(error)) })
+    new DecisionsHistory({ history, tables, clock, epoch: 0, onFailure: (error) => t.fail(String(error)) })
   const feed = async (which: readonly number[]): Promise<void> => {
     const consumer = open()
     await consumer.load(0)
@@ -150,7 +150,6 @@ test('transitions and trips are read as they were decided', async (t) => {
       await consumer.handle(
         {
           revision: i,
-          position: 100 + i,
           decided: { sourceRevision: i, ordinal: 0, sourceLoggedAt: NOW, decisions: decided[i] },
         },
         0,

@@ -13,10 +13,11 @@ export interface TransitionFilter {
   to?: number
 }
 
-/** A place in the order of transitions: by `at`, then in the order logged. */
+/** A place in the order of transitions: by `at`, then partition by partition in the order logged. */
 export interface TransitionPlace {
   at: number
-  position: number
+  partition: number
+  revision: number
   ordinal: number
 }
 
@@ -38,15 +39,20 @@ export const selectTransitions = (
     const sign = order === 'desc' ? '<' : '>'
     conditions.push(
       `at ${sign}= ${TIME('afterAt')}`,
-      `(at, position, ordinal) ${sign} (${TIME('afterAt')}, {afterPosition:UInt64}, {afterOrdinal:UInt32})`,
+      `(at, partition, revision, ordinal) ${sign} (${TIME('afterAt')}, {afterPartition:UInt16}, {afterRevision:UInt64}, {afterOrdinal:UInt32})`,
     )
-    Object.assign(parameters, { afterAt: after.at, afterPosition: after.position, afterOrdinal: after.ordinal })
+    Object.assign(parameters, {
+      afterAt: after.at,
+      afterPartition: after.partition,
+      afterRevision: after.revision,
+      afterOrdinal: after.ordinal,
+    })
   }
   if (limit !== undefined) parameters.limit = limit
-  const direction = order === 'desc' ? 'DESC' : ''
-  const sql = `SELECT _id, trackerId, geofenceId, geofenceGroupId, type, toUnixTimestamp64Milli(at) AS atMs, cause, point, position, ordinal
+  const places = ['at', 'partition', 'revision', 'ordinal'].map((column) => `${column} ${order}`)
+  const sql = `SELECT _id, trackerId, geofenceId, geofenceGroupId, type, toUnixTimestamp64Milli(at) AS atMs, cause, point, partition, revision, ordinal
     FROM ${TRANSITIONS} FINAL WHERE ${conditions.join(' AND ')}
-    ORDER BY at ${direction}, position ${direction}, ordinal ${direction} ${limit === undefined ? '' : 'LIMIT {limit:UInt64}'} ${FINAL_SETTINGS}`
+    ORDER BY ${places.join(', ')} ${limit === undefined ? '' : 'LIMIT {limit:UInt64}'} ${FINAL_SETTINGS}`
   return { sql, parameters }
 }
 

@@ -1,18 +1,26 @@
-import type { HistoryStore } from '../history-store.ts'
-
 /** Names of the tables of the location history. */
 export const POINTS = 'points'
 export const TRANSITIONS = 'transitions'
 export const TRIPS = 'trips'
+export const RUNS = 'automation_runs'
 
 /** Epochs of a log that a version can tell apart, and revisions. */
 const EPOCH_MAX = 32_767
 const REVISION_MAX = 2 ** 48 - 1
 const NOT_AHEAD = 1n << 63n
+const FINISHED = 1n << 62n
+const TRIP_EPOCH_MAX = 16_383
 
 /** The version of a point's row, see `createPoints`. */
 export const versionOf = (epoch: number, revision: number, ahead: boolean): bigint =>
   (ahead ? 0n : NOT_AHEAD) | (BigInt(EPOCH_MAX - epoch) << 48n) | BigInt(REVISION_MAX - revision)
+
+/** The version of a transition's row: of those with one id the first logged counts. */
+export const transitionVersionOf = (epoch: number, revision: number): bigint => versionOf(epoch, revision, true)
+
+/** The version of a trip's row: a finished one counts before a running one, then the later logged. */
+export const tripVersionOf = (epoch: number, revision: number, isFinished: boolean): bigint =>
+  (isFinished ? FINISHED : 0n) | (BigInt(Math.min(epoch, TRIP_EPOCH_MAX)) << 48n) | BigInt(revision)
 
 /**
  * Every point ever logged, until it expires. Of several rows with one (organization, tracker, recordedAt) the one with
@@ -20,7 +28,7 @@ export const versionOf = (epoch: number, revision: number, ahead: boolean): bigi
  * epoch of the log rises and 48 that fall as the revision of the batch does. So the first logged wins, whatever is
  * inserted again and in whatever order. Reads say FINAL. Columns without ALIAS are those of an inserted block, in order.
  */
-const createPoints = (days: number): string => `
+const createPoints = ({ days }: Retention): string => `
 CREATE TABLE IF NOT EXISTS ${POINTS} (
   organizationId UUID CODEC(ZSTD(3)),
   trackerId UUID CODEC(ZSTD(3)),
@@ -53,8 +61,8 @@ ORDER BY (organizationId, trackerId, recordedAt)
 TTL ${timeToLive('recordedAt', days)}
 SETTINGS ${TABLE_SETTINGS}`
 
-/** Entries and leaves. `position` with `ordinal` is the place in the whole log, so that equal times are read in the order logged. */
-const createTransitions = (days: number): string => `
+/** Entries and leaves. */
+const createTransitions = ({ days }: Retention): string => `
 CREATE TABLE IF NOT EXISTS ${TRANSITIONS} (
   organizationId String CODEC(ZSTD(3)),
   at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
@@ -76,8 +84,8 @@ ORDER BY (organizationId, at, _id)
 TTL ${timeToLive('at', days)}
 SETTINGS ${TABLE_SETTINGS}`
 
-/** One row for each change of a trip; the one with the highest version (finished before running, then the later in the log) counts. */
-const createTrips = (days: number): string => `
+/** One row for each change of a trip; the one with the highest version (`tripVersionOf`) counts. */
+const createTrips = ({ days }: Retention): string => `
 CREATE TABLE IF NOT EXISTS ${TRIPS} (
   organizationId String CODEC(ZSTD(3)),
   startedAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
@@ -96,7 +104,7 @@ ORDER BY (organizationId, startedAt, _id)
 TTL ${timeToLive('startedAt', days)}
 SETTINGS ${TABLE_SETTINGS}`
 
-const timeToLive = (column: string, days: number): string => `${column} + toIntervalDay(${days})`
+export const timeToLive = (column: string, days: number): string => `${column} + toIntervalDay(${days})`
 
 /** Inserts and merges reach the disk before they count; parts older than two minutes are merged, so that reads meet few. */
 const TABLE_SETTINGS = `
@@ -104,26 +112,55 @@ const TABLE_SETTINGS = `
   non_replicated_deduplication_window = 100,
   min_age_to_force_merge_seconds = 120, ttl_only_drop_parts = 0, index_granularity = 8192`
 
-const TABLES = [
-  { name: POINTS, create: createPoints, time: 'recordedAt' },
-  { name: TRANSITIONS, create: createTransitions, time: 'at' },
-  { name: TRIPS, create: createTrips, time: 'startedAt' },
-]
+/**
+ * What is known of each run of an automation, in rows that become one when they are merged or read with FINAL: the row
+ * that was owed has what never changes, and those of its attempts and ends have `attempts` and `state`, of which all and
+ * the last one count. So whatever is inserted again, in any order, changes nothing. `state` begins with its place in the
+ * log in fixed width, then status, reason, and when the next attempt is due.
+ */
+const createRuns = ({ runDays }: Retention): string => `
+CREATE TABLE IF NOT EXISTS ${RUNS} (
+  organizationId String CODEC(ZSTD(3)),
+  createdAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
+  _id String CODEC(ZSTD(3)),
+  automationId SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
+  trackerId SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
+  partition SimpleAggregateFunction(max, UInt16) CODEC(ZSTD(3)),
+  sequence SimpleAggregateFunction(max, UInt64) CODEC(ZSTD(3)),
+  trigger SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
+  state SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
+  attempts SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(3)),
+  INDEX byId _id TYPE bloom_filter GRANULARITY 1
+) ENGINE = AggregatingMergeTree
+PARTITION BY toYYYYMM(createdAt)
+ORDER BY (organizationId, createdAt, _id)
+TTL ${timeToLive('createdAt', runDays)}
+SETTINGS ${TABLE_SETTINGS}`
+
+/** How long rows are kept, in days: `days` points and what was decided of them, `runDays` runs of automations. */
+export interface Retention {
+  days: number
+  runDays: number
+}
+
+/** Every table, with the time by which its rows expire. */
+export const TABLES = [
+  { name: POINTS, time: 'recordedAt', days: ({ days }: Retention) => days },
+  { name: TRANSITIONS, time: 'at', days: ({ days }: Retention) => days },
+  { name: TRIPS, time: 'startedAt', days: ({ days }: Retention) => days },
+  { name: RUNS, time: 'createdAt', days: ({ runDays }: Retention) => runDays },
+] as const
 
 /**
- * Makes the tables that are missing and gives all of them the retention in days. Idempotent; to be called at each start.
+ * Changes of the schema, each by its number, from 1 without gaps. One that was released never changes again: what comes
+ * later is a new one. Each statement may run a second time, because a crash may come before its number is stored.
  */
-export const createHistoryTables = async (store: HistoryStore, days: number): Promise<void> => {
-  for (const { name, create, time } of TABLES) {
-    await store.command(create(days))
-    const [found] = await store.rows<{ sql: string }>(
-      'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
-      { name },
-    )
-    if (found?.sql.includes(`toIntervalDay(${days})`)) continue
-    // The parts that are there keep their rows until their own merges look at them: nothing is rewritten at the start.
-    await store.command(
-      `ALTER TABLE ${name} MODIFY TTL ${timeToLive(time, days)} SETTINGS materialize_ttl_after_modify = 0`,
-    )
-  }
-}
+export const MIGRATIONS: readonly ((retention: Retention) => string[])[] = [
+  (retention) => [createPoints(retention), createTransitions(retention), createTrips(retention)],
+  // Where a transition stands in its own stream: positions of the whole log are nothing to count with.
+  () => [
+    `ALTER TABLE ${TRANSITIONS} RENAME COLUMN IF EXISTS position TO revision`,
+    `ALTER TABLE ${TRANSITIONS} ADD COLUMN IF NOT EXISTS partition UInt16 CODEC(ZSTD(3)) AFTER point`,
+  ],
+  (retention) => [createRuns(retention)],
+]

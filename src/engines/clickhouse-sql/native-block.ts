@@ -17,6 +17,12 @@ export interface NativeColumn {
     | Float64Array
     | readonly string[]
     | SparseStrings
+    | StringLists
+}
+
+/** A column of arrays of strings. */
+export interface StringLists {
+  lists: readonly (readonly string[])[]
 }
 
 /** A column of strings of which most are empty: the text by row. */
@@ -87,6 +93,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 const valueBytes = (values: NativeColumn['values']): Uint8Array => {
   if (ArrayBuffer.isView(values)) return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
   if ('texts' in values) return sparse(values)
+  if ('lists' in values) return lists(values)
   return texts(values)
 }
 
@@ -99,6 +106,13 @@ const sparse = ({ rows, texts }: SparseStrings): Uint8Array => {
   }
   parts.push(new Uint8Array(rows - next))
   return concat(parts)
+}
+
+/** Where each array ends, then all the strings. */
+const lists = ({ lists }: StringLists): Uint8Array => {
+  let end = 0
+  const ends = BigUint64Array.from(lists, ({ length }) => BigInt((end += length)))
+  return concat([new Uint8Array(ends.buffer), texts(lists.flat())])
 }
 
 const text = (value: string): Uint8Array => texts([value])

@@ -30,7 +30,17 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
   },
   [TRANSITIONS]: {
     key: ['organizationId', 'at', '_id'],
-    values: ['trackerId', 'geofenceId', 'geofenceGroupId', 'type', 'cause', 'point', 'position', 'ordinal'],
+    values: [
+      'trackerId',
+      'geofenceId',
+      'geofenceGroupId',
+      'type',
+      'cause',
+      'point',
+      'partition',
+      'revision',
+      'ordinal',
+    ],
     time: 'at',
   },
   [TRIPS]: {

@@ -27,7 +27,8 @@ export interface TransitionQuestion extends TransitionFilter {
 interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
   atMs: number
   point: string
-  position: number
+  partition: number
+  revision: number
   ordinal: number
 }
 
@@ -35,7 +36,7 @@ interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
 const ROWS_AT_ONCE = 128
 
 /**
- * Answers a question to the transitions of an organization as a stream, by `at` and equal times in the order logged:
+ * Answers a question to the transitions of an organization as a stream, by `at` and equal times of one tracker in the order logged:
  * newest first, `geojson` and `gpx` oldest first, unless `order` says otherwise. `json` has 500 rows and a cursor unless
  * `limit` says otherwise, the other formats have everything. Resolves when the first bytes are there.
  * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
@@ -64,7 +65,7 @@ export const readTransitions = async (
   })
   const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
   const seal = (last: Stored): string =>
-    sealCursor(JSON.stringify([last.atMs, last.position, last.ordinal]), fingerprint)
+    sealCursor(JSON.stringify([last.atMs, last.partition, last.revision, last.ordinal]), fingerprint)
   const written = write(chunks, formatterOf(format, question.members), { limit, seal })
   return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
@@ -106,14 +107,22 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 
 const bytesOf = (part: string | Uint8Array): Uint8Array => (typeof part === 'string' ? Buffer.from(part) : part)
 
-const rowOf = ({ atMs, point, position: _position, ordinal: _ordinal, ...row }: Stored): TransitionRow => ({
+const rowOf = ({
+  atMs,
+  point,
+  partition: _partition,
+  revision: _revision,
+  ordinal: _ordinal,
+  ...row
+}: Stored): TransitionRow => ({
   ...row,
   at: atMs,
   point: JSON.parse(point) as PointValue,
 })
 
 const placeOf = (text: string): TransitionPlace => {
-  const found = /^\[(\d{1,15}),(\d{1,15}),(\d{1,10})\]$/.exec(text)
+  const found = /^\[(\d{1,15}),(\d{1,5}),(\d{1,15}),(\d{1,10})\]$/.exec(text)
   if (found === null) throw invalid('/cursor', 'is not a cursor of this list and these filters')
-  return { at: Number(found[1]), position: Number(found[2]), ordinal: Number(found[3]) }
+  const [at, partition, revision, ordinal] = found.slice(1).map(Number)
+  return { at, partition, revision, ordinal }
 }

@@ -18,6 +18,7 @@ import type { Row } from '../../kernel/table.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
 
 export interface TripServices {
+  /** Trips as the history lists them. */
   tables: Pick<TableStore, 'find' | 'get'>
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>

@@ -1,6 +1,6 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
-/** One row for each trip, from the moment it starts. */
+/** One row for each trip, from the moment it starts: a year of them is read from the history. */
 export const TRIPS: TableDeclaration = {
   name: 'trips',
   version: 1,

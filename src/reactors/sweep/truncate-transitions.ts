@@ -4,18 +4,11 @@ import type { Services } from '../../kit/services.ts'
 import { firstKept } from './first-kept.ts'
 import type { StreamSweep } from './sweep-partitions.ts'
 
-/** How far the slowest consumer of a partition's transitions is: those that count by the stream, and those that count by the log. */
-export interface TransitionsApplied {
-  /** Revision of the last event that each has stored, -1 for none. */
-  revision: number
-  /** Position up to which each has stored the log, -1 for nothing. */
-  position: number
-}
-
 export interface TransitionSweepOptions {
   /** How long decisions stay in the log. */
   keepMs: number
-  appliedAt(partition: number): Promise<TransitionsApplied>
+  /** Revision up to which every consumer of a partition's transitions has stored them, -1 for nothing. */
+  appliedAt(partition: number): Promise<number>
 }
 
 /**
@@ -39,8 +32,7 @@ export const transitionSweep = (
       stream,
       first.revision,
       await log.head(stream),
-      ({ loggedAt, revision, position }) =>
-        loggedAt >= before || revision > applied.revision || position > applied.position,
+      ({ loggedAt, revision }) => loggedAt >= before || revision > applied,
     )
     if (left <= first.revision) return undefined
     await log.truncateBefore(stream, left)

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { transitionsBlock } from '../../../projections/decisions-block.ts'
-import { createHistoryTables, TRANSITIONS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { TRANSITIONS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { transitionRoutes } from '../../../src/features/transitions/api.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
@@ -41,11 +42,15 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await createHistoryTables(history, 36_500)
+  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
   const all = made()
   for (let i = 0; i < COUNT; i += 500) {
     const decided = { sourceRevision: i, ordinal: 0, sourceLoggedAt: START, decisions: all.slice(i, i + 500) }
-    await history.insert(TRANSITIONS, transitionsBlock([{ position: 10_000 + i, decided }]) as Uint8Array, `block ${i}`)
+    await history.insert(
+      TRANSITIONS,
+      transitionsBlock([{ partition: 0, revision: i, decided }], 0) as Uint8Array,
+      `block ${i}`,
+    )
   }
   let visible: 'all' | string[] = 'all'
   const routes = transitionRoutes({ history, visibleTrackers: async () => visible })

@@ -1,26 +1,31 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { trips } from '../../../projections/trips.ts'
+import { DecisionsHistory } from '../../../projections/decisions-history.ts'
+import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
+import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { readTripToken, tripToken } from '../../../src/features/locations/trip-token.ts'
-import { DECIDED, transitionStream, type TripChange } from '../../../src/features/transitions/events.ts'
+import type { TripChange } from '../../../src/features/transitions/events.ts'
 import { tripRoutes } from '../../../src/features/trips/api.ts'
-import { encodeJson } from '../../../src/kernel/event.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { tripId } from '../../../src/reactors/matcher/detect-trips.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
-import { openServices, startProjections } from '../../support/open-services.ts'
+import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 const HOUR_MS = 3_600_000
 
 const open = async (t: Test) => {
-  const services = await openServices(folderOf(t), systemClock)
-  const { runner } = await startProjections(services, [trips(365 * 24 * HOUR_MS)])
+  const folder = folderOf(t)
+  const services = await openServices(folder, systemClock)
+  const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(async () => {
-    await runner.close()
+    await history.close()
     await services.close()
   })
+  await migrateHistory(history, { days: 365, runDays: 30 })
   const organizationId = randomUUID()
   const now = systemClock.now()
   const [mine, other] = [randomUUID(), randomUUID()]
@@ -42,20 +47,17 @@ const open = async (t: Test) => {
     change(other, now - 2 * HOUR_MS),
     change(other, now - 2 * HOUR_MS, now - HOUR_MS),
   ]
-  const event = {
-    id: randomUUID(),
-    type: DECIDED,
-    data: encodeJson({ sourceRevision: 0, ordinal: 0, sourceLoggedAt: now, decisions }),
-    isJson: true,
-    metadata: {},
-  }
-  const { position } = await services.log.append(transitionStream(0), [event], 'none')
-  await services.checkpoints.reached('trips', { all: position }, 10_000)
+  const onFailure = (error: unknown) => t.fail(String(error))
+  const consumer = new DecisionsHistory({ ...services, history, epoch: 0, onFailure })
+  await consumer.load(0)
+  const decided = { sourceRevision: 0, ordinal: 0, sourceLoggedAt: now, decisions }
+  await consumer.handle({ revision: 0, decided }, 0)
+  await consumer.close()
   const trackerIds: string[] = [mine, other]
   const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'
   const routes = tripRoutes({
-    tables: services.tables,
+    tables: new HistoryRows(history, systemClock),
     visibleTrackers: async () => visible,
     seesTracker: async (_caller, trackerId) => visible === 'all' || visible.includes(trackerId),
     trackersOf: async (_organizationId, field, id) =>

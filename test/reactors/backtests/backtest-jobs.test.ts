@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../projections/location-history-block.ts'
 import { backtests } from '../../../projections/backtests.ts'
-import { createHistoryTables, POINTS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { POINTS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import type { HistoryStore } from '../../../src/engines/history-store.ts'
 import { backtestDecider, type BacktestCommand } from '../../../src/features/backtests/backtest.ts'
@@ -114,7 +115,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const services = await openServices(folder)
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
-  await createHistoryTables(history, 36_500)
+  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   block.add(batchOf(walks()), 0, 1)
   await history.insert(POINTS, block.encode(), 'points')

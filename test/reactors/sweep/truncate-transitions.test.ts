@@ -1,10 +1,9 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { createHistoryTables } from '../../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { transitionStream } from '../../../src/features/transitions/events.ts'
-import { TRIPS } from '../../../src/features/trips/views.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import { ALL_SEEN } from '../../../src/live/cursor.ts'
 import { replayEvents } from '../../../src/live/resume.ts'
@@ -13,17 +12,16 @@ import { dispatchCheckpoint } from '../../../src/reactors/dispatch/owed-table.ts
 import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
 import { MATCHER_STATE, checkpointName } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
-import { transitionSweep, type TransitionsApplied } from '../../../src/reactors/sweep/truncate-transitions.ts'
+import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
 import { transitionEntries } from '../../../src/roles/stream-entries.ts'
 import { transitionsApplied } from '../../../src/roles/transitions-applied.ts'
 import { DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { storeCheckpoint } from '../../support/store-checkpoint.ts'
 import { rebuildDecisionsHistory } from '../../../projections/history-rebuild.ts'
-import { trips } from '../../../projections/trips.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { until } from '../../support/service.ts'
-import { failOnErrors, startProjections, type TestServices } from '../../support/open-services.ts'
+import { failOnErrors } from '../../support/open-services.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 
 const DAY_MS = 86_400_000
@@ -87,13 +85,11 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   t.teardown(() => matcher.close())
   const { log, tables, clock } = world
   const head = await log.head(transitionStream(0))
-  const events = await log.read(transitionStream(0), 0, head + 1)
   const at = async (revision: number): Promise<void> => {
     await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: revision })
     await storeCheckpoint(tables, dispatchCheckpoint(0), { source: revision })
-    await storeCheckpoint(tables, 'trips', { all: events[revision].position, version: 1 })
   }
-  const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables, [trips(KEEP_MS)]) })
+  const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables) })
 
   t.equal(await sweep.sweep(0), undefined, 'nobody has stored anything')
   await at(head)
@@ -110,10 +106,7 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   await at(head)
   await storeCheckpoint(tables, dispatchCheckpoint(0), { source: 5 })
   t.equal(await sweep.sweep(0), 6, 'the dispatcher holds it back')
-  await at(head)
-  await storeCheckpoint(tables, 'trips', { all: events[8].position, version: 1 })
-  t.equal(await sweep.sweep(0), 9, 'a table holds it back')
-  t.equal(await firstOf(log), 9)
+  t.equal(await firstOf(log), 6)
   await at(head)
   t.equal(await sweep.sweep(0), oldEnd + 1, 'what is young stays')
   t.equal(await sweep.sweep(0), undefined, 'nothing further')
@@ -129,25 +122,18 @@ test('what is old leaves the log when every consumer has stored it; the last eve
 test('a truncated stream of transitions restarts, rebuilds and resumes', async (t) => {
   const { world, folder, matcher, walk, oldEnd } = await openYears(t)
   const { log, tables, clock } = world
-  const logger: TestServices['logger'] = {
-    debug() {},
-    info() {},
-    warn: (message) => t.fail(message),
-    error: (message) => t.fail(message),
-  }
-  const { runner } = await startProjections({ log, tables, clock, logger } as unknown as TestServices, [trips(KEEP_MS)])
-  t.teardown(() => runner.close())
   const historyStore = await openChdbHistoryStore({
     path: join(folder, 'history'),
     scratchPath: join(folder, 'scratch'),
   })
   t.teardown(() => historyStore.close())
-  await createHistoryTables(historyStore, 3_650)
+  await migrateHistory(historyStore, { days: 3_650, runDays: 3_650 })
   const openHistory = async () => {
     const consumer = new DecisionsHistory({
       history: historyStore,
       tables,
       clock,
+      epoch: 0,
       onFailure: (error) => t.fail(String(error)),
     })
     const feed = new PartitionFeed({
@@ -173,22 +159,13 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
     consumersAt: async () => [STEPS],
     snapshot: (partition) => matcher.snapshot(partition),
   }).sweep(0)
-  const applied: TransitionsApplied = {
-    revision: await log.head(transitionStream(0)),
-    position: await log.headPosition(),
-  }
+  const applied = await log.head(transitionStream(0))
   t.equal(await transitionSweep(world, { keepMs: KEEP_MS, appliedAt: async () => applied }).sweep(0), oldEnd + 1)
 
   const signal = new AbortController().signal
   t.match(await decideAgain(world, matcher, 0, signal), { differing: 0 }, 'the matcher decides the same again')
-  const rebuilt = await runner.rebuild('trips', { compare: true })
-  t.match(rebuilt, { differing: 0 })
-  t.ok(
-    rebuilt.rows > 0 && rebuilt.rows === (await tables.find(TRIPS.name, ORG, { limit: 1_000 })).rows.length,
-    `${rebuilt.rows} trips`,
-  )
   const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
-  t.match(await rebuildDecisionsHistory(parts, transitionEntries(log, 0, applied.revision, signal)), {
+  t.match(await rebuildDecisionsHistory(parts, 0, transitionEntries(log, 0, applied, signal)), {
     missing: 0,
     different: 0,
   })
@@ -211,7 +188,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
       log,
       ORG,
       vector(from),
-      vector(applied.revision),
+      vector(applied),
       (decision) => decision as never,
       new AbortController().signal,
     ))

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../../projections/location-history-block.ts'
-import { createHistoryTables, POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
+import { POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../../src/engines/chdb/chdb-history.ts'
 import { historyRoutes } from '../../../../src/features/locations/history/api.ts'
 import { routeCaller } from '../../../support/call-route.ts'
@@ -18,7 +19,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await createHistoryTables(history, 36_500)
+  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   const points = Array.from({ length: 300 }, (_, i) => ({
     organizationId: ORGANIZATION,

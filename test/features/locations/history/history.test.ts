@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../../projections/location-history-block.ts'
-import { createHistoryTables, POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
+import { POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory } from '../../../../src/engines/clickhouse-sql/migrate.ts'
 import { type ChdbHistoryStore, openChdbHistoryStore } from '../../../../src/engines/chdb/chdb-history.ts'
 import {
   AHEAD,
@@ -87,7 +88,7 @@ const openWith = async (t: Test, points: readonly PlainPoint[]): Promise<ChdbHis
   const folder = folderOf(t)
   const store = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => store.close())
-  await createHistoryTables(store, 36_500)
+  await migrateHistory(store, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   const entries = entriesOf(points)
   for (const [i, entry] of entries.entries()) {

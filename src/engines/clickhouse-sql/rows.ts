@@ -1,0 +1,199 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { HistoryParameters, HistoryStore } from '../history-store.ts'
+import type { Find, Found, StoredRow, TableStore } from '../table-store.ts'
+import { RUNS, TRIPS } from './history-tables.ts'
+import { readState, STATUS_SQL } from './runs.ts'
+
+/** A table of the history that lists are read from: one row for each id, in the order of a time. */
+interface Listed {
+  table: string
+  /** Its column of time, and the member in which its milliseconds are answered. */
+  time: string
+  /** Members of a row, as SQL. */
+  members: { [member: string]: string }
+  /** Puts right what JSON of the engine cannot say. */
+  revive(row: Row): Row
+}
+
+const LISTED: { [name: string]: Listed } = {
+  trips: {
+    table: TRIPS,
+    time: 'startedAt',
+    members: {
+      _id: '_id',
+      trackerId: 'trackerId',
+      explicit: 'explicit',
+      state: "if(finishedAtMs = 0, 'running', 'finished')",
+      startedAt: 'toUnixTimestamp64Milli(startedAt)',
+      finishedAt: 'if(finishedAtMs = 0, NULL, finishedAtMs)',
+      distance: 'distance',
+    },
+    revive: (row) => ({ ...row, explicit: row.explicit === 1 }),
+  },
+  automationRuns: {
+    table: RUNS,
+    time: 'createdAt',
+    members: {
+      _id: '_id',
+      organizationId: 'organizationId',
+      automationId: 'automationId',
+      trackerId: 'trackerId',
+      partition: 'partition',
+      sequence: 'sequence',
+      trigger: 'trigger',
+      status: STATUS_SQL,
+      stateText: 'state',
+      attempts: 'attempts',
+      createdAt: 'toUnixTimestamp64Milli(createdAt)',
+    },
+    revive: ({ stateText, attempts, trigger, ...row }) => ({
+      ...row,
+      trigger: JSON.parse(trigger as string),
+      ...readState(stateText as string),
+      attempts: (attempts as string[]).map((text) => JSON.parse(text) as { at: number }).sort((a, b) => a.at - b.at),
+    }),
+  },
+}
+
+const DAY_MS = 86_400_000
+/** Newest first is asked for step by step back in time: most lists want what is young, and nobody reads a year for it. */
+const STEPS_MS = [DAY_MS, 16 * DAY_MS]
+const SETTINGS =
+  'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, use_skip_indexes_if_final = 1'
+
+/**
+ * Trips and runs of automations as lists ask for them. Like a table of rows that live by organization, but: sorted by
+ * time alone (newest first unless `sort` says otherwise), without words, and read from the history, which follows the
+ * log by some hundred milliseconds.
+ */
+export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'> {
+  private readonly history: Pick<HistoryStore, 'rows'>
+  private readonly clock: Pick<Clock, 'now'>
+
+  constructor(history: Pick<HistoryStore, 'rows'>, clock: Pick<Clock, 'now'>) {
+    this.history = history
+    this.clock = clock
+  }
+
+  async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
+    return (await this.getMany<R>(table, scope, [id]))[0]
+  }
+
+  async getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
+    if (ids.length === 0) return []
+    const rows = await this.select<R>(table, ['organizationId = {scope:String}', '_id IN {ids:Array(String)}'], '', {
+      scope,
+      ids,
+    })
+    const byId = new Map(rows.map(({ id, row }) => [id, row]))
+    return ids.map((id) => byId.get(id))
+  }
+
+  async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
+    const { time } = listed(table)
+    const { conditions, parameters } = conditionsOf(listed(table), scope, question)
+    const total = question.total === true ? this.count(table, conditions, parameters) : undefined
+    total?.catch(() => undefined) // told where it is awaited
+    const order = question.sort?.order ?? 'desc'
+    const after = question.after === undefined ? undefined : placeOf(question.after)
+    if (after !== undefined) {
+      const sign = order === 'desc' ? '<' : '>'
+      conditions.push(`${time} ${sign}= ${TIME('afterTime')}`)
+      conditions.push(`(${time}, _id) ${sign} (${TIME('afterTime')}, {afterId:String})`)
+      Object.assign(parameters, { afterTime: after.time, afterId: after.id })
+    }
+    const wanted = question.limit + 1
+    const tail = `ORDER BY ${time} ${order}, _id ${order} LIMIT {limit:UInt64} OFFSET {offset:UInt64}`
+    Object.assign(parameters, { limit: wanted, offset: question.offset ?? 0 })
+    let rows: StoredRow<R>[] = []
+    for (const since of order === 'desc' ? this.sinces(question, after?.time) : [undefined]) {
+      const bounded = since === undefined ? conditions : [...conditions, `${time} >= ${TIME('since')}`]
+      rows = await this.select<R>(table, bounded, tail, { ...parameters, ...(since !== undefined && { since }) })
+      if (rows.length === wanted) break
+    }
+    const page = rows.slice(0, question.limit)
+    const last = page.at(-1)
+    const next = rows.length < wanted || last === undefined ? null : JSON.stringify([last.row[time], last.id])
+    return { rows: page, ...(total !== undefined && { total: await total }), next }
+  }
+
+  /** From when on rows are asked for, in turn until there are enough; undefined for all that is meant. */
+  private sinces({ range }: Find, afterTime: number | undefined): (number | undefined)[] {
+    const newest = Math.min(this.clock.now(), afterTime ?? Number(range?.to ?? Number.POSITIVE_INFINITY))
+    const steps = STEPS_MS.map((step) => newest - step).filter((since) => since > Number(range?.from ?? 0))
+    return [...steps, undefined]
+  }
+
+  private async count(table: string, conditions: readonly string[], parameters: HistoryParameters): Promise<number> {
+    const [{ total }] = await this.history.rows<{ total: number }>(
+      `SELECT count() AS total FROM ${listed(table).table} FINAL WHERE ${conditions.join(' AND ')} ${SETTINGS}`,
+      { ...parameters },
+    )
+    return total
+  }
+
+  private async select<R extends Row>(
+    table: string,
+    conditions: readonly string[],
+    tail: string,
+    parameters: HistoryParameters,
+  ): Promise<StoredRow<R>[]> {
+    const { members, revive, table: name } = listed(table)
+    const columns = Object.entries(members).map(([member, sql]) => `${sql} AS ${member}`)
+    const rows = await this.history.rows<Row>(
+      `SELECT ${columns.join(', ')} FROM ${name} FINAL WHERE ${conditions.join(' AND ')} ${tail} ${SETTINGS}`,
+      parameters,
+    )
+    return rows.map((row) => ({ scope: parameters.scope as string, id: row._id as string, row: revive(row) as R }))
+  }
+}
+
+const listed = (table: string): Listed => {
+  const found = LISTED[table]
+  if (found === undefined) throw new Error(`The history lists no ${table}.`)
+  return found
+}
+
+const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
+
+/** @throws Error for a question that the table does not answer. */
+const conditionsOf = (
+  { time, members }: Listed,
+  scope: string,
+  { where = {}, range, text, sort }: Find,
+): { conditions: string[]; parameters: HistoryParameters } => {
+  const conditions = ['organizationId = {scope:String}']
+  const parameters: HistoryParameters = { scope }
+  if (
+    text !== undefined ||
+    (sort !== undefined && sort.field !== time) ||
+    (range !== undefined && range.field !== time)
+  )
+    throw new Error(`This list of the history is sorted and bounded by ${time} alone, and has no words.`)
+  for (const [field, values] of Object.entries(where)) {
+    if (members[field] === undefined) throw new Error(`This list of the history has no ${field}.`)
+    conditions.push(`toString(${members[field]}) IN {where_${field}:Array(String)}`)
+    parameters[`where_${field}`] = (Array.isArray(values) ? values : [values]).map(textOf)
+  }
+  for (const [side, sign] of [
+    ['from', '>='],
+    ['to', '<='],
+  ] as const) {
+    if (range?.[side] === undefined) continue
+    conditions.push(`${time} ${sign} ${TIME(side)}`)
+    parameters[side] = range[side]
+  }
+  return { conditions, parameters }
+}
+
+/** As ClickHouse writes the value of a member as text. */
+const textOf = (value: string | number | boolean): string =>
+  typeof value === 'boolean' ? (value ? '1' : '0') : `${value}`
+
+/** @throws Error for a cursor that this list did not give out. */
+const placeOf = (cursor: string): { time: number; id: string } => {
+  const [time, id] = JSON.parse(cursor) as [number, string]
+  if (typeof time !== 'number' || typeof id !== 'string') throw new Error('no cursor of this list')
+  return { time, id }
+}

@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import { test, type Test } from 'tap'
+import { transitionsBlock } from '../../projections/decisions-block.ts'
+import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
+import { MIGRATIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
+import type { HistoryStore } from '../../src/engines/history-store.ts'
+import type { Transition } from '../../src/features/transitions/events.ts'
+import { folderOf } from '../support/folder-of.ts'
+
+const RETENTION = { days: 36_500, runDays: 36_500 }
+const AT = Date.parse('2026-01-01T00:00:00Z')
+
+const open = async (t: Test) => {
+  const folder = folderOf(t)
+  const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
+  t.teardown(() => history.close())
+  return history
+}
+
+/** What a version wrote that had no numbers yet: a transition at a position of the whole log. */
+const openOld = async (t: Test) => {
+  const history = await open(t)
+  for (const sql of MIGRATIONS[0](RETENTION)) await history.command(sql)
+  await history.command(
+    `INSERT INTO ${TRANSITIONS} SELECT 'o', fromUnixTimestamp64Milli({at:Int64}, 'UTC'), 'old', 't', 'g', 'gg', 'entry', 'point', '{}', 777, 0, 4611686018427387127`,
+    { at: AT },
+  )
+  return history
+}
+
+const transition = (id: string): Transition => ({
+  kind: 'transition',
+  _id: id,
+  organizationId: 'o',
+  trackerId: 't',
+  geofenceId: 'g',
+  geofenceGroupId: 'gg',
+  type: 'leave',
+  at: AT,
+  cause: 'point',
+  point: { recordedAt: AT, lat: 1, lng: 2 },
+})
+
+const rowsOf = (history: HistoryStore) =>
+  history.rows<object>(`SELECT _id, partition, revision, ordinal FROM ${TRANSITIONS} FINAL ORDER BY _id`)
+
+test('a history without numbers is brought to this schema, with its rows; each change is made once', async (t) => {
+  const history = await openOld(t)
+  await migrateHistory(history, RETENTION)
+  t.equal(await versionOfSchema(history), MIGRATIONS.length)
+  const decided = { sourceRevision: 0, ordinal: 3, sourceLoggedAt: AT, decisions: [transition('new')] }
+  await history.insert(TRANSITIONS, transitionsBlock([{ partition: 5, revision: 9, decided }], 0) as Uint8Array, 'a')
+  const rows = [
+    { _id: 'new', partition: 5, revision: 9, ordinal: 3 },
+    { _id: 'old', partition: 0, revision: 777, ordinal: 0 },
+  ]
+  t.same(await rowsOf(history), rows)
+  await migrateHistory(history, RETENTION)
+  t.same(await rowsOf(history), rows)
+  const applied = await history.rows<{ number: number; times: number }>(
+    'SELECT number, count() AS times FROM schema_versions GROUP BY number ORDER BY number',
+  )
+  t.same(
+    applied,
+    MIGRATIONS.map((_, i) => ({ number: i + 1, times: 1 })),
+  )
+})
+
+test('a crash between a change and its number does no harm', async (t) => {
+  const history = await openOld(t)
+  await migrateHistory(history, RETENTION)
+  await history.command('TRUNCATE TABLE schema_versions')
+  await migrateHistory(history, RETENTION)
+  t.same(await rowsOf(history), [{ _id: 'old', partition: 0, revision: 777, ordinal: 0 }])
+})
+
+test('the history of a later version is refused; retention is what is asked for now', async (t) => {
+  const history = await open(t)
+  await migrateHistory(history, RETENTION)
+  await migrateHistory(history, { days: 7, runDays: 3 })
+  const tables = await history.rows<{ name: string; sql: string }>(
+    'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase() ORDER BY name',
+  )
+  t.same(
+    tables.flatMap(({ name, sql }) => {
+      const days = /toIntervalDay\((\d+)\)/.exec(sql)
+      return days === null ? [] : [[name, days[1]]]
+    }),
+    [
+      ['automation_runs', '3'],
+      ['points', '7'],
+      ['transitions', '7'],
+      ['trips', '7'],
+    ],
+  )
+  await history.command('INSERT INTO schema_versions SELECT {number:UInt32}, now64(3)', { number: 1_000 })
+  await t.rejects(migrateHistory(history, RETENTION), /later version/)
+})
+
+test('of two rows of a transition the first logged counts, also from a log before this one', (t) => {
+  const versions = [transitionVersionOf(0, 5), transitionVersionOf(0, 6), transitionVersionOf(1, 0)]
+  t.same(
+    [...versions].sort((a, b) => (a < b ? 1 : -1)),
+    versions,
+  )
+  t.ok(versions.every((version) => version < 1n << 63n))
+  t.end()
+})
