@@ -47,20 +47,9 @@ export const openConsumers = async ({
     onFailure: (partition, error) => logger.error('matcher failed', { partition, error: String(error) }),
   })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
-  const locationHistory = new LocationHistory({
-    history,
-    tables,
-    clock,
-    epoch: origin.epoch,
-    onFailure: failed('location-history'),
-  })
-  const decisionsHistory = new DecisionsHistory({
-    history,
-    tables,
-    clock,
-    epoch: origin.epoch,
-    onFailure: failed('decisions-history'),
-  })
+  const archive = { history, tables, clock, epoch: origin.epoch }
+  const locationHistory = new LocationHistory({ ...archive, onFailure: failed('location-history') })
+  const decisionsHistory = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const dispatcher = new Dispatcher({
     ...services,
     caller,
