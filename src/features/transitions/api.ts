@@ -147,6 +147,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         order,
         limit,
         cursor,
+        asked,
         members: chosen && new Set(chosen),
         organizationId: caller.organizationId,
         trackerIds:

@@ -20,6 +20,8 @@ export interface TransitionQuestion extends TransitionFilter {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
+  /** Trackers that were asked for: a cursor is good for the same question alone, whatever the caller may see by now. */
+  asked?: readonly string[]
   /** Members of a transition that are answered beside `_id`; left out: all. */
   members?: ReadonlySet<TransitionMember>
 }
@@ -51,6 +53,7 @@ export const readTransitions = async (
   const limit = question.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
   const fingerprint = fingerprintOf([
     order,
+    question.asked,
     question.geofenceIds,
     question.geofenceGroupIds,
     question.type,

@@ -220,6 +220,7 @@ test('transitions are filtered, and walked by cursor in every format, ties inclu
     ['cursor=nonsense', '/cursor'],
     [`cursor=${cursor}&type=entry`, '/cursor'],
     [`cursor=${cursor}&order=asc`, '/cursor'],
+    [`cursor=${cursor}&trackerId=${idFrom('tracker', 1)}`, '/cursor'],
     ['page=1', '/page'],
   ]
   for (const [query, path] of refused) t.match(await get(query), { status: 400, body: { errors: [{ path }] } }, query)
