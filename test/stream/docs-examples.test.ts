@@ -1,43 +1,32 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { Webhook } from 'standardwebhooks'
 import { test } from 'tap'
 import { startService } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
 
-interface Block {
-  language: 'sh' | 'js'
-  text: string
-  line: number
-}
-
-const blocksOf = (markdown: string): Block[] =>
-  [...markdown.matchAll(/^```(sh|js) run\n(.*?)^```$/gms)].map((match) => ({
-    language: match[1] as Block['language'],
-    text: match[2],
-    line: markdown.slice(0, match.index).split('\n').length,
-  }))
-
-/** The undici of the project stands in where Node has no WebSocket yet. */
-const WEB_SOCKET = "import { WebSocket } from 'undici'\n"
-
-/** All blocks as one shell script, so that each sees what the ones before it have set. */
-const scriptOf = (blocks: readonly Block[], folder: string): string =>
-  blocks
-    .map(({ language, text, line }) => {
-      const said = `echo "line ${line}" >&2\n`
-      if (language === 'sh') return said + text
-      const file = `${folder}/line-${line}.mjs`
-      writeFileSync(file, (text.includes('new WebSocket') ? WEB_SOCKET : '') + text)
-      return `${said}export TOKEN KEY SECRET\nnode ${file}\n`
+/**
+ * What stands between the fences of a page, and nothing else: all other lines are empty, so that bash names the line of the
+ * page. The page is one session, as somebody pastes it.
+ */
+const sessionOf = (markdown: string): string => {
+  let inside = false
+  return markdown
+    .split('\n')
+    .map((line) => {
+      if (!line.startsWith('```')) return inside ? line : ''
+      inside = !inside && line === '```sh'
+      return ''
     })
     .join('\n')
+}
 
 const run = (script: string, folder: string, url: string): Promise<{ code: number | null; errors: string }> =>
   new Promise((done) => {
-    const env = { ...process.env, WAYMARK: url }
-    const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], {
+    const stopAtError = ['-eE', '-o', 'pipefail', '-c', `trap 'echo "line $LINENO failed" >&2' ERR; ${script}`]
+    const child = spawn('bash', stopAtError, {
       cwd: folder,
-      env,
+      env: { PATH: process.env.PATH, HOME: folder, WAYMARK: url },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     let errors = ''
@@ -49,15 +38,30 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
-test('the examples for integrators work, in their order', {
+test('docs/integrate.md runs exactly as it is pasted, in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {
-  const folder = folderOf(t)
-  const service = await startService(`${folder}/data`)
+  const folder = `${folderOf(t)}/reader`
+  mkdirSync(folder)
+  const page = readFileSync('docs/integrate.md', 'utf8')
+  const blocks = page.match(/^```.*$/gm) ?? []
+  t.same([...new Set(blocks)].sort(), ['```', '```sh'], 'there is no example that would not be run')
+  t.ok(blocks.length / 2 >= 9, `${blocks.length / 2} examples`)
+  const service = await startService(`${folderOf(t)}/data`)
   t.teardown(() => service.kill())
-  const blocks = blocksOf(readFileSync('docs/integrate.md', 'utf8'))
-  t.ok(blocks.length >= 9, `${blocks.length} examples`)
-  const { code, errors } = await run(scriptOf(blocks, folder), folder, service.url)
+  const { code, errors } = await run(sessionOf(page), folder, service.url)
   t.equal(code, 0, 'every example ends well', { errors: errors.slice(-1_500) })
+
+  const { isGenuine } = await import(`${folder}/verify.mjs`)
+  const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
+  const body = '{"type":"onGeofenceEntry"}'
+  const headers = (at: Date) => ({
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', at, body),
+  })
+  t.ok(isGenuine(headers(new Date()), body, secret), 'what the reference library signs is genuine')
+  t.notOk(isGenuine(headers(new Date()), `${body} `, secret), 'another body is not')
+  t.notOk(isGenuine(headers(new Date(Date.now() - 600_000)), body, secret), 'nor is an old one')
 })
