@@ -29,7 +29,7 @@ export const deleteUser = (office: Office): Process<DeleteUserData> =>
         return (await office.users.delete(originOf(), { id: userId, expectedVersion })).wrote
       },
     },
-    { name: 'references', run: ({ userId }, originOf) => office.users.takeOut(originOf(), userId) },
+    { name: 'references', run: async ({ userId }, originOf) => (await office.users.takeOut(originOf(), userId)).wrote },
     {
       name: 'membership',
       run: ({ userId, identityId }, originOf) => {

@@ -95,7 +95,7 @@ export const openService = async ({
   if (mustRebuildLatest) await rebuild('latest-position')
   const sweep = await openSweep({ config, services, metrics, matcher: consumers.matcher, turns })
   const watched = await watchTrackers(services, { ...ingest, onAccessChanged: access.tell })
-  const reactors = await openReactors(config, services, origin)
+  const reactors = await openReactors(config, services, origin, settling(services, projections))
   const geofences = await openGeofences({ config, services, backtestPointsMax })
 
   let demoLogin: DemoLogin | undefined

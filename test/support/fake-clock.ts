@@ -39,6 +39,11 @@ export class FakeClock implements Clock {
     this.elapsedMs = end
   }
 
+  /** Whether somebody waits for just so long from now. */
+  isAwaited(ms: number): boolean {
+    return this.timers.some(({ at }) => at === this.elapsedMs + ms)
+  }
+
   /** The process stands still (stopped, or its machine suspended): time passes, and what falls due meanwhile has yet to run. */
   stand(ms: number): void {
     this.elapsedMs += ms

@@ -165,9 +165,10 @@ const keepOf = (shape: ListShape, { query, caller }: ListRequest): ((row: Row) =
 }
 
 /** The index of words has hidden fields too: whoever may not see them finds a row by what is shown alone. */
-const hasWords = ({ table, restriction }: ListShape, row: Row, q: string): boolean => {
-  const inner = (restriction === undefined ? undefined : row[restriction.member]) as Row | undefined
-  const words = [...wordsOfRow(row, table.text ?? []), ...wordsOfRow(inner ?? {}, Object.keys(inner ?? {}))]
+const hasWords = ({ table, members, restriction }: ListShape, row: Row, q: string): boolean => {
+  const inner = Object.values((restriction === undefined ? {} : row[restriction.member]) as object).flat()
+  const shown = (table.text ?? []).filter((field) => members.includes(field))
+  const words = [...wordsOfRow(row, shown), ...inner.flatMap((value) => wordsOf(String(value)))]
   return wordsOf(q).every((asked) => words.some((word) => word.startsWith(asked)))
 }
 

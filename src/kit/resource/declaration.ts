@@ -18,7 +18,14 @@ export interface KnownResources {
     plural: string,
     id: string,
     heir: string | undefined,
-  ): Promise<Wrote | undefined>
+    recordsMax?: number,
+  ): Promise<Redirected>
+}
+
+export interface Redirected {
+  wrote?: Wrote
+  /** False when more records name it than were written. */
+  isDone: boolean
 }
 
 /** What resources need of the services. */

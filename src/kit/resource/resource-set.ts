@@ -5,7 +5,7 @@ import { severalAtOnce } from '../commands/several-at-once.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { seesRow } from '../http/list-query.ts'
 import type { Wrote } from '../http/route.ts'
-import type { KnownResources, ResourceDeclaration, ResourceServices } from './declaration.ts'
+import type { KnownResources, Redirected, ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { pathsOf, words } from './answers.ts'
 import { namedIn, type Reference, referencesOf } from './references.ts'
 import { ResourceWriter } from './write.ts'
@@ -65,7 +65,7 @@ export class ResourceSet implements KnownResources {
 
   /**
    * Has every record that names `id` name `heir` instead, or nothing where there is none: in the log, each by a write of
-   * its own. Doing it again changes nothing.
+   * its own, at most `recordsMax` of them. Doing it again changes nothing.
    */
   async redirect(
     services: ResourceServices,
@@ -73,25 +73,21 @@ export class ResourceSet implements KnownResources {
     plural: string,
     id: string,
     heir: string | undefined,
-  ): Promise<Wrote | undefined> {
+    recordsMax = Number.POSITIVE_INFINITY,
+  ): Promise<Redirected> {
     let wrote: Wrote | undefined
+    let left = recordsMax
     for (const { declaration, field } of this.namers.get(plural) ?? []) {
       const writer = new ResourceWriter(declaration, services)
-      let after: string | undefined
-      do {
-        const where = { [field]: id }
-        const page = await services.tables.find(declaration.plural, origin.organizationId, {
-          where,
-          limit: PAGE_ROWS,
-          after,
+      for await (const ids of idsNaming(services, declaration.plural, origin.organizationId, field, id)) {
+        await severalAtOnce(ids.slice(0, left), AT_ONCE, async (namerId) => {
+          wrote = allWrote(wrote, await redirectOne(writer, origin, namerId, id, heir))
         })
-        await severalAtOnce(page.rows, AT_ONCE, async (row) => {
-          wrote = allWrote(wrote, await redirectOne(writer, origin, row.id, field, id, heir))
-        })
-        after = page.next ?? undefined
-      } while (after !== undefined)
+        left -= ids.length
+        if (left < 0) return { wrote, isDone: false }
+      }
     }
-    return wrote
+    return { wrote, isDone: true }
   }
 
   private add(namer: Namer): void {
@@ -100,6 +96,21 @@ export class ResourceSet implements KnownResources {
     if (whenReferenced === 'takeOut' && !namer.isOptional)
       throw new Error(`${declaration.noun}.${field} must be optional or a list: ${target} are taken out of it`)
     this.namers.set(target, [...(this.namers.get(target) ?? []), namer])
+  }
+}
+
+/** Ids of the records that name one in a field, page by page. */
+async function* idsNaming(
+  { tables }: ResourceServices,
+  table: string,
+  organizationId: string,
+  field: string,
+  id: string,
+): AsyncGenerator<string[]> {
+  for (let after: string | null | undefined; after !== null; ) {
+    const page = await tables.find(table, organizationId, { where: { [field]: id }, limit: PAGE_ROWS, after })
+    yield page.rows.map((row) => row.id)
+    after = page.next
   }
 }
 
@@ -124,12 +135,14 @@ const redirectOne = async (
   writer: ResourceWriter,
   origin: WriteOrigin,
   namerId: string,
-  field: string,
   id: string,
   heir: string | undefined,
 ): Promise<Wrote | undefined> => {
+  const fields = referencesOf(writer.declaration).map(({ field }) => field)
+  const next = (values: JsonObject): JsonObject =>
+    fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
   try {
-    return (await writer.update(asService(origin), namerId, (values) => redirected(values, field, id, heir))).wrote
+    return (await writer.update(asService(origin), namerId, next)).wrote
   } catch (error) {
     if (error instanceof Failure && error.code === 'not_found') return undefined
     throw error

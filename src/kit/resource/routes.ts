@@ -195,8 +195,8 @@ const deleteRoute = (served: Served): Route => {
       const expectedVersion = versionOf(request, undefined)
       const heir = request.query.replaceWith?.toLowerCase()
       const deletion = { id, expectedVersion, ...(heir !== undefined && { replaceWith: heir }) }
-      const { wrote } = await writes.delete(originOf(request), deletion)
-      return { wrote }
+      const { wrote, isPending } = await writes.delete(originOf(request), deletion)
+      return { wrote, ...(isPending && { headers: { 'waymark-pending': 'true' } }) }
     },
   })
 }

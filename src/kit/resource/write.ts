@@ -19,6 +19,7 @@ import {
   valuesSchema,
   withDefaults,
   writeOnlyOf,
+  type Redirected,
   type ResourceDeclaration,
   type ResourceServices,
 } from './declaration.ts'
@@ -33,6 +34,9 @@ import {
   type WriteOrigin,
   type Written,
 } from './writes.ts'
+
+/** Records that a deletion is taken out of before it is answered; more follow. */
+const TAKEN_OUT_MAX = 1_000
 
 /** The writes of one resource, below its routes: also for the service itself (the first hub of an organization). */
 export class ResourceWriter implements ResourceWrites {
@@ -114,21 +118,23 @@ export class ResourceWriter implements ResourceWrites {
       await this.declaration.beforeDelete?.(write, heir)
       if (heir !== undefined) {
         const moved = await resources.redirect(this.services, origin, this.declaration.plural, id, replaceWith)
-        redirected = allWrote(redirected, moved)
+        redirected = allWrote(redirected, moved.wrote)
       } else await resources.assertUnused(this.services, origin, this.declaration.plural, id)
       last = { state, version }
       return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
     })
     if (last === undefined) throw new Failure('internal')
-    const takenOut = await this.takeOut(origin, id)
-    return { wrote: allWrote(wrote, redirected, takenOut), row: rowOf(id, last.version, last.state) }
+    // It is deleted: what cannot be done now follows (reactors/references).
+    const takenOut = await this.takeOut(origin, id, TAKEN_OUT_MAX).catch(() => ({ isDone: false, wrote: undefined }))
+    const row = rowOf(id, last.version, last.state)
+    return { wrote: allWrote(wrote, redirected, takenOut.wrote), row, isPending: !takenOut.isDone }
   }
 
   /** Takes a record that was deleted out of what names it. Doing it again changes nothing. */
-  async takeOut(origin: WriteOrigin, id: string): Promise<Wrote | undefined> {
+  async takeOut(origin: WriteOrigin, id: string, recordsMax?: number): Promise<Redirected> {
     const { plural, whenReferenced } = this.declaration
-    if (whenReferenced !== 'takeOut') return undefined
-    return this.services.resources.redirect(this.services, origin, plural, id, undefined)
+    if (whenReferenced !== 'takeOut') return { isDone: true }
+    return this.services.resources.redirect(this.services, origin, plural, id, undefined, recordsMax)
   }
 
   /** Makes anew what is told once; the one before ends at once. @throws Failure not_found */

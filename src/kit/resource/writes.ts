@@ -20,6 +20,8 @@ export interface Written {
   wrote?: Wrote
   /** What is told once, by the member of the answer that says it. */
   told?: JsonObject
+  /** Something that has to follow is not done yet; the service will do it. */
+  isPending?: boolean
 }
 
 export interface Change {

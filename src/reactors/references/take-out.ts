@@ -1,0 +1,63 @@
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import { Follower } from '../../kit/consumers/follower.ts'
+import { pause } from '../../kit/consumers/retry.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
+import type { ResourceDeclaration, ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceSet } from '../../kit/resource/resource-set.ts'
+import type { Services } from '../../kit/services.ts'
+
+export const TAKE_OUT = 'take-out-references'
+
+/** A write that looked at a record right before its deletion has come to the tables by then. */
+const LATE_WRITES_MS = 10_000
+const SETTLE_MS = 5_000
+
+interface TakeOutServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
+  resources: ResourceSet
+  /** Waits for the tables. */
+  settle: Settle
+}
+
+interface Deletion {
+  event: RecordedEvent
+  declaration: ResourceDeclaration
+}
+
+/**
+ * Takes what was deleted out of the records that name it. Whoever deletes does so too, right away; this finishes it after
+ * a crash, where too many records name it for one request, and for records that came to name it at that very moment.
+ */
+export const takeOutReferences = (services: TakeOutServices): Follower => {
+  const declarations = services.resources.takenOut()
+  const byType = new Map(declarations.map((declaration) => [eventTypes(declaration.noun).deleted, declaration]))
+  return new Follower(services, {
+    name: TAKE_OUT,
+    source: { prefixes: declarations.map(({ noun }) => `${noun}-`) },
+    handle: async ({ events, caughtUp }, signal) => {
+      const deletions = events.flatMap((event) => {
+        const declaration = byType.get(event.type)
+        return declaration === undefined ? [] : [{ event, declaration }]
+      })
+      if (deletions.length === 0) return undefined
+      for (const deletion of deletions) if (!signal.aborted) await takeOut(services, deletion)
+      if (!caughtUp) return []
+      await pause(services.clock, LATE_WRITES_MS, signal)
+      for (const deletion of deletions) if (!signal.aborted) await takeOut(services, deletion)
+      return []
+    },
+  }).start(services.tables)
+}
+
+/** @throws Error when the tables are behind: which records name it is known when they have come past its deletion. */
+const takeOut = async (services: TakeOutServices, { event, declaration }: Deletion): Promise<void> => {
+  const { resources, settle, clock } = services
+  if (!(await settle({ position: event.position, types: [event.type] }, SETTLE_MS)))
+    throw new Error(`the tables do not have the deletion of ${event.stream} yet`)
+  const { organizationId } = decodeJson<ResourceData>(event.data)
+  const now = clock.now()
+  const metadata = { organizationId, actor: `reactor:${TAKE_OUT}`, $causationId: event.id }
+  const origin = { organizationId, now, ids: idSource(now), metadata }
+  await resources.redirect(services, origin, declaration.plural, idOfStream(event.stream), undefined)
+}

@@ -1,0 +1,218 @@
+import { test, type Test } from 'tap'
+import { directory } from '../../../projections/directory.ts'
+import type { PermissionDetail, UserCaller } from '../../../src/kernel/caller.ts'
+import { anyObject, id, integer, oneOf, optional, text, withDefault } from '../../../src/kernel/schema.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
+import type { Method } from '../../../src/kit/http/route.ts'
+import { defineResource, type Resource } from '../../../src/kit/resource/resource.ts'
+import { callerWith } from '../../support/callers.ts'
+import { routeCaller } from '../../support/call-route.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { openServices, startProjections } from '../../support/open-services.ts'
+
+const PERMISSIONS = ['view/beacon', 'edit/beacon', 'view/data']
+
+const open = async (t: Test, resource: Resource) => {
+  const services = await openServices(folderOf(t), new FakeClock(), [resource])
+  const { runner, settle } = await startProjections(services, [directory([resource.rows])])
+  t.teardown(async () => {
+    await runner.close()
+    await services.close()
+  })
+  const routes = resource.routes(services)
+  const callRoute = routeCaller({ routes, clock: services.clock, settle })
+  const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
+    callRoute(method, url, { body, caller: callerWith(PERMISSIONS, caller) })
+  return { ...services, routes, call }
+}
+
+let made = 0
+
+const beacon = defineResource({
+  noun: 'beacon',
+  plural: 'beacons',
+  tag: 'Beacons',
+  verbs: ['list', 'read', 'create', 'amend', 'delete'],
+  fields: {
+    name: text({ max: 20 }),
+    serial: optional(text({ max: 20 })),
+    strength: withDefault(integer({ min: 0, max: 9 }), 1),
+  },
+  fixed: ['serial'],
+  idFrom: { field: 'serial', idOf: (organizationId, serial) => idFrom('beacon', organizationId, serial) },
+  readOnly: { status: optional(oneOf('weak', 'strong')) },
+  computed: ['status'],
+  internal: { keyHash: optional(text({ max: 50 })), nameKey: optional(text({ max: 50 })) },
+  derived: ({ name }) => ({ nameKey: String(name).toLowerCase() }),
+  accepts: { comment: optional(text({ max: 50 })) },
+  told: {
+    member: 'key',
+    example: '<key>',
+    make: () => ({ told: `key ${++made}`, kept: { keyHash: `hash ${made}` } }),
+    rotation: { path: 'rotate-key', operationId: 'rotateBeaconKey', summary: 'Make another key' },
+  },
+  permissions: { view: 'view/beacon', edit: 'edit/beacon' },
+  indexes: { equality: ['nameKey'], range: ['name'], text: ['name'] },
+  filters: { called: { schema: { type: 'string' }, where: (name) => ({ nameKey: String(name).toLowerCase() }) } },
+  example: { name: 'Beacon' },
+  present: (rows) => rows.map((row) => ({ ...row, status: Number(row.strength) < 5 ? 'weak' : 'strong' })),
+  actions: [
+    {
+      path: 'boost',
+      operationId: 'boostBeacon',
+      summary: 'Make it stronger',
+      body: { by: withDefault(integer({ min: 1, max: 9 }), 1) },
+      run: ({ writes, origin, id: beaconId, row, body }) =>
+        writes.change(origin, {
+          id: beaconId,
+          kind: 'amend',
+          body: { strength: Number(row.strength) + Number(body.by) },
+        }),
+    },
+  ],
+})
+
+test('a key is told once, and what is kept of it is never answered, filtered or sorted by', async (t) => {
+  const { call, log } = await open(t, beacon)
+  const first = (await call('POST', '/beacon', { name: 'A', serial: 's1', comment: 'kept nowhere' })).body.data
+  t.equal(first.key, `key ${made}`)
+  t.same(Object.keys(first).sort(), [
+    ...['_id', 'createdAt', 'key', 'name', 'organizationId', 'serial', 'status', 'strength', 'updatedAt', 'version'],
+  ])
+  t.notMatch(new TextDecoder().decode((await log.read(`beacon-${first._id}`, 0, 1))[0].data), /key \d|kept nowhere/)
+  const again = (await call('POST', '/beacon', { name: 'A', serial: 's1' })).body.data
+  t.equal(again._id, first._id, 'the id follows from the serial')
+  t.notOk('key' in again, 'who creates it again is not told the key')
+  t.notOk('keyHash' in (await call('GET', `/beacon/${first._id}`)).body.data)
+  for (const query of ['keyHash=x', 'nameKey=a', 'sortBy=keyHash', 'fields=keyHash'])
+    t.equal((await call('GET', `/beacons?${query}`)).status, 400, query)
+  const rotated = (await call('POST', `/beacon/${first._id}/rotate-key`)).body.data
+  t.equal(rotated.key, `key ${made}`)
+  t.not(rotated.key, first.key)
+  t.equal(rotated.version, 2)
+  t.match((await call('GET', '/beacons?called=A')).body, { total: 1 })
+})
+
+test('an id that follows from a field: set for good, free again after a deletion', async (t) => {
+  const { call } = await open(t, beacon)
+  const { _id } = (await call('POST', '/beacon', { name: 'A', serial: 's1' })).body.data
+  t.match(await call('POST', '/beacon', { name: 'B', serial: 's1' }), {
+    status: 409,
+    body: { code: 'key_in_use', errors: [{ path: '/serial' }] },
+  })
+  t.match((await call('POST', '/beacon', { _id: idFrom('x'), name: 'A', serial: 's2' })).body.errors, [
+    { path: '/_id' },
+  ])
+  t.match((await call('PATCH', `/beacon/${_id}`, { serial: 's3' })).body.errors, [{ path: '/serial' }])
+  t.equal((await call('PATCH', `/beacon/${_id}`, { serial: 's1', name: 'C' })).status, 200)
+  await call('DELETE', `/beacon/${_id}`)
+  const anew = await call('POST', '/beacon', { name: 'B', serial: 's1' })
+  t.match(anew, { status: 201, body: { data: { _id, version: 4, name: 'B' } } })
+  const plain = (await call('POST', '/beacon', { name: 'P' })).body.data
+  await call('DELETE', `/beacon/${plain._id}`)
+  t.equal((await call('POST', '/beacon', { _id: plain._id, name: 'P' })).status, 409, 'any other id is used up')
+})
+
+test('verbs, actions and what a write waits for', async (t) => {
+  const { call, routes, ...services } = await open(t, beacon)
+  t.same(routes.map(({ method, path }) => `${method} ${path}`).sort(), [
+    'DELETE /beacon/{beaconId}',
+    'GET /beacon/{beaconId}',
+    'GET /beacons',
+    'PATCH /beacon/{beaconId}',
+    'POST /beacon',
+    'POST /beacon/{beaconId}/boost',
+    'POST /beacon/{beaconId}/rotate-key',
+  ])
+  const { _id } = (await call('POST', '/beacon', { name: 'A' })).body.data
+  t.match((await call('POST', `/beacon/${_id}/boost`, { by: 4 })).body.data, { strength: 5, status: 'strong' })
+  t.match((await call('POST', `/beacon/${_id}/boost`, {})).body.data, { strength: 6 }, 'with its defaults')
+  t.match((await call('POST', `/beacon/${_id}/boost`, { by: 0 })).body.errors, [{ path: '/by' }])
+  t.equal((await call('POST', `/beacon/${idFrom('nobody')}/boost`, {})).status, 404)
+  t.equal((await call('POST', `/beacon/${_id}/boost`, {}, { permissions: new Set(['view/beacon']) })).status, 403)
+  const waiting = beacon.routes(services, { settles: ({ kind, id: of }) => [{ consumer: `${kind} ${of}` }] })
+  const settles = (method: Method, path: string) =>
+    waiting.find((route) => route.method === method && route.path === path)?.settles?.({ beaconId: 'B1' })
+  t.same(settles('DELETE', '/beacon/{beaconId}'), [{ consumer: 'delete b1' }])
+  t.same(settles('PATCH', '/beacon/{beaconId}'), [{ consumer: 'write b1' }])
+  t.equal(settles('GET', '/beacon/{beaconId}'), undefined)
+})
+
+test('a member that is known at answer time only filters a list that is walked', async (t) => {
+  const { call } = await open(t, beacon)
+  for (let i = 0; i < 25; i++) await call('POST', '/beacon', { name: `b${10 + i}`, strength: i % 10 })
+  const names = ({ body }: { body: { data: { name: string }[] } }) => body.data.map(({ name }) => name)
+  const strong = await call('GET', '/beacons?status=strong&sortBy=name&limit=4')
+  t.match(strong.body, { total: 10, page: 1, limit: 4 })
+  t.same(names(strong), ['b15', 'b16', 'b17', 'b18'])
+  const walked = names(strong)
+  for (let cursor = strong.body.nextCursor; cursor !== null; ) {
+    const page = await call('GET', `/beacons?status=strong&sortBy=name&limit=4&cursor=${cursor}`)
+    t.equal(page.body.total, 10)
+    walked.push(...names(page))
+    cursor = page.body.nextCursor
+  }
+  t.same(walked, ['b15', 'b16', 'b17', 'b18', 'b19', 'b25', 'b26', 'b27', 'b28', 'b29'])
+  t.same(names(await call('GET', '/beacons?status=strong&sortBy=name&limit=4&page=3')), ['b28', 'b29'])
+  t.equal((await call('GET', `/beacons?status=weak&cursor=${strong.body.nextCursor}`)).status, 400)
+  t.same((await call('GET', '/beacons?status=strong&fields=name&limit=1')).body.data.map(Object.keys), [
+    ['_id', 'name'],
+  ])
+})
+
+const entry = defineResource({
+  noun: 'entry',
+  plural: 'entries',
+  tag: 'Entries',
+  fields: { name: text({ max: 20 }), dataTypeId: id(), values: anyObject() },
+  permissions: { view: 'view/data', edit: 'edit/beacon' },
+  restriction: { permission: 'view/data', typeField: 'dataTypeId', member: 'values' },
+  derived: ({ values }) => ({ words: Object.values(values as object).map(String) }),
+  indexes: { equality: ['dataTypeId'], range: ['name'], text: ['name', 'words'] },
+  example: { name: 'Entry' },
+})
+
+test('what a role hides is in no answer, by no way', async (t) => {
+  const { call } = await open(t, entry)
+  const [customer, product] = [idFrom('type', 1), idFrom('type', 2)]
+  const hides = (dataTypeId: string, ...hiddenFields: string[]): PermissionDetail => ({
+    permissionName: 'view/data',
+    dataTypeId,
+    hiddenFields,
+  })
+  const clerk = { permissionDetails: [hides(customer, 'debt', 'iban'), hides(customer, 'note')] }
+  const values = { debt: 5, iban: 'DE', note: 'late', city: 'Kiel' }
+  const made = await call('POST', '/entry', { name: 'Ada', dataTypeId: customer, values }, clerk)
+  t.same(made.body.data.values, { city: 'Kiel' }, 'answers to writes leave it out')
+  const { _id } = made.body.data
+  await call('POST', '/entry', { name: 'Chair', dataTypeId: product, values: { debt: 1, city: 'Rom' } })
+  t.same((await call('GET', `/entry/${_id}`, undefined, clerk)).body.data.values, { city: 'Kiel' })
+  t.same((await call('GET', `/entry/${_id}`)).body.data.values, values)
+  t.same(
+    (await call('GET', '/entries?sortBy=name&fields=values', undefined, clerk)).body.data.map(
+      (row: { values: object }) => row.values,
+    ),
+    [{ city: 'Kiel' }, { city: 'Rom', debt: 1 }],
+    'each record follows its own type',
+  )
+  t.same((await call('GET', `/entry/${_id}?fields=name`, undefined, clerk)).body.data, { _id, name: 'Ada' })
+  t.same((await call('GET', `/entry/${_id}?fields=values.city`, undefined, clerk)).body.data, {
+    _id,
+    values: { city: 'Kiel' },
+  })
+  for (const url of [`/entry/${_id}?fields=name,values.debt`, '/entries?fields=values.debt'])
+    t.match(await call('GET', url, undefined, clerk), { status: 403, body: { fields: ['values.debt'] } }, url)
+  for (const [q, seen, all] of [
+    ['ada', 1, 1],
+    ['kiel', 1, 1],
+    ['late', 0, 1],
+    ['ada late', 0, 1],
+    ['1', 1, 1],
+  ] as const) {
+    t.equal((await call('GET', `/entries?q=${q}`, undefined, clerk)).body.total, seen, `${q}, as the clerk sees it`)
+    t.equal((await call('GET', `/entries?q=${q}`)).body.total, all, q)
+  }
+  const products = await call('GET', `/entries?dataTypeId=${product}&fields=values.debt`, undefined, clerk)
+  t.same(products.body.data[0].values, { debt: 1 }, 'what is hidden of one type is not of another')
+})
