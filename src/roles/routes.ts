@@ -18,6 +18,7 @@ import { trackerRoutes } from '../features/trackers/api.ts'
 import { statusAt } from '../features/trackers/views.ts'
 import { transitionRoutes } from '../features/transitions/api.ts'
 import { tripRoutes } from '../features/trips/api.ts'
+import { readRunningMeters } from '../features/trips/views.ts'
 import { vehicle } from '../features/vehicles/vehicle.ts'
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import type { Route } from '../kit/http/route.ts'
@@ -39,7 +40,6 @@ export interface RouteParts {
   directory: Directory
   inRollout: (caller: UserCaller) => boolean
   geofences: Pick<GeofenceServices, 'shapes'> & { backtests: BacktestServices }
-  runningMeters: (trackerId: string) => number | undefined
 }
 
 /** Every route of the API. */
@@ -63,7 +63,7 @@ const fleetRoutes = ({ config, services, ingest, geofences }: RouteParts): Route
   ]
 }
 
-const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts): Route[] => {
+const locationRoutes = ({ config, services, ingest }: RouteParts): Route[] => {
   const { tables, history, keyring, log, clock } = services
   const listed = new HistoryRows(history, clock)
   const { visibleTrackers, trackersOf, trackerNames } = trackerLookups(tables)
@@ -83,7 +83,7 @@ const locationRoutes = ({ config, services, ingest, runningMeters }: RouteParts)
       tripToken: (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt),
       readTripToken: (token) => readTripToken(keyring, token),
       tripId,
-      runningMeters,
+      runningMeters: (trips) => readRunningMeters(tables, services.partitions, trips),
       readTrack: (organizationId, trackerId, from, to, signal) =>
         readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
     }),

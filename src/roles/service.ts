@@ -3,7 +3,6 @@ import type { HttpCaller } from '../engines/http-caller.ts'
 import { createAuthenticator } from '../features/identity/authenticate.ts'
 import { Tokens } from '../features/identity/tokens.ts'
 import { ingestChannel } from '../features/locations/ingest/channel.ts'
-import { partitionOf } from '../features/locations/events.ts'
 import { LATEST_POSITIONS } from '../features/locations/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
 import { settling } from '../kit/consumers/settle.ts'
@@ -100,8 +99,6 @@ export const openService = async ({
 
   let demoLogin: DemoLogin | undefined
   let isReady = true
-  const runningMeters = (trackerId: string): number | undefined =>
-    consumers.matcher.runningMeters(partitionOf(trackerId, services.partitions), trackerId)
   const routes = listRoutes({
     config,
     services,
@@ -111,7 +108,6 @@ export const openService = async ({
     directory,
     inRollout: rollout,
     geofences,
-    runningMeters,
   })
   metrics.beforeScrape(async () => showLags(metrics, [...(await lagsOf(feeds, clock)), ...runner.lags()]))
   metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))

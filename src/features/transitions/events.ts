@@ -63,4 +63,7 @@ export interface Decided {
   decisions: Decision[]
 }
 
+/** Name of the consumer that decides a partition, and of the scope of the rows that it stores. */
+export const matcherCheckpoint = (partition: number): string => `matcher-${partition}`
+
 export const transitionStream = (partition: number): string => `transitions-${partition}`

@@ -31,8 +31,8 @@ export interface TripServices {
   readTripToken(token: string): { trackerId: string; startedAt: number } | undefined
   /** The id of the trip that a tracker started then. */
   tripId(trackerId: string, startedAt: number): string
-  /** Metres so far of the tracker's running trip, where this process knows them. */
-  runningMeters(trackerId: string): number | undefined
+  /** Metres so far of running trips, in their order; undefined where none are known yet. */
+  runningMeters(trips: readonly TripRow[]): Promise<(number | undefined)[]>
   /** The text of a JSON array of the tracker's points between two times, oldest first. */
   readTrack(
     organizationId: string,
@@ -132,7 +132,7 @@ const listRoute = (services: TripServices): Route => {
         caller,
         query,
         path: '/api/v3/trips',
-        present: (rows) => rows.map((row) => shown(services, row as TripRow)),
+        present: (rows) => shown(services, rows as TripRow[]),
         where: trackerIds && { trackerId: trackerIds },
         range,
       })
@@ -178,7 +178,8 @@ const readRoute = (services: TripServices): Route =>
       const choose = chooseFields(LIST.members, request.query.fields)
       const row = await services.tables.get<TripRow>(TRIPS.name, caller.organizationId, request.params.tripId)
       if (row === undefined || !(await services.seesTracker(caller, row.trackerId))) throw new Failure('not_found')
-      return { body: { data: choose(shown(services, row)) } }
+      const [trip] = await shown(services, [row])
+      return { body: { data: choose(trip) } }
     },
   })
 
@@ -224,7 +225,8 @@ const trackingRoute = (services: TripServices): Route =>
         row.finishedAt ?? Number.MAX_SAFE_INTEGER,
         request.signal,
       )
-      return { headers: { 'content-type': 'application/json' }, stream: trackingBody(shown(services, row), points) }
+      const [trip] = await shown(services, [row])
+      return { headers: { 'content-type': 'application/json' }, stream: trackingBody(trip, points) }
     },
   })
 
@@ -235,11 +237,11 @@ async function* trackingBody(trip: object, points: AsyncIterable<Uint8Array>): A
   yield '}}'
 }
 
-const shown = (services: TripServices, row: TripRow): Row =>
-  tripShown(
-    row,
-    services.tripToken(row.trackerId, row.startedAt),
-    row.state === 'running' ? services.runningMeters(row.trackerId) : undefined,
-  )
+const shown = async (services: TripServices, rows: readonly TripRow[]): Promise<Row[]> => {
+  const running = rows.filter(({ state }) => state === 'running')
+  const meters = await services.runningMeters(running)
+  const metersOf = new Map(running.map((row, i) => [row, meters[i]]))
+  return rows.map((row) => tripShown(row, services.tripToken(row.trackerId, row.startedAt), metersOf.get(row)))
+}
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }

@@ -1,4 +1,7 @@
+import type { TableStore } from '../../engines/table-store.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { partitionOf } from '../locations/events.ts'
+import { matcherCheckpoint } from '../transitions/events.ts'
 
 /** One row for each trip, from the moment it starts: a year of them is read from the history. */
 export const TRIPS: TableDeclaration = {
@@ -48,3 +51,40 @@ export const tripShown = (
   finishedAt: row.finishedAt === null ? null : new Date(row.finishedAt).toISOString(),
   distance: row.state === 'running' ? (runningMeters ?? row.distance) : row.distance,
 })
+
+/**
+ * How far the running trips of a partition have come, stored with the state of its matcher every few seconds: a row for each
+ * bucket of trackers, so that a fleet on the move writes few, and whoever knows a tracker knows its row.
+ */
+export const RUNNING_TRIPS: TableDeclaration = { name: 'running_trips', version: 1, lives: 'partition' }
+
+export interface RunningTripsRow extends Row {
+  /** By tracker: when its trip started, and the metres since. */
+  trips: { [trackerId: string]: [startedAt: number, meters: number] }
+}
+
+/** One of 256 for each partition, by the end of the id, which is random. */
+export const runningTripsId = (trackerId: string): string => trackerId.slice(-2)
+
+/** Metres so far of running trips, in their order; undefined where none are stored yet. */
+export const readRunningMeters = async (
+  tables: Pick<TableStore, 'getMany'>,
+  partitions: number,
+  trips: readonly Pick<TripRow, 'trackerId' | 'startedAt'>[],
+): Promise<(number | undefined)[]> => {
+  const idsOf = new Map<number, Set<string>>()
+  for (const { trackerId } of trips) {
+    const partition = partitionOf(trackerId, partitions)
+    idsOf.set(partition, (idsOf.get(partition) ?? new Set()).add(runningTripsId(trackerId)))
+  }
+  const running = new Map<string, [startedAt: number, meters: number]>()
+  for (const [partition, ids] of idsOf) {
+    const rows = await tables.getMany<RunningTripsRow>(RUNNING_TRIPS.name, matcherCheckpoint(partition), [...ids])
+    for (const row of rows)
+      for (const [trackerId, trip] of Object.entries(row?.trips ?? {})) running.set(trackerId, trip)
+  }
+  return trips.map(({ trackerId, startedAt }) => {
+    const trip = running.get(trackerId)
+    return trip?.[0] === startedAt ? trip[1] : undefined
+  })
+}

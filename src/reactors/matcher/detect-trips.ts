@@ -102,11 +102,12 @@ export const endTrip = (state: MatcherState, slot: number, trackerId: string): T
   return finished(state, slot, trackerId, recordedAt, state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE], point)
 }
 
-/** Metres so far of a running trip, without what a stop may take off again. */
-export const runningMeters = (state: MatcherState, slot: number): number | undefined =>
-  state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED
-    ? undefined
-    : Math.round(state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE] * 100) / 100
+/** When a tracker's running trip started, and its metres so far, without what a stop may take off again. */
+export const runningTripAt = (state: MatcherState, slot: number): [startedAt: number, meters: number] | undefined => {
+  if (state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED) return undefined
+  const meters = state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE]
+  return [state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT], Math.round(meters * 100) / 100]
+}
 
 /** The trip's id: it follows from tracker and start. */
 export const tripId = (trackerId: string, startedAt: number): string => idFrom('trip', trackerId, startedAt)

@@ -1,6 +1,7 @@
 import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
 import type { LocationEntry } from '../../features/locations/events.ts'
 import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
+import { RUNNING_TRIPS } from '../../features/trips/views.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
@@ -8,7 +9,6 @@ import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.t
 import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox, type OnDecided } from './outbox.ts'
 import { type LastDecision, MatcherPartition } from './partition.ts'
-import { runningMeters } from './detect-trips.ts'
 import { writeSnapshot } from './snapshot.ts'
 import { MATCHER_STATE } from './store.ts'
 
@@ -57,6 +57,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       throw new Error(`partition ${partition} belongs to another process`)
     const { log, tables, clock } = this.services
     await tables.declare(MATCHER_STATE)
+    await tables.declare(RUNNING_TRIPS)
     const revision = await takePartition(log, partition, clock.now())
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
@@ -127,13 +128,6 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const running = this.running.get(partition)
     if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
     return writeSnapshot(this.services.log, partition, running.matcher, this.services.clock.now())
-  }
-
-  /** Metres so far of a tracker's running trip, where its partition runs here. */
-  runningMeters(partition: number, trackerId: string): number | undefined {
-    const state = this.running.get(partition)?.matcher.state
-    const slot = state?.slots.get(trackerId)
-    return state === undefined || slot === undefined ? undefined : runningMeters(state, slot)
   }
 
   /** Stores everything and lets go. */

@@ -1,5 +1,3 @@
-import type { EventLog } from '../../engines/event-log.ts'
-import type { TableStore } from '../../engines/table-store.ts'
 import {
   locationStream,
   type FencesChanged,
@@ -8,7 +6,7 @@ import {
   type PointBatch,
 } from '../../features/locations/events.ts'
 import { breathe, inSlices } from '../../kernel/breath.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import type { Services } from '../../kit/services.ts'
 import { decideBatch, decideDeletion, type PointCounts, settingsOf } from './decide.ts'
 import { Decisions } from './decisions.ts'
 import { decideEdit, decideStop, rebase } from './edits.ts'
@@ -19,10 +17,7 @@ import { type Captured, capturedFences, capturedOrganization, readSnapshot } fro
 import { MatcherState, pageOf } from './state.ts'
 import { FIRST_SETTINGS, MatcherStore, type MatcherRoot } from './store.ts'
 
-export interface PartitionServices {
-  log: EventLog
-  tables: TableStore
-  clock: Clock
+export interface PartitionServices extends Pick<Services, 'log' | 'tables' | 'clock'> {
   book: FenceBook
 }
 
@@ -179,7 +174,8 @@ export class MatcherPartition {
       }
       await this.outbox?.settled()
       if (this.outbox?.isClosed) return
-      await this.store.commit(root, changes, pages)
+      const running = await this.store.runningTrips(state, this.services.clock.monotonic())
+      await this.store.commit(root, [...changes, ...running], pages)
       this.savedAt = root.at
     } catch (error) {
       for (const page of pages.keys()) state.dirtyPages.add(page)

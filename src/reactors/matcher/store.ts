@@ -1,10 +1,14 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { MatchingSettings } from '../../features/locations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import { matcherCheckpoint } from '../../features/transitions/events.ts'
+import { RUNNING_TRIPS } from '../../features/trips/views.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
 import type { Fences } from './fences.ts'
 import type { PageRow } from './pages.ts'
+import { RunningTrips } from './running-trips.ts'
+import type { MatcherState } from './state.ts'
 
 /** Rows of the state of every partition; see `MatcherRoot`. */
 export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version: 2, lives: 'partition' }
@@ -38,9 +42,6 @@ interface ChunkRow extends Row {
 const ROWS_PER_COMMIT = 400
 const ROWS_PER_READ = 64
 
-/** Name of the consumer that writes the rows of a partition, and their scope. */
-export const checkpointName = (partition: number): string => `matcher-${partition}`
-
 export class MatcherStore {
   private readonly tables: TableStore
   private readonly partition: number
@@ -49,11 +50,12 @@ export class MatcherStore {
   /** What is stored of each organization's chunks, by identity. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
   private unneeded: string[] = []
+  private readonly running = new RunningTrips()
 
   constructor(tables: TableStore, partition: number) {
     this.tables = tables
     this.partition = partition
-    this.scope = checkpointName(partition)
+    this.scope = matcherCheckpoint(partition)
   }
 
   /** Makes this process the owner of what is stored, and answers its root. */
@@ -147,6 +149,12 @@ export class MatcherStore {
 
   private pageId(page: number): string {
     return `page.${page}`
+  }
+
+  /** Rows to write that say how far running trips have come. */
+  async runningTrips(state: MatcherState, nowMs: number): Promise<RowChange[]> {
+    const rows = await this.running.rowsOf(state, nowMs)
+    return [...rows].map(([id, row]) => ({ table: RUNNING_TRIPS.name, scope: this.scope, id, row }))
   }
 
   private change(id: string, row: Row | null): RowChange {

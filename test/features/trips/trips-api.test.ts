@@ -66,7 +66,7 @@ const open = async (t: Test) => {
     tripToken: (trackerId, startedAt) => tripToken(services.keyring, trackerId, startedAt),
     readTripToken: (token) => readTripToken(services.keyring, token),
     tripId,
-    runningMeters: () => 77,
+    runningMeters: async (trips) => trips.map(() => 77),
     readTrack: async (_organizationId, trackerId, from, to) =>
       (async function* () {
         yield new TextEncoder().encode(JSON.stringify([{ trackerId, from, to }]))

@@ -1,5 +1,7 @@
 import { test, type Test } from 'tap'
-import { TRIP_FINISH, TRIP_START } from '../../../src/features/locations/events.ts'
+import { locationStream, TRIP_FINISH, TRIP_START } from '../../../src/features/locations/events.ts'
+import { locationEntry } from '../../../src/features/locations/location-entry.ts'
+import { readRunningMeters } from '../../../src/features/trips/views.ts'
 import { tripId } from '../../../src/reactors/matcher/detect-trips.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
@@ -34,7 +36,6 @@ const tripsOf = async (t: Test, points: readonly PlainPoint[], tripGapMs?: numbe
   for (const point of points) await world.points(partition, batchOf([point]))
   const matcher = world.matcher()
   await world.run(matcher, partition)
-  const running = matcher.runningMeters(partition, TRACKER)
   await matcher.close()
   const trips = (await world.trips(partition)).map(({ kind, explicit, startedAt, finishedAt, distance, _id }) => {
     t.equal(_id, tripId(TRACKER, startedAt))
@@ -46,7 +47,7 @@ const tripsOf = async (t: Test, points: readonly PlainPoint[], tripGapMs?: numbe
       distance: Math.round(distance),
     }
   })
-  return { trips, running }
+  return { trips, world, partition }
 }
 
 test('an explicit trip runs from its start to its finish, through any stop', async (t) => {
@@ -65,13 +66,22 @@ test('an explicit trip runs from its start to its finish, through any stop', asy
 })
 
 test('the next start ends an explicit trip', async (t) => {
-  const { trips, running } = await tripsOf(t, [at(0, 0, TRIP_START), at(10, 500), at(20, 700, TRIP_START), at(30, 800)])
+  const { trips, world } = await tripsOf(t, [at(0, 0, TRIP_START), at(10, 500), at(20, 700, TRIP_START), at(30, 800)])
   t.match(trips, [
     { startedAt: 0 },
     { kind: 'tripFinished', startedAt: 0, finishedAt: 20, distance: 700 },
     { kind: 'tripStarted', startedAt: 20 },
   ])
-  t.equal(Math.round(running ?? 0), 100, 'metres so far')
+  const running = await readRunningMeters(world.tables, 1, [
+    { trackerId: TRACKER, startedAt: 20_000 },
+    { trackerId: TRACKER, startedAt: 0 },
+    { trackerId: uuidOf('another'), startedAt: 20_000 },
+  ])
+  t.same(
+    running.map((meters) => meters && Math.round(meters)),
+    [100, undefined, undefined],
+    'metres so far',
+  )
 })
 
 test('a trip is detected over 100 m from where the tracker rested, and ends where a long stop began', async (t) => {
@@ -110,6 +120,35 @@ test('a short stop does not end a trip; long silence about one place does', asyn
     { kind: 'tripFinished', startedAt: 10, finishedAt: 310, distance: 1_000 },
     { kind: 'tripStarted', startedAt: 7_000 },
   ])
+})
+
+test('how far running trips have come is stored now and then, until they end', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const matcher = world.matcher()
+  t.teardown(() => matcher.close())
+  await matcher.load(0)
+  let revision = -1
+  const move = async (point: PlainPoint): Promise<void> => {
+    await world.points(0, batchOf([point]))
+    const [event] = await world.log.read(locationStream(0), ++revision, 1)
+    await matcher.handle(locationEntry(event, 0), 0)
+    await matcher.save(0)
+  }
+  const meters = async (): Promise<number | undefined> => {
+    const [found] = await readRunningMeters(world.tables, 1, [{ trackerId: TRACKER, startedAt: 0 }])
+    return found && Math.round(found)
+  }
+  await move(at(0, 0, TRIP_START))
+  t.equal(await meters(), 0)
+  await move(at(10, 400))
+  t.equal(await meters(), 0, 'not at every save: a fleet would write a row for each tracker')
+  world.clock.advance(10_000)
+  await move(at(20, 500))
+  t.equal(await meters(), 500)
+  world.clock.advance(10_000)
+  await move(at(30, 600, TRIP_FINISH))
+  t.equal(await meters(), undefined)
 })
 
 const GAP = 1_800_000

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { locationStream } from '../../../src/features/locations/events.ts'
-import { MATCHER_STATE, checkpointName } from '../../../src/reactors/matcher/store.ts'
+import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
+import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
@@ -60,7 +61,7 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
   await matcher.drop(0)
 
   // The tables are lost.
-  await world.tables.reset([MATCHER_STATE.name], checkpointName(0))
+  await world.tables.reset([MATCHER_STATE.name], matcherCheckpoint(0))
   await write(60, 140)
   const rebuilt = world.matcher()
   await world.run(rebuilt, 0)

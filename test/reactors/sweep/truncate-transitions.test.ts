@@ -10,7 +10,8 @@ import { replayEvents } from '../../../src/live/resume.ts'
 import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
 import { dispatchCheckpoint } from '../../../src/reactors/dispatch/owed-table.ts'
 import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
-import { MATCHER_STATE, checkpointName } from '../../../src/reactors/matcher/store.ts'
+import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
+import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
 import { transitionEntries } from '../../../src/roles/stream-entries.ts'
@@ -201,7 +202,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
 
   // The tables are lost, and with them where the matcher stood; it begins from its snapshot.
   await matcher.drop(0)
-  await tables.reset([MATCHER_STATE.name], checkpointName(0))
+  await tables.reset([MATCHER_STATE.name], matcherCheckpoint(0))
   await walk()
   const again = world.matcher()
   await world.run(again, 0)
