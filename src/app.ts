@@ -1,11 +1,19 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { ROLES, type Config } from './config.ts'
+import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
+import type { EventLog } from './engines/event-log.ts'
+import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
+import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { migrateHistory } from './engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
+import { openRedisTables } from './engines/redis-tables/redis-tables.ts'
+import type { TableStore } from './engines/table-store.ts'
+import type { Clock } from './kernel/clock.ts'
+import { Failure } from './kernel/errors.ts'
 import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
 import { idSource } from './kit/commands/ids.ts'
@@ -28,7 +36,7 @@ export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
  * @throws Error with one sentence for an engine that cannot be opened or a port that is taken.
  */
 export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
-  assertEmbedded(config)
+  assertEngines(config)
   makeFolder(config.dataPath)
   const opened: { close(): Promise<void> }[] = []
   const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
@@ -38,21 +46,16 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
   try {
     const clock = systemClock
     const keyring = await openKeyring(config.keysPath)
-    const log = kept(await openLmdbEventLog({ path: join(config.dataPath, 'log'), clock }))
-    const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const ids = idSource(clock.now())
+    const log = kept(await openLog(config, clock, () => ids.next()))
+    const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const origin = await openLogOrigin(
       log,
       { partitions: config.partitions, keyringFingerprint: keyring.fingerprint },
       () => ids.next(),
     )
-    const tables = kept(await openLmdbTableStore({ path: join(config.dataPath, 'tables'), clock }))
-    const history = kept(
-      await openChdbHistoryStore({
-        path: join(config.dataPath, 'history'),
-        scratchPath: join(config.dataPath, 'history-scratch'),
-      }),
-    )
+    const tables = kept(await openTables(config, clock))
+    const history = kept(await openHistory(config))
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
     await alone('history-schema', { tables, clock, owner: ids.next() }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
@@ -98,12 +101,49 @@ const makeAll = (path: string): void => {
   mkdirSync(path)
 }
 
-/** The embedded engines belong to one process, so it must do everything. */
-const assertEmbedded = ({ logUrl, tablesUrl, historyUrl, roles }: Config): void => {
-  const wanted = { log: [logUrl, 'lmdb:'], tables: [tablesUrl, 'lmdb:'], history: [historyUrl, 'chdb:'] }
-  for (const [flag, [url, embedded]] of Object.entries(wanted)) {
-    if (url !== embedded)
-      throw new Error(`--${flag} ${url} names an engine that this version does not have; it has ${embedded}`)
+const openLog = ({ logUrl, dataPath }: Config, clock: Clock, newId: () => string): Promise<EventLog> =>
+  logUrl === 'lmdb:'
+    ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
+    : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId }))
+
+const openTables = ({ tablesUrl, dataPath }: Config, clock: Clock): Promise<TableStore> =>
+  tablesUrl === 'lmdb:'
+    ? openLmdbTableStore({ path: join(dataPath, 'tables'), clock })
+    : named('tables', tablesUrl, () => openRedisTables({ url: tablesUrl }))
+
+const openHistory = ({ historyUrl, dataPath }: Config): Promise<HistoryStore> =>
+  historyUrl === 'chdb:'
+    ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
+    : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))
+
+/** @throws Error that says which engine does not answer, without the password in its URL. */
+const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {
+  try {
+    return await open()
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    const shown = url.replace(/\/\/[^@/]*@/, '//***@')
+    throw new Error(`--${flag} ${shown} does not answer: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+const reasonOf = (error: Error): string => (error.cause instanceof Error ? reasonOf(error.cause) : error.message)
+
+const SCHEMES = {
+  log: /^(lmdb:$|esdb(\+discover)?:\/\/)/,
+  tables: /^(lmdb:$|rediss?:\/\/)/,
+  history: /^(chdb:$|https?:\/\/)/,
+}
+
+/** @throws Error for a URL of no engine, and for roles that are divided over an engine of one process. */
+const assertEngines = ({ logUrl, tablesUrl, historyUrl, roles }: Config): void => {
+  const given = { log: logUrl, tables: tablesUrl, history: historyUrl }
+  for (const [flag, scheme] of Object.entries(SCHEMES)) {
+    const url = given[flag as keyof typeof given]
+    if (!scheme.test(url))
+      throw new Error(
+        `--${flag} ${url.replace(/\/\/[^@/]*@/, '//***@')} names no engine that Waymark has; see docs/operations.md`,
+      )
   }
   if (roles.length < ROLES.length)
     throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')

@@ -63,8 +63,8 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 900_000 }
     ['a file in place of the folder', ['--data', 'package.json'], /--data \S*package.json cannot be made a folder/],
     [
       'an engine that is not there',
-      ['--log', 'esdb://127.0.0.1:2113', '--data', other('c')],
-      /--log esdb:\/\/127\.0\.0\.1:2113/,
+      ['--log', 'esdb://127.0.0.1:9?tls=false', '--data', other('c')],
+      /--log esdb:\/\/127\.0\.0\.1:9\?tls=false does not answer/,
     ],
     ['a keyring that is none', ['--keys', 'package.json', '--data', other('d')], /package\.json/],
     ['a certificate without its key', ['--tls-cert', 'package.json', '--data', other('e')], /go together/],

@@ -154,10 +154,16 @@ const failureOf = (error: unknown): unknown => {
 const openClient = async (url: string): Promise<Client> => {
   const sentinel = new URL(url).searchParams.get('sentinel')
   if (sentinel !== null) return sentinelClient(url, sentinel)
-  const one = createClient(clientOptions(url))
+  let hasConnected = false
+  const options = clientOptions(url)
+  // A server that never answered is told of at once; one that did is tried again for ever.
+  const first = (retries: number): number | Error =>
+    hasConnected ? reconnectStrategy(retries) : new Error('no connection')
+  const one = createClient({ ...options, socket: { ...options.socket, reconnectStrategy: first } })
   one.on('error', () => undefined) // each command says so itself
   try {
     await one.connect()
+    hasConnected = true
     if (!/cluster_enabled:1/.test(String(await one.sendCommand(['INFO', 'cluster'])))) return singleClient(one)
   } catch (error) {
     one.destroy()
@@ -166,6 +172,8 @@ const openClient = async (url: string): Promise<Client> => {
   one.destroy()
   return clusterClient(url)
 }
+
+const reconnectStrategy = (retries: number): number => Math.min(50 * 2 ** Math.min(retries, 6), RECONNECT_MS_MAX)
 
 const clientOptions = (url: string) => ({
   url: url.replace(/\?.*$/, ''),
@@ -177,7 +185,7 @@ const clientOptions = (url: string) => ({
   socket: {
     connectTimeout: 3_000,
     socketTimeout: 10_000,
-    reconnectStrategy: (retries: number) => Math.min(50 * 2 ** Math.min(retries, 6), RECONNECT_MS_MAX),
+    reconnectStrategy,
   },
   commandOptions: { typeMapping: TYPES },
 })
