@@ -1,5 +1,5 @@
 import type { EventLog, FollowBatch, Source } from '../../engines/event-log.ts'
-import { StaleCommit, type TableStore } from '../../engines/table-store.ts'
+import { type Checkpoint, StaleCommit, type TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
@@ -23,8 +23,8 @@ export interface FollowerOptions {
   name: string
   source: Source
   batchEventsMax?: number
-  /** Kept with the checkpoint: what changes it wants other rows. */
-  version?: number
+  /** Kept with the checkpoint: what changes one of them wants other rows. */
+  versions?: Checkpoint
   /**
    * Handles a batch. One that fails is handed over again, whole, after a pause. Answers rows to be stored together with
    * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait.
@@ -157,11 +157,11 @@ export class Follower {
   }
 
   private async store(tables: CheckpointTables, all: number, changes: readonly RowChange[] | undefined): Promise<void> {
-    const { version } = this.options
+    const { versions } = this.options
     const nowMs = this.services.clock.monotonic()
     if (changes === undefined && nowMs - this.storedAtMs < CHECKPOINT_MS) return
     const owned = await this.own(tables)
-    await owned.commit(changes ?? [], version === undefined ? { all } : { all, version })
+    await owned.commit(changes ?? [], { all, ...versions })
     this.storedAtMs = nowMs
   }
 

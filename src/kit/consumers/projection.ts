@@ -15,7 +15,13 @@ export interface Rows {
 }
 
 /** Events in, rows out. No clock, no network, no commands; the same events give the same rows, also when applied twice. */
-export interface Projection {
+export interface Projection extends ProjectionPart {
+  /** What it is made of, where that is built part by part. */
+  parts?: readonly ProjectionPart[]
+}
+
+/** Tables that are built together, and reads none but its own. */
+export interface ProjectionPart {
   name: string
   /** Raise it when the shape of rows changes: the tables are then built anew beside the live ones and swapped. */
   version: number
@@ -25,6 +31,38 @@ export interface Projection {
   /** Types of the events that can change a row; a write waits for the projections that name its events here. */
   inputs: readonly string[]
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
+}
+
+/** One projection of several parts, with one place in the log. A part of another version than the stored one is built anew by itself. */
+export const joinParts = (name: string, parts: readonly ProjectionPart[]): Projection => {
+  const byType = new Map<string, ProjectionPart[]>()
+  for (const part of parts) for (const type of part.inputs) byType.set(type, [...(byType.get(type) ?? []), part])
+  const tables = parts.flatMap((part) => part.tables)
+  const twice = tables.find((table, i) => tables.findIndex((other) => other.name === table.name) < i)
+  if (twice !== undefined) throw new Error(`the table ${twice.name} belongs to two parts of ${name}`)
+  return {
+    name,
+    version: 1,
+    parts,
+    tables,
+    prefixes: [...new Set(parts.flatMap(({ prefixes }) => prefixes))],
+    inputs: [...byType.keys()],
+    apply: async (event, rows) => {
+      for (const part of byType.get(event.type) ?? []) await part.apply(event, rows)
+    },
+  }
+}
+
+/** What stands beside the place in a projection's checkpoint: the versions of what is stored. */
+export const versionsOf = ({ version, parts }: Projection): { [source: string]: number } =>
+  parts === undefined ? { version } : Object.fromEntries(parts.map((part) => [`version:${part.name}`, part.version]))
+
+/** The projection without the parts that are stored as they should be; undefined when all are. */
+export const staleParts = (projection: Projection, stored: { [source: string]: number }): Projection | undefined => {
+  const { name, version, parts } = projection
+  if (parts === undefined) return stored.version === version ? undefined : projection
+  const stale = parts.filter((part) => stored[`version:${part.name}`] !== part.version)
+  return stale.length === 0 ? undefined : { ...joinParts(name, stale), parts }
 }
 
 export interface ProjectionServices {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { StoredRow, TableStore } from '../../engines/table-store.ts'
 import { OwnedCheckpoint } from './checkpoint.ts'
 import { applyBatch } from './projection-overlay.ts'
-import type { Projection, ProjectionServices } from './projection.ts'
+import { type Projection, type ProjectionServices, versionsOf } from './projection.ts'
 
 /** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
 export interface Difference {
@@ -58,7 +58,7 @@ export const continueBeside = async (
     const events = batch.events.filter((event) => event.position <= target)
     const changes = await applyBatch(projection, inputs, events, tables, NEXT)
     at = Math.min(target, Math.max(batch.checkpoint, at ?? batch.checkpoint))
-    await owned.commit(changes, { all: at, version: projection.version })
+    await owned.commit(changes, { all: at, ...versionsOf(projection) })
     if (batch.caughtUp || batch.checkpoint >= target) return at
   }
   throw new Error(`the rebuilding of ${projection.name} was ended`)

@@ -2,7 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { RowChange } from '../../kernel/table.ts'
 import { Follower, type Lag } from './follower.ts'
 import { applyBatch } from './projection-overlay.ts'
-import type { Projection, ProjectionServices } from './projection.ts'
+import { type Projection, type ProjectionServices, staleParts, versionsOf } from './projection.ts'
 import { buildBeside, compareTables, continueBeside, promoteBeside, type RebuildReport } from './rebuild-projection.ts'
 
 /** Hears what was committed, after the commit. Must not throw. */
@@ -24,13 +24,14 @@ export class ProjectionRunner {
       this.loops.set(projection.name, { projection, follower: projectionFollower(projection, services) })
   }
 
-  /** Declares the tables and begins; a projection of another version than the stored one is built anew beside the live tables first. */
+  /** Declares the tables and begins; what is of another version than the stored one is built anew beside the live tables first. */
   async start(): Promise<void> {
     for (const { projection, follower } of this.loops.values()) {
       for (const table of projection.tables) await this.services.tables.declare(table)
       const stored = await this.services.tables.checkpoint(projection.name)
-      if (stored === undefined || stored.version === projection.version) follower.start(this.heardTables(projection))
-      else this.starting.push(this.renew(projection, follower))
+      const stale = stored === undefined ? undefined : staleParts(projection, stored)
+      if (stale === undefined) follower.start(this.heardTables(projection))
+      else this.starting.push(this.renew(stale, stored?.all, follower))
     }
   }
 
@@ -89,9 +90,11 @@ export class ProjectionRunner {
     await Promise.all([...this.loops.values()].map(({ follower }) => follower.close()))
   }
 
-  private async renew(projection: Projection, follower: Follower): Promise<void> {
-    this.services.logger.info('projection is built anew', { projection: projection.name, version: projection.version })
-    await buildBeside(projection, this.services, this.abort.signal)
+  /** Builds the tables up to the place at which the others stand. */
+  private async renew(projection: Projection, at: number | undefined, follower: Follower): Promise<void> {
+    const tables = projection.tables.map(({ name }) => name)
+    this.services.logger.info('projection is built anew', { projection: projection.name, tables })
+    await buildBeside(projection, this.services, this.abort.signal, at)
     await promoteBeside(projection, this.services.tables)
     follower.start(this.heardTables(projection))
   }
@@ -120,7 +123,7 @@ const projectionFollower = (projection: Projection, services: ProjectionServices
   const inputs = new Set(projection.inputs)
   return new Follower(services, {
     name: projection.name,
-    version: projection.version,
+    versions: versionsOf(projection),
     source: { prefixes: projection.prefixes },
     batchEventsMax: BATCH_EVENTS_MAX,
     handle: async ({ events }) => {
