@@ -141,7 +141,7 @@ const decideInMemory = ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): 
   })
   const settings = { tripStopMs: 300_000, tripGapMs: 1_800_000, inRollout: () => true }
   const state = new MatcherState()
-  const place = state.organizationPlace(ORGANIZATION, fences)
+  const place = state.organizationIndex(ORGANIZATION, fences)
   let decisions = 0
   const pass = (): number => {
     const steps = Array.from({ length: STEPS }, () => stepOf(fleet)).flat()
@@ -154,7 +154,7 @@ const decideInMemory = ({ shapes }: ReturnType<typeof makeTown>, fleet: Fleet): 
     return (TRACKERS * STEPS) / cpuMs(begun) / 1000
   }
   const cold = pass()
-  const records = (state.trackers.byteLength + state.lanes.byteLength) / TRACKERS
+  const records = (state.trackers.byteLength + state.records.byteLength) / TRACKERS
   pass()
   const warm = [pass(), pass()].sort((a, b) => b - a)[0]
   if (decisions === 0) throw new Error('nobody came anywhere')
@@ -179,7 +179,7 @@ const bytesPerTracker = (fleet: Fleet): number => {
     lanes: [lane],
   })
   const state = new MatcherState()
-  const place = state.organizationPlace(ORGANIZATION, fences)
+  const place = state.organizationIndex(ORGANIZATION, fences)
   const before = heldBytes()
   for (const bytes of encoded)
     decideBatch(

@@ -40,7 +40,7 @@ export async function* backtest(question: Backtest, points: AsyncIterable<PointR
   const { organizationId, geofenceId, from } = question
   const fences = fencesOf(question)
   const state = new MatcherState()
-  const place = state.organizationPlace(organizationId, fences)
+  const place = state.organizationIndex(organizationId, fences)
   const settings = { tripStopMs: Number.POSITIVE_INFINITY, tripGapMs: Number.POSITIVE_INFINITY, inRollout: () => true }
   let processed = 0
   for await (const rows of points) {

@@ -9,11 +9,11 @@ import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
 import type { GeofenceMatcher } from './match-geofences.ts'
-import { DecisionOutbox } from './outbox.ts'
+import { DecisionOutbox } from './decisions.ts'
 import { MatcherPartition } from './partition.ts'
 
-/** A decision and its place: what came of which entry of the location stream, as which one. */
-interface Placed {
+/** A decision, and which one it is of all that an entry of the location stream led to. */
+interface Numbered {
   sourceRevision: number
   ordinal: number
   decision: Decision
@@ -38,7 +38,7 @@ export const decideAgain = async (
   const again = new MatcherPartition({ ...services, book: new FenceBook(log) }, partition)
   try {
     const from = (await again.loadSnapshot()) + 1
-    const through = running.at
+    const through = running.revision
     await running.settled()
     const comparison = new Comparison(partition, loggedDecisions(log, partition, again.settledThrough, through))
     const outbox = new DecisionOutbox({
@@ -82,12 +82,12 @@ const replay = async (
 /** Stands in the place of the log for an outbox: what would be appended is compared with what was. */
 class Comparison implements Pick<EventLog, 'append'> {
   private readonly partition: number
-  private readonly logged: AsyncGenerator<Placed>
-  private next: Promise<IteratorResult<Placed>>
+  private readonly logged: AsyncGenerator<Numbered>
+  private next: Promise<IteratorResult<Numbered>>
   private readonly report: Required<RebuildReport> = { projection: 'matcher', rows: 0, differing: 0, differences: [] }
   private appended = -1
 
-  constructor(partition: number, logged: AsyncGenerator<Placed>) {
+  constructor(partition: number, logged: AsyncGenerator<Numbered>) {
     this.partition = partition
     this.logged = logged
     this.next = logged.next()
@@ -113,7 +113,7 @@ class Comparison implements Pick<EventLog, 'append'> {
     return this.report
   }
 
-  private async take(again: Placed): Promise<void> {
+  private async take(again: Numbered): Promise<void> {
     let logged = await this.next
     while (!logged.done && order(logged.value, again) < 0) {
       this.differs(logged.value, undefined)
@@ -125,13 +125,13 @@ class Comparison implements Pick<EventLog, 'append'> {
     await this.advance()
   }
 
-  private advance(): Promise<IteratorResult<Placed>> {
+  private advance(): Promise<IteratorResult<Numbered>> {
     this.next = this.logged.next()
     return this.next
   }
 
-  private differs(live: Placed | undefined, rebuilt: Placed | undefined): void {
-    const { sourceRevision, ordinal, decision } = (live ?? rebuilt) as Placed
+  private differs(live: Numbered | undefined, rebuilt: Numbered | undefined): void {
+    const { sourceRevision, ordinal, decision } = (live ?? rebuilt) as Numbered
     const { report } = this
     report.rows++
     if (++report.differing > DIFFERENCES_MAX) return
@@ -150,7 +150,7 @@ async function* loggedDecisions(
   partition: number,
   after: number,
   through: number,
-): AsyncGenerator<Placed> {
+): AsyncGenerator<Numbered> {
   const stream = transitionStream(partition)
   for (let next = await firstAfter(log, stream, after); ; ) {
     const events = await log.read(stream, next, PAGE_EVENTS)
@@ -179,4 +179,4 @@ const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: nu
   }
 }
 
-const order = (a: Placed, b: Placed): number => a.sourceRevision - b.sourceRevision || a.ordinal - b.ordinal
+const order = (a: Numbered, b: Numbered): number => a.sourceRevision - b.sourceRevision || a.ordinal - b.ordinal

@@ -14,12 +14,12 @@ import {
   L_SET,
   L_SOUTH,
   L_WEST,
-  LANE_INTS,
+  RECORD_INTS,
   type MatcherState,
   pageOf,
   PENDING,
   type PendingChange,
-  T_LANE,
+  T_RECORD,
   T_LAST_AT,
   TRACKER_DOUBLES,
   TRACKER_INTS,
@@ -45,13 +45,13 @@ export interface PointCounts {
   late: number
 }
 
-/** Answers the place of the organization in the state; makes it with the fences in force. */
+/** Answers the index of the organization in the state; adds it with the fences in force where it is new. */
 export type OrganizationOf = (organizationId: string) => number
 
 /**
  * Decides the points of one batch: for each tracker in `recordedAt` order, leaving out those that were ahead of the clock,
  * and those not newer than the last one that was logged before. Reads no clock; the same events give the same decisions.
- * With `pointsMax` only about so many from place `from` on; `next` is where it stopped.
+ * With `pointsMax` only about so many from index `from` on; `next` is the index where it stopped.
  */
 export const decideBatch = (
   state: MatcherState,
@@ -82,19 +82,19 @@ export const decideDeletion = (
   state: MatcherState,
   organizationId: string,
   trackerId: string,
-  at: number,
+  atMs: number,
   decisions: Decisions,
 ): void => {
   const slot = state.slots.get(trackerId)
   if (slot === undefined) return
-  const organization = state.organizations[state.organizationPlaces.get(organizationId) ?? -1]
+  const organization = state.organizations[state.organizationIndexes.get(organizationId) ?? -1]
   if (organization === undefined) return
   const drafts: TransitionDraft[] = []
-  for (const lane of state.lanesOf(slot)) {
-    const inside = committedFences(state, lane, organization.fences)
+  for (const record of state.recordsOf(slot)) {
+    const inside = committedFences(state, record, organization.fences)
     if (inside.size === 0) continue
-    const point = storedPoint(state, lane)
-    for (const number of inside) drafts.push(draftOf(organization.fences, number, 'leave', at, 'tracker', point))
+    const point = storedPoint(state, record)
+    for (const number of inside) drafts.push(draftOf(organization.fences, number, 'leave', atMs, 'tracker', point))
   }
   decisions.addTransitions(organizationId, trackerId, drafts.sort(inOrder))
   const trip = endTrip(state, slot, trackerId)
@@ -103,26 +103,28 @@ export const decideDeletion = (
 }
 
 /** The fences that hold the last decided point of a lane, by number. */
-export const fencesAt = (state: MatcherState, lane: number, fences: Fences): readonly number[] =>
-  fences.lane(state.lanes[lane * LANE_INTS + L_KEY])?.index.members(state.lanes[lane * LANE_INTS + L_SET]) ?? []
+export const fencesAt = (state: MatcherState, record: number, fences: Fences): readonly number[] =>
+  fences
+    .lane(state.records[record * RECORD_INTS + L_KEY])
+    ?.index.members(state.records[record * RECORD_INTS + L_SET]) ?? []
 
 /** The fences that a lane has said its tracker to be in: those at its last decided point, but for changes held back. */
-export const committedFences = (state: MatcherState, lane: number, fences: Fences): Set<number> => {
-  const inside = new Set(fencesAt(state, lane, fences))
-  for (const { geofenceId } of state.pending.get(lane) ?? []) {
+export const committedFences = (state: MatcherState, record: number, fences: Fences): Set<number> => {
+  const inside = new Set(fencesAt(state, record, fences))
+  for (const { geofenceId } of state.pending.get(record) ?? []) {
     const number = fences.numbers.of(geofenceId)
     if (!inside.delete(number)) inside.add(number)
   }
   return inside
 }
 
-export const setPending = (state: MatcherState, lane: number, changes: PendingChange[]): void => {
+export const setPending = (state: MatcherState, record: number, changes: PendingChange[]): void => {
   if (changes.length > 0) {
-    state.pending.set(lane, changes)
-    state.lanes[lane * LANE_INTS + L_BITS] |= PENDING
-  } else if ((state.lanes[lane * LANE_INTS + L_BITS] & PENDING) !== 0) {
-    state.pending.delete(lane)
-    state.lanes[lane * LANE_INTS + L_BITS] &= ~PENDING
+    state.pending.set(record, changes)
+    state.records[record * RECORD_INTS + L_BITS] |= PENDING
+  } else if ((state.records[record * RECORD_INTS + L_BITS] & PENDING) !== 0) {
+    state.pending.delete(record)
+    state.records[record * RECORD_INTS + L_BITS] &= ~PENDING
   }
 }
 
@@ -132,18 +134,18 @@ const decideRun = (
   from: number,
   to: number,
   trackerId: string,
-  organizationPlace: number,
+  organizationIndex: number,
   settings: MatcherSettings,
   decisions: Decisions,
   counts: PointCounts,
 ): void => {
-  const { organizationId, fences } = state.organizations[organizationPlace]
+  const { organizationId, fences } = state.organizations[organizationIndex]
   let slot = state.slots.get(trackerId)
   const matches = settings.inRollout(organizationId)
   const { drafts, tripDrafts } = decisions
   for (let i = from; i < to; i++) {
     if ((batch.flags[i] & AHEAD) !== 0) continue
-    slot ??= addTracker(state, trackerId, organizationPlace, fences)
+    slot ??= addTracker(state, trackerId, organizationIndex, fences)
     const lastAt = state.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT]
     if (batch.recordedAt[i] <= lastAt) {
       counts.late++
@@ -162,11 +164,11 @@ const decideRun = (
   if (slot !== undefined) state.dirtyPages.add(pageOf(slot))
 }
 
-const addTracker = (state: MatcherState, trackerId: string, organizationPlace: number, fences: Fences): number => {
-  const slot = state.addTracker(trackerId, organizationPlace)
-  state.setLanes(
+const addTracker = (state: MatcherState, trackerId: string, organizationIndex: number, fences: Fences): number => {
+  const slot = state.addTracker(trackerId, organizationIndex)
+  state.setRecords(
     slot,
-    fences.lanes.map((lane) => state.addLane(lane.key)),
+    fences.lanes.map((lane) => state.addRecord(lane.key)),
   )
   return slot
 }
@@ -183,44 +185,44 @@ const decidePoint = (
   const lng = batch.lng[i]
   const lat = batch.lat[i]
   const states = (batch.flags[i] & HAS_ACCURACY) !== 0
-  let place = 0
-  for (let lane = state.trackers[slot * TRACKER_INTS + T_LANE]; lane >= 0; place++) {
-    const { lanes } = state
-    const at = lane * LANE_INTS
-    const key = lanes[at + L_KEY]
+  let nth = 0
+  for (let record = state.trackers[slot * TRACKER_INTS + T_RECORD]; record >= 0; nth++) {
+    const { records } = state
+    const offset = record * RECORD_INTS
+    const key = records[offset + L_KEY]
     if (key < 0 || !states || batch.accuracy[i] <= key) {
       const safe =
-        lng >= lanes[at + L_WEST] &&
-        lng <= lanes[at + L_EAST] &&
-        lat >= lanes[at + L_SOUTH] &&
-        lat <= lanes[at + L_NORTH]
-      if (!safe || (lanes[at + L_BITS] & PENDING) !== 0)
-        decideSlowly(state, lane, fences.lanes[place], batch, i, fences, drafts)
-      storePoint(state, lane, batch, i)
+        lng >= records[offset + L_WEST] &&
+        lng <= records[offset + L_EAST] &&
+        lat >= records[offset + L_SOUTH] &&
+        lat <= records[offset + L_NORTH]
+      if (!safe || (records[offset + L_BITS] & PENDING) !== 0)
+        decideSlowly(state, record, fences.lanes[nth], batch, i, fences, drafts)
+      storePoint(state, record, batch, i)
     }
-    lane = lanes[at + L_NEXT]
+    record = records[offset + L_NEXT]
   }
 }
 
 /** Asks the index, and compares what it says with what was said before. */
 const decideSlowly = (
   state: MatcherState,
-  lane: number,
+  record: number,
   { index }: Lane,
   batch: PointBatch,
   i: number,
   fences: Fences,
   drafts: TransitionDraft[],
 ): void => {
-  const at = lane * LANE_INTS
-  const before = state.lanes[at + L_SET]
-  const bits = state.lanes[at + L_BITS]
-  const after = index.locateSafe(batch.lng[i], batch.lat[i], state.lanes, lane * (LANE_INTS / 4))
-  state.lanes[at + L_SET] = after
+  const offset = record * RECORD_INTS
+  const before = state.records[offset + L_SET]
+  const bits = state.records[offset + L_BITS]
+  const after = index.locateSafe(batch.lng[i], batch.lat[i], state.records, record * (RECORD_INTS / 4))
+  state.records[offset + L_SET] = after
   if (before === after && (bits & PENDING) === 0) return
   const point = pointOfBatch(batch, i)
   if ((bits & DECIDED) !== 0)
-    return decideChange(state, lane, index.members(before), index.members(after), point, fences, drafts)
+    return decideChange(state, record, index.members(before), index.members(after), point, fences, drafts)
   // A tracker's first decided fix waits for no other.
   for (const number of index.members(after)) {
     drafts.push(draftOf(fences, number, 'entry', point.recordedAt, 'point', point))
@@ -229,14 +231,14 @@ const decideSlowly = (
 
 const decideChange = (
   state: MatcherState,
-  lane: number,
+  record: number,
   before: readonly number[],
   after: readonly number[],
   point: PointValue,
   fences: Fences,
   drafts: TransitionDraft[],
 ): void => {
-  const held = state.pending.get(lane) ?? []
+  const held = state.pending.get(record) ?? []
   const keep: PendingChange[] = []
   for (const number of differing(before, after, held, fences)) {
     const geofenceId = fences.numbers.idOf(number)
@@ -254,7 +256,7 @@ const decideChange = (
       drafts.push(draftOf(fences, number, inside ? 'entry' : 'leave', change.point.recordedAt, 'point', change.point))
     else keep.push(change)
   }
-  setPending(state, lane, keep)
+  setPending(state, record, keep)
 }
 
 /** Fences whose side differs between two sets, and those with a change held back. */

@@ -41,7 +41,7 @@ export type TripDraft = Omit<TripChange, 'organizationId' | 'trackerId'>
  * What a point that is newer than its tracker's last one means for trips; `previousAt` is when that last one was recorded.
  * An explicit trip runs from its start to a finish or the next start. Otherwise a trip begins with the first point over
  * 100 m from where the tracker rested, and ends where a stop began that is longer than `tripStopMs` (staying within 100 m
- * of one place, or being silent so long that it cannot have left faster than that), or with the last point before a gap
+ * of one spot, or being silent so long that it cannot have left faster than that), or with the last point before a gap
  * that is longer than `tripGapMs`: then the tracker rested there.
  */
 export const stepTrip = (
@@ -56,49 +56,49 @@ export const stepTrip = (
 ): void => {
   const ints = state.trackers
   const doubles = state.trackersF
-  const at = slot * TRACKER_INTS
-  const atF = slot * TRACKER_DOUBLES
+  const offset = slot * TRACKER_INTS
+  const offsetF = slot * TRACKER_DOUBLES
   const lat = batch.lat[i]
   const lng = batch.lng[i]
   const time = batch.recordedAt[i]
   const silentMs = time - previousAt
-  if (ints[at + T_TRIP_MODE] === TRIP_DETECTED && silentMs > tripGapMs)
+  if (ints[offset + T_TRIP_MODE] === TRIP_DETECTED && silentMs > tripGapMs)
     out.push(finishedBeforeGap(state, slot, trackerId, batch, i, previousAt, tripStopMs))
-  const mode = ints[at + T_TRIP_MODE]
+  const mode = ints[offset + T_TRIP_MODE]
   if (mode >= TRIP_DETECTED)
-    doubles[atF + T_DISTANCE] += distanceMeters(ints[at + T_LAST_LNG], ints[at + T_LAST_LAT], lng, lat)
-  ints[at + T_LAST_LAT] = lat
-  ints[at + T_LAST_LNG] = lng
+    doubles[offsetF + T_DISTANCE] += distanceMeters(ints[offset + T_LAST_LNG], ints[offset + T_LAST_LAT], lng, lat)
+  ints[offset + T_LAST_LAT] = lat
+  ints[offset + T_LAST_LNG] = lng
   const flags = batch.flags[i]
   if ((flags & TRIP_START) !== 0) {
     if (mode >= TRIP_DETECTED)
-      out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
+      out.push(finished(state, slot, trackerId, time, doubles[offsetF + T_DISTANCE], pointOfBatch(batch, i)))
     out.push(started(state, slot, trackerId, true, pointOfBatch(batch, i)))
   } else if (mode === TRIP_EXPLICIT) {
     if ((flags & TRIP_FINISH) === 0) return
-    out.push(finished(state, slot, trackerId, time, doubles[atF + T_DISTANCE], pointOfBatch(batch, i)))
+    out.push(finished(state, slot, trackerId, time, doubles[offsetF + T_DISTANCE], pointOfBatch(batch, i)))
   } else if (mode === TRIP_UNKNOWN) {
-    ints[at + T_TRIP_MODE] = TRIP_RESTING
+    ints[offset + T_TRIP_MODE] = TRIP_RESTING
   } else {
-    const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], lng, lat)
-    if (mode === TRIP_DETECTED && hasStopped(away, time - doubles[atF + T_ANCHOR_AT], silentMs, tripStopMs))
+    const away = distanceMeters(ints[offset + T_ANCHOR_LNG], ints[offset + T_ANCHOR_LAT], lng, lat)
+    if (mode === TRIP_DETECTED && hasStopped(away, time - doubles[offsetF + T_ANCHOR_AT], silentMs, tripStopMs))
       out.push(finishedAtAnchor(state, slot, trackerId))
     if (away <= REST_METERS) return
-    if (ints[at + T_TRIP_MODE] === TRIP_RESTING)
+    if (ints[offset + T_TRIP_MODE] === TRIP_RESTING)
       out.push(started(state, slot, trackerId, false, pointOfBatch(batch, i)))
   }
-  ints[at + T_ANCHOR_LAT] = lat
-  ints[at + T_ANCHOR_LNG] = lng
-  doubles[atF + T_ANCHOR_AT] = time
-  doubles[atF + T_ANCHOR_DISTANCE] = doubles[atF + T_DISTANCE]
+  ints[offset + T_ANCHOR_LAT] = lat
+  ints[offset + T_ANCHOR_LNG] = lng
+  doubles[offsetF + T_ANCHOR_AT] = time
+  doubles[offsetF + T_ANCHOR_DISTANCE] = doubles[offsetF + T_DISTANCE]
 }
 
 /** The tracker is gone: its running trip, if any, finishes with its last point. */
 export const endTrip = (state: MatcherState, slot: number, trackerId: string): TripDraft | undefined => {
-  const at = slot * TRACKER_INTS
-  if (state.trackers[at + T_TRIP_MODE] < TRIP_DETECTED) return undefined
+  const offset = slot * TRACKER_INTS
+  if (state.trackers[offset + T_TRIP_MODE] < TRIP_DETECTED) return undefined
   const recordedAt = state.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT]
-  const point = placeOf(recordedAt, state.trackers[at + T_LAST_LAT], state.trackers[at + T_LAST_LNG])
+  const point = pointAt(recordedAt, state.trackers[offset + T_LAST_LAT], state.trackers[offset + T_LAST_LNG])
   return finished(state, slot, trackerId, recordedAt, state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE], point)
 }
 
@@ -165,29 +165,29 @@ const finishedBeforeGap = (
 ): TripDraft => {
   const ints = state.trackers
   const doubles = state.trackersF
-  const at = slot * TRACKER_INTS
-  const atF = slot * TRACKER_DOUBLES
-  const away = distanceMeters(ints[at + T_ANCHOR_LNG], ints[at + T_ANCHOR_LAT], batch.lng[i], batch.lat[i])
+  const offset = slot * TRACKER_INTS
+  const offsetF = slot * TRACKER_DOUBLES
+  const away = distanceMeters(ints[offset + T_ANCHOR_LNG], ints[offset + T_ANCHOR_LAT], batch.lng[i], batch.lat[i])
   const time = batch.recordedAt[i]
-  if (!hasStopped(away, time - doubles[atF + T_ANCHOR_AT], time - previousAt, tripStopMs)) {
-    ints[at + T_ANCHOR_LAT] = ints[at + T_LAST_LAT]
-    ints[at + T_ANCHOR_LNG] = ints[at + T_LAST_LNG]
-    doubles[atF + T_ANCHOR_AT] = previousAt
-    doubles[atF + T_ANCHOR_DISTANCE] = doubles[atF + T_DISTANCE]
+  if (!hasStopped(away, time - doubles[offsetF + T_ANCHOR_AT], time - previousAt, tripStopMs)) {
+    ints[offset + T_ANCHOR_LAT] = ints[offset + T_LAST_LAT]
+    ints[offset + T_ANCHOR_LNG] = ints[offset + T_LAST_LNG]
+    doubles[offsetF + T_ANCHOR_AT] = previousAt
+    doubles[offsetF + T_ANCHOR_DISTANCE] = doubles[offsetF + T_DISTANCE]
   }
   return finishedAtAnchor(state, slot, trackerId)
 }
 
 /** Finishes a detected trip where its stop began; the tracker rests there. */
 const finishedAtAnchor = (state: MatcherState, slot: number, trackerId: string): TripDraft => {
-  const at = slot * TRACKER_INTS
-  const atF = slot * TRACKER_DOUBLES
-  const stoppedAt = state.trackersF[atF + T_ANCHOR_AT]
-  const point = placeOf(stoppedAt, state.trackers[at + T_ANCHOR_LAT], state.trackers[at + T_ANCHOR_LNG])
-  return finished(state, slot, trackerId, stoppedAt, state.trackersF[atF + T_ANCHOR_DISTANCE], point)
+  const offset = slot * TRACKER_INTS
+  const offsetF = slot * TRACKER_DOUBLES
+  const stoppedAt = state.trackersF[offsetF + T_ANCHOR_AT]
+  const point = pointAt(stoppedAt, state.trackers[offset + T_ANCHOR_LAT], state.trackers[offset + T_ANCHOR_LNG])
+  return finished(state, slot, trackerId, stoppedAt, state.trackersF[offsetF + T_ANCHOR_DISTANCE], point)
 }
 
-const placeOf = (recordedAt: number, lat: number, lng: number): PointValue => ({
+const pointAt = (recordedAt: number, lat: number, lng: number): PointValue => ({
   recordedAt,
   lat: lat / 1e7,
   lng: lng / 1e7,

@@ -18,8 +18,8 @@ import {
   L_SET,
   L_SOUTH,
   L_WEST,
-  LANE_DOUBLES,
-  LANE_INTS,
+  RECORD_DOUBLES,
+  RECORD_INTS,
   type MatcherState,
   pageOf,
   PENDING,
@@ -29,23 +29,24 @@ interface Edit {
   before: Fences
   after: Fences
   touched: ReadonlySet<number>
-  at: number
+  /** Of the transitions that it makes. */
+  atMs: number
 }
 
 /**
- * Moves an organization's trackers to the next version of its fences, and judges the last decided points of those whom
- * the edit concerns. Not debounced; a change that a debounce held back for another geofence stays held back.
+ * Moves an organization's trackers to the next version of its fences, and judges again the last decided points of those
+ * that the edit concerns. That is not debounced; what a debounce holds back for other geofences stays held back.
  */
 export const decideEdit = async (
   state: MatcherState,
   organization: number,
   { fences, touched }: FencesStep,
-  at: number,
+  atMs: number,
   decisions: Decisions,
   isSettled: (trackerId: string) => boolean = () => false,
 ): Promise<void> => {
   const owner = state.organizations[organization]
-  const edit: Edit = { before: owner.fences, after: fences, touched, at }
+  const edit: Edit = { before: owner.fences, after: fences, touched, atMs }
   const made: TrackerDrafts[] = []
   for (const slot of state.slotsOf(organization)) {
     const pause = breathe()
@@ -61,15 +62,15 @@ export const decideEdit = async (
   edit.before.release()
 }
 
-/** Moves an organization's trackers to a version that says the same, whose index numbers sets in another way. */
+/** Moves an organization's trackers to an equal version whose index has other numbers for sets of fences. */
 export const rebase = (state: MatcherState, organization: number, target: Fences): void => {
   const owner = state.organizations[organization]
   const before = owner.fences
   for (const slot of state.slotsOf(organization)) {
-    for (const record of state.lanesOf(slot)) {
+    for (const record of state.recordsOf(slot)) {
       const numbers = fencesAt(state, record, before).map((number) => target.numbers.of(before.numbers.idOf(number)))
-      const index = target.lane(state.lanes[record * LANE_INTS + L_KEY])?.index
-      state.lanes[record * LANE_INTS + L_SET] = index?.setOf(numbers) ?? 0
+      const index = target.lane(state.records[record * RECORD_INTS + L_KEY])?.index
+      state.records[record * RECORD_INTS + L_SET] = index?.setOf(numbers) ?? 0
       state.forgetBox(record)
     }
   }
@@ -78,11 +79,11 @@ export const rebase = (state: MatcherState, organization: number, target: Fences
   before.release()
 }
 
-/** Where an organization leaves the rollout its trackers leave what they are in, and their next fix there is a first one. */
+/** When an organization leaves the rollout, its trackers leave all geofences; their next fix counts as the first. */
 export const decideStop = (
   state: MatcherState,
   organization: number,
-  at: number,
+  atMs: number,
   decisions: Decisions,
   isSettled: (trackerId: string) => boolean,
 ): void => {
@@ -92,16 +93,16 @@ export const decideStop = (
     const trackerId = state.trackerIds[slot] as string
     if (isSettled(trackerId)) continue
     const drafts: TransitionDraft[] = []
-    for (const lane of state.lanesOf(slot)) {
-      const point = storedPoint(state, lane)
-      for (const number of committedFences(state, lane, fences)) {
-        drafts.push(draftOf(fences, number, 'leave', at, 'geofence', point))
+    for (const record of state.recordsOf(slot)) {
+      const point = storedPoint(state, record)
+      for (const number of committedFences(state, record, fences)) {
+        drafts.push(draftOf(fences, number, 'leave', atMs, 'geofence', point))
       }
-      setPending(state, lane, [])
-      state.lanes[lane * LANE_INTS + L_BITS] = 0
-      state.lanes[lane * LANE_INTS + L_SET] = 0
-      state.forgetBox(lane)
-      state.attributes.delete(lane)
+      setPending(state, record, [])
+      state.records[record * RECORD_INTS + L_BITS] = 0
+      state.records[record * RECORD_INTS + L_SET] = 0
+      state.forgetBox(record)
+      state.attributes.delete(record)
     }
     state.dirtyPages.add(pageOf(slot))
     if (drafts.length > 0) made.push({ trackerId, drafts })
@@ -114,7 +115,7 @@ interface TrackerDrafts {
   drafts: TransitionDraft[]
 }
 
-/** By tracker: which place each one has in memory is not the same at every replay. */
+/** Sorted by tracker, since slots differ from replay to replay. */
 const addInOrder = (organizationId: string, made: TrackerDrafts[], decisions: Decisions): void => {
   for (const { trackerId, drafts } of made.sort((a, b) => (a.trackerId < b.trackerId ? -1 : 1))) {
     decisions.addTransitions(organizationId, trackerId, drafts.sort(inOrder))
@@ -122,7 +123,7 @@ const addInOrder = (organizationId: string, made: TrackerDrafts[], decisions: De
 }
 
 const moveTracker = (state: MatcherState, slot: number, edit: Edit): TransitionDraft[] => {
-  const records = state.lanesOf(slot)
+  const records = state.recordsOf(slot)
   const { before, after, touched } = edit
   const holdsBack = records.some((record) =>
     state.pending.get(record)?.some((change) => touched.has(before.numbers.of(change.geofenceId))),
@@ -145,9 +146,10 @@ const moveTracker = (state: MatcherState, slot: number, edit: Edit): TransitionD
   const entered = new Map<number, PointValue>()
   for (const record of moveLanes(state, slot, records, edit)) {
     const point = storedPoint(state, record)
-    const isDecided = (state.lanes[record * LANE_INTS + L_BITS] & DECIDED) !== 0
+    const isDecided = (state.records[record * RECORD_INTS + L_BITS] & DECIDED) !== 0
     for (const number of left.keys()) {
-      if (isDecided && after.fence(number)?.laneKey === state.lanes[record * LANE_INTS + L_KEY]) left.set(number, point)
+      if (isDecided && after.fence(number)?.laneKey === state.records[record * RECORD_INTS + L_KEY])
+        left.set(number, point)
     }
     for (const number of fencesAt(state, record, after)) {
       if (touched.has(number) && !left.delete(number)) entered.set(number, point)
@@ -156,59 +158,67 @@ const moveTracker = (state: MatcherState, slot: number, edit: Edit): TransitionD
   return draftsOf(left, entered, edit)
 }
 
-/** Whether the edit changes nothing for this lane of a tracker: neither where it is nor anywhere in its safe box. */
+/** Whether the edit changes nothing for a tracker in this lane: neither at its last point nor anywhere in its safe box. */
 const keeps = (state: MatcherState, record: number, before: Lane, after: Lane): boolean => {
   if (before === after) return true
   if (before.key !== after.key || before.family !== after.family) return false
-  const at = record * LANE_INTS
-  const { lanes } = state
+  const offset = record * RECORD_INTS
+  const { records } = state
   const boxes = after.index.changedBoxes
-  const [lng, lat] = [lanes[at + L_LNG], lanes[at + L_LAT]]
-  const west = Math.min(lng, lanes[at + L_WEST] > lanes[at + L_EAST] ? lng : lanes[at + L_WEST])
-  const east = Math.max(lng, lanes[at + L_WEST] > lanes[at + L_EAST] ? lng : lanes[at + L_EAST])
-  const south = Math.min(lat, lanes[at + L_WEST] > lanes[at + L_EAST] ? lat : lanes[at + L_SOUTH])
-  const north = Math.max(lat, lanes[at + L_WEST] > lanes[at + L_EAST] ? lat : lanes[at + L_NORTH])
+  const [lng, lat] = [records[offset + L_LNG], records[offset + L_LAT]]
+  const west = Math.min(lng, records[offset + L_WEST] > records[offset + L_EAST] ? lng : records[offset + L_WEST])
+  const east = Math.max(lng, records[offset + L_WEST] > records[offset + L_EAST] ? lng : records[offset + L_EAST])
+  const south = Math.min(lat, records[offset + L_WEST] > records[offset + L_EAST] ? lat : records[offset + L_SOUTH])
+  const north = Math.max(lat, records[offset + L_WEST] > records[offset + L_EAST] ? lat : records[offset + L_NORTH])
   for (let i = 0; i < boxes.length; i += 4) {
     if (boxes[i] <= east && boxes[i + 2] >= west && boxes[i + 1] <= north && boxes[i + 3] >= south) return false
   }
   return true
 }
 
-/** Gives the tracker one record for each lane of the new version, in their order, each with the set at its last decided point. */
+/** Gives the tracker a record for each lane of the new version, in that order, with the fences at its last decided point. */
 const moveLanes = (state: MatcherState, slot: number, records: readonly number[], { after }: Edit): number[] => {
   const moved = after.lanes.map((lane) => {
-    const kept = records.find((record) => state.lanes[record * LANE_INTS + L_KEY] === lane.key)
+    const kept = records.find((record) => state.records[record * RECORD_INTS + L_KEY] === lane.key)
     const record = kept ?? beginLane(state, records, lane.key)
-    const at = record * LANE_INTS
+    const offset = record * RECORD_INTS
     state.forgetBox(record)
-    const isDecided = (state.lanes[at + L_BITS] & DECIDED) !== 0
-    state.lanes[at + L_SET] = isDecided
-      ? lane.index.locateSafe(state.lanes[at + L_LNG], state.lanes[at + L_LAT], state.lanes, record * (LANE_INTS / 4))
+    const isDecided = (state.records[offset + L_BITS] & DECIDED) !== 0
+    state.records[offset + L_SET] = isDecided
+      ? lane.index.locateSafe(
+          state.records[offset + L_LNG],
+          state.records[offset + L_LAT],
+          state.records,
+          record * (RECORD_INTS / 4),
+        )
       : 0
     return record
   })
-  for (const record of records) if (!moved.includes(record)) state.freeLane(record)
-  state.setLanes(slot, moved)
+  for (const record of records) if (!moved.includes(record)) state.freeRecord(record)
+  state.setRecords(slot, moved)
   return moved
 }
 
-/** A lane that is new begins with the newest point that other lanes have decided and that it lets pass. */
+/** The record of a new lane begins with the newest point of the other lanes that it lets pass. */
 const beginLane = (state: MatcherState, records: readonly number[], key: number): number => {
-  const record = state.addLane(key)
+  const record = state.addRecord(key)
   let newest: number | undefined
   for (const other of records) {
-    const at = other * LANE_INTS
-    const bits = state.lanes[at + L_BITS]
-    const passes = key < 0 || (bits & HAS_ACCURACY) === 0 || state.lanes[at + L_ACCURACY] <= key
+    const offset = other * RECORD_INTS
+    const bits = state.records[offset + L_BITS]
+    const passes = key < 0 || (bits & HAS_ACCURACY) === 0 || state.records[offset + L_ACCURACY] <= key
     if ((bits & DECIDED) === 0 || !passes) continue
-    if (newest === undefined || state.lanesF[other * LANE_DOUBLES + L_AT] > state.lanesF[newest * LANE_DOUBLES + L_AT])
+    if (
+      newest === undefined ||
+      state.recordsF[other * RECORD_DOUBLES + L_AT] > state.recordsF[newest * RECORD_DOUBLES + L_AT]
+    )
       newest = other
   }
   if (newest === undefined) return record
-  const from = newest * LANE_INTS
-  state.lanes.copyWithin(record * LANE_INTS, from, from + LANE_INTS)
-  state.lanes[record * LANE_INTS + L_KEY] = key
-  state.lanes[record * LANE_INTS + L_BITS] &= ~PENDING
+  const from = newest * RECORD_INTS
+  state.records.copyWithin(record * RECORD_INTS, from, from + RECORD_INTS)
+  state.records[record * RECORD_INTS + L_KEY] = key
+  state.records[record * RECORD_INTS + L_BITS] &= ~PENDING
   const attributes = state.attributes.get(newest)
   if (attributes !== undefined) state.attributes.set(record, attributes)
   return record
@@ -217,11 +227,11 @@ const beginLane = (state: MatcherState, records: readonly number[], key: number)
 const draftsOf = (
   left: ReadonlyMap<number, PointValue>,
   entered: ReadonlyMap<number, PointValue>,
-  { before, after, at }: Edit,
+  { before, after, atMs }: Edit,
 ): TransitionDraft[] => {
   const draft =
     (type: 'entry' | 'leave') =>
     ([number, point]: readonly [number, PointValue]): TransitionDraft =>
-      draftOf(after.fence(number) === undefined ? before : after, number, type, at, 'geofence', point)
+      draftOf(after.fence(number) === undefined ? before : after, number, type, atMs, 'geofence', point)
   return [...[...left].map(draft('leave')), ...[...entered].map(draft('entry'))]
 }

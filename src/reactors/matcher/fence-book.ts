@@ -9,19 +9,22 @@ import { ABSENT, evolveResource } from '../../kit/resource/decider.ts'
 import { breathe } from '../../kernel/breath.ts'
 import {
   CHUNK_FENCES,
+  edited,
+  editedLane,
   EVERY_FIX,
   type FenceChunk,
   type FenceInForce,
   FenceNumbers,
   Fences,
+  fencesOfLane,
   type FencesStep,
   type GroupInForce,
   groupInForce,
   Lane,
+  prepare,
 } from './fences.ts'
-import { edited, editedLane, fencesOfLane, prepare } from './lanes.ts'
 
-/** Which revisions are in force, as they are stored with a checkpoint. */
+/** Which revisions of geofences and groups are in force, as saved with a checkpoint. */
 export interface RevisionsInForce {
   geofences: { geofenceId: string; revision: number }[]
   groups: { geofenceGroupId: string; revision: number }[]
@@ -40,8 +43,8 @@ interface LoadedFence {
 const NOTHING_YET = -1
 
 /**
- * The versions of all organizations' fences that the partitions of this process stand at. Contents are read from the
- * streams of geofences and groups at the revisions that the location stream names.
+ * All versions of organizations' fences that partitions of this process use. Their content is read from the streams of
+ * geofences and groups, at the revisions that the location stream names.
  */
 export class FenceBook {
   private readonly log: Pick<EventLog, 'read'>
@@ -82,7 +85,7 @@ export class FenceBook {
     return from.after(change.sourcePosition, () => this.step(from, change))
   }
 
-  /** The fences as a checkpoint has them. */
+  /** The version that a checkpoint names. */
   async restore(organizationId: string, through: number, revisions: RevisionsInForce): Promise<Fences> {
     const key = keyOf(organizationId, through)
     const known = this.inUse.get(key)
@@ -195,7 +198,7 @@ export class FenceBook {
     return state.status === 'live' ? (state.values as GroupRules) : undefined
   }
 
-  /** The same version as another partition may have come to it by another way: whoever has a double moves to that one. */
+  /** The one object for a version: two partitions may have made it in different ways, and one of them moves over to the other's. */
   shared(fences: Fences): Fences {
     return this.inUse.get(keyOf(fences.organizationId, fences.through)) ?? fences
   }
@@ -222,7 +225,7 @@ const inForce = (
   laneKey: isActive ? (groups.get(fence.geofenceGroupId)?.laneKey ?? EVERY_FIX) : undefined,
 })
 
-/** Geofences whose group now has another `maxAccuracy`, beside those that change anyway. */
+/** Geofences that change only because their group has another `maxAccuracy` now. */
 const fencesOfMovedGroups = (
   from: Fences,
   groups: ReadonlyMap<string, GroupInForce>,
@@ -245,10 +248,10 @@ const setFence = (
   fence: FenceInForce | undefined,
   shared: readonly FenceChunk[],
 ): void => {
-  const place = Math.floor(number / CHUNK_FENCES)
-  while (chunks.length <= place) chunks.push([])
-  if (chunks[place] === shared[place]) chunks[place] = [...chunks[place]]
-  const chunk = chunks[place] as (FenceInForce | undefined)[]
+  const chunkIndex = Math.floor(number / CHUNK_FENCES)
+  while (chunks.length <= chunkIndex) chunks.push([])
+  if (chunks[chunkIndex] === shared[chunkIndex]) chunks[chunkIndex] = [...chunks[chunkIndex]]
+  const chunk = chunks[chunkIndex] as (FenceInForce | undefined)[]
   while (chunk.length <= number % CHUNK_FENCES) chunk.push(undefined)
   chunk[number % CHUNK_FENCES] = fence
 }

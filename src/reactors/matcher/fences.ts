@@ -1,31 +1,33 @@
 import type { GroupRules } from '../../features/geofences/events.ts'
 import type { FenceIndex } from '../../geo/fence-index.ts'
+import { makeShape, type Shape, type ShapeInput } from '../../geo/shape.ts'
+import { breathe } from '../../kernel/breath.ts'
 
-/** What of a group decides. */
+/** The part of a group that decides. */
 export interface GroupInForce {
   revision: number
-  /** 0.01 m; -1 for none. */
+  /** Of the lane that its geofences are in: `maxAccuracy` in 0.01 m, -1 for none. */
   laneKey: number
   /** Fixes and milliseconds that must agree; absent: a change counts at once. */
   debounce?: { fixes: number; ms: number }
 }
 
-/** What of a geofence decides, by its number. */
+/** The part of a geofence that decides. */
 export interface FenceInForce {
   geofenceId: string
   revision: number
   geofenceGroupId: string
-  /** Active and in this lane; undefined when it counts for nothing. */
+  /** The lane that it is in; undefined when it is inactive. */
   laneKey: number | undefined
   /** Version of its stream that last changed its shape. */
   shapeVersion: number
 }
 
-/** The fences that judge the fixes which one `maxAccuracy` lets pass. */
+/** The fences of all groups with one `maxAccuracy`: they judge the fixes which that lets pass. */
 export class Lane {
   readonly key: number
   readonly index: FenceIndex
-  /** Ids of sets mean the same in lanes of one family. */
+  /** Ids of sets of fences mean the same in all lanes of one family. */
   readonly family: symbol
   private uses = 0
   private isEdited = false
@@ -36,7 +38,7 @@ export class Lane {
     this.family = family
   }
 
-  /** Whether the index may be edited: once, since only its newest version can be. */
+  /** Claims the right to edit the index; only the first caller gets it, since only the newest version of an index can be edited. */
   takeEdit(): boolean {
     const isFirst = !this.isEdited
     this.isEdited = true
@@ -53,7 +55,7 @@ export class Lane {
   }
 }
 
-/** Numbers for the geofences of an organization, the same in all versions that follow from one another. */
+/** Numbers the geofences of an organization; the numbers stay the same from version to version. */
 export class FenceNumbers {
   private readonly ids: string[] = []
   private readonly numbers = new Map<string, number>()
@@ -80,19 +82,19 @@ export const CHUNK_FENCES = 512
 export type FenceChunk = readonly (FenceInForce | undefined)[]
 
 /**
- * The fences and groups of one organization from one place of its edits on. Never changed once made; shared by all
- * partitions of a process that stand there, and released by the last one that moves on.
+ * The fences and groups of one organization as they are after one of its edits: a version. It never changes, is shared by
+ * all partitions of a process that have reached that edit, and is released by the last one that goes on to the next.
  */
 export class Fences {
   readonly organizationId: string
-  /** Position in the log of the last edit that counts here, -1 for none. */
+  /** Position in the log of the last edit that is included, -1 for none. */
   readonly through: number
   readonly numbers: FenceNumbers
   readonly chunks: readonly FenceChunk[]
   readonly groups: ReadonlyMap<string, GroupInForce>
-  /** Rising by key; the first one judges every fix. */
+  /** Sorted by key; the first one judges every fix. */
   readonly lanes: readonly Lane[]
-  /** What follows, by the edit's position: kept as long as this one is in use, for partitions that still stand here. */
+  /** The versions after this one, by the position of the edit: kept while this one is in use, for the partitions that have yet to follow. */
   private readonly next = new Map<number, Promise<FencesStep>>()
   private uses = 0
   private readonly onUnused: (fences: Fences) => void
@@ -151,7 +153,7 @@ export class Fences {
   }
 }
 
-/** What an edit makes of a version, and the numbers of the geofences that count differently since. */
+/** The version after an edit, and the numbers of the geofences that decide differently since. */
 export interface FencesStep {
   fences: Fences
   touched: ReadonlySet<number>
@@ -179,3 +181,58 @@ export const groupInForce = ({ maxAccuracy, debounce }: GroupRules, revision: nu
 /** The worst accuracy that passes, in 0.01 m as points are kept. */
 export const accuracyMaxCmOf = (maxAccuracy: number | undefined): number | undefined =>
   maxAccuracy === undefined ? undefined : Math.min(Math.round(maxAccuracy * 100), 0x7fffffff)
+
+/** When a lane's index has numbered more sets of fences than this, the next edit starts a new index. */
+const SETS_MAX = 250_000
+
+/** Prepares shapes for the index, in slices. */
+export const prepare = async (inputs: ReadonlyMap<number, ShapeInput>): Promise<Map<number, Shape>> => {
+  const shapes = new Map<number, Shape>()
+  for (const [number, input] of inputs) {
+    await breathe()
+    shapes.set(number, makeShape(input))
+  }
+  return shapes
+}
+
+/** The lane after an edit; undefined when another edit of it was begun: only the newest version of an index can be edited. */
+export const editedLane = async (
+  before: Lane,
+  remove: readonly number[],
+  add: readonly { fence: number; shape: Shape }[],
+): Promise<Lane | undefined> => {
+  if (!before.takeEdit()) return undefined
+  const index = await edited(before.index, remove, add)
+  if (index.setsTotal <= SETS_MAX) return new Lane(before.key, index, before.family)
+  const compacted = index.compacted()
+  index.release()
+  return new Lane(before.key, compacted)
+}
+
+/** All fences of a lane, from the edit or from the version before it. */
+export const fencesOfLane = (
+  chunks: readonly FenceChunk[],
+  { key, index }: Lane,
+  shapes: ReadonlyMap<number, Shape>,
+): { fence: number; shape: Shape }[] =>
+  chunks.flatMap((chunk, chunkIndex) =>
+    chunk.flatMap((fence, i) => {
+      const number = chunkIndex * CHUNK_FENCES + i
+      const shape = fence?.laneKey === key ? (shapes.get(number) ?? index.shape(number)) : undefined
+      return shape === undefined ? [] : [{ fence: number, shape }]
+    }),
+  )
+
+/** The index after an edit, in slices. */
+export const edited = async (
+  index: FenceIndex,
+  remove: readonly number[],
+  add: readonly { fence: number; shape: Shape }[],
+): Promise<FenceIndex> => {
+  const slices = index.withSlices({ remove, add })
+  for (;;) {
+    const slice = slices.next()
+    if (slice.done) return slice.value
+    await breathe()
+  }
+}

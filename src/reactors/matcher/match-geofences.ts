@@ -7,7 +7,7 @@ import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.t
 import type { Services } from '../../kit/services.ts'
 import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
-import { DecisionOutbox, type OnDecided } from './outbox.ts'
+import { DecisionOutbox, type OnDecided } from './decisions.ts'
 import { type LastDecision, MatcherPartition } from './partition.ts'
 import { writeSnapshot } from './snapshot.ts'
 import { MATCHER_STATE } from './store.ts'
@@ -26,15 +26,15 @@ interface Running {
   cancelTimer: (() => void) | undefined
 }
 
-/** From the end of one save of a partition's state to the next. */
+/** Time from the end of one save of a partition's state to the start of the next. */
 const SAVE_INTERVAL_MS = 2_500
 const TAIL_EVENTS = 64
 const TAKE_TRIES = 10
 
 /**
- * Matches points against geofences and detects trips: follows `locations-<partition>`, alone writes
- * `transitions-<partition>`. State is kept in memory and stored with the checkpoint every few seconds; after a crash it
- * decides again from there and appends what the log does not have yet.
+ * Matches points against geofences and detects trips: follows `locations-<partition>` and is the only writer of
+ * `transitions-<partition>`. State is kept in memory and saved with the checkpoint every `SAVE_INTERVAL_MS`; after a
+ * crash it decides again from there and appends what the log does not have yet.
  */
 export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   readonly name = 'matcher'
@@ -61,13 +61,13 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const revision = await takePartition(log, partition, clock.now())
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
-      const at = await matcher.load()
+      const loaded = await matcher.load()
       const onDecided = this.options.onDecided ?? (() => undefined)
       const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
       const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
       matcher.begin(outbox, await lastDecision(log, partition))
       this.running.set(partition, { matcher, outbox, saving: undefined, cancelTimer: undefined })
-      return at
+      return loaded
     } catch (error) {
       await matcher.dispose()
       throw error
@@ -82,12 +82,12 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return applying
   }
 
-  /** What an entry led to is in the log. */
+  /** Revision of the last entry whose decisions are all in the log. */
   storedThrough(partition: number): number {
     const running = this.running.get(partition)
     if (running === undefined) return -1
     const { firstWaiting } = running.outbox
-    return firstWaiting === undefined ? running.matcher.at : Math.min(running.matcher.at, firstWaiting - 1)
+    return firstWaiting === undefined ? running.matcher.revision : Math.min(running.matcher.revision, firstWaiting - 1)
   }
 
   async leave(partition: number): Promise<void> {
@@ -99,7 +99,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     await this.drop(partition)
   }
 
-  /** Points decided on and points that came late, over all partitions since the start. */
+  /** How many points were decided on and how many came late, over all partitions since the start. */
   counts(): { decided: number; late: number; trackers: number } {
     const sum = { decided: 0, late: 0, trackers: 0 }
     for (const { matcher } of this.running.values()) {
@@ -110,12 +110,12 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return sum
   }
 
-  /** Versions of fences that are kept for the partitions that stand there. */
+  /** How many versions of fences are kept, one for each state of edits that a partition is at. */
   get fenceVersions(): number {
     return this.book.versions
   }
 
-  /** Stores what changed, now. */
+  /** Saves what changed, now. */
   async save(partition: number): Promise<void> {
     const running = this.running.get(partition)
     if (running === undefined) return
@@ -130,12 +130,12 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return writeSnapshot(this.services.log, partition, running.matcher, this.services.clock.now())
   }
 
-  /** Stores everything and lets go. */
+  /** Saves everything and forgets all partitions. */
   async close(): Promise<void> {
     for (const partition of [...this.running.keys()]) await this.leave(partition)
   }
 
-  /** Forgets a partition as it is; nothing is stored. */
+  /** Forgets a partition without saving it. */
   async drop(partition: number): Promise<void> {
     const running = this.running.get(partition)
     if (running === undefined) return
@@ -151,7 +151,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return this.running.get(partition)?.matcher
   }
 
-  /** The next save is as far from the end of the one before. */
+  /** Plans the next save, unless one is planned or running. */
   private saveLater(partition: number, running: Running): void {
     if (running.saving !== undefined) return
     running.cancelTimer ??= this.services.clock.after(SAVE_INTERVAL_MS, () => {
@@ -161,7 +161,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** Partitions store one after the other: together they would hold up everything else. */
+  /** Partitions are saved one after the other: together they would hold up everything else. */
   private saveNow(partition: number, running: Running): Promise<void> {
     running.saving = this.lastSave
       .then(() => running.matcher.save())
@@ -174,7 +174,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   }
 }
 
-/** Appends to the stream, so that an owner before this one notices, and answers its last revision. */
+/** Appends to the stream, so that a previous owner notices, and answers its last revision. */
 const takePartition = async (log: EventLog, partition: number, now: number): Promise<number> => {
   const stream = transitionStream(partition)
   const ids = idSource(now)

@@ -5,7 +5,7 @@ import {
   L_BITS,
   L_KEY,
   L_SET,
-  LANE_INTS,
+  RECORD_INTS,
   type MatcherState,
   PAGE_TRACKERS,
   PENDING,
@@ -18,23 +18,23 @@ import {
 export interface PageRow extends Row {
   /** Revision of the last entry of the location stream that is in here. */
   at: number
-  /** By place in the page; null where there is none. */
+  /** By index in the page; null where there is none. */
   trackerIds: (string | null)[]
   organizations: string[]
   trackers: Uint8Array
-  /** How many lanes each place has; their records stand in the order of the places. */
+  /** How many lanes each tracker has, by index in the page; `lanes` has their records in that order. */
   laneCounts: number[]
   lanes: Uint8Array
-  /** Sets of geofences; a lane's record names its own by place in this list. */
+  /** Sets of geofences; a lane's record names its own by index in this list. */
   sets: string[][]
-  /** By place of the lane's record in `lanes`. */
+  /** By index of the lane's record in `lanes`. */
   pending: [number, PendingChange[]][]
   attributes: [number, string][]
 }
 
-export const encodePage = (state: MatcherState, page: number, at: number): PageRow => {
+export const encodePage = (state: MatcherState, page: number, revision: number): PageRow => {
   const row: PageRow = {
-    at,
+    at: revision,
     trackerIds: [],
     organizations: [],
     trackers: new Uint8Array(0),
@@ -48,33 +48,34 @@ export const encodePage = (state: MatcherState, page: number, at: number): PageR
   const trackers = state.trackers.slice(from * TRACKER_INTS, (from + PAGE_TRACKERS) * TRACKER_INTS)
   const records: number[] = []
   const organizations = new Map<number, number>()
-  for (let place = 0; place < PAGE_TRACKERS; place++) {
-    const trackerId = state.trackerIds[from + place]
+  for (let index = 0; index < PAGE_TRACKERS; index++) {
+    const trackerId = state.trackerIds[from + index]
     row.trackerIds.push(trackerId ?? null)
-    const own = trackerId === undefined ? [] : state.lanesOf(from + place)
+    const own = trackerId === undefined ? [] : state.recordsOf(from + index)
     row.laneCounts.push(own.length)
     records.push(...own)
     if (trackerId === undefined) continue
-    const at = place * TRACKER_INTS + T_ORGANIZATION
-    trackers[at] = numberOf(organizations, trackers[at], () =>
-      row.organizations.push(state.organizations[trackers[at]].organizationId),
+    const offset = index * TRACKER_INTS + T_ORGANIZATION
+    trackers[offset] = numberOf(organizations, trackers[offset], () =>
+      row.organizations.push(state.organizations[trackers[offset]].organizationId),
     )
   }
   row.trackers = bytesOf(trackers)
-  const lanes = new Int32Array(records.length * LANE_INTS)
+  const lanes = new Int32Array(records.length * RECORD_INTS)
   const sets = new Map<string, number>()
   const organizationOf = ownersOf(row.laneCounts, trackers)
   records.forEach((record, i) => {
-    lanes.set(state.lanes.subarray(record * LANE_INTS, (record + 1) * LANE_INTS), i * LANE_INTS)
-    const { fences } = state.organizations[state.organizationPlaces.get(row.organizations[organizationOf[i]]) as number]
-    const set = state.lanes[record * LANE_INTS + L_SET]
+    lanes.set(state.records.subarray(record * RECORD_INTS, (record + 1) * RECORD_INTS), i * RECORD_INTS)
+    const { fences } =
+      state.organizations[state.organizationIndexes.get(row.organizations[organizationOf[i]]) as number]
+    const set = state.records[record * RECORD_INTS + L_SET]
     const ids = () =>
-      (fences.lane(state.lanes[record * LANE_INTS + L_KEY])?.index.members(set) ?? []).map((number) =>
+      (fences.lane(state.records[record * RECORD_INTS + L_KEY])?.index.members(set) ?? []).map((number) =>
         fences.numbers.idOf(number),
       )
-    lanes[i * LANE_INTS + L_SET] = numberOf(
+    lanes[i * RECORD_INTS + L_SET] = numberOf(
       sets,
-      `${organizationOf[i]}.${state.lanes[record * LANE_INTS + L_KEY]}.${set}`,
+      `${organizationOf[i]}.${state.records[record * RECORD_INTS + L_KEY]}.${set}`,
       () => row.sets.push(ids()),
     )
     const changes = state.pending.get(record)
@@ -86,7 +87,7 @@ export const encodePage = (state: MatcherState, page: number, at: number): PageR
   return row
 }
 
-/** Puts the trackers of a stored page in their places. The fences must be those that were in force at `row.at`. */
+/** Puts the trackers of a stored page in their slots. The fences must be those that were in force at revision `row.at`. */
 export const installPage = (
   state: MatcherState,
   page: number,
@@ -98,26 +99,26 @@ export const installPage = (
   const pending = new Map(row.pending)
   const attributes = new Map(row.attributes)
   let next = 0
-  row.trackerIds.forEach((trackerId, place) => {
+  row.trackerIds.forEach((trackerId, index) => {
     const first = next
-    next += row.laneCounts[place]
+    next += row.laneCounts[index]
     if (trackerId === null) return
     const elsewhere = state.slots.get(trackerId)
     if (elsewhere !== undefined) state.removeTracker(elsewhere)
-    const organization = organizationOf(row.organizations[trackers[place * TRACKER_INTS + T_ORGANIZATION]])
-    const slot = state.addTracker(trackerId, organization, page * PAGE_TRACKERS + place)
-    state.trackers.set(trackers.subarray(place * TRACKER_INTS, (place + 1) * TRACKER_INTS), slot * TRACKER_INTS)
+    const organization = organizationOf(row.organizations[trackers[index * TRACKER_INTS + T_ORGANIZATION]])
+    const slot = state.addTracker(trackerId, organization, page * PAGE_TRACKERS + index)
+    state.trackers.set(trackers.subarray(index * TRACKER_INTS, (index + 1) * TRACKER_INTS), slot * TRACKER_INTS)
     state.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization
     const { fences } = state.organizations[organization]
     const stored = Array.from({ length: next - first }, (_, i) => first + i)
     // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
     const records = fences.lanes.map((lane) => {
-      const i = stored.find((place) => lanes[place * LANE_INTS + L_KEY] === lane.key)
-      const record = state.addLane(lane.key)
+      const i = stored.find((record) => lanes[record * RECORD_INTS + L_KEY] === lane.key)
+      const record = state.addRecord(lane.key)
       if (i === undefined) return record
-      state.lanes.set(lanes.subarray(i * LANE_INTS, (i + 1) * LANE_INTS), record * LANE_INTS)
-      state.lanes[record * LANE_INTS + L_SET] = setOf(fences, lane.key, row.sets[lanes[i * LANE_INTS + L_SET]])
-      state.lanes[record * LANE_INTS + L_BITS] &= 0xffff | DECIDED | PENDING
+      state.records.set(lanes.subarray(i * RECORD_INTS, (i + 1) * RECORD_INTS), record * RECORD_INTS)
+      state.records[record * RECORD_INTS + L_SET] = setOf(fences, lane.key, row.sets[lanes[i * RECORD_INTS + L_SET]])
+      state.records[record * RECORD_INTS + L_BITS] &= 0xffff | DECIDED | PENDING
       state.forgetBox(record)
       const changes = pending.get(i)
       if (changes !== undefined) state.pending.set(record, changes)
@@ -125,7 +126,7 @@ export const installPage = (
       if (text !== undefined) state.attributes.set(record, text)
       return record
     })
-    state.setLanes(slot, records)
+    state.setRecords(slot, records)
   })
 }
 
@@ -134,18 +135,18 @@ const setOf = (fences: Fences, key: number, ids: readonly string[]): number => {
   return fences.lane(key)?.index.setOf(ids.map((geofenceId) => fences.numbers.of(geofenceId))) ?? 0
 }
 
-/** Place of the organization of each lane record. */
+/** Index of the organization of each lane record. */
 const ownersOf = (laneCounts: readonly number[], trackers: Int32Array): number[] =>
-  laneCounts.flatMap((count, place) => new Array<number>(count).fill(trackers[place * TRACKER_INTS + T_ORGANIZATION]))
+  laneCounts.flatMap((count, index) => new Array<number>(count).fill(trackers[index * TRACKER_INTS + T_ORGANIZATION]))
 
-/** The place that a key has in a list, which `push` makes longer when it has none. */
-const numberOf = <Key>(places: Map<Key, number>, key: Key, push: () => number): number => {
-  let place = places.get(key)
-  if (place === undefined) {
-    place = push() - 1
-    places.set(key, place)
+/** The index that a key has in a list, which `push` makes longer when it has none. */
+const numberOf = <Key>(indexes: Map<Key, number>, key: Key, push: () => number): number => {
+  let index = indexes.get(key)
+  if (index === undefined) {
+    index = push() - 1
+    indexes.set(key, index)
   }
-  return place
+  return index
 }
 
 const bytesOf = (ints: Int32Array): Uint8Array => new Uint8Array(ints.buffer, ints.byteOffset, ints.byteLength)

@@ -8,11 +8,10 @@ import {
 import { breathe, inSlices } from '../../kernel/breath.ts'
 import type { Services } from '../../kit/services.ts'
 import { decideBatch, decideDeletion, type PointCounts, settingsOf } from './decide.ts'
-import { Decisions } from './decisions.ts'
+import { type DecisionOutbox, Decisions } from './decisions.ts'
 import { decideEdit, decideStop, rebase } from './edits.ts'
 import type { FenceBook } from './fence-book.ts'
 import { encodePage, installPage, type PageRow } from './pages.ts'
-import type { DecisionOutbox } from './outbox.ts'
 import { type Captured, capturedFences, capturedOrganization, readSnapshot } from './snapshot.ts'
 import { MatcherState, pageOf } from './state.ts'
 import { FIRST_SETTINGS, MatcherStore, type MatcherRoot } from './store.ts'
@@ -21,34 +20,34 @@ export interface PartitionServices extends Pick<Services, 'log' | 'tables' | 'cl
   book: FenceBook
 }
 
-/** Place of the last decision that the log has. */
+/** Which decision is the last one that the log has. */
 export interface LastDecision {
   sourceRevision: number
   ordinal: number
 }
 
-/** Points that are decided before others may get their turn: where no tracker has been yet, one takes some 50 µs. */
+/** How many points are decided before other work gets a turn: in an area that no tracker has visited, one takes some 50 µs. */
 const POINTS_PER_SLICE = 256
 
-/** The state of one partition, and what its entries do to it. One entry at a time. */
+/** The state of one partition, and what its entries do to it. Takes one entry at a time. */
 export class MatcherPartition {
   readonly state = new MatcherState()
   readonly counts: PointCounts = { decided: 0, late: 0 }
   /** Revision of the last entry that is applied. */
-  at = -1
+  revision = -1
   private readonly services: PartitionServices
   private readonly partition: number
   private readonly store: MatcherStore
   private settings = FIRST_SETTINGS
   private matcherSettings = settingsOf(FIRST_SETTINGS)
-  private savedAt = -1
-  /** An entry that is being applied over several turns, and another one may follow at once; stays when that fails, so that nothing half done is stored. */
+  private savedRevision = -1
+  /** Set while an entry is applied over several turns of the event loop; stays set when that fails, so that a half-applied entry is never saved. */
   private applying: Promise<void> | undefined
-  /** Pages that were stored after the checkpoint, until the entry up to which they go. */
+  /** Pages that were saved later than the root; installed once the entry that they include is reached. */
   private later: { page: number; row: PageRow }[] = []
-  /** Trackers of those pages: nothing is decided for them until then. */
+  /** Trackers of those pages: their decisions up to that entry are made already. */
   private readonly settledTrackers = new Set<string>()
-  /** Decisions of entries up to here are in the log. */
+  /** Decisions of entries up to this revision are in the log. */
   private decidedThrough = -1
   private lastDecision: LastDecision = { sourceRevision: -1, ordinal: -1 }
   private outbox: DecisionOutbox | undefined
@@ -66,8 +65,8 @@ export class MatcherPartition {
     await this.restore(root, (organization) => this.store.revisions(organization))
     await this.store.pages(root.pages, (page, row) => this.takePage(page, row))
     this.endRestore()
-    this.savedAt = this.at
-    return this.at
+    this.savedRevision = this.revision
+    return this.revision
   }
 
   /**
@@ -82,36 +81,36 @@ export class MatcherPartition {
     }
     this.endRestore()
     for (let page = 0; page < this.pageCount(); page++) this.state.dirtyPages.add(page)
-    return this.at
+    return this.revision
   }
 
   /** Whether the entry after that revision has been truncated. */
-  private async isBehindLog(at: number): Promise<boolean> {
+  private async isBehindLog(revision: number): Promise<boolean> {
     const [first] = await this.services.log.read(locationStream(this.partition), 0, 1)
-    return first !== undefined && first.revision > at + 1
+    return first !== undefined && first.revision > revision + 1
   }
 
-  /** Entries up to here are decided in what was restored: applied again, they decide nothing. */
+  /** Entries up to this revision are decided in what was restored: applied again, they decide nothing. */
   get settledThrough(): number {
     return this.decidedThrough
   }
 
   /** Restores the root of stored state; pages follow by `takePage`. */
   async restore(root: MatcherRoot, revisionsOf: MatcherStore['revisions']): Promise<void> {
-    this.at = root.at
+    this.revision = root.at
     this.decidedThrough = root.at
     this.useSettings(root.settings)
     for (const organization of root.organizations) {
       const revisions = await revisionsOf(organization)
       const fences = await this.services.book.restore(organization.organizationId, organization.through, revisions)
-      this.state.organizationPlace(organization.organizationId, fences.retain())
+      this.state.organizationIndex(organization.organizationId, fences.retain())
       this.store.remember(fences, organization, revisions)
     }
     this.state.beginRestore(root.pages)
   }
 
   takePage(page: number, row: PageRow): void {
-    if (row.at <= this.at) {
+    if (row.at <= this.revision) {
       installPage(this.state, page, row, this.organizationOf)
       return
     }
@@ -124,13 +123,13 @@ export class MatcherPartition {
     if (this.later.length === 0) this.state.endRestore()
   }
 
-  /** From here on decisions go to the log, but for those that it has. */
+  /** From here on decisions are appended, except for those that the log has. */
   begin(outbox: DecisionOutbox, lastDecision: LastDecision): void {
     this.outbox = outbox
     this.lastDecision = lastDecision
   }
 
-  /** @throws what keeps decisions from being appended; the state is of no use then. */
+  /** @throws what keeps decisions from being appended; the partition must be loaded again then. */
   apply(entry: LocationEntry): void | Promise<void> {
     if (this.outbox?.failure !== undefined) throw this.outbox.failure
     const decisions = new Decisions(entry.revision)
@@ -152,31 +151,31 @@ export class MatcherPartition {
 
   /** Whether something changed since the last `save`. */
   get isDirty(): boolean {
-    return this.applying !== undefined || this.at !== this.savedAt
+    return this.applying !== undefined || this.revision !== this.savedRevision
   }
 
-  /** Stores what changed, once the decisions that it contains are in the log. */
+  /** Saves what changed, once the decisions that led to it are in the log. */
   async save(): Promise<void> {
     const { state } = this
     while (this.applying !== undefined) await this.applying
     const { organizations, changes } = this.store.describe(
       state.organizations.map(({ fences }) => fences),
-      this.at,
+      this.revision,
     )
-    const root: MatcherRoot = { at: this.at, settings: this.settings, pages: this.pageCount(), organizations }
+    const root: MatcherRoot = { at: this.revision, settings: this.settings, pages: this.pageCount(), organizations }
     const pages = new Map<number, PageRow>()
     try {
       for (const page of [...state.dirtyPages]) {
         await breathe()
         while (this.applying !== undefined) await this.applying
         state.dirtyPages.delete(page)
-        pages.set(page, encodePage(state, page, this.at))
+        pages.set(page, encodePage(state, page, this.revision))
       }
       await this.outbox?.settled()
       if (this.outbox?.isClosed) return
       const running = await this.store.runningTrips(state, this.services.clock.monotonic())
       await this.store.commit(root, [...changes, ...running], pages)
-      this.savedAt = root.at
+      this.savedRevision = root.at
     } catch (error) {
       for (const page of pages.keys()) state.dirtyPages.add(page)
       this.store.forgetDescriptions()
@@ -184,13 +183,13 @@ export class MatcherPartition {
     }
   }
 
-  /** The whole state as rows, for a snapshot: what is in force at one entry, and pages that say up to which they go. */
+  /** The whole state as rows, for a snapshot: the fences in force at one entry, and pages that each name the entry they include. */
   async capture(): Promise<Captured> {
     if (this.later.length > 0) throw new Error('a matcher that has not caught up with its own pages has no whole state')
     while (this.applying !== undefined) await this.applying
     const versions = this.state.organizations.map(({ fences }) => fences).filter(({ through }) => through >= 0)
     const root = {
-      at: this.at,
+      at: this.revision,
       settings: this.settings,
       pages: this.pageCount(),
       organizations: versions.map(capturedOrganization),
@@ -203,7 +202,7 @@ export class MatcherPartition {
     await this.outbox?.settled()
   }
 
-  /** Lets go of the fences, once an edit that is being applied has ended. */
+  /** Releases the fences, once an edit that is being applied has ended. */
   async dispose(): Promise<void> {
     this.outbox?.close()
     await this.applying?.catch(() => undefined)
@@ -214,12 +213,12 @@ export class MatcherPartition {
   private async *capturePages(count: number): AsyncGenerator<{ page: number; row: PageRow }> {
     for (let page = 0; page < count; page++) {
       while (this.applying !== undefined) await this.applying
-      yield { page, row: encodePage(this.state, page, this.at) }
+      yield { page, row: encodePage(this.state, page, this.revision) }
     }
   }
 
   private applied(entry: LocationEntry, decisions: Decisions, loggedAt: number): void | Promise<void> {
-    this.at = entry.revision
+    this.revision = entry.revision
     if (this.later.length > 0) this.installLater()
     const { sourceRevision, ordinal } = this.lastDecision
     if (
@@ -257,7 +256,7 @@ export class MatcherPartition {
     if (change.geofences.length === 0 && change.groups.length === 0) return
     const organization = this.organizationOf(change.organizationId)
     const { fences } = this.state.organizations[organization]
-    // An announcement that was repeated after a crash.
+    // A crash may repeat an announcement.
     if (change.sourcePosition <= fences.through) return
     const step = await this.services.book.advance(fences, change)
     await decideEdit(this.state, organization, step, change.at, decisions, this.isSettled)
@@ -265,14 +264,14 @@ export class MatcherPartition {
     if (shared !== step.fences) rebase(this.state, organization, shared)
   }
 
-  private applySettings(settings: MatchingSettings, at: number, decisions: Decisions): void {
+  private applySettings(settings: MatchingSettings, atMs: number, decisions: Decisions): void {
     const wasIn = this.matcherSettings.inRollout
     this.useSettings(settings)
-    const places = this.state.organizations.map((_, place) => place)
-    const idOf = (place: number): string => this.state.organizations[place].organizationId
-    for (const place of places.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))) {
-      if (wasIn(idOf(place)) && !this.matcherSettings.inRollout(idOf(place)))
-        decideStop(this.state, place, at, decisions, this.isSettled)
+    const indexes = this.state.organizations.map((_, index) => index)
+    const idOf = (index: number): string => this.state.organizations[index].organizationId
+    for (const index of indexes.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))) {
+      if (wasIn(idOf(index)) && !this.matcherSettings.inRollout(idOf(index)))
+        decideStop(this.state, index, atMs, decisions, this.isSettled)
     }
   }
 
@@ -282,8 +281,8 @@ export class MatcherPartition {
   }
 
   private installLater(): void {
-    const due = this.later.filter(({ row }) => row.at <= this.at)
-    this.later = this.later.filter(({ row }) => row.at > this.at)
+    const due = this.later.filter(({ row }) => row.at <= this.revision)
+    this.later = this.later.filter(({ row }) => row.at > this.revision)
     for (const { page, row } of due) {
       installPage(this.state, page, row, this.organizationOf)
       for (const trackerId of row.trackerIds) if (trackerId !== null) this.settledTrackers.delete(trackerId)
@@ -295,8 +294,8 @@ export class MatcherPartition {
     this.settledTrackers.size > 0 && this.settledTrackers.has(trackerId)
 
   private readonly organizationOf = (organizationId: string): number => {
-    const place = this.state.organizationPlaces.get(organizationId)
-    return place ?? this.state.organizationPlace(organizationId, this.services.book.empty(organizationId).retain())
+    const index = this.state.organizationIndexes.get(organizationId)
+    return index ?? this.state.organizationIndex(organizationId, this.services.book.empty(organizationId).retain())
   }
 
   private pageCount(): number {

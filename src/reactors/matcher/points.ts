@@ -18,8 +18,8 @@ import {
   L_LAT,
   L_LNG,
   L_SPEED,
-  LANE_DOUBLES,
-  LANE_INTS,
+  RECORD_DOUBLES,
+  RECORD_INTS,
   type MatcherState,
   PENDING,
 } from './state.ts'
@@ -40,38 +40,38 @@ export const pointOfBatch = (batch: PointBatch, i: number): PointValue =>
   )
 
 /** Keeps a point of a batch as the last decided one of a lane. */
-export const storePoint = (state: MatcherState, lane: number, batch: PointBatch, i: number): void => {
-  const at = lane * LANE_INTS
-  const lanes = state.lanes
+export const storePoint = (state: MatcherState, record: number, batch: PointBatch, i: number): void => {
+  const offset = record * RECORD_INTS
+  const { records } = state
   const flags = batch.flags[i]
-  const before = lanes[at + L_BITS]
-  lanes[at + L_BITS] = flags | DECIDED | (before & PENDING)
-  lanes[at + L_LAT] = batch.lat[i]
-  lanes[at + L_LNG] = batch.lng[i]
-  lanes[at + L_ACCURACY] = batch.accuracy[i]
-  lanes[at + L_ALTITUDE] = batch.altitude[i]
-  lanes[at + L_SPEED] = batch.speed[i]
-  lanes[at + L_HEADING] = batch.heading[i] | (batch.battery[i] << 16)
-  state.lanesF[lane * LANE_DOUBLES + L_AT] = batch.recordedAt[i]
-  if ((flags & HAS_ATTRIBUTES) !== 0) state.attributes.set(lane, batch.attributes.get(i) as string)
-  else if ((before & HAS_ATTRIBUTES) !== 0) state.attributes.delete(lane)
+  const before = records[offset + L_BITS]
+  records[offset + L_BITS] = flags | DECIDED | (before & PENDING)
+  records[offset + L_LAT] = batch.lat[i]
+  records[offset + L_LNG] = batch.lng[i]
+  records[offset + L_ACCURACY] = batch.accuracy[i]
+  records[offset + L_ALTITUDE] = batch.altitude[i]
+  records[offset + L_SPEED] = batch.speed[i]
+  records[offset + L_HEADING] = batch.heading[i] | (batch.battery[i] << 16)
+  state.recordsF[record * RECORD_DOUBLES + L_AT] = batch.recordedAt[i]
+  if ((flags & HAS_ATTRIBUTES) !== 0) state.attributes.set(record, batch.attributes.get(i) as string)
+  else if ((before & HAS_ATTRIBUTES) !== 0) state.attributes.delete(record)
 }
 
 /** The last decided point of a lane. */
-export const storedPoint = (state: MatcherState, lane: number): PointValue => {
-  const at = lane * LANE_INTS
-  const { lanes } = state
+export const storedPoint = (state: MatcherState, record: number): PointValue => {
+  const offset = record * RECORD_INTS
+  const { records } = state
   return pointValue(
-    state.lanesF[lane * LANE_DOUBLES + L_AT],
-    lanes[at + L_LAT],
-    lanes[at + L_LNG],
-    lanes[at + L_BITS],
-    lanes[at + L_ACCURACY],
-    lanes[at + L_ALTITUDE],
-    lanes[at + L_SPEED],
-    lanes[at + L_HEADING] & 0xffff,
-    lanes[at + L_HEADING] >>> 16,
-    state.attributes.get(lane),
+    state.recordsF[record * RECORD_DOUBLES + L_AT],
+    records[offset + L_LAT],
+    records[offset + L_LNG],
+    records[offset + L_BITS],
+    records[offset + L_ACCURACY],
+    records[offset + L_ALTITUDE],
+    records[offset + L_SPEED],
+    records[offset + L_HEADING] & 0xffff,
+    records[offset + L_HEADING] >>> 16,
+    state.attributes.get(record),
   )
 }
 

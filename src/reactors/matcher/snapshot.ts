@@ -83,10 +83,10 @@ export const writeSnapshot = async (
   const { root, fences, pages } = await matcher.capture()
   await write(SNAPSHOT_BEGUN, root)
   for (const { organizationId, geofences } of fences) {
-    for (let at = 0; at < geofences.length; at += FENCES_PER_EVENT) {
+    for (let from = 0; from < geofences.length; from += FENCES_PER_EVENT) {
       await write(SNAPSHOT_FENCES, {
         organizationId,
-        geofences: geofences.slice(at, at + FENCES_PER_EVENT),
+        geofences: geofences.slice(from, from + FENCES_PER_EVENT),
       } satisfies SnapshotFences)
     }
   }

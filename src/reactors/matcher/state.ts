@@ -3,7 +3,7 @@ import type { PointValue } from '../../features/transitions/events.ts'
 
 /**
  * What the matcher knows of the trackers of one partition: records in two typed arrays, one for each tracker and one for
- * each of its lanes (a lane judges the fixes that one `maxAccuracy` lets pass). Places of 32 trackers make a page, which
+ * each of its lanes (a lane judges the fixes that one `maxAccuracy` lets pass). The slots of 32 trackers make a page, which
  * is what is stored.
  */
 export const PAGE_TRACKERS = 32
@@ -17,18 +17,18 @@ export const T_TRIP_AT = 1
 export const T_DISTANCE = 2
 export const T_ANCHOR_AT = 3
 export const T_ANCHOR_DISTANCE = 4
-/** Integers: positions in E7, place of its organization, trip mode, its first lane. */
+/** Integers: coordinates in E7, index of its organization, trip mode, its first lane. */
 export const T_ANCHOR_LAT = 10
 export const T_ANCHOR_LNG = 11
 export const T_LAST_LAT = 12
 export const T_LAST_LNG = 13
 export const T_ORGANIZATION = 14
 export const T_TRIP_MODE = 15
-export const T_LANE = 16
+export const T_RECORD = 16
 
 /** A lane's record is 16 integers, or 8 doubles: one cache line. */
-export const LANE_INTS = 16
-export const LANE_DOUBLES = 8
+export const RECORD_INTS = 16
+export const RECORD_DOUBLES = 8
 /** The safe box: as long as a fix is in it, the set stays. */
 export const L_WEST = 0
 export const L_SOUTH = 1
@@ -72,28 +72,28 @@ export class MatcherState {
   /** By slot; undefined where a deleted tracker was. */
   readonly trackerIds: (string | undefined)[] = []
   readonly organizations: OrganizationState[] = []
-  readonly organizationPlaces = new Map<string, number>()
+  readonly organizationIndexes = new Map<string, number>()
   /** JSON of the attributes of last decided points, by lane record; few have any. */
   readonly attributes = new Map<number, string>()
   readonly pending = new Map<number, PendingChange[]>()
   readonly dirtyPages = new Set<number>()
   trackers = new Int32Array(0)
   trackersF = new Float64Array(0)
-  lanes = new Int32Array(0)
-  lanesF = new Float64Array(0)
-  private laneRecords = 0
+  records = new Int32Array(0)
+  recordsF = new Float64Array(0)
+  private recordCount = 0
   private freeSlots: number[] = []
-  private readonly freeLanes: number[] = []
-  /** Pages are still being restored: no place that one of them may have is given away. */
+  private readonly freeRecords: number[] = []
+  /** Pages are still being restored: no slot that one of them may have is given away. */
   private isRestoring = false
 
-  organizationPlace(organizationId: string, fences: Fences): number {
-    let place = this.organizationPlaces.get(organizationId)
-    if (place === undefined) {
-      place = this.organizations.push({ organizationId, fences }) - 1
-      this.organizationPlaces.set(organizationId, place)
+  organizationIndex(organizationId: string, fences: Fences): number {
+    let index = this.organizationIndexes.get(organizationId)
+    if (index === undefined) {
+      index = this.organizations.push({ organizationId, fences }) - 1
+      this.organizationIndexes.set(organizationId, index)
     }
-    return place
+    return index
   }
 
   /** The slot of a tracker that has none yet. */
@@ -107,21 +107,21 @@ export class MatcherState {
     this.trackers.fill(0, slot * TRACKER_INTS, (slot + 1) * TRACKER_INTS)
     this.trackersF[slot * TRACKER_DOUBLES + T_LAST_AT] = Number.NEGATIVE_INFINITY
     this.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization
-    this.trackers[slot * TRACKER_INTS + T_LANE] = -1
+    this.trackers[slot * TRACKER_INTS + T_RECORD] = -1
     return slot
   }
 
   removeTracker(slot: number): void {
     const trackerId = this.trackerIds[slot]
     if (trackerId === undefined) return
-    for (const lane of this.lanesOf(slot)) this.freeLane(lane)
+    for (const record of this.recordsOf(slot)) this.freeRecord(record)
     this.slots.delete(trackerId)
     this.trackerIds[slot] = undefined
     if (!this.isRestoring) this.freeSlots.push(slot)
     this.dirtyPages.add(pageOf(slot))
   }
 
-  /** Keeps the places of the first pages for what is restored, until `endRestore`. */
+  /** Keeps the slots of the first pages for what is restored, until `endRestore`. */
   beginRestore(pages: number): void {
     this.isRestoring = true
     this.freeSlots = []
@@ -136,46 +136,47 @@ export class MatcherState {
     })
   }
 
-  /** A record that has decided nothing. */
-  addLane(key: number): number {
-    const lane = this.freeLanes.pop() ?? this.laneRecords++
-    this.reserveLanes(this.laneRecords)
-    const at = lane * LANE_INTS
-    this.lanes.fill(0, at, at + LANE_INTS)
-    this.lanes[at + L_KEY] = key
-    this.lanes[at + L_NEXT] = -1
-    this.forgetBox(lane)
-    return lane
+  /** A record of a lane that has decided nothing. */
+  addRecord(key: number): number {
+    const record = this.freeRecords.pop() ?? this.recordCount++
+    this.reserveRecords(this.recordCount)
+    const offset = record * RECORD_INTS
+    this.records.fill(0, offset, offset + RECORD_INTS)
+    this.records[offset + L_KEY] = key
+    this.records[offset + L_NEXT] = -1
+    this.forgetBox(record)
+    return record
   }
 
-  freeLane(lane: number): void {
-    this.attributes.delete(lane)
-    this.pending.delete(lane)
-    this.freeLanes.push(lane)
+  freeRecord(record: number): void {
+    this.attributes.delete(record)
+    this.pending.delete(record)
+    this.freeRecords.push(record)
   }
 
   /** The next fix asks the index. */
-  forgetBox(lane: number): void {
-    const at = lane * LANE_INTS
-    this.lanes[at + L_WEST] = 1
-    this.lanes[at + L_EAST] = 0
+  forgetBox(record: number): void {
+    const offset = record * RECORD_INTS
+    this.records[offset + L_WEST] = 1
+    this.records[offset + L_EAST] = 0
   }
 
-  lanesOf(slot: number): number[] {
-    const lanes: number[] = []
+  /** A tracker's records, in the order of the lanes. */
+  recordsOf(slot: number): number[] {
+    const records: number[] = []
     for (
-      let lane = this.trackers[slot * TRACKER_INTS + T_LANE];
-      lane >= 0;
-      lane = this.lanes[lane * LANE_INTS + L_NEXT]
+      let record = this.trackers[slot * TRACKER_INTS + T_RECORD];
+      record >= 0;
+      record = this.records[record * RECORD_INTS + L_NEXT]
     )
-      lanes.push(lane)
-    return lanes
+      records.push(record)
+    return records
   }
 
-  setLanes(slot: number, lanes: readonly number[]): void {
-    this.trackers[slot * TRACKER_INTS + T_LANE] = lanes[0] ?? -1
-    lanes.forEach((lane, i) => {
-      this.lanes[lane * LANE_INTS + L_NEXT] = lanes[i + 1] ?? -1
+  setRecords(slot: number, records: readonly number[]): void {
+    this.trackers[slot * TRACKER_INTS + T_RECORD] = records[0] ?? -1
+    records.forEach((record, i) => {
+      this.records[record * RECORD_INTS + L_NEXT] = records[i + 1] ?? -1
     })
   }
 
@@ -201,12 +202,12 @@ export class MatcherState {
     this.trackersF = new Float64Array(grown)
   }
 
-  private reserveLanes(count: number): void {
-    if (count * LANE_INTS <= this.lanes.length) return
-    const grown = new ArrayBuffer(sizeFor(count) * LANE_INTS * 4)
-    new Int32Array(grown).set(this.lanes)
-    this.lanes = new Int32Array(grown)
-    this.lanesF = new Float64Array(grown)
+  private reserveRecords(count: number): void {
+    if (count * RECORD_INTS <= this.records.length) return
+    const grown = new ArrayBuffer(sizeFor(count) * RECORD_INTS * 4)
+    new Int32Array(grown).set(this.records)
+    this.records = new Int32Array(grown)
+    this.recordsF = new Float64Array(grown)
   }
 }
 

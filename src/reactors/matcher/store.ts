@@ -2,20 +2,21 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { MatchingSettings } from '../../features/locations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { matcherCheckpoint } from '../../features/transitions/events.ts'
-import { RUNNING_TRIPS } from '../../features/trips/views.ts'
+import { RUNNING_TRIPS, type RunningTripsRow, runningTripsId } from '../../features/trips/views.ts'
+import { inSlices } from '../../kernel/breath.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
 import type { Fences } from './fences.ts'
 import type { PageRow } from './pages.ts'
-import { RunningTrips } from './running-trips.ts'
+import { runningTripAt } from './detect-trips.ts'
 import type { MatcherState } from './state.ts'
 
-/** Rows of the state of every partition; see `MatcherRoot`. */
+/** The saved state of every partition; see `MatcherRoot`. */
 export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version: 2, lives: 'partition' }
 
 /**
- * The one row of a partition that says what counts: everything else is either named here, never changed once written, or a
- * page that says itself up to which entry it goes. So a crash between two commits leaves nothing half done.
+ * The one row of a partition that says which others count. Those are either named here and never changed once written, or
+ * pages, which each name the last entry that they include. So a crash between two commits leaves nothing half done.
  */
 export interface MatcherRoot extends Row {
   /** Revision of the last entry of the location stream that is in the state. */
@@ -34,7 +35,7 @@ export interface StoredOrganization {
 }
 
 interface ChunkRow extends Row {
-  /** Ids of the fences, separated by commas, and their revisions: two values, because a row is made for each 512 fences of each partition. */
+  /** Ids of 512 fences, separated by commas: one text is stored faster than an array. */
   ids: string
   revisions: number[]
 }
@@ -47,7 +48,7 @@ export class MatcherStore {
   private readonly partition: number
   private readonly scope: string
   private owned: OwnedCheckpoint | undefined
-  /** What is stored of each organization's chunks, by identity. */
+  /** The version of each organization's fences that is stored, and under which rows. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
   private unneeded: string[] = []
   private readonly running = new RunningTrips()
@@ -89,16 +90,16 @@ export class MatcherStore {
     return { geofences, groups: organization.groups }
   }
 
-  /** Rows to write, and the description, of the fences in force. */
-  describe(fences: readonly Fences[], at: number): { organizations: StoredOrganization[]; changes: RowChange[] } {
+  /** The fences in force as the root names them, and the rows to write for that. */
+  describe(fences: readonly Fences[], revision: number): { organizations: StoredOrganization[]; changes: RowChange[] } {
     const changes: RowChange[] = []
     const organizations = fences
       .filter(({ through }) => through >= 0)
-      .map((version) => this.describeOne(version, at, changes))
+      .map((version) => this.describeOne(version, revision, changes))
     return { organizations, changes }
   }
 
-  /** What is stored of an organization, when it stands in the order of these fences: it need not be written again. */
+  /** Notes that an organization's fences are stored already, when they are in the same order. */
   remember(fences: Fences, stored: StoredOrganization, { geofences }: RevisionsInForce): void {
     const inForce = fences.chunks.flat()
     const isSame =
@@ -108,7 +109,7 @@ export class MatcherStore {
     else this.unneeded.push(...stored.chunks)
   }
 
-  /** A commit failed: all is written again. */
+  /** After a failed commit: all rows of fences are written again. */
   forgetDescriptions(): void {
     this.saved.clear()
   }
@@ -123,14 +124,14 @@ export class MatcherStore {
     await this.owned?.commit(last, { [this.partition]: root.at })
   }
 
-  private describeOne(fences: Fences, at: number, changes: RowChange[]): StoredOrganization {
+  private describeOne(fences: Fences, revision: number, changes: RowChange[]): StoredOrganization {
     const { organizationId, through } = fences
     const before = this.saved.get(organizationId)
     if (before?.fences === fences) return before.stored
-    const chunks = fences.chunks.map((chunk, place) => {
-      const kept = before?.fences.chunks[place] === chunk ? before.stored.chunks[place] : undefined
+    const chunks = fences.chunks.map((chunk, chunkIndex) => {
+      const kept = before?.fences.chunks[chunkIndex] === chunk ? before.stored.chunks[chunkIndex] : undefined
       if (kept !== undefined) return kept
-      const id = `fences.${organizationId}.${place}.${at}`
+      const id = `fences.${organizationId}.${chunkIndex}.${revision}`
       const inForce = chunk.filter((fence) => fence !== undefined)
       changes.push(
         this.change(id, {
@@ -169,3 +170,38 @@ const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
 
 /** What a partition begins with. */
 export const FIRST_SETTINGS: MatchingSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
+
+/** Shortest time between two writes of a partition's running trips. */
+const STORE_MS = 10_000
+const SLOTS_PER_SLICE = 4_096
+
+/** The rows that say how far the running trips of a partition have come. */
+export class RunningTrips {
+  private storedAtMs = Number.NEGATIVE_INFINITY
+  /** Buckets that had trips when they were stored last. */
+  private filled: ReadonlySet<string> = new Set()
+
+  /** Rows by bucket, including buckets that became empty; none when rows were written less than `STORE_MS` ago. */
+  async rowsOf(state: MatcherState, nowMs: number): Promise<ReadonlyMap<string, RunningTripsRow>> {
+    const rows = new Map<string, RunningTripsRow>()
+    if (nowMs - this.storedAtMs < STORE_MS) return rows
+    this.storedAtMs = nowMs
+    await inSlices(state.trackerIds.length, (from) => {
+      const to = Math.min(state.trackerIds.length, from + SLOTS_PER_SLICE)
+      for (let slot = from; slot < to; slot++) {
+        const trackerId = state.trackerIds[slot]
+        const trip = trackerId === undefined ? undefined : runningTripAt(state, slot)
+        if (trackerId === undefined || trip === undefined) continue
+        const bucket = runningTripsId(trackerId)
+        const row = rows.get(bucket) ?? { trips: {} }
+        row.trips[trackerId] = trip
+        rows.set(bucket, row)
+      }
+      return to
+    })
+    const filled = new Set(rows.keys())
+    for (const bucket of this.filled) if (!rows.has(bucket)) rows.set(bucket, { trips: {} })
+    this.filled = filled
+    return rows
+  }
+}

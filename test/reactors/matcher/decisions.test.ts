@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Decided, Decision } from '../../../src/features/transitions/events.ts'
-import { DecisionOutbox } from '../../../src/reactors/matcher/outbox.ts'
+import { DecisionOutbox } from '../../../src/reactors/matcher/decisions.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 test('what is appended together is told with revisions of its own and the position of the append', async (t) => {
