@@ -13,7 +13,6 @@ const FAULTS_MAX = 20
 const ajvWith = (options: Options): Ajv2020 => {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, strictTuples: false, ...options })
   addFormats(ajv)
-  ajv.addKeyword('example')
   return ajv
 }
 

@@ -1,4 +1,5 @@
-import type { Json, JsonSchema } from './json.ts'
+import type { Json, JsonObject, JsonSchema } from './json.ts'
+import { keptText, type TextKind } from './text.ts'
 
 /** One field of a body: its JSON Schema, whether it may be left out, and what it is then. */
 export interface Field {
@@ -15,14 +16,30 @@ export interface Field {
 
 export type Fields = { [name: string]: Field }
 
-/** A text, trimmed by nobody; at least one character unless `min` says otherwise. */
+/** One line, trimmed by nobody; at least one character and not blank, unless `min` says 0. Kept in Unicode NFC. */
 export const text = (bounds: { max: number; min?: number; pattern?: string }): Field => ({
   schema: {
     type: 'string',
     minLength: bounds.min ?? 1,
     maxLength: bounds.max,
     ...(bounds.pattern === undefined ? {} : { pattern: bounds.pattern }),
+    'x-text': (bounds.min === 0 ? 'line' : 'name') satisfies TextKind,
   },
+})
+
+/** A description: it may have several lines, and may be empty. */
+export const lines = (bounds: { max: number }): Field => ({
+  schema: { type: 'string', maxLength: bounds.max, 'x-text': 'lines' satisfies TextKind },
+})
+
+/** A name that others gave, compared as it was sent: as `text`, but not brought into another form. */
+export const key = (bounds: { max: number }): Field => ({
+  schema: { type: 'string', minLength: 1, maxLength: bounds.max, 'x-text': 'key' satisfies TextKind },
+})
+
+/** What nobody reads as a text: a password, a token. */
+export const secret = (bounds: { max: number; min?: number }): Field => ({
+  schema: { type: 'string', minLength: bounds.min ?? 1, maxLength: bounds.max },
 })
 
 export const email = (): Field => ({ schema: { type: 'string', format: 'email', maxLength: 254 } })
@@ -72,7 +89,15 @@ export const object = (fields: Fields): Field => ({ schema: objectSchema(fields)
 
 /** An object whose names the client chooses. */
 export const record = (values: Field, bounds: { max: number }): Field => ({
-  schema: { type: 'object', additionalProperties: values.schema, maxProperties: bounds.max },
+  schema: {
+    type: 'object',
+    propertyNames: { minLength: 1, maxLength: 200 },
+    'x-names': 'name' satisfies TextKind,
+    additionalProperties: values.schema,
+    maxProperties: bounds.max,
+  },
+  normalize: (value) =>
+    Object.fromEntries(Object.entries(value as JsonObject).map(([name, one]) => [keptText(name, 'name'), one])),
 })
 
 /** An object of any content. */

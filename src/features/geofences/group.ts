@@ -1,6 +1,6 @@
 import { defineResource } from '../../kit/resource/resource.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { integer, number, object, optional, text } from '../../kernel/schema.ts'
+import { integer, lines, number, object, optional, text } from '../../kernel/schema.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { ANNOUNCE_FENCES } from '../locations/events.ts'
 import { GROUP_NOUN, type GroupRules } from './events.ts'
@@ -22,7 +22,7 @@ export const geofenceGroup = defineResource({
   paths: { one: '/geofence-group', many: '/geofence-groups' },
   fields: {
     name: text({ max: 200 }),
-    description: optional(text({ max: 2_000, min: 0 })),
+    description: optional(lines({ max: 2_000 })),
     maxAccuracy: optional(number({ min: 0, max: 1_000_000 })),
     debounce: optional(
       object({

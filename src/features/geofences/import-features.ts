@@ -2,8 +2,9 @@ import { keptShape, type ShapeInput } from '../../geo/shape.ts'
 import { validateShape } from '../../geo/validate-shape.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { keptText, textFault } from '../../kernel/text.ts'
 import type { GeofenceCreated } from './events.ts'
-import { assertAttributes, assertShallow, shapeOf } from './geofence-body.ts'
+import { assertAttributes, assertShallow, NAME_MAX, shapeOf } from './geofence-body.ts'
 
 export interface ImportRequest {
   /** A FeatureCollection as UTF-8 JSON; shared, so that it is still there when the worker had to be ended. */
@@ -34,7 +35,6 @@ export interface ImportStep {
   next: number
 }
 
-const NAME_MAX = 200
 const GEOMETRY_MEMBERS = ['type', 'coordinates', 'bbox']
 /** A step ends when its events have so many bytes. */
 const STEP_BYTES = 512 * 1024
@@ -108,6 +108,8 @@ export class OpenImport {
     if ((typeof name !== 'string' && typeof name !== 'number') || `${name}`.trim() === '')
       return `/properties/${nameProperty} is required: it names the geofence`
     if (`${name}`.length > NAME_MAX) return `/properties/${nameProperty} must not be over ${NAME_MAX} characters`
+    const fault = textFault(`${name}`, 'name')
+    if (fault !== undefined) return `/properties/${nameProperty} ${fault}`
     if (!isObject(feature.geometry)) return '/geometry is required'
     const { shape, used } = shapeOfFeature(feature.geometry as JsonObject, properties as JsonObject)
     const error = validateShape(shape)
@@ -121,7 +123,7 @@ export class OpenImport {
     const data: GeofenceCreated = {
       organizationId,
       at,
-      name: `${name}`.trim(),
+      name: keptText(`${name}`.trim(), 'name'),
       geofenceGroupId,
       isActive: true,
       shape: keptShape(flat(shape)),

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import { optional, patchSchema, text } from '../../kernel/schema.ts'
+import { optional, patchSchema, secret } from '../../kernel/schema.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { amendSchema, pick } from '../../kit/resource/declaration.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
@@ -71,6 +71,6 @@ const assertPassword = async (
 
 const ownSchema = (): JsonSchema => {
   const schema = amendSchema(user.declaration)
-  const { properties } = patchSchema({ currentPassword: optional(text({ max: 200 })) })
+  const { properties } = patchSchema({ currentPassword: optional(secret({ max: 200 })) })
   return { ...schema, properties: { ...(schema.properties as object), ...(properties as object) } }
 }

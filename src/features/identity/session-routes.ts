@@ -1,6 +1,6 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { id, objectSchema, optional, text } from '../../kernel/schema.ts'
+import { id, objectSchema, optional, secret, text } from '../../kernel/schema.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
@@ -28,7 +28,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     tag: 'Authentication',
     access: 'public',
     idempotent: false,
-    body: objectSchema({ email: text({ max: 254 }), password: text({ max: 200 }), organizationId: optional(id()) }),
+    body: objectSchema({ email: text({ max: 254 }), password: secret({ max: 200 }), organizationId: optional(id()) }),
     bodyExample: { email: 'ada@example.com', password: 'correct horse battery staple' },
     answers: { 200: sessionAnswer('Logged in.') },
     handler: (request) => login(context, request),

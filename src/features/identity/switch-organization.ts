@@ -1,5 +1,5 @@
 import { Failure } from '../../kernel/errors.ts'
-import { id, objectSchema, text } from '../../kernel/schema.ts'
+import { id, objectSchema, secret } from '../../kernel/schema.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
@@ -22,7 +22,7 @@ export const switchOrganizationRoute = (context: IdentityContext): Route =>
     tag: 'Authentication',
     access: 'user',
     revokesToken: true,
-    body: objectSchema({ organizationId: id(), password: text({ max: 200 }) }),
+    body: objectSchema({ organizationId: id(), password: secret({ max: 200 }) }),
     bodyExample: { organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff', password: 'correct horse battery staple' },
     answers: { 200: sessionAnswer('Switched; the token of the call is revoked.') },
     handler: (request) => switchOrganization(context, request),

@@ -7,17 +7,17 @@ import {
   oneOf,
   optional,
   reference,
+  secret,
   text,
   timeZone,
   withDefault,
-  type Field,
 } from '../../kernel/schema.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Kept by the identity, as a hash. */
-export const PASSWORD: Field = { schema: { type: 'string', minLength: 8, maxLength: 200 } }
+export const PASSWORD = secret({ min: 8, max: 200 })
 
 const teamIds = withDefault(list(id(), { max: 500, unique: true }), [])
 

@@ -1,5 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
-import { bool, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
+import { bool, key, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
 import { seesHubs } from '../../kernel/caller.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
@@ -42,7 +42,7 @@ export const tracker = defineResource(
       vehicleId: optional(reference('vehicles')),
       hubId: optional(reference('hubs')),
       teamId: optional(reference('teams')),
-      externalId: optional(text({ max: EXTERNAL_ID_LENGTH_MAX })),
+      externalId: optional(key({ max: EXTERNAL_ID_LENGTH_MAX })),
     },
     fixed: ['externalId'],
     idFrom: { field: 'externalId', idOf: trackerIdOf },

@@ -3,6 +3,7 @@ import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../kernel/tracker-resolver.ts'
 import { breathe } from '../../kernel/breath.ts'
+import { keptText, textFault } from '../../kernel/text.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
@@ -138,14 +139,21 @@ export class KnownTrackers implements TrackerResolver {
   ): Promise<void> {
     const missing = new Map<string, string>()
     names.forEach(({ trackerId, externalId }, i) => {
-      if (trackerId === undefined && externalId !== undefined && !found.has(ids[i])) missing.set(ids[i], externalId)
+      if (trackerId !== undefined || externalId === undefined || found.has(ids[i])) return
+      if (textFault(externalId, 'key') === undefined) missing.set(ids[i], externalId)
+      else found.set(ids[i], 'invalid')
     })
     const origin = this.originOf(caller)
     const hub = caller.hubId === undefined ? {} : { hubId: caller.hubId }
     await severalAtOnce(missing, CREATIONS_MAX, async ([id, externalId]) => {
       found.set(
         id,
-        await this.make(caller.organizationId, id, { name: externalId, kind: 'device', externalId, ...hub }, origin),
+        await this.make(
+          caller.organizationId,
+          id,
+          { name: keptText(externalId, 'name'), kind: 'device', externalId, ...hub },
+          origin,
+        ),
       )
     })
   }

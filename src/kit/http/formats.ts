@@ -1,4 +1,6 @@
+import type { SchemaValidateFunction } from 'ajv'
 import type { Ajv2020 } from 'ajv/dist/2020.js'
+import { keptText, textFault, type TextKind } from '../../kernel/text.ts'
 import addFormatsModule from 'ajv-formats'
 
 /** The package is CommonJS: its plugin is the module itself. */
@@ -7,12 +9,38 @@ const addStandardFormats = addFormatsModule as unknown as (
   options: { mode: 'full'; formats: string[] },
 ) => void
 
-/** The formats that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA). */
+/**
+ * What schemas say beyond the standard. `x-text` holds a text to what its kind may hold (kernel/text.ts) and brings it, in
+ * place, into the form in which it is kept; `x-names` does so with the names of an object. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA).
+ */
 export const addFormats = (ajv: Ajv2020): void => {
+  ajv.addKeyword('example')
+  ajv.addKeyword({ keyword: 'x-text', type: 'string', modifying: true, errors: true, validate: checkText })
+  ajv.addKeyword({ keyword: 'x-names', type: 'object', errors: true, validate: checkNames })
   addStandardFormats(ajv, { mode: 'full', formats: ['date', 'email', 'uri'] })
   ajv.addFormat('uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i)
   ajv.addFormat('date-time', isDateTime)
   ajv.addFormat('time-zone', isTimeZone)
+}
+
+const checkText: SchemaValidateFunction = (kind: TextKind, text: string, _schema, context): boolean => {
+  const message = textFault(text, kind)
+  if (message !== undefined) {
+    checkText.errors = [{ keyword: 'x-text', params: {}, message }]
+    return false
+  }
+  const kept = keptText(text, kind)
+  if (kept !== text && context !== undefined) context.parentData[context.parentDataProperty] = kept
+  return true
+}
+
+/** The names of an object; they are brought into their form where the value is kept. */
+const checkNames: SchemaValidateFunction = (kind: TextKind, named: object): boolean => {
+  const faults = Object.keys(named).map((name) => textFault(name, kind))
+  const message = faults.find((fault) => fault !== undefined)
+  checkNames.errors =
+    message === undefined ? [] : [{ keyword: 'x-names', params: {}, message: `has a name that ${message}` }]
+  return message === undefined
 }
 
 const RFC_3339 =

@@ -27,7 +27,6 @@ const sentence = (errors: FieldError[]): string =>
 const createAjv = (): Ajv2020 => {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
   addFormats(ajv)
-  ajv.addKeyword('example')
   return ajv
 }
 

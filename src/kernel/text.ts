@@ -1,0 +1,28 @@
+/**
+ * What a text may hold. `name`: one line that is not blank; `line`: one line, which may be blank; `lines`: line breaks and
+ * tabs too; `key`: as `name`, but an opaque name that others chose, kept exactly as it was sent.
+ */
+export type TextKind = 'name' | 'line' | 'lines' | 'key'
+
+/** Cc: control characters, the separators of lines and paragraphs included. */
+const CONTROL = /[\p{Cc}\u2028\u2029]/u
+/** The same but for tab, line feed and carriage return. */
+const CONTROL_IN_LINES = /[^\P{Cc}\t\n\r]/u
+/** Embeddings, overrides and isolates: with them a name can show what it does not say. */
+const BIDIRECTIONAL = /[\u202a-\u202e\u2066-\u2069]/u
+/** Half of a surrogate pair: no character, and not kept by UTF-8. */
+const HALF = /\p{Cs}/u
+/** Something that is seen: no space, no invisible format character, no filler. */
+const VISIBLE = /[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\u115f\u1160\u2800\u3164\uffa0]/u
+
+/** What is wrong with a text, in the words that follow the path of its field; undefined when nothing is. */
+export const textFault = (text: string, kind: TextKind): string | undefined => {
+  if (HALF.test(text)) return 'must be valid Unicode'
+  if (BIDIRECTIONAL.test(text)) return 'must not contain bidirectional control characters'
+  if (kind === 'lines') return CONTROL_IN_LINES.test(text) ? 'must not contain control characters' : undefined
+  if (CONTROL.test(text)) return 'must not contain control characters or line breaks'
+  return kind !== 'line' && !VISIBLE.test(text) ? 'must not be blank' : undefined
+}
+
+/** The form in which a text is kept: Unicode NFC, but for keys. */
+export const keptText = (text: string, kind: TextKind): string => (kind === 'key' ? text : text.normalize('NFC'))
