@@ -21,7 +21,7 @@ export interface UserCaller {
   roleKey?: 'owner' | 'admin' | 'planner' | 'fieldUser'
   permissions: ReadonlySet<string>
   permissionDetails: readonly PermissionDetail[]
-  /** The hubs the user has; `all` for owner and admin. */
+  /** The hubs the user has; `all` with the permission `view/all-hubs`. */
   hubIds: 'all' | readonly string[]
   teamIds: readonly string[]
 }
@@ -46,6 +46,6 @@ export interface IngestKeyCaller {
 
 export type Caller = UserCaller | TrackerCaller | IngestKeyCaller
 
-/** Whether the caller may see what belongs to these hubs; what has no hub only owner and admin see. */
+/** Whether the caller may see what belongs to these hubs; what has no hub only those see who see all. */
 export const seesHubs = (caller: UserCaller, hubIds: readonly string[]): boolean =>
   caller.hubIds === 'all' || hubIds.some((hubId) => (caller.hubIds as readonly string[]).includes(hubId))

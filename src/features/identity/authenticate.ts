@@ -80,9 +80,13 @@ export const rightsOf = (
   roleKey: role?.key,
   permissions: new Set(role?.permissions),
   permissionDetails: role?.permissionDetails ?? [],
-  hubIds: role?.key === 'owner' || role?.key === 'admin' ? 'all' : user.hubIds,
+  hubIds: seesAllHubs(role) ? 'all' : user.hubIds,
   teamIds: user.teamIds,
 })
+
+/** Owners have every permission, also those that came after their role was stored. */
+const seesAllHubs = (role: AccessRoleRow | undefined): boolean =>
+  role?.key === 'owner' || role?.permissions.includes('view/all-hubs') === true
 
 const accessChangeOf = ({ table, scope, id, row }: RowChange): UserAccessChange | undefined => {
   if (table === ACCESS_USERS.name) return { organizationId: scope, userId: id }

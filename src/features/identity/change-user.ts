@@ -15,7 +15,16 @@ import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
 import type { Person } from './people.ts'
 import { CHANGE_USER, type ChangeUserData, DELETE_USER } from './processes.ts'
-import { assertHolds, assertStatus, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import {
+  assertHolds,
+  assertOwner,
+  assertReach,
+  assertSeesTeams,
+  assertTeams,
+  nextStatus,
+  roleOf,
+  type RoleRow,
+} from './user-rules.ts'
 import { user, type UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -54,7 +63,10 @@ export const deleteUser = async (
   const wrote = await context.services.processes.run(DELETE_USER, userId, asService(origin), async () => {
     const { before, role } = await loadUser(context, origin, userId)
     assertVersion(expectedVersion, before.version as number)
-    assertHolds(userOf({ caller: origin.caller as never }), role)
+    const caller = userOf({ caller: origin.caller as never })
+    assertHolds(caller, role)
+    assertOwner(caller, role)
+    assertReach(caller, before.hubId)
     row = before
     const { identityId, status } = before
     return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion }
@@ -108,27 +120,39 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
   const { id, kind, body } = change
   const { before, role } = await loadUser(context, origin, id)
   assertHolds(caller, role)
+  assertReach(caller, before.hubId)
   const next = await nextOf(context, origin, before, kind, body)
   if (next.role._id !== role._id) assertHolds(caller, next.role)
-  assertStatus(next.status, before.status)
   const hubs = { hubId: next.hubIds }
   await assertReferences(user.declaration, context.services, caller, origin.organizationId, hubs, {
     hubId: before.hubId,
   })
   await assertTeams(tables, caller, next.teamIds, before.teamIds, next)
+  await assertSeesTeams(
+    tables,
+    caller,
+    before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
+  )
   const person = await context.people.load(before.identityId)
   if (person === undefined) throw new Failure('not_found')
-  assertOrigin(person, origin.organizationId, body, next.email)
+  // What an invitation sent may be written otherwise than its owner writes it.
+  const isEmail = next.email !== before.email && next.email !== person.state.email
+  const isAccess = typeof body.password === 'string' || isEmail
+  assertOrigin(person, origin.organizationId, isAccess)
+  if (isAccess || next.role._id !== role._id || next.status !== before.status) {
+    assertOwner(caller, role)
+    assertOwner(caller, next.role)
+  }
   const { password, teamIds: _teams, ...fields } = body
   const asked = {
     ...change,
-    body: kind === 'replace' && fields.status === undefined ? { ...fields, status: before.status } : fields,
+    body: { ...fields, ...((kind === 'replace' || fields.status !== undefined) && { status: next.status }) },
   }
   const [wasOwner, isOwner] = [isActiveOwner(role, before.status), isActiveOwner(next.role, next.status)]
   return {
     ...unchanged(asked, before.version as number, before as unknown as JsonObject, before.identityId, next.teamIds),
     ...(wasOwner !== isOwner && { owners: isOwner ? 'add' : 'remove' }),
-    ...(next.email !== person.state.email && { email: next.email }),
+    ...(isEmail && { email: next.email }),
     others: person.state.memberships.filter(({ userId }) => userId !== id),
     joined: next.teamIds.filter((teamId) => !before.teamIds.includes(teamId)),
     left: before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
@@ -171,7 +195,7 @@ const nextOf = async (
     role,
     hubIds,
     teamIds,
-    status: (body.status as string | undefined) ?? before.status,
+    status: nextStatus((body.status as string | undefined) ?? before.status, before.status),
     email: given('email', before.email),
   }
 }
@@ -189,9 +213,8 @@ const loadUser = async (
   return { before, role: await roleOf(context.services.tables, organizationId, before.roleId) }
 }
 
-const assertOrigin = ({ state }: Person, organizationId: string, body: JsonObject, email: string): void => {
-  const isChange = typeof body.password === 'string' || email !== state.email
-  if (!isChange || state.originOrganizationId === organizationId) return
+const assertOrigin = ({ state }: Person, organizationId: string, isAccess: boolean): void => {
+  if (!isAccess || state.originOrganizationId === organizationId) return
   throw new Failure('forbidden', {
     message:
       'E-mail and password can only be changed in the organization where this person first registered, or by themselves.',

@@ -3,14 +3,13 @@ import type { JsonObject } from '../../kernel/json.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { asService, type Written, type WriteOrigin } from '../../kit/resource/writes.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
-import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
 import type { Membership } from './identity.ts'
 import type { Person } from './people.ts'
 import { CREATE_USER, type CreateUserData } from './processes.ts'
 import { user, type UserRow } from './user.ts'
-import { assertHolds, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import { assertHolds, assertOwner, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
 import { USERS_TABLE } from './views.ts'
 
 export interface NewUser {
@@ -60,8 +59,8 @@ const planOf = async (
   if (person !== undefined && !isBegun(person, { organizationId, userId })) {
     const { identityId, state } = person
     const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
-    const kept = { name: state.name, email: state.email, status: 'invited' }
-    return { userId, identityId, values: { ...values, ...kept }, isOwner: false, teamIds, insteadOf }
+    // What was sent is answered: nobody learns a stranger's name by typing their address.
+    return { userId, identityId, values: { ...values, status: 'invited' }, isOwner: false, teamIds, insteadOf }
   }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
@@ -85,6 +84,7 @@ const assertNewUser = async (
   const { tables } = context.services
   const role = await roleOf(tables, origin.organizationId, roleId)
   assertHolds(caller, role)
+  assertOwner(caller, role)
   await assertReferences(user.declaration, context.services, caller, origin.organizationId, { hubId }, undefined)
   await assertTeams(tables, caller, teamIds, [], { role, hubIds: hubId })
   return role
@@ -103,10 +103,9 @@ const repeated = async (
   values: JsonObject,
   first: JsonObject,
 ): Promise<Written> => {
-  const { identityId, status, name, email } = first
-  const isSameEmail = normalizeKey(String(email)) === normalizeKey(String(values.email))
-  // What was taken from the identity instead of the body is no difference.
-  const kept = status === 'invited' ? { status, name, ...(isSameEmail && { email }) } : {}
+  const { identityId, status } = first
+  // What was decided instead of the body is no difference.
+  const kept = status === 'invited' ? { status } : {}
   const { row } = await context.users.create(
     origin,
     { ...values, ...kept, _id } as JsonObject,

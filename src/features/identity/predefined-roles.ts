@@ -32,6 +32,8 @@ export const PERMISSIONS: readonly string[] = [
   'import/data',
   'export/task',
   'view/audit-log',
+  'view/all-hubs',
+  'dispatch/task',
   ...SUBJECTS.flatMap((subject) => [`view/${subject}`, `edit/${subject}`]),
 ]
 
@@ -54,6 +56,7 @@ export const PREDEFINED_ROLES: readonly PredefinedRole[] = [
     permissions: [
       'import/data',
       'export/task',
+      'dispatch/task',
       ...only(
         'view',
         'organization',

@@ -74,12 +74,40 @@ export const assertTeams = async (
   }
 }
 
-const seesAll = ({ key }: Pick<RoleRow, 'key'>): boolean => key === 'owner' || key === 'admin'
+const seesAll = ({ key, permissions }: Pick<RoleRow, 'key' | 'permissions'>): boolean =>
+  key === 'owner' || permissions.includes('view/all-hubs')
 
-/** An invited user becomes active by accepting, and nobody becomes invited again. @throws Failure conflict, invalid */
-export const assertStatus = (status: string, before: string): void => {
-  if (status === before) return
-  if (status === 'invited') throw invalid('/status', 'must be active or disabled')
-  if (before === 'invited' && status === 'active')
-    throw new Failure('conflict', { message: 'The user has not accepted the invitation yet.' })
+/**
+ * The status that a write leaves. Who is invited stays so until they accept, whatever is written, and nobody becomes
+ * invited again. @throws Failure invalid
+ */
+export const nextStatus = (status: string, before: string): string => {
+  if (status === 'invited' && before !== 'invited') throw invalid('/status', 'must be active or disabled')
+  return before === 'invited' ? before : status
+}
+
+/** Whom an editor reaches: users all of whose hubs they have themselves. @throws Failure forbidden */
+export const assertReach = (caller: UserCaller, hubIds: readonly string[]): void => {
+  const { hubIds: own } = caller
+  if (own === 'all' || hubIds.every((hubId) => own.includes(hubId))) return
+  throw new Failure('forbidden', { message: 'This user has hubs that you do not have.' })
+}
+
+/** Only owners make somebody an owner, or change what an owner signs in with, their role, status and existence. @throws Failure forbidden */
+export const assertOwner = (caller: UserCaller, role: Pick<RoleRow, 'key'>): void => {
+  if (role.key !== 'owner' || caller.roleKey === 'owner') return
+  throw new Failure('forbidden', { message: 'Only an owner can do this to an owner, or make somebody one.' })
+}
+
+/** Teams that somebody is taken out of must be visible to whoever does it. @throws Failure invalid */
+export const assertSeesTeams = async (
+  tables: Tables,
+  caller: UserCaller,
+  teamIds: readonly string[],
+): Promise<void> => {
+  for (const teamId of teamIds) {
+    const team = await tables.get<Row & { hubId: string }>(TEAMS_TABLE, caller.organizationId, teamId)
+    if (team !== undefined && !seesHubs(caller, [team.hubId]))
+      throw invalid('/teamIds', 'must keep the teams of hubs that you do not have')
+  }
 }

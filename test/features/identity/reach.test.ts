@@ -1,0 +1,95 @@
+import { type Test, test } from 'tap'
+import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
+
+/** An organization with two hubs, a team in each, and an editor of users who has the first hub alone. */
+const openHubs = async (t: Test) => {
+  const world = await openIdentity(t)
+  const owner = await world.signup()
+  const [own] = owner.body.data.hubId as string[]
+  const made = async (session: Session, path: string, body: object) => {
+    const answer = await session.call('POST', path, body)
+    if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+    return answer.body.data
+  }
+  const { _id: foreign } = await made(owner, '/hub', { name: 'North', lat: 50, lng: 20 })
+  const permissions = ['view/user', 'edit/user', 'view/team', 'edit/team', 'view/hub', 'view/role']
+  const { _id: editorRole } = await made(owner, '/role', { name: 'Editor', permissions })
+  const { _id: plainRole } = await made(owner, '/role', { name: 'Plain', permissions: ['view/user'] })
+  const person = (email: string, fields: object) =>
+    made(owner, '/user', { name: email, email, password: PASSWORD, roleId: plainRole, ...fields })
+  await person('editor@example.com', { roleId: editorRole, hubId: [own] })
+  const near = await person('near@example.com', { hubId: [own] })
+  const far = await person('far@example.com', { hubId: [own, foreign] })
+  const { _id: farTeam } = await made(owner, '/team', { name: 'Far', hubId: foreign, userIds: [far._id] })
+  const editor = await world.login('editor@example.com')
+  return { ...world, owner, editor, own, foreign, near, far, farTeam, plainRole, made }
+}
+
+test('an editor of users reaches those alone all of whose hubs are theirs', async (t) => {
+  const { owner, editor, near, far, farTeam, own } = await openHubs(t)
+  t.equal((await editor.call('PATCH', `/user/${near._id}`, { name: 'Nearer' })).status, 200)
+  for (const body of [
+    { password: 'Taken-over-9' },
+    { hubId: [own] },
+    { hubId: [] },
+    { status: 'disabled' },
+    { teamIds: [] },
+  ])
+    t.match(await editor.call('PATCH', `/user/${far._id}`, body), { status: 403, body: { code: 'forbidden' } })
+  t.equal((await editor.call('DELETE', `/user/${far._id}`)).status, 403)
+  t.match((await owner.call('GET', `/user/${far._id}`)).body.data, { status: 'active', teamIds: [farTeam] })
+})
+
+test('nobody gives themselves a role that sees all hubs, nor one with a permission that they lack', async (t) => {
+  const { owner, editor, roleId, near, plainRole, own } = await openHubs(t)
+  const me = (await editor.call('GET', '/user')).body.data
+  const admin = await roleId(owner, 'admin')
+  for (const id of [me._id, near._id])
+    t.match(await editor.call('PATCH', `/user/${id}`, { roleId: admin }), { status: 403 })
+  t.match(
+    await editor.call('POST', '/user', { name: 'A', email: 'a@example.com', password: PASSWORD, roleId: admin }),
+    { status: 403 },
+  )
+  t.equal(
+    (await owner.call('PATCH', `/role/${plainRole}`, { permissions: ['view/user', 'view/all-hubs'] })).status,
+    200,
+  )
+  t.match(
+    await editor.call('PATCH', `/user/${near._id}`, { name: 'X' }),
+    { status: 403 },
+    'who sees more is not reached',
+  )
+  t.match(await editor.call('POST', '/user', { name: 'B', email: 'b@example.com', roleId: plainRole, hubId: [own] }), {
+    status: 403,
+    body: { permissions: ['view/all-hubs'] },
+  })
+})
+
+test('only owners make owners, and only owners take an owner their role, password or existence', async (t) => {
+  const { owner, roleId, login, made } = await openHubs(t)
+  const founder = (await owner.call('GET', '/user')).body.data
+  const [ownerRole, adminRole] = [await roleId(owner, 'owner'), await roleId(owner, 'admin')]
+  const admin = await made(owner, '/user', {
+    name: 'Admin',
+    email: 'admin@example.com',
+    password: PASSWORD,
+    roleId: adminRole,
+  })
+  const session = await login('admin@example.com')
+  const tries: [string, string, object | undefined][] = [
+    ['PATCH', `/user/${admin._id}`, { roleId: ownerRole }],
+    ['PATCH', `/user/${founder._id}`, { roleId: adminRole }],
+    ['PATCH', `/user/${founder._id}`, { password: 'Taken-over-9' }],
+    ['PATCH', `/user/${founder._id}`, { email: 'mine@example.com' }],
+    ['PATCH', `/user/${founder._id}`, { status: 'disabled' }],
+    ['DELETE', `/user/${founder._id}`, undefined],
+    ['POST', '/user', { name: 'O', email: 'o@example.com', password: PASSWORD, roleId: ownerRole }],
+  ]
+  for (const [method, path, body] of tries)
+    t.match(
+      await session.call(method as 'PATCH', path, body),
+      { status: 403, body: { code: 'forbidden' } },
+      `${method} ${path}`,
+    )
+  t.equal((await owner.call('PATCH', `/user/${admin._id}`, { roleId: ownerRole })).status, 200)
+})
