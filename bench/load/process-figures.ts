@@ -15,14 +15,15 @@ export const threadsOf = (pid: number): Map<string, number> =>
       .replace(/[\d/:-]+/g, '#'),
   )
 
-/** How many open files, sockets and the like a process has, by what they are; names of files without their numbers. */
+/** How many open files, sockets and the like a process has, by what they are: sockets, pipes, files by the folder of the data they are in. */
 export const handlesOf = (pid: number): Map<string, number> =>
-  countBy(readdirSync(`/proc/${pid}/fd`), (handle) =>
-    readlinkSync(`/proc/${pid}/fd/${handle}`)
-      .replace(/^.*\/(?=[^/]+\/[^/]+$)/, '')
-      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
-      .replace(/\d+/g, '#'),
-  )
+  countBy(readdirSync(`/proc/${pid}/fd`), (handle) => kindOf(readlinkSync(`/proc/${pid}/fd/${handle}`)))
+
+const kindOf = (target: string): string => {
+  if (!target.startsWith('/')) return target.replace(/:.*$/, '')
+  if (target.startsWith('/proc/')) return '/proc'
+  return /\/(log|tables|history|history-scratch)\//.exec(target)?.[1] ?? 'other files'
+}
 
 const countBy = (items: readonly string[], nameOf: (item: string) => string): Map<string, number> => {
   const counts = new Map<string, number>()

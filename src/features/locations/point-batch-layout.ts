@@ -42,7 +42,7 @@ export const layoutOf = (
 
 export type Layout = ReturnType<typeof layoutOf>
 
-/** Four lanes of FNV-1a over words of 32 bits, so that each does not wait for the multiplication of the one before. */
+/** Four FNV-1a sums side by side over words of 32 bits, so that none waits for the multiplication before. */
 export const checksum = (buffer: ArrayBuffer, start = 0, length = buffer.byteLength): number => {
   const words = new Int32Array(buffer, start, length / 4)
   let a = 0x811c9dc5
@@ -58,6 +58,6 @@ export const checksum = (buffer: ArrayBuffer, start = 0, length = buffer.byteLen
   }
   for (; i < words.length; i++) a = Math.imul(a ^ words[i], 0x01000193)
   let sum = a
-  for (const lane of [b, c, d]) sum = Math.imul(sum ^ lane, 0x01000193)
+  for (const other of [b, c, d]) sum = Math.imul(sum ^ other, 0x01000193)
   return (sum ^ (sum >>> 15)) >>> 0
 }

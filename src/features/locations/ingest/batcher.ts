@@ -5,7 +5,7 @@ import type { Logger } from '../../../kernel/logger.ts'
 import { idSource } from '../../../kit/commands/ids.ts'
 import { locationStream, POINTS_RECORDED, type LocationEntry, type PointBatch } from '../events.ts'
 import { OrganizationLoad, type Ticket } from './queue.ts'
-import { PartitionLane, type LaneLimits, type Work } from './partition-lane.ts'
+import { PartitionQueue, type BatchLimits, type Work } from './partition-queue.ts'
 import { encodePointBatch } from '../point-batch-codec.ts'
 import { ROW_BYTES, type PointColumns } from '../point-columns.ts'
 import { TokenBucket } from '../../../kernel/token-bucket.ts'
@@ -22,7 +22,7 @@ export interface BatcherOptions {
   startAppendTimer: () => () => void
 }
 
-export interface BatcherLimits extends LaneLimits {
+export interface BatcherLimits extends BatchLimits {
   /** Points and bytes of one organization that wait or are being appended. */
   organizationPointsMax: number
   organizationBytesMax: number
@@ -54,9 +54,9 @@ const IDLE_KEPT = 1_000
  */
 export class Batcher {
   private readonly options: BatcherOptions
-  private readonly lanes: PartitionLane[]
+  private readonly queues: PartitionQueue[]
   private readonly loads = new Map<string, OrganizationLoad>()
-  private readonly due = new Set<PartitionLane>()
+  private readonly due = new Set<PartitionQueue>()
   private isResting = false
   private readonly ids
   private readonly running = new Set<Promise<void>>()
@@ -67,16 +67,16 @@ export class Batcher {
 
   constructor(options: BatcherOptions) {
     this.options = options
-    this.lanes = Array.from(
+    this.queues = Array.from(
       { length: options.partitions },
-      (_, partition) => new PartitionLane(partition, options.limits),
+      (_, partition) => new PartitionQueue(partition, options.limits),
     )
     this.ids = idSource(options.clock.now())
   }
 
   /** The log refuses at present: what is submitted waits. */
   get isRefusing(): boolean {
-    return this.lanes.some((lane) => lane.failures > 0)
+    return this.queues.some((queue) => queue.failures > 0)
   }
 
   /** Seconds until the organization's rate allows another request; 0 when it does, and then the points are taken from it. */
@@ -111,8 +111,8 @@ export class Batcher {
       load.points += queue.addedRows
       load.bytes += queue.addedBytes
       this.bytes += queue.addedBytes
-      this.lanes[queue.partition].add(queue)
-      this.wake(this.lanes[queue.partition])
+      this.queues[queue.partition].add(queue)
+      this.wake(this.queues[queue.partition])
     }
     return true
   }
@@ -139,43 +139,43 @@ export class Batcher {
   }
 
   /** What arrives in the same turn of the event loop goes with the first append; while points come, partitions begin together, a beat apart. */
-  private wake(lane: PartitionLane): void {
-    if (lane.isRunning || this.due.has(lane)) return
+  private wake(queue: PartitionQueue): void {
+    if (queue.isRunning || this.due.has(queue)) return
     if (this.due.size === 0 && !this.isResting) setImmediate(() => this.startDue())
-    this.due.add(lane)
+    this.due.add(queue)
   }
 
   private startDue(): void {
     if (this.due.size === 0) return
-    const lanes = [...this.due]
+    const queues = [...this.due]
     this.due.clear()
     this.isResting = true
     setTimeout(() => {
       this.isResting = false
       this.startDue()
     }, BEAT_MS)
-    for (const lane of lanes) {
-      if (lane.isRunning) continue
-      const running = this.run(lane).finally(() => this.running.delete(running))
+    for (const queue of queues) {
+      if (queue.isRunning) continue
+      const running = this.run(queue).finally(() => this.running.delete(running))
       this.running.add(running)
     }
   }
 
-  private async run(lane: PartitionLane): Promise<void> {
-    lane.isRunning = true
+  private async run(queue: PartitionQueue): Promise<void> {
+    queue.isRunning = true
     while (!this.isStopped) {
       const now = this.options.clock.monotonic()
-      const work = lane.next(this.options.clock.now(), now, (load) => this.pauseFor(load, now))
+      const work = queue.next(this.options.clock.now(), now, (load) => this.pauseFor(load, now))
       if (work === undefined) break
-      await this.append(lane, work)
+      await this.append(queue, work)
       if (work.batch.count >= SMALL_BATCH) continue
-      lane.isRunning = false
-      return this.wake(lane) // what came meanwhile is few points: more of them go together a moment later
+      queue.isRunning = false
+      return this.wake(queue) // what came meanwhile is few points: more of them go together a moment later
     }
-    lane.isRunning = false
+    queue.isRunning = false
   }
 
-  private async append(lane: PartitionLane, { batch, segments }: Work): Promise<void> {
+  private async append(queue: PartitionQueue, { batch, segments }: Work): Promise<void> {
     const event: NewEvent = {
       id: this.ids.next(),
       type: POINTS_RECORDED,
@@ -186,21 +186,21 @@ export class Batcher {
     for (;;) {
       const stopTimer = this.options.startAppendTimer()
       try {
-        const appended = await this.options.log.append(locationStream(lane.partition), [event], 'any')
+        const appended = await this.options.log.append(locationStream(queue.partition), [event], 'any')
         stopTimer()
-        lane.failures = 0
-        this.settle(lane, batch, segments, appended)
+        queue.failures = 0
+        this.settle(queue, batch, segments, appended)
         return
       } catch (error) {
-        this.refuse(lane, segments, error)
-        await this.pause(RETRY_MS[Math.min(lane.failures++, RETRY_MS.length - 1)])
+        this.refuse(queue, segments, error)
+        await this.pause(RETRY_MS[Math.min(queue.failures++, RETRY_MS.length - 1)])
         if (this.isStopped) return
       }
     }
   }
 
   private settle(
-    lane: PartitionLane,
+    own: PartitionQueue,
     batch: PointBatch,
     segments: Work['segments'],
     appended: { revision: number; position: number },
@@ -214,7 +214,7 @@ export class Batcher {
       if (load.points === 0 && this.loads.size > IDLE_KEPT) this.forget(load)
     }
     this.options.onAppended({
-      partition: lane.partition,
+      partition: own.partition,
       revision: appended.revision,
       position: appended.position,
       kind: 'points',
@@ -222,14 +222,14 @@ export class Batcher {
     })
   }
 
-  private refuse(lane: PartitionLane, segments: Work['segments'], error: unknown): void {
+  private refuse(queue: PartitionQueue, segments: Work['segments'], error: unknown): void {
     this.options.logger.warn('the log refuses points', {
-      partition: lane.partition,
-      failures: lane.failures + 1,
+      partition: queue.partition,
+      failures: queue.failures + 1,
       error: String(error),
     })
     for (const { ticket } of segments) ticket.refused(error)
-    lane.forEachWaiting(({ ticket }) => ticket.refused(error))
+    queue.forEachWaiting(({ ticket }) => ticket.refused(error))
   }
 
   private pause(delayMs: number): Promise<void> {
@@ -250,7 +250,8 @@ export class Batcher {
     load.isPaused = true
     this.options.clock.after(load.bucket.waitMs(now), () => {
       load.isPaused = false
-      for (const queue of load.queues) if (queue !== undefined && !queue.isEmpty) this.wake(this.lanes[queue.partition])
+      for (const queue of load.queues)
+        if (queue !== undefined && !queue.isEmpty) this.wake(this.queues[queue.partition])
     })
   }
 

@@ -72,7 +72,7 @@ export class OrganizationQueue {
   readonly load: OrganizationLoad
   readonly partition: number
   columns = new PointColumns(ROWS_AT_FIRST)
-  /** It is among those that its lane takes from. */
+  /** It is among those that its partition takes from. */
   isInRing = false
   /** Scratch of `distribute`. */
   mark = 0

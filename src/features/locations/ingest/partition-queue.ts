@@ -2,7 +2,7 @@ import { buildBatch, splitBatch, type RowRange } from './build-batch.ts'
 import type { PointBatch } from '../events.ts'
 import type { OrganizationLoad, OrganizationQueue, Segment } from './queue.ts'
 
-export interface LaneLimits {
+export interface BatchLimits {
   batchPointsMax: number
   /** Encoded bytes of one append. */
   batchBytesMax: number
@@ -22,18 +22,18 @@ interface Split {
 }
 
 /** The points that wait for one partition: which of them go with its next append. */
-export class PartitionLane {
+export class PartitionQueue {
   readonly partition: number
   isRunning = false
   /** Appends refused in a row. */
   failures = 0
-  private readonly limits: LaneLimits
+  private readonly limits: BatchLimits
   /** Queues that hold something, in turn. */
   private ring: OrganizationQueue[] = []
   private splits: Split[] = []
   private wasPart = false
 
-  constructor(partition: number, limits: LaneLimits) {
+  constructor(partition: number, limits: BatchLimits) {
     this.partition = partition
     this.limits = limits
   }
