@@ -1,4 +1,5 @@
 import type { Method, Route } from '../kit/http/route.ts'
+import type { JsonSchema } from '../kernel/json.ts'
 import { compileBody, compileParams, compileQuery, type Check } from './schemas.ts'
 
 /** A route at one of its addresses, with its schemas compiled. */
@@ -21,6 +22,11 @@ export interface CompiledRoute {
 const BODY_BYTES_MAX = 1024 * 1024
 const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 
+/** A route that takes no body takes an empty object all the same; a member of it is refused by name. */
+const NOTHING: JsonSchema = { type: 'object', additionalProperties: false }
+const NOTHING_BYTES_MAX = 64 * 1024
+const WRITES: readonly Method[] = ['POST', 'PUT', 'PATCH']
+
 /** @throws Error naming the route whose access, schema or path is wrong. */
 export const compileRoute = (
   route: Route,
@@ -30,17 +36,18 @@ export const compileRoute = (
     checkAccess(route)
     if ((route.body !== undefined || route.rawBody !== undefined) && !METHODS_WITH_BODY.includes(address.method))
       throw new Error('a GET takes no body')
+    const body = route.body ?? (route.rawBody === undefined && WRITES.includes(address.method) ? NOTHING : undefined)
     return {
       declaration: route,
       ...address,
       params: compileParams(checkedParams(route, address.path)),
       query: compileQuery(route.query),
-      body: route.body === undefined ? undefined : compileBody(route.body),
+      body: body === undefined ? undefined : compileBody(body),
       bodyRequired: route.bodyRequired ?? (route.body !== undefined || route.rawBody !== undefined),
-      bodyBytesMax: route.bodyBytesMax ?? BODY_BYTES_MAX,
+      bodyBytesMax: body === NOTHING ? NOTHING_BYTES_MAX : (route.bodyBytesMax ?? BODY_BYTES_MAX),
       contentTypes:
         route.rawBody?.contentTypes.map((type) => type.toLowerCase()) ??
-        (route.body === undefined ? [] : ['application/json']),
+        (body === undefined ? [] : ['application/json']),
       idempotent: address.method === 'POST' && route.idempotent !== false,
     }
   } catch (error) {

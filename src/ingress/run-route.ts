@@ -110,15 +110,17 @@ const parseQuery = (text: string): { [name: string]: unknown } => {
 const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buffer; body: unknown }> => {
   const none = Buffer.alloc(0)
   if (route.contentTypes.length === 0) return { bytes: none, body: undefined }
-  if (reader !== undefined) {
+  const assertTypes = (): void => {
     assertPlain(exchange.headers.get('content-encoding'))
     assertType(route, exchange.headers.get('content-type'))
   }
+  if (reader !== undefined && route.bodyRequired) assertTypes()
   const bytes = reader === undefined ? none : await reader.bytes()
   if (bytes.length === 0) {
     if (route.bodyRequired) throw new Failure('invalid', { message: 'The request needs a body.' })
     return { bytes, body: undefined }
   }
+  if (!route.bodyRequired) assertTypes()
   if (route.body === undefined) return { bytes, body: bytes }
   const body = await parseJson(bytes, route.declaration.takesAnyNames)
   assertNone(route.body(body), 'The body')

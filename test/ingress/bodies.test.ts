@@ -319,3 +319,16 @@ test('heads that are too large, and requests that are none', async (t) => {
   t.notMatch(await garbage.closed, /^HTTP\/1.1 200/)
   t.equal((await door.call('GET', '/thing')).status, 200, 'the door goes on')
 })
+
+test('a route that takes no body refuses the members of one by name', async (t) => {
+  const ping = simpleRoute({ method: 'POST', path: '/ping' }, async () => ({ body: {} }))
+  const door = await openDoor(t, { routes: [ping] })
+  const call = (body?: unknown) => door.call('POST', '/ping', { token: 'good', body })
+  t.equal((await call()).status, 200)
+  t.equal((await call({})).status, 200, 'an empty object is no body')
+  t.match(await call({ forse: true }), {
+    status: 400,
+    body: { code: 'invalid', errors: [{ path: '/forse', message: 'is not a known field' }] },
+  })
+  t.equal((await call([])).status, 400)
+})

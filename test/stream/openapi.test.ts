@@ -80,6 +80,16 @@ test('every route of the document is there and answers what the document says', 
   const document = (await call(service, 'GET', '//openapi.json')).json
   const operations = operationsOf(document)
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
+  const reads = operations.filter(({ method, isRoot, isPublic }) => method === 'GET' && !isRoot && !isPublic)
+  const isOfRows = ({ responses }: Operation): boolean => {
+    const data = responses['200'].content['application/json']?.schema.properties?.data
+    return data?.type === 'array' || data?.properties?._id !== undefined
+  }
+  t.same(
+    reads.filter((one) => isOfRows(one) && !one.query.includes('fields')).map(({ path }) => path),
+    [],
+    'every list and every read by id takes fields',
+  )
   const world = await openApiWorld(service)
   const stranger = await signUp(service, 'Stranger')
 

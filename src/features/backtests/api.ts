@@ -1,3 +1,4 @@
+import { chooseFields, FIELDS_PARAMETER, FIELDS_QUERY } from '../../kit/http/list-query.ts'
 import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
@@ -140,14 +141,18 @@ const requestJob = async (
   }
 }
 
+const TRANSITION_MEMBERS = Object.keys(TRANSITION_SCHEMA.properties as object)
+const JOB_MEMBERS = Object.keys(JOB_SCHEMA.properties as object)
+
 const readRoute = (services: BacktestServices): Route =>
-  route({
+  route<{ fields?: string }>({
     ...DECLARED,
     method: 'GET',
     path: JOB_PATH,
     operationId: 'readBacktest',
     summary: 'Read how a back-test that is a job goes',
     params: JOB_PARAMS,
+    query: FIELDS_QUERY,
     answers: {
       200: {
         description:
@@ -156,11 +161,14 @@ const readRoute = (services: BacktestServices): Route =>
         example: { status: true, data: JOB_EXAMPLE },
       },
     },
-    handler: async (request) => ({ body: { data: backtestShown(await findJob(services, request)) } }),
+    handler: async (request) => {
+      const choose = chooseFields(JOB_MEMBERS, request.query.fields)
+      return { body: { data: choose(backtestShown(await findJob(services, request))) } }
+    },
   })
 
 const resultRoute = (services: BacktestServices): Route =>
-  route<{ limit?: number; cursor?: string }>({
+  route<{ limit?: number; cursor?: string; fields?: string }>({
     ...DECLARED,
     method: 'GET',
     path: `${JOB_PATH}/transitions`,
@@ -172,6 +180,7 @@ const resultRoute = (services: BacktestServices): Route =>
       properties: {
         limit: { type: 'integer', minimum: 1, default: LIMIT_DEFAULT },
         cursor: { type: 'string', maxLength: 400, description: '`nextCursor` of the page before.' },
+        fields: FIELDS_PARAMETER,
       },
       additionalProperties: false,
     },
@@ -200,7 +209,8 @@ const resultRoute = (services: BacktestServices): Route =>
           message: `The back-test is ${status}; its result is there when it is completed.`,
           retryAfterSeconds: 1,
         })
-      const { limit = LIMIT_DEFAULT, cursor } = request.query
+      const { limit = LIMIT_DEFAULT, cursor, fields } = request.query
+      const choose = chooseFields(TRANSITION_MEMBERS, fields)
       const trackerIds = await services.visibleTrackers(userOf(request))
       const stream = await readResult(services.log, {
         backtestId: _id,
@@ -208,7 +218,7 @@ const resultRoute = (services: BacktestServices): Route =>
         limit,
         cursor,
         trackerIds,
-        show: services.show,
+        show: (transition) => choose({ ...services.show(transition) }),
       })
       return { headers: { 'content-type': 'application/json' }, stream }
     },

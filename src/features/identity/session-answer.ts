@@ -83,6 +83,8 @@ const ORGANIZATIONS: JsonSchema = {
   },
 }
 
+export const ORGANIZATION_MEMBERS = Object.keys((ORGANIZATIONS.items as { properties: object }).properties)
+
 const EXAMPLE_ITEM = {
   userId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
   organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',

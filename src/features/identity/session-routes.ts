@@ -6,7 +6,14 @@ import { route, type Reply, type Route, type RouteRequest, type Wrote } from '..
 import type { IdentityContext } from './context.ts'
 import { loginOrder, type Membership } from './identity.ts'
 import type { Person } from './people.ts'
-import { organizationItems, organizationsAnswer, sessionAnswer, sessionBody } from './session-answer.ts'
+import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
+import {
+  ORGANIZATION_MEMBERS,
+  organizationItems,
+  organizationsAnswer,
+  sessionAnswer,
+  sessionBody,
+} from './session-answer.ts'
 import type { UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -53,18 +60,21 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     answers: { 200: { description: 'The token is revoked.' } },
     handler: async (request) => ({ wrote: await revokeToken(context, request, 0) }),
   }),
-  route({
+  route<{ fields?: string }>({
     method: 'GET',
     path: '/auth/my-organizations',
     operationId: 'listMyOrganizations',
     summary: "List the caller's organizations",
     tag: 'Authentication',
     access: 'user',
+    query: FIELDS_QUERY,
     answers: { 200: organizationsAnswer },
     handler: async (request) => {
       const caller = userOf(request)
       const person = await personOf(context, caller)
-      return { body: { data: await organizationItems(context, person.state, caller.organizationId) } }
+      const choose = chooseFields(ORGANIZATION_MEMBERS, request.query.fields, 'organizationId')
+      const items = await organizationItems(context, person.state, caller.organizationId)
+      return { body: { data: items.map((item) => choose({ ...item })) } }
     },
   }),
 ]
