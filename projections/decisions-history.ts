@@ -1,7 +1,8 @@
 import { TRANSITIONS, TRIPS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import type { Decided } from '../src/features/transitions/events.ts'
-import { type DecidedAt, transitionsBlock, tripsBlock } from './decisions-block.ts'
 import { type HistoryBlock, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
+import { transitionVersionOf, tripVersionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
+import { encodeNativeBlock } from '../src/engines/clickhouse-sql/native-block.ts'
+import type { Decided, Transition, TripChange } from '../src/features/transitions/events.ts'
 
 export const DECISIONS_HISTORY = 'decisions-history'
 
@@ -35,3 +36,85 @@ export const decisionBlocks = (events: readonly DecidedAt[], epoch: number): His
 
 const blockOf = (table: string, block: Uint8Array | undefined): HistoryBlock[] =>
   block === undefined ? [] : [{ table, block }]
+
+/** What one event of a transition stream decided, and where it stands. */
+export interface DecidedAt {
+  partition: number
+  /** In the stream of the partition. */
+  revision: number
+  decided: Decided
+}
+
+interface Placed<Kind> {
+  decision: Kind
+  partition: number
+  revision: number
+  ordinal: number
+}
+
+/** The transitions among what was decided, as a block for their table; undefined when there are none. The first logged wins. */
+export const transitionsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
+  const rows = placed(events).filter((row): row is Placed<Transition> => row.decision.kind === 'transition')
+  if (rows.length === 0) return undefined
+  const texts = (value: (transition: Transition) => string): string[] => rows.map(({ decision }) => value(decision))
+  return encodeNativeBlock(
+    [
+      { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
+      { name: 'at', type: "DateTime64(3, 'UTC')", values: times(rows.map(({ decision }) => decision.at)) },
+      { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
+      { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
+      { name: 'geofenceId', type: 'String', values: texts(({ geofenceId }) => geofenceId) },
+      { name: 'geofenceGroupId', type: 'String', values: texts(({ geofenceGroupId }) => geofenceGroupId) },
+      { name: 'type', type: 'String', values: texts(({ type }) => type) },
+      { name: 'cause', type: 'String', values: texts(({ cause }) => cause) },
+      { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
+      { name: 'partition', type: 'UInt16', values: Uint16Array.from(rows, ({ partition }) => partition) },
+      { name: 'revision', type: 'UInt64', values: BigUint64Array.from(rows, ({ revision }) => BigInt(revision)) },
+      { name: 'ordinal', type: 'UInt32', values: Uint32Array.from(rows, ({ ordinal }) => ordinal) },
+      {
+        name: 'version',
+        type: 'UInt64',
+        values: BigUint64Array.from(rows, ({ revision }) => transitionVersionOf(epoch, revision)),
+      },
+    ],
+    rows.length,
+  )
+}
+
+/** The changes of trips among what was decided, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
+export const tripsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
+  const rows = placed(events).filter((row): row is Placed<TripChange> => row.decision.kind !== 'transition')
+  if (rows.length === 0) return undefined
+  const texts = (value: (trip: TripChange) => string): string[] => rows.map(({ decision }) => value(decision))
+  return encodeNativeBlock(
+    [
+      { name: 'organizationId', type: 'String', values: texts(({ organizationId }) => organizationId) },
+      {
+        name: 'startedAt',
+        type: "DateTime64(3, 'UTC')",
+        values: times(rows.map(({ decision }) => decision.startedAt)),
+      },
+      { name: '_id', type: 'String', values: texts(({ _id }) => _id) },
+      { name: 'trackerId', type: 'String', values: texts(({ trackerId }) => trackerId) },
+      { name: 'explicit', type: 'UInt8', values: Uint8Array.from(rows, ({ decision }) => (decision.explicit ? 1 : 0)) },
+      { name: 'finishedAtMs', type: 'Int64', values: times(rows.map(({ decision }) => decision.finishedAt ?? 0)) },
+      { name: 'distance', type: 'Float64', values: Float64Array.from(rows, ({ decision }) => decision.distance) },
+      { name: 'point', type: 'String', values: texts(({ point }) => JSON.stringify(point)) },
+      {
+        name: 'version',
+        type: 'UInt64',
+        values: BigUint64Array.from(rows, ({ revision, decision }) =>
+          tripVersionOf(epoch, revision, decision.kind === 'tripFinished'),
+        ),
+      },
+    ],
+    rows.length,
+  )
+}
+
+const placed = (events: readonly DecidedAt[]): Placed<Transition | TripChange>[] =>
+  events.flatMap(({ partition, revision, decided }) =>
+    decided.decisions.map((decision, i) => ({ decision, partition, revision, ordinal: decided.ordinal + i })),
+  )
+
+const times = (values: readonly number[]): BigInt64Array => BigInt64Array.from(values, (value) => BigInt(value))

@@ -2,7 +2,7 @@ import type { Position } from 'geojson'
 import { fromE7, LNG_MAX_E7, wrapLngE7 } from './coordinates.ts'
 import { onEdge } from './orientation.ts'
 import { forEachEdgeIn, makePolygon, polygonContains, type Polygon, type Ring } from './polygon.ts'
-import { enclosesArea } from './ring-area.ts'
+import { enclosesArea } from './ring-crossing.ts'
 import { edgesCross, properCrossing } from './ring-crossing.ts'
 import { ringOf } from './shape.ts'
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { transitionsBlock } from '../../projections/decisions-block.ts'
+import { transitionsBlock } from '../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { MIGRATIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { tripsBlock } from '../../projections/decisions-block.ts'
+import { tripsBlock } from '../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { RUNS, TRIPS } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { transitionsBlock } from '../../../projections/decisions-block.ts'
+import { transitionsBlock } from '../../../projections/decisions-history.ts'
 import { TRANSITIONS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
