@@ -1,200 +1,301 @@
-/* global maplibregl */
-const api = '/api/v3'
+// The page: signs in, keeps what the live channel says, and shows it beside and on the map. It uses the public API alone.
+import { bearing, distance, fenceFeature, isStep, splitTrack } from './geometry.js'
+import { openLive } from './live.js'
+import { openMap } from './map.js'
+
+const API = '/api/v3'
+/** Above this the page subscribes to what the map shows, and draws no paths. */
+const WHOLE_FLEET_MAX = 2_000
+const FENCES_MAX = 5_000
+const ROWS_MAX = 200
+const CROSSINGS_MAX = 100
+const TRAIL_POINTS_MAX = 10_000
+const PATHS_MS = 60 * 60_000
+const TRAIL_MS = 60 * 60_000
+const TRAIL_REFRESH_MS = 10_000
+const TAIL_MS = 3 * 60_000
+const DRAW_MS = 200
+/** Slower is standing, whatever the receiver's noise says. */
+const MOVING_METERS_PER_SECOND = 1
+
 const byId = (id) => document.getElementById(id)
-const fleet = new Map()
+const units = new Map()
 const fenceNames = new Map()
 let token
 let map
+let selectedId
 let moves = 0
-let cursor
-let retryMs = 500
-
-maplibregl.setWorkerUrl('/web/maplibre-gl-worker.js')
+let isWhole = true
+let isFitted = false
+/** A snapshot comes in parts. */
+let isSnapshotOpen = false
 
 const demo = document.querySelector('meta[name=demo-login]').content
-if (demo)
-  Object.entries(JSON.parse(demo)).forEach(([name, value]) => {
-    byId('login').elements[name].value = value
-  })
+if (demo) {
+  for (const [name, value] of Object.entries(JSON.parse(demo))) byId('login').elements[name].value = value
+  byId('demo-hint').hidden = false
+}
 
 byId('login').addEventListener('submit', async (event) => {
   event.preventDefault()
-  const { email, password } = Object.fromEntries(new FormData(event.target))
-  const answer = await post('/auth/login', { email, password })
-  if (!answer.status) {
-    byId('problem').textContent = answer.message
-    return
+  byId('problem').textContent = ''
+  try {
+    await signIn(Object.fromEntries(new FormData(event.target)))
+  } catch (error) {
+    byId('problem').textContent = error.message
   }
-  token = answer.token
-  byId('organization').textContent = answer.organizations.find((one) => one.isCurrent)?.organizationName ?? ''
-  byId('login').hidden = true
-  byId('view').hidden = false
-  await openMap()
-  await drawFences()
-  connect()
 })
+byId('filter').addEventListener('input', () => draw())
+byId('deselect').addEventListener('click', () => select(undefined))
 
-async function post(path, body) {
-  const response = await fetch(api + path, {
+async function signIn({ email, password }) {
+  const response = await fetch(`${API}/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    body: JSON.stringify({ email, password }),
   })
-  return response.json()
+  const answer = await response.json()
+  if (!answer.status) throw new Error(answer.message)
+  token = answer.token
+  byId('organization').textContent = answer.organizations.find((one) => one.isCurrent)?.organizationName ?? 'Waymark'
+  byId('login').hidden = true
+  byId('view').hidden = false
+  const handlers = { onSelect: select, onMoved: () => isWhole || live.resubscribe() }
+  map = await openMap('map', handlers).catch(() => undefined)
+  byId('map').hidden = map === undefined
+  byId('no-map').hidden = map !== undefined
+  const { data, total } = await get(`/live-positions?limit=${ROWS_MAX}`)
+  isWhole = total <= WHOLE_FLEET_MAX
+  if (!isWhole) fit(data.map(({ lat, lng }) => [lng, lat]))
+  await drawFences()
+  const live = openLive({
+    url: `${location.origin.replace('http', 'ws')}${API}/live`,
+    token,
+    subscription: () => ({
+      channels: ['positions', 'geofence'],
+      interval: 250,
+      ...(isWhole || !map ? {} : { bbox: map.box }),
+    }),
+    onMessage: hear,
+    onState: showState,
+    onSignedOut: () => location.reload(),
+  })
+  setInterval(() => selectedId && showTrail(), TRAIL_REFRESH_MS)
+  if (isWhole && map) await drawPaths()
 }
 
-async function get(path) {
-  const response = await fetch(api + path, { headers: { authorization: `Bearer ${token}` } })
-  if (!response.ok) throw new Error(`${path}: ${response.status}`)
-  return response.json()
+async function ask(path) {
+  const response = await fetch(API + path, { headers: { authorization: `Bearer ${token}` } })
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).message ?? `${path}: ${response.status}`)
+  return response
 }
 
-const empty = { type: 'FeatureCollection', features: [] }
+const get = async (path) => (await ask(path)).json()
 
-function openMap() {
-  const sources = { fences: empty, trail: empty, fleet: empty }
-  map = new maplibregl.Map({
-    container: 'map',
-    center: [21.01, 52.23],
-    zoom: 10.5,
-    attributionControl: false,
-    style: {
-      version: 8,
-      sources: Object.fromEntries(Object.entries(sources).map(([name, data]) => [name, { type: 'geojson', data }])),
-      layers: [
-        { id: 'ground', type: 'background', paint: { 'background-color': '#eef1f4' } },
-        { id: 'fence-areas', type: 'fill', source: 'fences', paint: { 'fill-color': '#0b6bcb', 'fill-opacity': 0.12 } },
-        { id: 'fence-edges', type: 'line', source: 'fences', paint: { 'line-color': '#0b6bcb', 'line-width': 1.5 } },
-        { id: 'trail', type: 'line', source: 'trail', paint: { 'line-color': '#c2410c', 'line-width': 3 } },
-        {
-          id: 'fleet',
-          type: 'circle',
-          source: 'fleet',
-          paint: {
-            'circle-radius': 6,
-            'circle-color': ['match', ['get', 'status'], 'online', '#18794e', 'stale', '#b7791f', '#8a97a3'],
-            'circle-stroke-color': '#fff',
-            'circle-stroke-width': 2,
-          },
-        },
-      ],
-    },
-  })
-  map.addControl(new maplibregl.NavigationControl())
-  map.on('click', 'fleet', (event) => showTrail(event.features[0].properties))
-  map.on('mouseenter', 'fleet', () => {
-    map.getCanvas().style.cursor = 'pointer'
-  })
-  map.on('mouseleave', 'fleet', () => {
-    map.getCanvas().style.cursor = ''
-  })
-  return new Promise((loaded) => map.on('load', loaded))
-}
-
+/** Geofences need a permission, and an organization that has them: without, there are none to draw. */
 async function drawFences() {
   const features = []
-  for (let next = ''; next !== null; ) {
-    const page = await get(`/geofences?limit=500${next && `&cursor=${encodeURIComponent(next)}`}`).catch(() => ({
+  for (let cursor = ''; cursor !== null && features.length < FENCES_MAX; ) {
+    const page = await get(`/geofences?limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`).catch(() => ({
       data: [],
       nextCursor: null,
     }))
     for (const fence of page.data) {
       fenceNames.set(fence._id, fence.name)
-      features.push({
-        type: 'Feature',
-        properties: { name: fence.name },
-        geometry: fence.center ? circle(fence.center, fence.radius) : fence.geometry,
-      })
+      features.push(fenceFeature(fence))
     }
-    next = page.nextCursor
+    cursor = page.nextCursor
   }
-  map.getSource('fences').setData({ type: 'FeatureCollection', features })
+  map?.drawFences(features)
 }
 
-function circle({ lat, lng }, radius) {
-  const ring = Array.from({ length: 65 }, (_, i) => {
-    const angle = (i / 64) * 2 * Math.PI
-    return [
-      lng + (radius * Math.sin(angle)) / (111195 * Math.cos((lat * Math.PI) / 180)),
-      lat + (radius * Math.cos(angle)) / 111195,
-    ]
-  })
-  return { type: 'Polygon', coordinates: [ring] }
-}
-
-function connect() {
-  const socket = new WebSocket(`${location.origin.replace('http', 'ws')}${api}/live`)
-  socket.onopen = () => {
-    socket.send(JSON.stringify({ type: 'auth', token }))
-    socket.send(
-      JSON.stringify({
-        type: 'subscribe',
-        id: 'map',
-        channels: ['positions', 'geofence'],
-        interval: 250,
-        since: cursor,
-      }),
-    )
-  }
-  socket.onmessage = ({ data }) => hear(JSON.parse(data))
-  socket.onclose = () => {
-    byId('state').textContent = 'reconnecting'
-    setTimeout(connect, retryMs)
-    retryMs = Math.min(retryMs * 2, 15_000)
-  }
+/** Where the fleet went lately: they are the streets of a map that has no others. */
+async function drawPaths() {
+  const from = new Date(Date.now() - PATHS_MS).toISOString()
+  const { features } = await get(`/location-histories?from=${from}&format=geojson&geometry=lines&simplify=10`)
+  map.drawPaths(
+    features
+      .filter(({ geometry }) => geometry.type === 'LineString')
+      .map(({ geometry, properties }) =>
+        geometry.coordinates.map((position, i) => ({
+          at: Date.parse(properties.coordinateProperties.times[i]),
+          position,
+        })),
+      ),
+  )
 }
 
 function hear(message) {
-  if (message.cursor) cursor = message.cursor
-  if (message.type === 'snapshot') {
-    byId('state').textContent = 'live'
-    retryMs = 500
-  }
   if (message.type === 'positions') moves += message.positions.length
-  for (const position of message.positions ?? []) fleet.set(position.trackerId, position)
-  for (const trackerId of message.gone ?? []) fleet.delete(trackerId)
+  if (message.type === 'snapshot') {
+    if (!isWhole && !isSnapshotOpen) units.clear()
+    isSnapshotOpen = message.more === true
+  }
+  for (const position of message.positions ?? []) units.set(position.trackerId, unitOf(position))
+  for (const trackerId of message.gone ?? []) units.delete(trackerId)
   if (message.type === 'event') listCrossing(message.event)
-  if (message.positions || message.gone) drawFleet()
+  draw()
 }
 
-let fitted = false
-function drawFleet() {
-  const features = [...fleet.values()].map(({ trackerId, name, status, lat, lng }) => ({
-    type: 'Feature',
-    properties: { trackerId, name, status },
-    geometry: { type: 'Point', coordinates: [lng, lat] },
-  }))
-  map.getSource('fleet').setData({ type: 'FeatureCollection', features })
-  byId('count').textContent = String(fleet.size)
+/** The tracker as it is now, with what its last step says where the device is silent. */
+function unitOf({ trackerId, name, status, lat, lng, speed, heading, recordedAt }) {
+  const now = { at: Date.parse(recordedAt), position: [lng, lat] }
+  const before = units.get(trackerId)
+  const last = before?.tail.at(-1)
+  const isNext = last !== undefined && now.at > last.at && isStep(last, now)
+  const stepMeters = isNext ? distance(last.position, now.position) : 0
+  const stepSpeed = isNext ? stepMeters / ((now.at - last.at) / 1000) : before?.speed
+  const stepHeading = stepMeters > 10 ? bearing(last.position, now.position) : before?.heading
+  const tail = (before?.tail ?? []).filter(({ at }) => at > now.at - TAIL_MS && at < now.at)
+  return {
+    trackerId,
+    name,
+    status,
+    position: now.position,
+    at: now.at,
+    speed: speed ?? stepSpeed,
+    heading: heading ?? stepHeading,
+    tail: [...tail, now],
+  }
+}
+
+let drawnAt = 0
+let isDue = false
+/** Draws soon: many messages are drawn together. */
+function draw() {
+  if (isDue) return
+  isDue = true
+  setTimeout(() => requestAnimationFrame(drawNow), Math.max(0, drawnAt + DRAW_MS - Date.now()))
+}
+
+function drawNow() {
+  isDue = false
+  drawnAt = Date.now()
+  const all = [...units.values()].sort((a, b) => a.name.localeCompare(b.name))
+  byId('count').textContent = String(all.length)
+  byId('online').textContent = String(all.filter(({ status }) => status === 'online').length)
+  byId('moving').textContent = String(all.filter(isMoving).length)
   byId('moves').textContent = String(moves)
-  if (fitted || features.length === 0) return
-  fitted = true
-  const bounds = new maplibregl.LngLatBounds()
-  for (const { geometry } of features) bounds.extend(geometry.coordinates)
-  map.fitBounds(bounds, { padding: 60, maxZoom: 13, animate: false })
+  const wanted = byId('filter').value.trim().toLowerCase()
+  const rows = all.filter(({ name }) => name.toLowerCase().includes(wanted))
+  listTrackers(rows)
+  showSelected()
+  if (map === undefined) return listPositions(rows)
+  map.drawFleet(all, selectedId)
+  fit(all.map(({ position }) => position))
+}
+
+/** Shows where the fleet is, once: from then on the map is the reader's. */
+function fit(positions) {
+  if (isFitted || positions.length === 0) return
+  isFitted = true
+  map?.fit(positions)
+}
+
+const isMoving = ({ status, speed }) => status === 'online' && (speed ?? 0) >= MOVING_METERS_PER_SECOND
+
+const speedOf = (unit) => (unit.speed === undefined ? '' : `${Math.round(isMoving(unit) ? unit.speed * 3.6 : 0)} km/h`)
+
+const ago = (at) => {
+  const seconds = Math.max(0, Math.round((Date.now() - at) / 1000))
+  if (seconds < 90) return `${seconds} s ago`
+  return seconds < 5_400 ? `${Math.round(seconds / 60)} min ago` : new Date(at).toLocaleString()
+}
+
+const element = (tag, { text, ...members } = {}, ...children) => {
+  const made = Object.assign(document.createElement(tag), members)
+  if (text !== undefined) made.textContent = text
+  made.append(...children)
+  return made
+}
+
+function listTrackers(rows) {
+  const items = rows.slice(0, ROWS_MAX).map((unit) => {
+    const item = element(
+      'li',
+      { className: unit.status, tabIndex: 0 },
+      element('span', { text: unit.name }),
+      element('span', { text: speedOf(unit) }),
+    )
+    item.dataset.trackerId = unit.trackerId
+    item.setAttribute('aria-current', String(unit.trackerId === selectedId))
+    return item
+  })
+  if (rows.length > ROWS_MAX)
+    items.push(element('li', { className: 'quiet', text: `and ${rows.length - ROWS_MAX} more` }))
+  const list = byId('trackers')
+  const focused = document.activeElement?.dataset?.trackerId
+  list.replaceChildren(...items)
+  if (focused !== undefined) items.find(({ dataset }) => dataset.trackerId === focused)?.focus()
+}
+
+for (const type of ['click', 'keydown'])
+  byId('trackers').addEventListener(type, (event) => {
+    const id = event.target.closest('li')?.dataset.trackerId
+    if (id !== undefined && (type === 'click' || event.key === 'Enter')) select(id, true)
+  })
+
+function listPositions(rows) {
+  const cells = (unit) => {
+    const [lng, lat] = unit.position
+    return [unit.name, unit.status, lat.toFixed(5), lng.toFixed(5), speedOf(unit), ago(unit.at)]
+  }
+  byId('positions').replaceChildren(
+    ...rows.slice(0, ROWS_MAX).map((unit) => element('tr', {}, ...cells(unit).map((text) => element('td', { text })))),
+  )
+}
+
+function showState(state) {
+  byId('state').textContent = state
+  byId('state').dataset.state = state
 }
 
 function listCrossing({ type, trackerId, geofenceId, at }) {
-  const item = document.createElement('li')
-  item.className = type
-  const time = document.createElement('time')
-  time.dateTime = at
-  time.textContent = new Date(at).toLocaleTimeString()
-  item.append(
-    `${fleet.get(trackerId)?.name ?? trackerId} ${type === 'entry' ? 'entered' : 'left'} ${fenceNames.get(geofenceId) ?? geofenceId} `,
-    time,
-  )
-  byId('crossings').prepend(item)
-  while (byId('crossings').children.length > 100) byId('crossings').lastChild.remove()
+  const list = byId('crossings')
+  if (!list.querySelector('time')) list.replaceChildren()
+  const what = `${units.get(trackerId)?.name ?? trackerId} ${type === 'entry' ? 'entered' : 'left'} ${fenceNames.get(geofenceId) ?? geofenceId}`
+  const time = element('time', { dateTime: at, text: new Date(at).toLocaleTimeString() })
+  list.prepend(element('li', { className: type }, element('span', { text: what }), ' ', time))
+  while (list.children.length > CROSSINGS_MAX) list.lastChild.remove()
 }
 
-async function showTrail({ trackerId, name }) {
-  const from = new Date(Date.now() - 3_600_000).toISOString()
-  const trail = await get(`/location-histories?trackerId=${trackerId}&from=${from}&format=geojson&simplify=5`)
-  const coordinates = trail.features.flatMap(({ geometry }) =>
-    geometry.type === 'Point' ? [geometry.coordinates] : geometry.coordinates,
-  )
-  map.getSource('trail').setData({ type: 'Feature', properties: {}, geometry: { type: 'LineString', coordinates } })
+function select(trackerId, moveMap = false) {
+  selectedId = trackerId
+  byId('selected').hidden = trackerId === undefined
+  byId('trail').textContent = ''
+  map?.drawTrail([])
+  if (trackerId !== undefined) showTrail()
+  const unit = units.get(trackerId)
+  if (moveMap && unit) map?.reveal(unit.position)
+  draw()
+}
+
+function showSelected() {
+  const unit = units.get(selectedId)
+  if (unit === undefined) return
+  const [lng, lat] = unit.position
+  byId('selected-name').textContent = unit.name
+  byId('selected-now').textContent = [unit.status, speedOf(unit), `${lat.toFixed(5)}, ${lng.toFixed(5)}`, ago(unit.at)]
+    .filter(Boolean)
+    .join(' · ')
+}
+
+/** Every point of the last hour, cut where the tracker cannot have gone from one to the next. */
+async function showTrail() {
+  const trackerId = selectedId
+  const from = new Date(Date.now() - TRAIL_MS).toISOString()
+  const query = `trackerId=${trackerId}&from=${from}&format=ndjson&fields=recordedAt,lat,lng&limit=${TRAIL_POINTS_MAX}`
+  const text = await (await ask(`/location-histories?${query}`)).text()
+  if (trackerId !== selectedId) return
+  const points = text
+    .split('\n')
+    .filter(Boolean)
+    .map((row) => JSON.parse(row))
+    .map(({ recordedAt, lat, lng }) => ({ at: Date.parse(recordedAt), position: [lng, lat] }))
+    .reverse()
+  const { lines, meters } = splitTrack(points)
+  map?.drawTrail(lines)
+  const count = points.length === TRAIL_POINTS_MAX ? `the last ${points.length}` : points.length
   byId('trail').textContent =
-    `${name}: ${coordinates.length} ${coordinates.length === 1 ? 'point' : 'points'} in the last hour`
+    `${count} ${points.length === 1 ? 'point' : 'points'} in the last hour, ${(meters / 1000).toFixed(1)} km`
 }

@@ -13,6 +13,9 @@ const POLICY =
 
 const FILES = [
   { path: '/web/app.js', file: `${HERE}app.js`, type: 'text/javascript', operationId: 'getPageScript' },
+  { path: '/web/geometry.js', file: `${HERE}geometry.js`, type: 'text/javascript', operationId: 'getPageGeometry' },
+  { path: '/web/live.js', file: `${HERE}live.js`, type: 'text/javascript', operationId: 'getPageLive' },
+  { path: '/web/map.js', file: `${HERE}map.js`, type: 'text/javascript', operationId: 'getPageMap' },
   { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
   {
     path: '/web/maplibre-gl.js',
