@@ -18,9 +18,10 @@ import { idFrom, idSource } from '../src/kit/commands/ids.ts'
 import { openKeyring } from '../src/kit/keys/keyring-file.ts'
 import { PartitionFeed } from '../src/kit/consumers/partition-feed.ts'
 import { ProjectionRunner } from '../src/kit/consumers/run-projection.ts'
+import { webhookAction } from '../src/reactors/dispatch/actions/webhook.ts'
 import { Dispatcher } from '../src/reactors/dispatch/dispatcher.ts'
 import type { Directory } from '../src/reactors/dispatch/directory.ts'
-import { decodeTransition } from '../src/reactors/dispatch/transition-entry.ts'
+import { decodeTransition } from '../src/reactors/dispatch/owe.ts'
 
 /**
  * Deliveries per second to a fast receiver in a process of its own, from transitions in the log to runs recorded as
@@ -171,7 +172,7 @@ async function deliverAll(engines: Engines, total: number): Promise<() => Promis
   const dispatcher = new Dispatcher({
     ...engines,
     tables,
-    caller,
+    actions: { webhook: webhookAction({ ...engines, caller }) },
     directory,
     scheduleMs: [5_000],
     maxAgeMs: 86_400_000,

@@ -1,10 +1,10 @@
 import type { Config } from '../config.ts'
-import type { HttpCaller } from '../engines/http-caller.ts'
 import type { LogOrigin } from '../kit/consumers/log-origin.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { Services } from '../kit/services.ts'
 import type { LiveHub } from '../live/hub.ts'
 import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
+import type { Actions } from '../reactors/dispatch/actions/action.ts'
 import type { Directory } from '../reactors/dispatch/directory.ts'
 import { GeofenceMatcher } from '../reactors/matcher/match-geofences.ts'
 import type { Decided } from '../features/transitions/events.ts'
@@ -18,7 +18,7 @@ export interface ConsumerParts {
   config: Config
   services: Services
   origin: LogOrigin
-  caller: HttpCaller
+  actions: Actions
   metrics: Metrics
   feeds: Feeds
   hub: LiveHub
@@ -30,7 +30,7 @@ export const openConsumers = async ({
   config,
   services,
   origin,
-  caller,
+  actions,
   metrics,
   feeds,
   hub,
@@ -52,7 +52,7 @@ export const openConsumers = async ({
   const decisionsHistory = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const dispatcher = new Dispatcher({
     ...services,
-    caller,
+    actions,
     directory,
     scheduleMs: config.webhookScheduleMs,
     maxAgeMs: config.automationMaxAgeMs,

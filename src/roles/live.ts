@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
+import type { ActionTypes } from '../features/automations/action-type.ts'
 import { showAutomation } from '../features/automations/declaration.ts'
 import { showRun } from '../features/automations/run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
@@ -30,6 +31,7 @@ export const openLive = (
   { log, tables, checkpoints, clock, logger, keyring, partitions }: Services,
   origin: LogOrigin,
   metrics: Metrics,
+  actions: ActionTypes,
 ): LiveHub =>
   new LiveHub({
     log,
@@ -53,7 +55,7 @@ export const openLive = (
         return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
       },
       runShown: (row) => showRun(keyring, row),
-      automationShown: (row) => showAutomation(keyring, row),
+      automationShown: (row) => showAutomation({ actions, keyring }, row),
     },
   })
 

@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
-import type { HttpCaller } from '../engines/http-caller.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
 import { backtestRoutes, type BacktestServices } from '../features/backtests/api.ts'
@@ -24,6 +23,7 @@ import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import type { Route } from '../kit/http/route.ts'
 import type { Services } from '../kit/services.ts'
 import { tripId } from '../reactors/matcher/detect-trips.ts'
+import type { Actions } from '../reactors/dispatch/actions/action.ts'
 import type { Directory } from '../reactors/dispatch/directory.ts'
 import { dryRun } from '../reactors/dispatch/dry-run.ts'
 import type { IngestParts } from './ingest.ts'
@@ -36,7 +36,7 @@ export interface RouteParts {
   services: Services
   identity: IdentityContext
   ingest: IngestParts
-  caller: HttpCaller
+  actions: Actions
   directory: Directory
   inRollout: (caller: UserCaller) => boolean
   geofences: Pick<GeofenceServices, 'shapes'> & { backtests: BacktestServices }
@@ -90,19 +90,16 @@ const locationRoutes = ({ config, services, ingest }: RouteParts): Route[] => {
   ]
 }
 
-const automationParts = ({ services, caller, inRollout, directory }: RouteParts): Route[] => {
-  const options = {
-    ...services,
-    resources,
-    groupsTable: 'geofenceGroups',
-    inRollout,
-    urlRefusal: (url: string) => caller.refusal(url),
-  }
+const automationParts = ({ services, actions, inRollout, directory }: RouteParts): Route[] => {
   return [
     ...automationRoutes({
-      ...options,
-      dryRun: (automation, now) => dryRun(services.keyring, directory, automation, now),
+      ...services,
+      resources,
+      inRollout,
+      actions,
+      editor: (...user) => directory.editor(...user),
+      dryRun: (automation, now) => dryRun({ ...services, directory, actions }, automation, now),
     }),
-    ...automationRunRoutes({ ...options, visibleTrackers: trackerLookups(services.tables).visibleTrackers }),
+    ...automationRunRoutes({ ...services, visibleTrackers: trackerLookups(services.tables).visibleTrackers }),
   ]
 }

@@ -13,7 +13,8 @@ import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { ProjectionRunner } from '../kit/consumers/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { liveChannel } from '../live/client.ts'
-import { TableDirectory } from '../reactors/dispatch/table-directory.ts'
+import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
+import { TableDirectory } from '../reactors/dispatch/directory.ts'
 import { pageRoutes, type DemoLogin } from '../web/page.ts'
 import { openAccess } from './access.ts'
 import { closeAll } from './close-all.ts'
@@ -78,7 +79,8 @@ export const openService = async ({
   const users = createAuthenticator({ tables, clock }, new Tokens(keyring, config.tokenTtlMs))
   const access = openAccess(users, ingest.devices)
   const rollout = inRollout(config)
-  const hub = openLive(config, services, origin, metrics)
+  const actions = { webhook: webhookAction({ ...services, caller }) }
+  const hub = openLive(config, services, origin, metrics, actions)
   await tables.declare(LATEST_POSITIONS)
   runner.onCommitted((changes) => users.noteCommitted(changes))
   runner.onCommitted((changes) => noteTrackers(hub, changes))
@@ -88,7 +90,7 @@ export const openService = async ({
 
   const directory = new TableDirectory({ ...services, ages: config, inRollout: rollout })
   const mustRebuildLatest = await lacksPositions(services)
-  const consumers = await openConsumers({ config, services, origin, caller, metrics, feeds, hub, directory })
+  const consumers = await openConsumers({ config, services, origin, actions, metrics, feeds, hub, directory })
   const turns = new InTurn()
   const rebuild = openRebuilds({ config, services, origin, runner, ...consumers, turns })
   if (mustRebuildLatest) await rebuild('latest-position')
@@ -104,7 +106,7 @@ export const openService = async ({
     services,
     identity: processes.identity,
     ingest,
-    caller,
+    actions,
     directory,
     inRollout: rollout,
     geofences,
@@ -119,8 +121,7 @@ export const openService = async ({
         turns,
         sweep,
         reactors,
-        feeds.locations,
-        feeds.transitions,
+        ...Object.values(feeds),
         consumers,
         runner,
         geofences,

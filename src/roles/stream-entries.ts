@@ -3,7 +3,7 @@ import { locationEntry } from '../features/locations/location-entry.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { transitionStream } from '../features/transitions/events.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
-import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/transition-entry.ts'
+import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
 
 const PAGE_EVENTS = 64
 

@@ -7,7 +7,7 @@ import type { Logger } from '../kernel/logger.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import { PartitionFeed } from '../kit/consumers/partition-feed.ts'
-import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/transition-entry.ts'
+import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
 
 export interface Feeds {
   locations: PartitionFeed<LocationEntry>

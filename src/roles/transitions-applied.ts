@@ -1,5 +1,5 @@
 import type { TableStore } from '../engines/table-store.ts'
-import { dispatchCheckpoint } from '../reactors/dispatch/owed-table.ts'
+import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 
@@ -8,6 +8,6 @@ export const transitionsApplied =
   (tables: Pick<TableStore, 'checkpoint'>) =>
   async (partition: number): Promise<number> => {
     const history = await loadHistoryCheckpoint(tables, DECISIONS_HISTORY, partition)
-    const dispatched = (await tables.checkpoint(dispatchCheckpoint(partition)))?.source ?? -1
+    const dispatched = (await tables.checkpoint(dispatcherOf(partition)))?.source ?? -1
     return Math.min(history, dispatched)
   }

@@ -34,6 +34,7 @@ const open = async (t: Test, scheduleMs: number[]) => {
       { ...world, partitions: 1, history: undefined as never },
       { logId: 'log', epoch: 0 } as LogOrigin,
       createMetrics(),
+      world.actions,
     )
     const { runs } = hub.options.sources
     hub.options.sources.runs = (...args) => {

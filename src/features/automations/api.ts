@@ -1,30 +1,34 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import { anyObject, objectSchema, text } from '../../kernel/schema.ts'
 import { envelope } from '../../kit/http/page-members.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { rowAnswer } from '../../kit/resource/answers.ts'
 import type { ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { CheckOptions } from './check-automation.ts'
-import { automationResource } from './declaration.ts'
+import { automationResource, showAutomation } from './declaration.ts'
+import { withNotices, type NoticeOptions } from './notice.ts'
 import type { AutomationRow } from './views.ts'
 import { AutomationWriter } from './write-automation.ts'
 
-/** What a dry run would have sent. */
-export interface DryRun {
-  url: string
-  headers: { [name: string]: string }
-  body: unknown
-}
-
-export interface AutomationApiOptions extends ResourceServices, Omit<CheckOptions, 'tables'> {
-  /** Renders the request of an automation for a sample event, without sending it. */
-  dryRun: (automation: AutomationRow, now: number) => Promise<DryRun>
+export interface AutomationApiOptions
+  extends ResourceServices,
+    Omit<CheckOptions, keyof ResourceServices>,
+    Omit<NoticeOptions, 'tables'> {
+  /** What an automation would do for a sample event; nothing is done. */
+  dryRun: (automation: AutomationRow, now: number) => Promise<JsonObject>
 }
 
 /** List, read, create, replace, amend, delete, dry run and rotation of the secret. */
 export const automationRoutes = (options: AutomationApiOptions): Route[] => {
   const writes = new AutomationWriter(options.log, options.keyring, options)
-  return automationResource.routes(options, { writes, actions: [rotation(writes), dryRun(options)] })
+  return automationResource.routes(options, {
+    writes,
+    actions: [rotation(writes), dryRun(options)],
+    present: async (rows, { caller, wants }) => {
+      const automations = rows as AutomationRow[]
+      const noted = wants('notice') ? await withNotices(options, caller.organizationId, automations) : automations
+      return noted.map((row) => showAutomation(options, row))
+    },
+  })
 }
 
 const rotation = (writes: AutomationWriter): ResourceAction => ({
@@ -38,21 +42,21 @@ const rotation = (writes: AutomationWriter): ResourceAction => ({
 const dryRun = (options: AutomationApiOptions): ResourceAction => ({
   path: 'test',
   operationId: 'testAutomation',
-  summary: 'A dry run on a sample event: answers the request that would go out, and sends nothing',
+  summary: 'A dry run on a sample event: answers what would be done, such as the request that would go out; nothing is',
   answer: {
-    description: 'What would be sent.',
+    description: 'What would be done; of a webhook the request.',
     schema: envelope({
-      data: objectSchema({
-        isSent: { schema: { const: false } },
-        method: { schema: { const: 'POST' } },
-        url: text({ max: 2_048 }),
-        headers: anyObject(),
-        body: anyObject(),
-      }),
+      data: {
+        type: 'object',
+        properties: {
+          isSent: { const: false },
+          method: { const: 'POST' },
+          url: { type: 'string' },
+          headers: { type: 'object', description: 'Values of configured headers are `***`.' },
+          body: { type: 'object' },
+        },
+      },
     }),
   },
-  run: async ({ row, request }) => {
-    const { url, headers, body } = await options.dryRun(row as AutomationRow, request.now)
-    return { body: { data: { isSent: false, method: 'POST', url, headers, body } as JsonObject } }
-  },
+  run: async ({ row, request }) => ({ body: { data: await options.dryRun(row as AutomationRow, request.now) } }),
 })

@@ -6,6 +6,8 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { idSource } from '../../kit/commands/ids.ts'
+import type { Wrote } from '../../kit/http/route.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import {
   AUTOMATION_CHANGED,
   AUTOMATION_CREATED,
@@ -21,7 +23,7 @@ import {
   type AutomationSecretRotated,
   type RunRetryAsked,
 } from './events.ts'
-import { evolveRow, type AutomationRow } from './views.ts'
+import { evolveRow, type AutomationRow, type RunRow } from './views.ts'
 
 export interface AutomationState {
   /** Absent before its creation and after its deletion. */
@@ -34,7 +36,7 @@ export type AutomationCommand =
   | { type: 'create'; data: AutomationCreated }
   | { type: 'change'; data: AutomationChanged }
   | { type: 'rotateSecret'; data: AutomationSecretRotated }
-  | { type: 'deactivate'; data: AutomationDeactivated }
+  | { type: 'deactivate'; data: AutomationDeactivated; details: string }
   | { type: 'retryRun'; data: RunRetryAsked }
   | { type: 'delete'; data: AutomationDeleted }
 
@@ -49,7 +51,10 @@ export const automation: Decider<AutomationState, AutomationCommand> = {
     }
     if (row === undefined) throw new Failure('not_found')
     if (command.type === 'change' && isUnchanged(row, command.data)) return []
-    if (command.type === 'deactivate') return row.isActive ? [{ type: AUTOMATION_DEACTIVATED, data: command.data }] : []
+    if (command.type === 'deactivate') {
+      const isMeant = row.isActive && row.details === command.details
+      return isMeant ? [{ type: AUTOMATION_DEACTIVATED, data: command.data }] : []
+    }
     return [{ type: TYPES[command.type], data: command.data }]
   },
   evolve: ({ row, first }, fact) => ({
@@ -68,24 +73,40 @@ const TYPES = {
 const isUnchanged = (row: AutomationRow, { content, editorId }: AutomationChanged): boolean =>
   row.editorId === editorId && Object.entries(content).every(([name, value]) => isDeepStrictEqual(value, row[name]))
 
-/** Deactivates an automation in the name of the service; nothing happens when it is inactive or gone. */
+/**
+ * Deactivates an automation in the name of the service, unless what it does was changed since `row` was read. Answers
+ * whether it is inactive now, or gone.
+ */
 export const deactivateAutomation = async (
   { log, clock }: { log: EventLog; clock: Clock },
-  organizationId: string,
-  automationId: string,
+  { _id, organizationId, details }: Pick<AutomationRow, '_id' | 'organizationId' | 'details'>,
   reason: AutomationDeactivated['reason'],
-): Promise<void> => {
+): Promise<boolean> => {
   const at = clock.now()
   const context = { ids: idSource(at), metadata: { organizationId, actor: 'reactor:dispatch' } }
   try {
-    await handleCommand(
-      log,
-      automationStream(automationId),
-      automation,
-      { type: 'deactivate', data: { reason, at } },
-      context,
-    )
+    const command = { type: 'deactivate', data: { reason, at }, details } as const
+    const { state } = await handleCommand(log, automationStream(_id), automation, command, context)
+    return state.row?.isActive !== true
   } catch (error) {
-    if (!(error instanceof Failure && error.code === 'not_found')) throw error
+    if (error instanceof Failure && error.code === 'not_found') return true
+    throw error
   }
+}
+
+/** Asks for another attempt of a run that has ended. @throws Failure not_found, conflict when the automation is not active. */
+export const askRetry = async (
+  log: EventLog,
+  { organizationId, ids, metadata, now }: WriteOrigin,
+  run: RunRow,
+): Promise<Wrote | undefined> => {
+  const { _id: runId, automationId, partition, sequence, trigger, createdAt: owedAt } = run
+  const failures = run.attempts.at(-1)?.failures ?? 0
+  const data = { runId, partition, at: now, run: { sequence, failures, trigger, owedAt } }
+  const prepare = async ({ row }: AutomationState): Promise<AutomationCommand> => {
+    if (row?.organizationId !== organizationId) throw new Failure('not_found')
+    if (!row.isActive) throw new Failure('conflict', { message: 'The automation is not active; activate it first.' })
+    return { type: 'retryRun', data }
+  }
+  return (await handleCommand(log, automationStream(automationId), automation, prepare, { ids, metadata })).wrote
 }

@@ -1,20 +1,12 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import {
-  anyObject,
-  bool,
-  oneOf,
-  optional,
-  reference,
-  text,
-  time,
-  withDefault,
-  type Field,
-} from '../../kernel/schema.ts'
+import { bool, object, oneOf, optional, reference, text, time, withDefault, type Field } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { EVENT_DATA_TYPES } from './events.ts'
-import { maskDetails, openDetails } from './sealed.ts'
+import type { ActionTypes } from './action-type.ts'
+import { NOTICES } from './notice.ts'
+import { openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
 const AUTOMATION_TYPES = [
@@ -35,6 +27,12 @@ const details: Field = {
       'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. Their values are answered as `***`, and `***` sent back keeps the value. The create answers `secret`, once.',
   },
 }
+
+const NOTICE = object({
+  reason: oneOf(...Object.keys(NOTICES)),
+  message: text({ max: 200 }),
+  at: optional({ ...time(), description: 'When the service deactivated it.' } as Field),
+})
 
 const rules: Field = {
   schema: {
@@ -77,7 +75,7 @@ export const automationResource = defineResource({
   },
   readOnly: {
     activatedAt: optional(time()),
-    notice: optional(anyObject()),
+    notice: optional(NOTICE),
   },
   // Of its rules: the group of a geofence event cannot be deleted before it.
   internal: { geofenceGroupId: optional(reference('geofenceGroups')) },
@@ -94,26 +92,15 @@ export const automationResource = defineResource({
       where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string }),
     },
   },
-  present: (rows, { services }) => rows.map((row) => showAutomation(services.keyring, row as AutomationRow)),
 })
 
 /** An automation as it is answered: no secret, and nothing of what the dispatcher looks it up by. */
-export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
-  const {
-    _id,
-    organizationId,
-    name,
-    event,
-    dataType,
-    automationType,
-    rules,
-    isActive,
-    activatedAt,
-    notice,
-    version,
-    createdAt,
-    updatedAt,
-  } = row
+export const showAutomation = (
+  { actions, keyring }: { actions: ActionTypes; keyring: Keyring },
+  row: AutomationRow,
+): Row => {
+  const { _id, organizationId, name, event, dataType, automationType, rules, isActive, activatedAt, notice } = row
+  const { version, createdAt, updatedAt } = row
   return {
     _id,
     organizationId,
@@ -121,11 +108,11 @@ export const showAutomation = (keyring: Keyring, row: AutomationRow): Row => {
     event,
     dataType,
     automationType,
-    automationDetails: maskDetails(openDetails(keyring, row)),
+    automationDetails: actions[automationType]?.show(openDetails(keyring, row)) ?? {},
     rules,
     isActive,
     ...(isActive && { activatedAt: new Date(activatedAt).toISOString() }),
-    ...(notice !== undefined && { notice }),
+    ...(notice !== undefined && { notice: { ...notice, message: NOTICES[notice.reason] } }),
     version,
     createdAt,
     updatedAt,

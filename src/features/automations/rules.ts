@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { FieldError } from '../../kernel/errors.ts'
 import type { Rules } from './events.ts'
 
 const FIELDS_MAX = 50
@@ -24,17 +23,20 @@ export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] =>
   required: Object.keys(fields),
 })
 
-/** What keeps these fields from being rules; nothing when all is well. Paths begin at the fields. */
-export const faultsOf = (fields: { [key: string]: unknown }): FieldError[] => {
-  const keys = Object.keys(fields)
-  if (keys.length > FIELDS_MAX) return [{ path: '', message: `must have at most ${FIELDS_MAX} keys` }]
-  if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX)
-    return [{ path: '', message: `must be at most ${FIELDS_BYTES_MAX} bytes` }]
-  return keys.flatMap((key) => {
-    const message = keyFault(key) ?? (isSchema(fields[key]) ? schemaFault(fields[key]) : undefined)
-    return message === undefined ? [] : [{ path: `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, message }]
-  })
+/** What is wrong with these fields as a whole; undefined when nothing is. */
+export const fieldsFault = (fields: { [key: string]: unknown }): string | undefined => {
+  if (Object.keys(fields).length > FIELDS_MAX) return `must have at most ${FIELDS_MAX} keys`
+  return Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX
+    ? `must be at most ${FIELDS_BYTES_MAX} bytes`
+    : undefined
 }
+
+/** What keeps one field from being a rule; undefined when nothing does. */
+export const ruleFault = (key: string, value: unknown): string | undefined =>
+  keyFault(key) ?? (isSchema(value) ? schemaFault(value) : undefined)
+
+/** A key as a step of a JSON pointer. */
+export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
 
 /** Compiles fields that have no faults. */
 export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {

@@ -16,12 +16,12 @@ import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
-import type { CheckOptions } from './check-automation.ts'
+import { POINT_SCHEMA } from '../transitions/views.ts'
+import { askRetry } from './automation.ts'
 import { showRun } from './run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
-import { AutomationWriter } from './write-automation.ts'
 
-export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'>, Omit<CheckOptions, 'tables'> {
+export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'> {
   /** The trackers that a caller may see: runs of others do not exist for it. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
 }
@@ -79,7 +79,7 @@ const RUN: JsonSchema = {
     geofenceGroupId: { type: 'string', format: 'uuid' },
     transitionId: { type: 'string', format: 'uuid' },
     tripId: { type: 'string', format: 'uuid' },
-    point: { type: 'object', description: 'The point that made the event, as a row of the location history.' },
+    point: { ...POINT_SCHEMA, description: 'The point that made the event, as a row of the location history.' },
     sequence: { type: 'integer' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
     reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated', 'hidden'] },
@@ -190,9 +190,8 @@ const readRoute = (options: RunsApiOptions): Route =>
     },
   })
 
-const retryRoute = (options: RunsApiOptions): Route => {
-  const writer = new AutomationWriter(options.log, options.keyring, options)
-  return route({
+const retryRoute = (options: RunsApiOptions): Route =>
+  route({
     method: 'POST',
     path: '/automation-log/{runId}/retry',
     operationId: 'retryAutomationRun',
@@ -206,11 +205,10 @@ const retryRoute = (options: RunsApiOptions): Route => {
       const row = await findRun(options, origin.caller, request.params.runId)
       if (row.status === 'pending')
         throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
-      const wrote = await writer.retryRun(origin, row)
+      const wrote = await askRetry(options.log, origin, row)
       return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },
   })
-}
 
 /** @throws Failure not_found, also for a run of a tracker that the caller does not see. */
 const findRun = async (

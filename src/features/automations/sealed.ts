@@ -1,20 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
+import type { Details } from './action-type.ts'
 import type { AutomationRow } from './views.ts'
-
-export interface WebhookDetails {
-  url: string
-  headers: { key: string; value: string }[]
-}
-
-/** What the value of a header is answered as; sent back, it keeps the value. */
-export const MASK = '***'
-
-/** The details as anybody may read them: receivers' headers carry credentials. */
-export const maskDetails = ({ url, headers }: WebhookDetails): WebhookDetails => ({
-  url,
-  headers: headers.map(({ key }) => ({ key, value: MASK })),
-})
 
 const DETAILS = 'automation-details'
 const SECRET = 'automation-secret'
@@ -34,8 +21,8 @@ export const sealDetails = (keyring: Keyring, details: unknown): string =>
 export const sealAnswer = (keyring: Keyring, answer: string): string => keyring.encrypt(ANSWER, answer)
 export const openAnswer = (keyring: Keyring, sealed: string): string => keyring.decrypt(ANSWER, sealed)
 
-export const openDetails = (keyring: Keyring, { details }: Pick<AutomationRow, 'details'>): WebhookDetails =>
-  JSON.parse(opened(keyring, DETAILS, details)) as WebhookDetails
+export const openDetails = (keyring: Keyring, { details }: Pick<AutomationRow, 'details'>): Details =>
+  JSON.parse(opened(keyring, DETAILS, details)) as Details
 
 /** The secrets that sign now, the newest first. */
 export const openSecrets = (

@@ -43,12 +43,26 @@ export interface AutomationRow extends Row {
   editorId: string
   secret: string
   previousSecret?: { secret: string; until: number }
-  /** Why the service deactivated it. */
-  notice?: { reason: string; at: string }
+  /** Why it does not fire. */
+  notice?: Notice
   version: number
   /** RFC 3339. */
   createdAt: string
   updatedAt: string
+}
+
+export type NoticeReason =
+  | AutomationDeactivated['reason']
+  | 'editorGone'
+  | 'editorLacksPermission'
+  | 'editorLacksHubs'
+  | 'groupGone'
+  | 'notRolledOut'
+
+/** `at` where the service deactivated it (RFC 3339); what reads find out says only what is. */
+export interface Notice {
+  reason: NoticeReason
+  at?: string
 }
 
 export const AUTOMATIONS: TableDeclaration = {

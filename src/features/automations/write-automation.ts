@@ -15,13 +15,12 @@ import {
   type Written,
 } from '../../kit/resource/writes.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
-import type { Wrote } from '../../kit/http/route.ts'
 import { automation, type AutomationCommand, type AutomationState } from './automation.ts'
 import { checkAutomation, type Checked, type CheckOptions } from './check-automation.ts'
 import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
-import { maskDetails, newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
-import type { AutomationRow, RunRow } from './views.ts'
+import { newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
+import type { AutomationRow } from './views.ts'
 
 const wholeBody = compileCheck(createSchema(automationResource.declaration))
 
@@ -55,7 +54,7 @@ export class AutomationWriter implements ResourceWrites {
     if (state.first !== undefined) return this.repeated(state, data.organizationId, checked)
     const { wrote, state: after } = await this.command(origin, id, { type: 'create', data })
     const row = live(after, origin.organizationId)
-    return { row, wrote, told: this.told(row, secret) }
+    return { row, wrote, ...this.told(row, secret) }
   }
 
   /** @throws Failure not_found, stale_version, invalid, not_available. */
@@ -67,7 +66,7 @@ export class AutomationWriter implements ResourceWrites {
       assertVersion(expectedVersion, version)
       const wanted = kind === 'replace' ? sent : (mergePatch(this.writable(row), sent) as JsonObject)
       if (kind === 'amend') assertValid(wholeBody, wanted)
-      const checked = await checkAutomation(this.check, caller, wanted, openDetails(this.keyring, row))
+      const checked = await checkAutomation(this.check, caller, wanted, this.checkedOf(row))
       return { type: 'change', data: { content: this.seal(checked, row), editorId: caller.userId, at: origin.now } }
     })
     return { row: live(state, origin.organizationId), wrote }
@@ -84,7 +83,7 @@ export class AutomationWriter implements ResourceWrites {
     }
     const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data })
     const after = live(state, origin.organizationId)
-    return { row: after, wrote, told: this.told(after, secret) }
+    return { row: after, wrote, ...this.told(after, secret) }
   }
 
   /** @throws Failure not_found, stale_version. */
@@ -99,20 +98,11 @@ export class AutomationWriter implements ResourceWrites {
     return { row: last as AutomationRow, wrote }
   }
 
-  /** Asks for another attempt of a run. @throws Failure not_found, conflict when the automation is not active. */
-  async retryRun(origin: WriteOrigin, run: RunRow): Promise<Wrote | undefined> {
-    const row = await this.load(origin.organizationId, run.automationId)
-    if (!row.isActive) throw new Failure('conflict', { message: 'The automation is not active; activate it first.' })
-    const { _id: runId, partition, sequence, trigger, createdAt: owedAt } = run
-    const failures = run.attempts.at(-1)?.failures ?? 0
-    const data = { runId, partition, at: origin.now, run: { sequence, failures, trigger, owedAt } }
-    const { wrote } = await this.command(origin, row._id, { type: 'retryRun', data })
-    return wrote
-  }
-
-  /** The details, with the secret that is told once. */
-  private told(row: AutomationRow, secret: string): JsonObject {
-    return { automationDetails: { ...maskDetails(openDetails(this.keyring, row)), secret } as unknown as JsonObject }
+  /** The details, with the secret that is told once where receivers are given one. */
+  private told(row: AutomationRow, secret: string): Pick<Written, 'told'> {
+    const action = this.check.actions[row.automationType]
+    if (action?.isSigned !== true) return {}
+    return { told: { automationDetails: { ...action.show(openDetails(this.keyring, row)), secret } } }
   }
 
   private async load(organizationId: string, id: string): Promise<AutomationRow> {
@@ -157,9 +147,9 @@ export class AutomationWriter implements ResourceWrites {
       event,
       automationType,
       automationDetails: openDetails(this.keyring, row),
-      rules,
+      rules: rules as unknown as JsonObject,
       isActive,
-    } as unknown as JsonObject
+    }
   }
 }
 

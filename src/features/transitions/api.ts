@@ -9,7 +9,7 @@ import { trackerIdsOf } from '../../kit/http/tracker-ids.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { readTransitions } from './history-query.ts'
-import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
+import { POINT_SCHEMA, TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
 export interface TransitionServices {
   history: HistoryStore
@@ -82,7 +82,7 @@ const TRANSITION_SCHEMA: JsonSchema = {
       enum: ['point', 'geofence', 'tracker'],
       description: 'A fix, an edit of the geofence, or the deletion of the tracker.',
     },
-    point: { type: 'object', description: 'The fix that decided, as a row of the history shows it.' },
+    point: { ...POINT_SCHEMA, description: 'The fix that decided, as a row of the history shows it.' },
   },
 }
 

@@ -15,7 +15,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { TRIPS, type TripRow, tripShown } from './views.ts'
+import { TRIP_SCHEMA, TRIPS, type TripRow, tripShown } from './views.ts'
 
 export interface TripServices {
   /** Trips as the history lists them. */
@@ -45,20 +45,6 @@ export interface TripServices {
 
 const TAG = 'Location history'
 const TIME: JsonSchema = { type: 'string', maxLength: 40 }
-
-const TRIP_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    _id: { type: 'string', format: 'uuid' },
-    trackerId: { type: 'string', format: 'uuid' },
-    trackingToken: { type: 'string' },
-    state: { type: 'string', enum: ['running', 'finished'] },
-    explicit: { type: 'boolean', description: 'Begun by a point with `trip: "start"`, not detected.' },
-    startedAt: { type: 'string', format: 'date-time' },
-    finishedAt: { type: ['string', 'null'], format: 'date-time' },
-    distance: { type: 'number', description: 'Metres.' },
-  },
-}
 
 const TRIP_EXAMPLE = {
   _id: '3c0e9a52-6f3b-5c0a-8f0e-6b1f6a0c9d11',

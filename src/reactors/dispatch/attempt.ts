@@ -1,49 +1,98 @@
-import type { HttpOutcome } from '../../engines/http-caller.ts'
-import type { AttemptMade } from '../../features/automations/events.ts'
-import { retryAfterMs, retryDelayMs } from './retry-schedule.ts'
-import { isGivenUp, type ReceiverHealth } from './receiver-health.ts'
-import type { Run } from './run.ts'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { automation as automationDecider } from '../../features/automations/automation.ts'
+import { automationStream, type AttemptMade } from '../../features/automations/events.ts'
+import { openDetails, sealAnswer } from '../../features/automations/sealed.ts'
+import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { loadState } from '../../kit/commands/handle-command.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
+import type { Actions, Outcome } from './actions/action.ts'
+import type { Directory } from './directory.ts'
+import { seeEvent } from './event-data.ts'
+import type { Run } from './owed-rows.ts'
+import { RETRY_AFTER_MAX_MS, retryDelayMs } from './retry-schedule.ts'
 
-const GONE = 410
-
-export const isSuccess = (outcome: HttpOutcome): boolean =>
-  outcome.kind === 'answered' && outcome.statusCode >= 200 && outcome.statusCode < 300
-
-/**
- * What the log keeps of an attempt, and where its run stands after it.
- * @param at when the attempt began, `endedAt` when it was over, ms since the epoch
- */
-export const attemptOf = (
-  run: Run,
-  outcome: HttpOutcome,
-  at: number,
-  endedAt: number,
-  scheduleMs: readonly number[],
-  seal: (answer: string) => string,
-): AttemptMade => {
-  const seen =
-    outcome.kind === 'failed'
-      ? { error: outcome.error }
-      : { statusCode: outcome.statusCode, ...(outcome.answer !== '' && { answer: seal(outcome.answer) }) }
-  const { runId, automationId, owedAt, trigger } = run
-  const { organizationId } = trigger
-  const made = { runId, automationId, organizationId, owedAt, at, durationMs: endedAt - at, ...seen }
-  if (isSuccess(outcome)) return { ...made, failures: run.attempts, status: 'succeeded' }
-  const failures = run.attempts + 1
-  const delayMs =
-    outcome.kind === 'answered' && outcome.statusCode === GONE ? undefined : retryDelayMs(scheduleMs, failures, runId)
-  if (delayMs === undefined) return { ...made, failures, status: 'dead' }
-  const askedMs = outcome.kind === 'answered' ? (retryAfterMs(outcome.retryAfter, endedAt) ?? 0) : 0
-  const waitMs = Math.max(delayMs, askedMs)
-  return { ...made, failures, status: 'pending', dueAt: endedAt + waitMs, delayMs: waitMs }
+export interface AttemptOptions {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  keyring: Keyring
+  directory: Directory
+  actions: Actions
+  /** Delay before each retry, ms. */
+  scheduleMs: readonly number[]
 }
 
-/** Why an automation ends with this outcome, if it does. */
-export const reasonToEnd = (
-  health: ReceiverHealth,
-  outcome: HttpOutcome,
-  now: number,
-): 'gone' | 'failing' | undefined => {
-  if (outcome.kind === 'answered' && outcome.statusCode === GONE) return 'gone'
-  return isGivenUp(health, now) ? 'failing' : undefined
+export interface Attempted {
+  outcome: Outcome
+  attempt: AttemptMade
+}
+
+/**
+ * An automation as it is now. Where the table has none, or not yet the version that is known, its stream decides: a table
+ * that is being built must not end runs.
+ */
+export const findAutomation = async (
+  { log, tables }: Pick<AttemptOptions, 'log' | 'tables'>,
+  organizationId: string,
+  automationId: string,
+  versionMin: number,
+): Promise<AutomationRow | undefined> => {
+  const row = await tables.get<AutomationRow>(AUTOMATIONS.name, organizationId, automationId)
+  if (row !== undefined && row.version >= versionMin) return row
+  return (await loadState(log, automationStream(automationId), automationDecider)).state.row
+}
+
+/**
+ * One attempt: does what the automation is told to, with what the event refers to as it is now, and says where its run
+ * stands. `hidden` when the automation's last editor may not see the event as things are now.
+ */
+export const attemptRun = async (
+  options: AttemptOptions,
+  run: Run,
+  automation: AutomationRow,
+): Promise<Attempted | 'hidden'> => {
+  const { clock, keyring, directory, actions } = options
+  const action = actions[automation.automationType]
+  if (action === undefined) throw new Error(`there is no action ${automation.automationType}`)
+  const [editor, seen] = await Promise.all([
+    directory.editor(run.trigger.organizationId, automation.editorId),
+    seeEvent(directory, run.trigger, run.owedAt),
+  ])
+  if (editor === undefined || !seen.isFor(editor)) return 'hidden'
+  const data = await seen.data(editor)
+  const at = clock.now()
+  const begunMs = clock.monotonic()
+  const outcome = await action.attempt({ automation, details: openDetails(keyring, automation), run, data })
+  return { outcome, attempt: attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs)) }
+}
+
+/** What the log keeps of an attempt that began at `at` (ms since the epoch), and where its run stands after it. */
+const attemptOf = (
+  { keyring, scheduleMs }: AttemptOptions,
+  run: Run,
+  outcome: Outcome,
+  at: number,
+  durationMs: number,
+): AttemptMade => {
+  const { runId, automationId, owedAt, trigger } = run
+  const { statusCode, answer } = outcome
+  const made = {
+    runId,
+    automationId,
+    organizationId: trigger.organizationId,
+    owedAt,
+    at,
+    durationMs,
+    ...(statusCode !== undefined && { statusCode }),
+    ...(answer !== undefined && { answer: sealAnswer(keyring, answer) }),
+  }
+  if (outcome.kind === 'done') return { ...made, failures: run.attempts, status: 'succeeded' }
+  const failures = run.attempts + 1
+  const failed = { ...made, ...(outcome.error !== undefined && { error: outcome.error }), failures }
+  const scheduledMs = outcome.ends === undefined ? retryDelayMs(scheduleMs, failures, runId) : undefined
+  if (scheduledMs === undefined) return { ...failed, status: 'dead' }
+  const delayMs = Math.max(scheduledMs, Math.min(outcome.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS))
+  return { ...failed, status: 'pending', dueAt: at + durationMs + delayMs, delayMs }
 }

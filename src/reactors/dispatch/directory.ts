@@ -1,4 +1,32 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { geofenceStream } from '../../features/geofences/events.ts'
+import { geofence as geofenceDecider } from '../../features/geofences/geofence.ts'
+import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
+import { rightsOf } from '../../features/identity/authenticate.ts'
+import { user as userResource } from '../../features/identity/user.ts'
+import {
+  ACCESS_ROLES,
+  ACCESS_USERS,
+  USERS_TABLE,
+  type AccessRoleRow,
+  type AccessUserRow,
+} from '../../features/identity/views.ts'
+import { tripToken } from '../../features/locations/trip-token.ts'
+import { lastSeenIn, type LastSeen } from '../../features/locations/views.ts'
+import { tracker as trackerResource } from '../../features/trackers/declaration.ts'
+import { type StatusAges, TRACKERS_TABLE, type TrackerRow, withStatus } from '../../features/trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { Row } from '../../kernel/table.ts'
+import { eventTypes, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { shownRow } from '../../kit/http/list-query.ts'
+import type { Resource } from '../../kit/resource/resource.ts'
+import { listShape } from '../../kit/resource/rows.ts'
+import { loadState } from '../../kit/commands/handle-command.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 
 export interface TrackerShown {
   /** As GET /tracker/{id} answers it; what was deleted as it last was, what was erased as `{_id}`. */
@@ -23,3 +51,119 @@ export interface Directory {
   /** The tracking token of a trip. */
   tripToken(trackerId: string, startedAt: number): string
 }
+
+export interface TableDirectoryOptions {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  keyring: Keyring
+  ages: StatusAges
+  inRollout(editor: UserCaller): boolean
+}
+
+/** Attributes of geofences that are remembered: reading them reads the geometry too. */
+const ATTRIBUTES_MAX = 500
+
+/** What events refer to, from the tables; what is no longer there from its own stream, as it last was. */
+export class TableDirectory implements Directory {
+  private readonly options: TableDirectoryOptions
+  private readonly attributes = new Map<string, unknown>()
+
+  constructor(options: TableDirectoryOptions) {
+    this.options = options
+  }
+
+  async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {
+    const { tables, ages, clock } = this.options
+    const lastSeen: LastSeen = async (...asked) =>
+      (await lastSeenIn(tables)(...asked)).map((time) => Math.max(time ?? seenAt, seenAt))
+    const row =
+      (await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId)) ??
+      (await this.lastTracker(organizationId, trackerId))
+    if (row === undefined) return { shown: { _id: trackerId }, hubIds: [] }
+    const [withTime] = await withStatus(lastSeen, ages, organizationId, [row], clock.now())
+    const shown = shownAs(trackerResource)(withTime)
+    return { shown, hubIds: row.hubIds, ...(row.userId !== undefined && { userId: row.userId }) }
+  }
+
+  async user(organizationId: string, userId: string): Promise<Row> {
+    const row =
+      (await this.options.tables.get(USERS_TABLE, organizationId, userId)) ??
+      (await this.lastRow('user', organizationId, userId))
+    return row === undefined ? { _id: userId } : shownAs(userResource)(row)
+  }
+
+  async geofence(organizationId: string, geofenceId: string): Promise<Row> {
+    const row = await this.options.tables.get<GeofenceRow>(GEOFENCES.name, organizationId, geofenceId)
+    if (row === undefined) return this.lastGeofence(organizationId, geofenceId)
+    const attributes = await this.attributesOf(row)
+    return attributes === undefined ? row : { ...row, attributes }
+  }
+
+  async editor(organizationId: string, userId: string): Promise<UserCaller | undefined> {
+    const { tables } = this.options
+    const user = await tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId)
+    if (user === undefined && (await this.isThere('user', userId))) throw behind('users')
+    if (user === undefined || user.status !== 'active') return undefined
+    const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
+    if (role === undefined && (await this.isThere('role', user.roleId))) throw behind('roles')
+    return { kind: 'user', organizationId, userId, jti: '', expiresAt: 0, ...rightsOf(user, role) }
+  }
+
+  inRollout(editor: UserCaller): boolean {
+    return this.options.inRollout(editor)
+  }
+
+  tripToken(trackerId: string, startedAt: number): string {
+    return tripToken(this.options.keyring, trackerId, startedAt)
+  }
+
+  /** A tracker that was deleted, with the hubs that it had: those of its user too, when it was a phone. */
+  private async lastTracker(organizationId: string, trackerId: string): Promise<TrackerRow | undefined> {
+    const row = (await this.lastRow('tracker', organizationId, trackerId)) as TrackerRow | undefined
+    if (row === undefined) return undefined
+    const user =
+      row.kind === 'phone' && row.userId !== undefined
+        ? await this.options.tables.get(USERS_TABLE, organizationId, row.userId)
+        : undefined
+    const hubIds = [...(row.hubId === undefined ? [] : [row.hubId]), ...((user?.hubId as string[] | undefined) ?? [])]
+    return { ...row, hubIds }
+  }
+
+  /** Whether its own stream has it although a table lacks it: a table that is being built must not hide what is there. */
+  private async isThere(noun: string, id: string): Promise<boolean> {
+    const [event] = await this.options.log.read(`${noun}-${id}`, 'end', 1, 'backwards')
+    return event !== undefined && event.type !== eventTypes(noun).deleted
+  }
+
+  private async lastRow(noun: string, organizationId: string, id: string): Promise<Row | undefined> {
+    const [event] = await this.options.log.read(`${noun}-${id}`, 'end', 1, 'backwards')
+    if (event === undefined) return undefined
+    const data = decodeJson<ResourceData>(event.data)
+    if (data.organizationId !== organizationId || data.values === undefined) return undefined
+    return rowOf(id, event.revision + 1, { ...data, updatedAt: data.at })
+  }
+
+  private async lastGeofence(organizationId: string, geofenceId: string): Promise<Row> {
+    const { state } = await loadState(this.options.log, geofenceStream(geofenceId), geofenceDecider)
+    if (state.values === undefined || state.organizationId !== organizationId) return { _id: geofenceId }
+    const { shape: _geometry, ...values } = state.values
+    const [createdAt, updatedAt] = [state.createdAt, state.updatedAt].map((ms) => new Date(ms).toISOString())
+    return { ...values, _id: geofenceId, organizationId, version: state.version, createdAt, updatedAt }
+  }
+
+  private async attributesOf({ organizationId, _id, version }: GeofenceRow): Promise<unknown> {
+    const key = `${_id}:${version}`
+    if (this.attributes.has(key)) return this.attributes.get(key)
+    const details = await this.options.tables.get(GEOFENCE_DETAILS.name, organizationId, _id)
+    if (this.attributes.size >= ATTRIBUTES_MAX) this.attributes.delete(this.attributes.keys().next().value as string)
+    this.attributes.set(key, details?.attributes)
+    return details?.attributes
+  }
+}
+
+const behind = (table: string): Failure => new Failure('engine_down', { message: `The table of ${table} is behind.` })
+
+/** A row as its resource is answered: nothing internal. */
+const shownAs = ({ declaration }: Resource): ((row: Row) => Row) =>
+  shownRow(listShape(declaration), undefined, { permissionDetails: [] })

@@ -1,25 +1,22 @@
-import type { HttpCaller } from '../../engines/http-caller.ts'
 import { deactivateAutomation } from '../../features/automations/automation.ts'
 import type { RunsOwed } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
-import { countOf } from './backlog.ts'
+import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
-import { HealthTable, RECEIVER_HEALTH } from './health-table.ts'
 import { HearAutomations } from './hear-automations.ts'
-import { oweRuns } from './owe-runs.ts'
-import { PayRuns, type DeliveryOutcome } from './pay-runs.ts'
-import { OWED_RUNS } from './run.ts'
+import { OWED_RUNS } from './owed-rows.ts'
+import { oweRuns, type TransitionEntry } from './owe.ts'
+import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
+import { PayRuns, type DeliveryOutcome } from './pay.ts'
+import { countOf } from './pending-runs.ts'
+import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
 import { PartitionLost } from './runs-stream.ts'
-import type { OwnedPartition } from './sender.ts'
-import { sweepRuns } from './sweep-runs.ts'
-import { CHANGES_MAX, takePartition } from './take-partition.ts'
-import type { TransitionEntry } from './transition-entry.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
-  caller: HttpCaller
+  actions: Actions
   directory: Directory
   /** Delay before each retry (`--webhook-schedule`), ms. */
   scheduleMs: readonly number[]
@@ -67,7 +64,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       time: this.time,
       health: this.health,
       onDelivery,
-      deactivate: (...automation) => deactivateAutomation(options, ...automation),
+      deactivate: (automation, reason) => deactivateAutomation(options, automation, reason),
     })
     this.hear = new HearAutomations({
       log,
@@ -75,6 +72,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       owned: () => [...this.owned.values()],
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
       wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
+      renew: (...edited) => this.payer.renew(...edited),
       onFailure: (error) => this.warn('automations not heard', error),
     })
   }
@@ -107,7 +105,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     if (facts.length === 0) owned.pending.sourceDone(entry.revision)
     await Promise.all(facts.map((fact) => owned.stream.append(fact)))
     this.wakeAll(facts)
-    if (owned.pending.table.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
+    if (owned.pending.rows.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
   }
 
   /** A partition that this process owns. @throws PartitionLost */

@@ -1,4 +1,5 @@
-import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
+import { EVENTS, GEOMETRY_MEMBERS } from '../../features/automations/event-table.ts'
+import { EVENT_DATA_TYPES, isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
 import { pointShown } from '../../features/transitions/views.ts'
 import { tripRow, tripShown } from '../../features/trips/views.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
@@ -6,31 +7,41 @@ import type { Directory, TrackerShown } from './directory.ts'
 
 export type EventData = { [member: string]: unknown }
 
-/** What says where a geofence is: left out, it may have 20,000 positions. */
-const GEOMETRY = new Set(['geometry', 'center', 'radius', 'width', 'bbox'])
+/** Whose restrictions bound what is said. */
+export type Viewer = Pick<UserCaller, 'permissions' | 'userId'>
 
-/** Whether the editor of an automation may see this event and its tracker. */
-export const maySee = (
-  directory: Pick<Directory, 'inRollout'>,
-  editor: UserCaller,
-  { event }: RunTrigger,
-  tracker: TrackerShown | undefined,
-): boolean => {
-  const seesEvent = isGeofenceEvent(event)
-    ? editor.permissions.has('view/geofence') && directory.inRollout(editor)
-    : editor.permissions.has('view/location-history')
-  return seesEvent && seesHubs(editor, tracker?.hubIds ?? [])
+/** An event with what it refers to, as that is now. */
+export interface EventSeen {
+  /** Whether an editor of automations may see it. */
+  isFor(editor: UserCaller): boolean
+  /** What a webhook says about it, as far as the viewer may see that: its schema is in event-table.ts. */
+  data(viewer: Viewer): Promise<EventData>
 }
 
-/**
- * What a webhook says about an event, and what rules are held against: ids and measurements of the event, and what it
- * refers to as it is now, as far as the automation's last editor may see that.
- */
-export const eventData = async (
+/** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
+export const seeEvent = async (directory: Directory, trigger: RunTrigger, loggedAt: number): Promise<EventSeen> => {
+  const { organizationId, subject, event, at, point } = trigger
+  if (subject.type !== 'tracker') throw new Error(`events of a ${subject.type} are not known yet`)
+  const seenAt = Math.min(point?.recordedAt ?? at, loggedAt)
+  const tracker = await directory.tracker(organizationId, subject.id, seenAt)
+  return {
+    isFor: (editor) =>
+      editor.permissions.has(EVENTS[event].permission) &&
+      (!isGeofenceEvent(event) || directory.inRollout(editor)) &&
+      seesHubs(editor, tracker?.hubIds ?? []),
+    data: (viewer) => trackerEventData(directory, trigger, tracker, viewer),
+  }
+}
+
+/** What rules are held against: the data, and in `old` the state before. */
+export const rulesData = (event: RunTrigger['event'], data: EventData): EventData =>
+  EVENTS[event].hasBefore ? { ...data, old: { [EVENT_DATA_TYPES[event]]: data.before } } : data
+
+export const trackerEventData = async (
   directory: Directory,
   trigger: RunTrigger,
   tracker: TrackerShown | undefined,
-  { permissions, userId }: Pick<UserCaller, 'permissions' | 'userId'>,
+  { permissions, userId }: Viewer,
 ): Promise<EventData> => {
   const { organizationId, subject, geofence, trip, sourceId, point } = trigger
   const trackerId = subject.id
@@ -64,9 +75,6 @@ export const eventData = async (
   }
 }
 
-/** When the tracker of an event was seen at least. */
-export const seenAt = ({ point, at }: RunTrigger): number => point?.recordedAt ?? at
-
 /** What others see of a user. */
 const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): EventData => ({
   _id,
@@ -77,6 +85,6 @@ const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): Even
 })
 
 const withoutGeometry = (geofence: EventData): EventData =>
-  Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY.has(field)))
+  Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY_MEMBERS.includes(field)))
 
 export const iso = (ms: number): string => new Date(ms).toISOString()

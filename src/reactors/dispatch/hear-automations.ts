@@ -12,7 +12,7 @@ import {
 } from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import type { OwnedPartition } from './sender.ts'
+import type { OwnedPartition } from './partition.ts'
 
 export interface HearOptions {
   log: EventLog
@@ -21,14 +21,16 @@ export interface HearOptions {
   /** Skips what an automation has left in a partition. */
   skip: (automationId: string, owned: OwnedPartition) => Promise<void>
   wake: (automationId: string, organizationId: string) => void
+  /** An active automation was edited. */
+  renew: (automationId: string, organizationId: string, version: number) => void
   onFailure: (error: unknown) => void
 }
 
 const RETRY_MS = 1_000
 
 /**
- * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, and a run that
- * someone asks to try again is owed anew. Each partition remembers up to where it has heard.
+ * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, one that was
+ * edited is no longer held to fail, and a run that someone asks to try again is owed anew. Each partition remembers up to where it has heard.
  */
 export class HearAutomations {
   private readonly options: HearOptions
@@ -72,6 +74,8 @@ export class HearAutomations {
   }
 
   private async apply(event: RecordedEvent): Promise<void> {
+    const isEdited = event.type === AUTOMATION_CHANGED && !endsRuns(event)
+    if (isEdited) this.options.renew(automationIdOf(event), event.metadata.organizationId ?? '', event.revision + 1)
     for (const owned of this.options.owned()) {
       if (event.position <= owned.pending.place.automations) continue
       if (event.type === RUN_RETRY_ASKED) await this.reopen(event, owned)
@@ -84,7 +88,7 @@ export class HearAutomations {
     const automationId = automationIdOf(event)
     if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
     const organizationId = event.metadata.organizationId ?? ''
-    if (run === undefined || (await owned.pending.table.get([runId])).length > 0) return
+    if (run === undefined || (await owned.pending.rows.get([runId])).length > 0) return
     const data: RunReopened = { ...run, runId, automationId, dueAt: at }
     await owned.stream.append({ type: RUN_REOPENED, data })
     this.options.wake(automationId, organizationId)

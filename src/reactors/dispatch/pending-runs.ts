@@ -12,10 +12,48 @@ import {
   type RunsSkipped,
 } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
-import { countOf, newBacklog, RUNS_IN_MEMORY_MAX, RUNS_LOW, wantsAlone, wantsInOrder, type Backlog } from './backlog.ts'
-import type { OwedTable } from './owed-table.ts'
+import type { OwedRows, Run } from './owed-rows.ts'
 import type { SteadyTime } from './retry-schedule.ts'
-import type { Run } from './run.ts'
+import { RunOrder } from './run-order.ts'
+
+/** Runs of one automation and partition that are held in memory, of each kind (in order, alone); the others wait in the table. */
+export const RUNS_IN_MEMORY_MAX = 500
+/** Runs are read back from the table when fewer than this are in memory. */
+const RUNS_LOW = RUNS_IN_MEMORY_MAX / 2
+
+/** The runs of one automation in one partition that are owed and not paid. */
+export interface Backlog {
+  automationId: string
+  organizationId: string
+  order: RunOrder
+  /** Runs that keep their order and are in the table only: they come after those in memory. */
+  inOrderStored: number
+  /** Sequence of the last run taken into memory in order. */
+  lastSequence: number
+  /** Runs that go on alone and are in the table only: they are due after those in memory. */
+  aloneStored: number
+  /** When the first of these is due, ms since the epoch. */
+  aloneStoredDueAt: number
+  reading: boolean
+}
+
+const newBacklog = (automationId: string, organizationId: string): Backlog => ({
+  automationId,
+  organizationId,
+  order: new RunOrder(),
+  inOrderStored: 0,
+  lastSequence: 0,
+  aloneStored: 0,
+  aloneStoredDueAt: Number.POSITIVE_INFINITY,
+  reading: false,
+})
+
+export const countOf = (backlog: Backlog): number => backlog.order.size + backlog.inOrderStored + backlog.aloneStored
+
+const wantsInOrder = (backlog: Backlog): boolean => backlog.inOrderStored > 0 && backlog.order.inOrder < RUNS_LOW
+const wantsAlone = (backlog: Backlog): boolean => backlog.aloneStored > 0 && backlog.order.alone < RUNS_LOW
+/** Memory has room for runs that are in the table only. */
+export const hasRoom = (backlog: Backlog): boolean => wantsInOrder(backlog) || wantsAlone(backlog)
 
 /** Where a partition stands, as its checkpoint keeps it. */
 interface Place {
@@ -38,16 +76,16 @@ export class PendingRuns {
   readonly partition: number
   /** Runs that the source event after `source` owed before all of it was owed. */
   readonly partial = new Set<string>()
-  readonly table: OwedTable
+  readonly rows: OwedRows
   private readonly at: Place = { runs: -1, source: -1, sequence: 1, automations: -1 }
   /** As `at` was when no source event was owed in part. */
   private storable: Place = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
   private readonly time: SteadyTime
 
-  constructor(partition: number, table: OwedTable, time: SteadyTime) {
+  constructor(partition: number, rows: OwedRows, time: SteadyTime) {
     this.partition = partition
-    this.table = table
+    this.rows = rows
     this.time = time
   }
 
@@ -89,9 +127,9 @@ export class PendingRuns {
   /** Counts the rows of the table and takes the first of each automation into memory, and nothing else. */
   async recall(): Promise<void> {
     this.backlogs.clear()
-    for await (const run of this.table.all()) {
+    for await (const run of this.rows.all()) {
       const dueAt = this.time.atMostIn(run.delayMs, run.dueAt)
-      if (dueAt < run.dueAt) this.table.put({ ...run, dueAt })
+      if (dueAt < run.dueAt) this.rows.put({ ...run, dueAt })
       const backlog = this.backlogOf(run)
       if (run.alone) backlog.aloneStored++
       else backlog.inOrderStored++
@@ -114,7 +152,7 @@ export class PendingRuns {
   async fetch(runIds: readonly string[], automationId: string): Promise<void> {
     const order = this.backlogs.get(automationId)?.order
     const missing = runIds.filter((runId) => order?.has(runId) !== true)
-    for (const run of await this.table.get(missing)) {
+    for (const run of await this.rows.get(missing)) {
       const backlog = this.backlogOf(run)
       if (backlog.order.has(run.runId)) continue
       if (run.alone) backlog.aloneStored = Math.max(0, backlog.aloneStored - 1)
@@ -125,7 +163,7 @@ export class PendingRuns {
 
   /** Reads runs back from the table where memory has room for them; resolves true when it did. */
   async refill(backlog: Backlog): Promise<boolean> {
-    if (backlog.reading || !(wantsInOrder(backlog) || wantsAlone(backlog))) return false
+    if (backlog.reading || !hasRoom(backlog)) return false
     backlog.reading = true
     try {
       // What comes while rows are stored and read may not be among them: it stays counted, and is read the next time.
@@ -140,7 +178,7 @@ export class PendingRuns {
   }
 
   store(): Promise<void> {
-    return this.table.store(() => ({ ...this.storable }))
+    return this.rows.store(() => ({ ...this.storable }))
   }
 
   private noteStorable(): void {
@@ -183,7 +221,7 @@ export class PendingRuns {
   private admit(run: Run): void {
     const backlog = this.backlogOf(run)
     if (backlog.order.has(run.runId)) return
-    this.table.put(run)
+    this.rows.put(run)
     if (run.alone) {
       backlog.order.add(run)
       this.spillAlone(backlog)
@@ -202,7 +240,7 @@ export class PendingRuns {
     const standing = { attempts: failures, dueAt: this.time.dueAt(dueAt, delayMs), delayMs }
     const run = backlog?.order.again(attempt.runId, standing)
     if (backlog === undefined || run === undefined) return
-    this.table.put(run)
+    this.rows.put(run)
     if (run.alone) this.spillAlone(backlog)
   }
 
@@ -210,7 +248,7 @@ export class PendingRuns {
     const backlog = this.backlogs.get(automationId)
     const run = backlog?.order.end(runId)
     if (backlog === undefined || run === undefined) return
-    this.table.delete(run)
+    this.rows.delete(run)
     if (countOf(backlog) === 0 && !backlog.reading) this.backlogs.delete(automationId)
   }
 
@@ -231,26 +269,25 @@ export class PendingRuns {
   }
 
   private async refillInOrder(backlog: Backlog, counted: number): Promise<void> {
-    const runs = await this.table.inOrder(backlog.automationId, backlog.lastSequence, RUNS_IN_MEMORY_MAX)
+    const { runs, last } = await this.rows.inOrder(backlog.automationId, backlog.lastSequence, RUNS_IN_MEMORY_MAX)
     for (const run of runs) {
       backlog.lastSequence = Math.max(backlog.lastSequence, run.sequence)
-      if (!this.table.isDeleted(run.runId)) backlog.order.add(run)
+      backlog.order.add(run)
     }
-    const left = runs.length < RUNS_IN_MEMORY_MAX ? 0 : Math.max(1, counted - runs.length)
+    const left = last ? 0 : Math.max(1, counted - runs.length)
     backlog.inOrderStored = left + Math.max(0, backlog.inOrderStored - counted)
   }
 
   private async refillAlone(backlog: Backlog, counted: number): Promise<void> {
-    const spilledDueAt = (): number =>
-      backlog.aloneStored > counted ? backlog.aloneStoredDueAt : Number.POSITIVE_INFINITY
-    const runs = await this.table.alone(backlog.automationId, 2 * RUNS_IN_MEMORY_MAX)
-    const missing = runs.filter(({ runId }) => !backlog.order.has(runId) && !this.table.isDeleted(runId))
+    const { runs, last } = await this.rows.alone(backlog.automationId, 2 * RUNS_IN_MEMORY_MAX)
+    const missing = runs.filter(({ runId }) => !backlog.order.has(runId))
     const taken = missing.slice(0, RUNS_IN_MEMORY_MAX - backlog.order.alone)
     for (const run of taken) backlog.order.add(run)
-    const spilled = spilledDueAt()
-    const all = runs.length < 2 * RUNS_IN_MEMORY_MAX && taken.length === missing.length
-    backlog.aloneStored = (all ? 0 : Math.max(1, counted - taken.length)) + Math.max(0, backlog.aloneStored - counted)
-    const nextDueAt = (missing[taken.length] ?? runs.at(-1))?.dueAt ?? Number.POSITIVE_INFINITY
-    backlog.aloneStoredDueAt = all ? spilled : Math.min(spilled, nextDueAt)
+    const spilled = Math.max(0, backlog.aloneStored - counted)
+    const spilledDueAt = spilled > 0 ? backlog.aloneStoredDueAt : Number.POSITIVE_INFINITY
+    const isAll = last && taken.length === missing.length
+    const nextDueAt = isAll ? undefined : (missing[taken.length] ?? runs.at(-1))?.dueAt
+    backlog.aloneStored = (isAll ? 0 : Math.max(1, counted - taken.length)) + spilled
+    backlog.aloneStoredDueAt = Math.min(spilledDueAt, nextDueAt ?? Number.POSITIVE_INFINITY)
   }
 }

@@ -1,6 +1,5 @@
-import { Heap } from './heap.ts'
 import { ATTEMPTS_IN_ORDER } from './retry-schedule.ts'
-import type { Run } from './run.ts'
+import type { Run } from './owed-rows.ts'
 
 /** What a failed or given back attempt leaves of a run. */
 export interface Standing {
@@ -10,13 +9,13 @@ export interface Standing {
 }
 
 /**
- * The order in which runs of one automation and one partition may be attempted. Runs of one tracker form a lane: only
- * its first run may be attempted, until it is over or has failed three times; then it leaves the lane and goes on alone.
+ * The order in which runs of one automation and one partition may be attempted. Runs of one subject queue up: only
+ * the first may be attempted, until it is over or has failed three times; then it leaves the queue and goes on alone.
  * Among what is due, the oldest comes first.
  */
 export class RunOrder {
   private readonly byId = new Map<string, Run>()
-  private readonly lanes = new Map<string, Run[]>()
+  private readonly queues = new Map<string, Run[]>()
   private readonly ready = new Heap<Run>((a, b) => a.sequence < b.sequence)
   private readonly waiting = new Heap<Run>(
     (a, b) => a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.sequence < b.sequence),
@@ -46,7 +45,7 @@ export class RunOrder {
     return this.byId.get(runId)
   }
 
-  /** Adds a run behind those of its tracker. Runs that keep their order are added by rising sequence. */
+  /** Adds a run behind those of its subject. Runs that keep their order are added by rising sequence. */
   add(run: Run): void {
     if (this.byId.has(run.runId)) return
     this.byId.set(run.runId, run)
@@ -55,10 +54,10 @@ export class RunOrder {
       this.waiting.push(run)
       return
     }
-    const lane = this.lanes.get(run.trigger.subject.id)
-    if (lane !== undefined) lane.push(run)
+    const queue = this.queues.get(run.trigger.subject.id)
+    if (queue !== undefined) queue.push(run)
     else {
-      this.lanes.set(run.trigger.subject.id, [run])
+      this.queues.set(run.trigger.subject.id, [run])
       this.waiting.push(run)
     }
   }
@@ -86,14 +85,14 @@ export class RunOrder {
     return this.ready.size > 0 ? 0 : this.waiting.peek()?.dueAt
   }
 
-  /** The run is over; the next one of its tracker may go. */
+  /** The run is over; the next one of its subject may go. */
   end(runId: string): Run | undefined {
     const run = this.forget(runId)
-    if (run !== undefined && !run.alone) this.leaveLane(run)
+    if (run !== undefined && !run.alone) this.leaveQueue(run)
     return run
   }
 
-  /** The run is attempted again; after its third failure it no longer holds up its tracker. */
+  /** The run is attempted again; after its third failure it no longer holds up its subject. */
   again(runId: string, standing: Standing): Run | undefined {
     const run = this.byId.get(runId)
     if (run === undefined) return undefined
@@ -102,7 +101,7 @@ export class RunOrder {
     if (!run.alone && run.attempts >= ATTEMPTS_IN_ORDER) {
       run.alone = true
       this.aloneCount++
-      this.leaveLane(run)
+      this.leaveQueue(run)
     }
     this.waiting.push(run)
     return run
@@ -146,13 +145,75 @@ export class RunOrder {
     this.ready.filter(other)
   }
 
-  private leaveLane(run: Run): void {
+  private leaveQueue(run: Run): void {
     const { id } = run.trigger.subject
-    const lane = this.lanes.get(id)
-    if (lane === undefined) return
-    const wasFirst = lane[0] === run
-    lane.splice(lane.indexOf(run), 1)
-    if (lane.length === 0) this.lanes.delete(id)
-    else if (wasFirst) this.waiting.push(lane[0])
+    const queue = this.queues.get(id)
+    if (queue === undefined) return
+    const wasFirst = queue[0] === run
+    queue.splice(queue.indexOf(run), 1)
+    if (queue.length === 0) this.queues.delete(id)
+    else if (wasFirst) this.waiting.push(queue[0])
+  }
+}
+
+/** A binary heap: `pop` answers the item that `before` puts first. */
+class Heap<Item> {
+  private items: Item[] = []
+  private readonly before: (a: Item, b: Item) => boolean
+
+  constructor(before: (a: Item, b: Item) => boolean) {
+    this.before = before
+  }
+
+  get size(): number {
+    return this.items.length
+  }
+
+  peek(): Item | undefined {
+    return this.items[0]
+  }
+
+  push(item: Item): void {
+    const { items, before } = this
+    let at = items.push(item) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!before(item, items[parent])) break
+      items[at] = items[parent]
+      at = parent
+    }
+    items[at] = item
+  }
+
+  pop(): Item | undefined {
+    const first = this.items[0]
+    const last = this.items.pop()
+    if (this.items.length > 0 && last !== undefined) this.sink(last)
+    return first
+  }
+
+  /** Takes out every item that `keep` refuses. */
+  filter(keep: (item: Item) => boolean): void {
+    const kept = this.items.filter(keep)
+    this.items = []
+    for (const item of kept) this.push(item)
+  }
+
+  [Symbol.iterator](): Iterator<Item> {
+    return this.items[Symbol.iterator]()
+  }
+
+  private sink(item: Item): void {
+    const { items, before } = this
+    let at = 0
+    for (;;) {
+      let child = at * 2 + 1
+      if (child >= items.length) break
+      if (child + 1 < items.length && before(items[child + 1], items[child])) child++
+      if (!before(items[child], item)) break
+      items[at] = items[child]
+      at = child
+    }
+    items[at] = item
   }
 }

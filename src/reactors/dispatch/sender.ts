@@ -1,14 +1,7 @@
-import type { PendingRuns } from './pending-runs.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { OwnedPartition } from './partition.ts'
 import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
-import type { Run } from './run.ts'
-import type { RunsStream } from './runs-stream.ts'
-
-/** A partition that this process pays for. */
-export interface OwnedPartition {
-  partition: number
-  pending: PendingRuns
-  stream: RunsStream
-}
+import type { Run } from './owed-rows.ts'
 
 /** What one automation has under way, over all partitions of this process. */
 export interface Sender {
@@ -21,6 +14,8 @@ export interface Sender {
   /** Attempts that may be under way at once; grows with fast answers, falls with slow ones. */
   limit: number
   isSkipping: boolean
+  /** The version that the automation is known to have at least. */
+  version: number
   cancelTimer: (() => void) | undefined
 }
 
@@ -38,6 +33,7 @@ export const newSender = (automationId: string, organizationId: string): Sender 
   underWay: 0,
   limit: LIMIT_FIRST,
   isSkipping: false,
+  version: 0,
   cancelTimer: undefined,
 })
 
@@ -69,4 +65,43 @@ export const nextDueAt = (owned: Iterable<OwnedPartition>, automationId: string)
     if (dueAt !== undefined && (next === undefined || dueAt < next)) next = dueAt
   }
   return next
+}
+
+/** Counts the attempts that are under way in this process, against a bound, and knows when none is left. */
+export class UnderWay {
+  private readonly max: number
+  private count = 0
+  private onEmpty: (() => void) | undefined
+
+  constructor(max: number) {
+    this.max = max
+  }
+
+  get size(): number {
+    return this.count
+  }
+
+  get isFull(): boolean {
+    return this.count >= this.max
+  }
+
+  enter(): void {
+    this.count++
+  }
+
+  leave(): void {
+    if (--this.count === 0) this.onEmpty?.()
+  }
+
+  /** Resolves when nothing is under way any more, at the latest after `limitMs`. */
+  empty(clock: Clock, limitMs: number): Promise<void> {
+    if (this.count === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = clock.after(limitMs, resolve)
+      this.onEmpty = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
 }

@@ -1,7 +1,19 @@
 import { Webhook } from 'standardwebhooks'
 import { test } from 'tap'
-import { automationStream } from '../../../src/features/automations/events.ts'
-import { entry, GROUP, openHook, openWorld, ORG, owner, trackerId, webhookBody } from '../../reactors/dispatch/world.ts'
+import { eventDataSchema } from '../../../src/features/automations/event-table.ts'
+import { automationStream, EVENT_DATA_TYPES, type AutomationEvent } from '../../../src/features/automations/events.ts'
+import { faultsOf } from '../../support/open-api.ts'
+import {
+  entry,
+  GROUP,
+  GROUPS,
+  openHook,
+  openWorld,
+  ORG,
+  owner,
+  trackerId,
+  webhookBody,
+} from '../../reactors/dispatch/world.ts'
 import { until } from '../../support/service.ts'
 
 const URL_OK = 'https://example.com/hook'
@@ -81,6 +93,8 @@ test('an automation is created, read, listed, changed and deleted', async (t) =>
 test('what is refused, and where', async (t) => {
   const { call } = await openWorld(t, { allow: [] })
   const body = webhookBody(URL_OK)
+  const rule = (path: string) => ({ rules: { fields: { geofenceGroupId: GROUP, [path]: 1 } } })
+  const task = (event: string, path: string) => ({ event, rules: { fields: { [path]: 1 } } })
   const details = (url: string, headers: unknown = []) => ({ automationDetails: { url, headers } })
   const cases: [string, object, string, string?][] = [
     ['an unknown event', { event: 'onFullMoon' }, '/event'],
@@ -130,18 +144,30 @@ test('what is refused, and where', async (t) => {
     ['an unknown field', { nmae: 'x' }, '/nmae'],
     [
       'a schema with a reference',
-      { rules: { fields: { geofenceGroupId: GROUP, a: { $ref: 'https://example.com/schema' } } } },
-      '/rules/fields/a',
+      { rules: { fields: { geofenceGroupId: GROUP, at: { $ref: 'https://example.com/schema' } } } },
+      '/rules/fields/at',
     ],
     [
       'a schema that is none',
-      { rules: { fields: { geofenceGroupId: GROUP, a: { type: 'nonsense' } } } },
-      '/rules/fields/a',
+      { rules: { fields: { geofenceGroupId: GROUP, at: { type: 'nonsense' } } } },
+      '/rules/fields/at',
     ],
+    ['a rule on what the event has not', rule('tracker.nmae'), '/rules/fields/tracker.nmae'],
+    ['a rule on where the geofence is', rule('geofence.geometry.type'), '/rules/fields/geofence.geometry.type'],
+    ['a rule below a text', rule('tracker.name.length'), '/rules/fields/tracker.name.length'],
+    ['a rule on the prototype', rule('tracker.constructor'), '/rules/fields/tracker.constructor'],
+    ['a rule on what another event has', rule('trip.distance'), '/rules/fields/trip.distance'],
+    ['a rule on a state before', rule('old.tracker.name'), '/rules/fields/old.tracker.name'],
+    [
+      'a group for a trip',
+      { event: 'onStartTrip', rules: { fields: { geofenceGroupId: GROUP } } },
+      '/rules/fields/geofenceGroupId',
+    ],
+    ['a state before the first', { ...task('onTaskCreated', 'old.task.state') }, '/rules/fields/old.task.state'],
     [
       'a pattern that explodes',
-      { rules: { fields: { geofenceGroupId: GROUP, a: { pattern: '(a+)+$' } } } },
-      '/rules/fields/a',
+      { rules: { fields: { geofenceGroupId: GROUP, at: { pattern: '(a+)+$' } } } },
+      '/rules/fields/at',
     ],
   ]
   for (const [what, change, path, code = 'invalid'] of cases) {
@@ -180,7 +206,7 @@ test('permissions, tenancy and the rollout', async (t) => {
     )
   }
   t.match((await world.call('GET', '/automations', { caller: stranger })).body, { data: [], total: 0 })
-  world.rollout.isOpen = false
+  world.known.isRolledOut = false
   t.match(await world.call('POST', '/automation', { caller: owner, body: webhookBody('http://127.0.0.1:9/') }), {
     status: 400,
     body: { errors: [{ path: '/event' }] },
@@ -253,20 +279,19 @@ test('configured headers come after the standard ones and override none', async 
   t.notOk('Webhook-Id' in dry.body.data.headers)
 })
 
-test('task, data and routing events can be stored for webhooks', async (t) => {
-  const { call } = await openWorld(t)
-  for (const [event, dataType] of [
-    ['onTaskAssigned', 'task'],
-    ['onDataSourceCreated', 'data'],
-    ['onRoutingResultFinished', 'routingResult'],
-    ['onStartTrip', 'locationHistory'],
-  ]) {
+test('each event can be stored for webhooks, and its dry run fits the schema that rules are checked by', async (t) => {
+  const { call, resources } = await openWorld(t)
+  for (const [event, dataType] of Object.entries(EVENT_DATA_TYPES)) {
+    const rules = event.startsWith('onGeofence') ? { fields: { geofenceGroupId: GROUP } } : undefined
     const answer = await call('POST', '/automation', {
       caller: owner,
-      body: { name: 'x', event, automationType: 'webhook', automationDetails: { url: URL_OK } },
+      body: { name: 'x', event, automationType: 'webhook', automationDetails: { url: URL_OK }, rules },
     })
-    t.match(answer, { status: 201, body: { data: { dataType, rules: { fields: {}, schema: { required: [] } } } } })
-    t.equal((await call('POST', `/automation/${answer.body.data._id}/test`, { caller: owner })).status, 200)
+    t.match(answer, { status: 201, body: { data: { dataType } } })
+    const dry = await call('POST', `/automation/${answer.body.data._id}/test`, { caller: owner })
+    const { automationId, sequence, ...data } = dry.body.data.body.data
+    t.match({ type: dry.body.data.body.type, automationId, sequence }, { type: event, sequence: 1 })
+    t.same(faultsOf(eventDataSchema(resources, event as AutomationEvent), data), [], event)
   }
 })
 
@@ -402,7 +427,7 @@ test('values of headers are never answered, and *** sent back keeps them', async
   t.match(hook.seen[0].headers, { authorization: 'Bearer s3cret', 'x-a': 'new' })
   for (const [fault, path] of [
     [[{ key: 'x-b', value: '***' }], '/automationDetails/headers/0/value'],
-    [{ Authorization: '***', authorization: '***' }, '/automationDetails/headers/1/value'],
+    [{ Authorization: '***', authorization: '***' }, '/automationDetails/headers/authorization/value'],
   ] as const)
     t.match(await patch({ headers: fault }), { status: 400, body: { errors: [{ path }] } })
   const create = await call('POST', '/automation', {
@@ -413,4 +438,66 @@ test('values of headers are never answered, and *** sent back keeps them', async
   const stream = (await log.read(automationStream(made._id), 0, 100)).map(({ data }) => Buffer.from(data).toString())
   t.notMatch(stream.join(), /s3cret/, 'the log has them encrypted')
   t.notMatch(JSON.stringify(world.lines), /s3cret/)
+})
+
+test('rules name what the event has', async (t) => {
+  const { call } = await openWorld(t)
+  for (const [event, ...paths] of [
+    ['onGeofenceEntry', 'tracker.name', 'tracker.status', 'user.teamIds.0', 'geofence.attributes.dock.gate', 'cause'],
+    ['onGeofenceLeave', 'point.speed', 'point.attributes.door', 'geofence.name', 'geofenceId', 'at'],
+    ['onFinishTrip', 'trip.distance', 'tracker.vehicleId', 'organizationId'],
+    ['onTaskAssigned', 'task.title', 'task.components.parcels', 'old.task.state', 'before.hubId', 'task.tags.0'],
+    ['onDataSourceCreated', 'record.values.kind', 'dataType.name'],
+    ['onRoutingResultFinished', 'routingResult.hubId', 'routingResult.routes.0.visits.0.taskId'],
+  ]) {
+    const group = event.startsWith('onGeofence') ? { geofenceGroupId: GROUP } : {}
+    const fields = { ...group, ...Object.fromEntries(paths.map((path) => [path, { type: 'string' }])) }
+    const { status, body } = await call('POST', '/automation', {
+      caller: owner,
+      body: { name: 'x', event, automationType: 'webhook', automationDetails: { url: URL_OK }, rules: { fields } },
+    })
+    t.equal(status, 201, `${event}: ${body.message}`)
+  }
+})
+
+test('an automation that cannot fire says why, and can be amended and deactivated', async (t) => {
+  const world = await openWorld(t)
+  const { call, known, tables } = world
+  const made = await call('POST', '/automation', { caller: owner, body: webhookBody('http://127.0.0.1:9/') })
+  const path = `/automation/${made.body.data._id}`
+  t.notOk('notice' in made.body.data)
+  const amend = async (body: object) => call('PATCH', path, { caller: owner, body })
+  const reason = async () => {
+    const read = (await call('GET', path, { caller: owner })).body.data.notice
+    const [listed] = (await call('GET', '/automations', { caller: owner })).body.data
+    t.same(listed.notice, read)
+    return read?.reason
+  }
+  const fails = async (expected: string, begin: () => unknown, end: () => unknown) => {
+    await begin()
+    t.equal(await reason(), expected)
+    for (const body of [{ name: expected }, { isActive: false }])
+      t.equal((await amend(body)).status, 200, `${expected}: ${Object.keys(body)}`)
+    if (expected === 'groupGone' || expected === 'notRolledOut')
+      t.equal((await amend({ isActive: true })).status, 400, `${expected}: it is not activated`)
+    await end()
+    t.equal((await amend({ isActive: true })).status, 200)
+    t.equal(await reason(), undefined)
+  }
+  const group = (row: { _id: string } | null) => tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row }])
+  await fails(
+    'groupGone',
+    () => group(null),
+    () => group({ _id: GROUP }),
+  )
+  await fails(
+    'notRolledOut',
+    () => (known.isRolledOut = false),
+    () => (known.isRolledOut = true),
+  )
+  const editor = (change: Partial<typeof owner> | undefined) => () =>
+    change === undefined ? known.editors.delete('u1') : known.editors.set('u1', { ...owner, ...change })
+  await fails('editorGone', editor(undefined), editor({}))
+  await fails('editorLacksPermission', editor({ permissions: new Set(['edit/automation']) }), editor({}))
+  await fails('editorLacksHubs', editor({ hubIds: [] }), editor({}))
 })

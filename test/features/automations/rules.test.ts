@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { faultsOf, matcherOf, schemaOf } from '../../../src/features/automations/rules.ts'
+import { fieldsFault, matcherOf, ruleFault, schemaOf } from '../../../src/features/automations/rules.ts'
 
 test('rules match by constants and schemas at paths into the data', (t) => {
   const data = { a: 1, b: { c: 'x', list: [{ d: true }] }, s: { k: [1, 2] } }
@@ -51,7 +51,7 @@ test('fields that could do harm are refused', (t) => {
     { a: 'x'.repeat(20_000) },
     Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
   ]
-  for (const fields of bad) t.not(faultsOf(fields).length, 0, JSON.stringify(fields).slice(0, 80))
+  for (const fields of bad) t.ok(faultOf(fields), JSON.stringify(fields).slice(0, 80))
   const good = [
     { a: 1 },
     { a: { pattern: '^bus-\\d+$' } },
@@ -61,9 +61,13 @@ test('fields that could do harm are refused', (t) => {
     { a: null },
     { a: { anyOf: [{ const: 1 }, { type: 'null' }] } },
   ]
-  for (const fields of good) t.same(faultsOf(fields), [], JSON.stringify(fields))
-  const begun = Date.now()
-  matcherOf({ a: { pattern: 'a*b*c' } })({ a: 'a'.repeat(100_000) })
-  t.ok(Date.now() - begun < 500, 'a long text is not put to a pattern')
+  for (const fields of good) t.equal(faultOf(fields), undefined, JSON.stringify(fields))
+  const long = 'a'.repeat(100_000)
+  t.equal(matcherOf({ a: { pattern: 'a' } })({ a: 'a' }), true)
+  t.equal(matcherOf({ a: { pattern: 'a' } })({ a: long }), false, 'a long text is not put to a pattern')
   t.end()
 })
+
+function faultOf(fields: { [key: string]: unknown }): string | undefined {
+  return fieldsFault(fields) ?? Object.entries(fields).flatMap(([key, value]) => ruleFault(key, value) ?? [])[0]
+}

@@ -1,15 +1,13 @@
 import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { ATTEMPTS_MADE, RUNS_OWED, type AttemptMade } from '../../../src/features/automations/events.ts'
-import { countOf } from '../../../src/reactors/dispatch/backlog.ts'
-import { OwedTable } from '../../../src/reactors/dispatch/owed-table.ts'
-import { PendingRuns } from '../../../src/reactors/dispatch/pending-runs.ts'
+import { OWED_RUNS, OwedRows } from '../../../src/reactors/dispatch/owed-rows.ts'
+import { triggerOf } from '../../../src/reactors/dispatch/owe.ts'
+import { countOf, PendingRuns } from '../../../src/reactors/dispatch/pending-runs.ts'
 import { SteadyTime } from '../../../src/reactors/dispatch/retry-schedule.ts'
-import { OWED_RUNS } from '../../../src/reactors/dispatch/run.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices } from '../../support/open-services.ts'
 import { entry, ORG } from './world.ts'
-import { triggerOf } from '../../../src/reactors/dispatch/trigger-of.ts'
 
 const AUTOMATION = 'a1'
 
@@ -25,9 +23,9 @@ test('runs that are owed while older ones are read back from the table are not f
     await hold?.until
   }
   await tables.declare(OWED_RUNS)
-  const table = new OwedTable(tables, 0)
-  await table.take()
-  const pending = new PendingRuns(0, table, new SteadyTime(services.clock))
+  const rows = new OwedRows(tables, 0)
+  await rows.take()
+  const pending = new PendingRuns(0, rows, new SteadyTime(services.clock))
   let revision = 0
   let sequence = 1
   const owe = (count: number): void => {

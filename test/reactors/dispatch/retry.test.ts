@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { test } from 'tap'
 import { ATTEMPTS_IN_ORDER, retryAfterMs, retryDelayMs } from '../../../src/reactors/dispatch/retry-schedule.ts'
 import { until } from '../../support/service.ts'
@@ -178,4 +179,42 @@ test('a run that is dead is attempted again when someone asks', async (t) => {
     (await world.call('POST', '/automation-log/0190f3a2-0000-7000-8000-000000000099/retry', { caller: owner })).status,
     404,
   )
+})
+
+test('410 of a url that was changed meanwhile ends its run and nothing else', async (t) => {
+  const answers: ServerResponse[] = []
+  const hook = await openHook(t, (_, response) => {
+    answers.push(response)
+    return undefined
+  })
+  const other = await openHook(t)
+  const world = await openWorld(t)
+  const { _id } = await world.webhook(hook)
+  await world.decide([entry(world.clock.now(), 1)])
+  await until('the call', () => answers.length === 1)
+  const body = { automationDetails: { url: other.url } }
+  t.equal((await world.call('PATCH', `/automation/${_id}`, { caller: owner, body })).status, 200)
+  answers[0].writeHead(410).end()
+  await until('the end of the run', () => world.counted.dead === 1)
+  await world.settled()
+  t.match((await world.call('GET', `/automation/${_id}`, { caller: owner })).body.data, { isActive: true })
+  await world.decide([entry(world.clock.now(), 2)])
+  await until('the new receiver', () => other.seen.length === 1)
+})
+
+test('an edit lets an automation begin anew whose receiver is held to be down', async (t) => {
+  const hook = await openHook(t, () => 500)
+  const other = await openHook(t)
+  const world = await openWorld(t, { scheduleMs: [10 * HOUR_MS, 10 * HOUR_MS] })
+  const { _id } = await world.webhook(hook)
+  const now = world.clock.now()
+  await world.decide([1, 2, 3, 4, 5].map((n) => entry(now, n)))
+  await world.settled()
+  await world.decide([entry(now, 6)])
+  await world.settled()
+  t.equal(hook.seen.length, 5, 'it is probed from now on')
+  const body = { automationDetails: { url: other.url } }
+  await world.call('PATCH', `/automation/${_id}`, { caller: owner, body })
+  await until('what waited for the probe', () => other.seen.length === 1)
+  t.equal(other.seen[0].body.data.trackerId, trackerId(6))
 })

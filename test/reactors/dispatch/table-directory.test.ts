@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { eventDataSchema } from '../../../src/features/automations/event-table.ts'
 import { GEOFENCE_CREATED, GEOFENCE_DELETED, geofenceStream } from '../../../src/features/geofences/events.ts'
 import { GEOFENCE_DETAILS, GEOFENCES } from '../../../src/features/geofences/views.ts'
 import { ACCESS_ROLES, ACCESS_USERS, USERS_TABLE } from '../../../src/features/identity/views.ts'
@@ -6,7 +7,7 @@ import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
 import { TRACKERS_TABLE } from '../../../src/features/trackers/views.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
-import { TableDirectory } from '../../../src/reactors/dispatch/table-directory.ts'
+import { TableDirectory } from '../../../src/reactors/dispatch/directory.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -97,7 +98,23 @@ test('what events refer to is read from tables, and what is gone from its stream
     isActive: true,
   })
   await put(GEOFENCE_DETAILS.name, 'g1', { geometry: { type: 'Polygon' }, attributes: { dock: 7 } })
-  t.match(await directory.geofence(ORG, 'g1'), { _id: 'g1', name: 'Yard', attributes: { dock: 7 } })
+  const geofence = await directory.geofence(ORG, 'g1')
+  t.match(geofence, { _id: 'g1', name: 'Yard', attributes: { dock: 7 } })
+  const { properties } = eventDataSchema(services.resources, 'onGeofenceEntry') as {
+    properties: { [name: string]: object }
+  }
+  for (const [name, data] of Object.entries({
+    tracker: (await directory.tracker(ORG, 't1', 0))?.shown,
+    user: await directory.user(ORG, 'u1'),
+    geofence,
+  }))
+    t.same(
+      namesOf(data).filter(
+        (member) => !namesOf((properties[name] as { properties: object }).properties).includes(member),
+      ),
+      [],
+      `rules can name all of the ${name}`,
+    )
   await append(geofenceStream('g2'), GEOFENCE_CREATED, {
     organizationId: ORG,
     name: 'Old',
@@ -138,3 +155,7 @@ test('what events refer to is read from tables, and what is gone from its stream
   await append('user-u9', 'userDeleted', { organizationId: ORG, values: { name: 'Eve' }, createdAt: AT, at: AT })
   t.equal(await directory.editor(ORG, 'u9'), undefined)
 })
+
+function namesOf(value: object = {}): string[] {
+  return Object.keys(value)
+}

@@ -3,7 +3,6 @@ import { Webhook } from 'standardwebhooks'
 import type { Test } from 'tap'
 import { automationRuns } from '../../../projections/automation-runs.ts'
 import { automations } from '../../../projections/automations.ts'
-import type { HttpCaller } from '../../../src/engines/http-caller.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/undici/undici-caller.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
@@ -14,10 +13,11 @@ import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import type { Clock } from '../../../src/kernel/clock.ts'
+import { webhookAction } from '../../../src/reactors/dispatch/actions/webhook.ts'
 import { Dispatcher } from '../../../src/reactors/dispatch/dispatcher.ts'
 import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
 import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
-import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
+import { decodeTransition } from '../../../src/reactors/dispatch/owe.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { keepErrors, openServices, startProjections } from '../../support/open-services.ts'
@@ -186,13 +186,13 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const { runner, settle } = await startProjections(services, [automations, automationRuns(30)])
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
-  const undici = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
-  const caller: HttpCaller = undici
+  const caller = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
+  const actions = { webhook: webhookAction({ ...services, caller }) }
   const known = options.known ?? new KnownThings()
   const counted: { [outcome: string]: number } = {}
   const dispatcher = new Dispatcher({
     ...services,
-    caller,
+    actions,
     directory: known,
     scheduleMs: options.scheduleMs ?? SCHEDULE_MS,
     maxAgeMs: options.maxAgeMs ?? 86_400_000,
@@ -208,11 +208,15 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     decode: decodeTransition,
     logger: keepErrors(failures),
   })
-  const rollout = { isOpen: true }
-  const api = { ...services, groupsTable: GROUPS, inRollout: () => rollout.isOpen, urlRefusal: caller.refusal }
   const routes = [
-    ...automationRoutes({ ...api, dryRun: (row, now) => dryRun(keyring, known, row, now) }),
-    ...automationRunRoutes({ ...api, visibleTrackers: known.visibleTrackers }),
+    ...automationRoutes({
+      ...services,
+      actions,
+      inRollout: () => known.isRolledOut,
+      editor: (...asked) => known.editor(...asked),
+      dryRun: (row, now) => dryRun({ keyring, directory: known, actions }, row, now),
+    }),
+    ...automationRunRoutes({ ...services, visibleTrackers: known.visibleTrackers }),
   ]
   const call = routeCaller({ routes, clock, settle })
   const partitions = options.partitions ?? 1
@@ -221,6 +225,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   let isOpen = true
   const world = {
     ...services,
+    actions,
     folder,
     known,
     runner,
@@ -230,7 +235,6 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     failures,
     caller,
     feed,
-    rollout,
     /** Resolves when nothing goes on by itself any more: all is owed, and what is under way hangs at a receiver. */
     settled: async () => {
       const hanging = (): number => [...hooks].reduce((sum, hook) => sum + hook.hanging, 0)

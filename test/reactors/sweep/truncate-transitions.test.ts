@@ -8,8 +8,8 @@ import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import { ALL_SEEN } from '../../../src/live/cursor.ts'
 import { replayEvents } from '../../../src/live/resume.ts'
 import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
-import { dispatchCheckpoint } from '../../../src/reactors/dispatch/owed-table.ts'
-import { decodeTransition } from '../../../src/reactors/dispatch/transition-entry.ts'
+import { dispatcherOf } from '../../../src/reactors/dispatch/owed-rows.ts'
+import { decodeTransition } from '../../../src/reactors/dispatch/owe.ts'
 import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
 import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
@@ -88,7 +88,7 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   const head = await log.head(transitionStream(0))
   const at = async (revision: number): Promise<void> => {
     await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: revision })
-    await storeCheckpoint(tables, dispatchCheckpoint(0), { source: revision })
+    await storeCheckpoint(tables, dispatcherOf(0), { source: revision })
   }
   const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables) })
 
@@ -105,7 +105,7 @@ test('what is old leaves the log when every consumer has stored it; the last eve
   await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: 2 })
   t.equal(await sweep.sweep(0), 3, 'the history holds it back')
   await at(head)
-  await storeCheckpoint(tables, dispatchCheckpoint(0), { source: 5 })
+  await storeCheckpoint(tables, dispatcherOf(0), { source: 5 })
   t.equal(await sweep.sweep(0), 6, 'the dispatcher holds it back')
   t.equal(await firstOf(log), 6)
   await at(head)

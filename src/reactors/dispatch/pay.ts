@@ -1,22 +1,26 @@
-import type { HttpOutcome } from '../../engines/http-caller.ts'
 import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
-import { isSuccess, reasonToEnd } from './attempt.ts'
-import { wantsAlone, wantsInOrder } from './backlog.ts'
-import { endAutomation, held, type EndOptions } from './end-automation.ts'
-import { findAutomation, type FindOptions } from './find-automation.ts'
-import { deliverRun, type DeliverOptions } from './deliver-run.ts'
-import { afterFailure, HEALTHY, isProbing, recalled } from './receiver-health.ts'
-import type { Run } from './run.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { Outcome } from './actions/action.ts'
+import { attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
+import type { Run } from './owed-rows.ts'
+import { skipFact, skipRuns, type OwnedPartition } from './partition.ts'
+import { hasRoom } from './pending-runs.ts'
+import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import { PartitionLost } from './runs-stream.ts'
-import { limitAfter, newSender, nextDueAt, oldestDue, type OwnedPartition, type Sender } from './sender.ts'
-import { skipFact, skipRuns } from './skip-runs.ts'
-import { UnderWay } from './under-way.ts'
+import { limitAfter, newSender, nextDueAt, oldestDue, UnderWay, type Sender } from './sender.ts'
+
+/** `gone`: what it does can never be done again; `failing`: five days of nothing but failures. */
+export type EndReason = 'gone' | 'failing'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
 
-export interface PayOptions extends DeliverOptions, FindOptions, EndOptions {
+export interface PayOptions extends AttemptOptions {
+  logger: Logger
+  health: HealthTable
+  /** Deactivates an automation whose receiver is gone or has failed for days; false when it was changed meanwhile. */
+  deactivate: (automation: AutomationRow, reason: EndReason) => Promise<boolean>
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
   /** By which runs and probes are due. */
   time: SteadyTime
@@ -66,11 +70,15 @@ export class PayRuns {
 
   /** Something may be due for this automation. */
   wake(automationId: string, organizationId: string): void {
-    let sender = this.senders.get(automationId)
-    if (sender === undefined) {
-      this.senders.set(automationId, (sender = newSender(automationId, organizationId)))
-      this.learnHealth(sender)
-    }
+    this.pump(this.senderOf(automationId, organizationId))
+  }
+
+  /** The automation was edited, and has this version now: what failed before does not count any more. */
+  renew(automationId: string, organizationId: string, version: number): void {
+    const sender = this.senderOf(automationId, organizationId)
+    sender.version = version
+    sender.health = HEALTHY
+    this.options.health.put(automationId, HEALTHY)
     this.pump(sender)
   }
 
@@ -97,6 +105,15 @@ export class PayRuns {
     for (const owned of only === undefined ? [...this.owned.values()] : [only]) {
       this.options.onDelivery('skipped', await skipRuns(owned, automationId))
     }
+  }
+
+  private senderOf(automationId: string, organizationId: string): Sender {
+    const known = this.senders.get(automationId)
+    if (known !== undefined) return known
+    const sender = newSender(automationId, organizationId)
+    this.senders.set(automationId, sender)
+    this.learnHealth(sender)
+    return sender
   }
 
   private learnHealth(sender: Sender): void {
@@ -141,7 +158,7 @@ export class PayRuns {
   private refill(sender: Sender): void {
     for (const { pending } of this.owned.values()) {
       const backlog = pending.get(sender.automationId)
-      if (backlog === undefined || backlog.reading || !(wantsInOrder(backlog) || wantsAlone(backlog))) continue
+      if (backlog === undefined || backlog.reading || !hasRoom(backlog)) continue
       pending.refill(backlog).then(
         (isFilled) => isFilled && this.pump(sender),
         (error) => {
@@ -179,7 +196,7 @@ export class PayRuns {
   private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
     try {
       const { organizationId } = run.trigger
-      const automation = await findAutomation(this.options, organizationId, run.automationId)
+      const automation = await findAutomation(this.options, organizationId, run.automationId, sender.version)
       if (automation?.isActive === true) await this.deliver(sender, owned, run, automation, isProbe)
       else await this.giveUp(sender, owned, run)
     } catch (error) {
@@ -199,21 +216,19 @@ export class PayRuns {
     automation: AutomationRow,
     isProbe: boolean,
   ): Promise<void> {
-    const delivered = await deliverRun(this.options, run, automation)
-    if (delivered === 'hidden') return this.hide(owned, run)
-    const { outcome, attempt } = delivered
-    const endedAt = this.options.time.now()
+    const attempted = await attemptRun(this.options, run, automation)
+    if (attempted === 'hidden') return this.hide(owned, run)
+    const { outcome, attempt } = attempted
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
-    this.noteHealth(sender, outcome, isProbe, endedAt)
-    const reason = reasonToEnd(sender.health, outcome, endedAt)
+    const reason = this.noteHealth(sender, outcome, isProbe)
     const record = async (): Promise<void> => {
       await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
       this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
     }
     if (reason === undefined) return record()
-    await held(sender, async () => {
+    await this.held(sender, async () => {
       await record()
-      await endAutomation(this.options, sender, reason, () => this.skipAll(sender.automationId))
+      await this.end(sender, automation, reason)
     })
   }
 
@@ -222,19 +237,47 @@ export class PayRuns {
     this.options.onDelivery('skipped', 1)
   }
 
-  private noteHealth(sender: Sender, outcome: HttpOutcome, isProbe: boolean, at: number): void {
+  /** Answers why the automation ends with this outcome, if it does. */
+  private noteHealth(sender: Sender, outcome: Outcome, isProbe: boolean): EndReason | undefined {
     const { health, automationId } = sender
-    if (isSuccess(outcome) && health.failuresInRow === 0) return
-    sender.health = isSuccess(outcome)
-      ? HEALTHY
-      : afterFailure(health, isProbe, at, this.options.scheduleMs, automationId)
+    if (outcome.kind === 'done' && health.failuresInRow === 0) return undefined
+    const now = this.options.time.now()
+    sender.health =
+      outcome.kind === 'done' ? HEALTHY : afterFailure(health, isProbe, now, this.options.scheduleMs, automationId)
     this.options.health.put(automationId, sender.health)
+    if (outcome.kind === 'failed' && outcome.ends === 'automation') return 'gone'
+    return isGivenUp(sender.health, now) ? 'failing' : undefined
+  }
+
+  /** Deactivates an automation and skips what it has left; where that fails, its next failure tries again. */
+  private async end(sender: Sender, automation: AutomationRow, reason: EndReason): Promise<void> {
+    const { organizationId, automationId } = sender
+    const { logger, health, deactivate } = this.options
+    try {
+      if (!(await deactivate(automation, reason))) return
+      logger.warn('automation deactivated', { organizationId, automationId, reason })
+      sender.health = HEALTHY
+      health.put(automationId, HEALTHY)
+      await this.skipAll(automationId)
+    } catch (error) {
+      logger.error('automation not deactivated', { automationId, error: String(error) })
+    }
+  }
+
+  /** Nothing of the automation is begun while this work lasts. */
+  private async held(sender: Sender, work: () => Promise<void>): Promise<void> {
+    sender.isSkipping = true
+    try {
+      await work()
+    } finally {
+      sender.isSkipping = false
+    }
   }
 
   /** The automation is gone or inactive. */
   private async giveUp(sender: Sender, owned: OwnedPartition, run: Run): Promise<void> {
     owned.pending.get(run.automationId)?.order.again(run.runId, run)
-    if (!sender.isSkipping) await held(sender, () => this.skipAll(sender.automationId))
+    if (!sender.isSkipping) await this.held(sender, () => this.skipAll(sender.automationId))
   }
 
   private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {

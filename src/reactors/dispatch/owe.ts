@@ -9,20 +9,33 @@ import {
 } from '../../features/automations/events.ts'
 import { matcherOf } from '../../features/automations/rules.ts'
 import { AUTOMATIONS, triggerKey, type AutomationRow } from '../../features/automations/views.ts'
-import type { Decided, Decision } from '../../features/transitions/events.ts'
+import { DECIDED, type Decided, type Decision } from '../../features/transitions/events.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import type { Fact } from '../../kernel/event.ts'
+import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import type { Directory, TrackerShown } from './directory.ts'
-import { eventData, maySee, seenAt, type EventData } from './event-data.ts'
+import { rulesData, seeEvent, type EventSeen } from './event-data.ts'
 import type { PendingRuns } from './pending-runs.ts'
-import type { TransitionEntry } from './transition-entry.ts'
-import { ageMs, triggerOf } from './trigger-of.ts'
+
+/** One event of a transition stream, decoded once per process. */
+export interface TransitionEntry {
+  revision: number
+  /** In the whole log. */
+  position: number
+  /** Absent for what decides nothing. */
+  decided?: Decided
+}
+
+export const decodeTransition = (event: RecordedEvent): TransitionEntry => ({
+  revision: event.revision,
+  position: event.position,
+  ...(event.type === DECIDED && { decided: decodeJson<Decided>(event.data) }),
+})
 
 export interface OweOptions {
   tables: TableStore
   directory: Directory
   now: () => number
-  /** Events older than this when logged owe no run, ms. */
+  /** Events older than this when logged are skipped, ms. */
   maxAgeMs: number
   /** Runs of one automation that may wait. */
   waitingMax: number
@@ -48,16 +61,13 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<Fact<string, RunsOwed>[]> => {
   if (decided === undefined) return []
-  const look = new EntryLook(options)
+  const look = new EntryLook(options, position, decided.sourceLoggedAt)
   const added = new Map<string, number>()
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
-    const concerned = await look.concerned(trigger, decided, position)
-    const automations =
-      pending.partial.size === 0
-        ? concerned
-        : concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
+    const concerned = await look.concerned(trigger)
+    const automations = concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
       const reason = skipReason(options, decision, decided, automationId, added)
@@ -66,9 +76,32 @@ export const oweRuns = async (
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
       owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
-  return owed.length === 0 && pending.partial.size === 0
-    ? []
-    : factsOf(revision, options.now(), owed, pending.place.sequence)
+  if (owed.length === 0 && pending.partial.size === 0) return []
+  const source = { source: 'transitions', sourceAt: revision, owedAt: options.now() } as const
+  return factsOf(source, owed, pending.place.sequence)
+}
+
+/** The event of an automation that a decision is. */
+export const triggerOf = (decision: Decision): RunTrigger => {
+  const { _id: sourceId, organizationId, trackerId, point } = decision
+  const subject = { type: 'tracker', id: trackerId } as const
+  if (decision.kind === 'transition') {
+    const { type, geofenceId, geofenceGroupId, cause, at } = decision
+    const event = type === 'entry' ? 'onGeofenceEntry' : 'onGeofenceLeave'
+    const geofence = { geofenceId, geofenceGroupId, cause }
+    return { sourceId, event, organizationId, subject, at, geofence, point: { ...point } }
+  }
+  const { explicit, startedAt, finishedAt, distance } = decision
+  const isStart = decision.kind === 'tripStarted'
+  return {
+    sourceId,
+    event: isStart ? 'onStartTrip' : 'onFinishTrip',
+    organizationId,
+    subject,
+    at: isStart ? startedAt : (finishedAt ?? point.recordedAt),
+    trip: { explicit, startedAt, ...(finishedAt !== undefined && { finishedAt }), distance },
+    point: { ...point },
+  }
 }
 
 const skipReason = (
@@ -85,10 +118,16 @@ const skipReason = (
   return undefined
 }
 
+/** How old an event was when it was logged; what an edit decided is as old as the point that it decided on. */
+const ageMs = (decision: Decision, loggedAt: number): number => {
+  const { at } = triggerOf(decision)
+  const isFromEdit = decision.kind === 'transition' && decision.cause === 'geofence'
+  return loggedAt - (isFromEdit ? Math.min(at, decision.point.recordedAt) : at)
+}
+
 /** Cuts what is owed into events that an append takes. */
 const factsOf = (
-  sourceAt: number,
-  owedAt: number,
+  source: Pick<RunsOwed, 'source' | 'sourceAt' | 'owedAt'>,
   owed: readonly Owed[],
   firstSequence: number,
 ): Fact<string, RunsOwed>[] => {
@@ -97,8 +136,7 @@ const factsOf = (
   let runs = 0
   let bytes = 0
   const close = (complete: boolean): void => {
-    const data: RunsOwed = { source: 'transitions', sourceAt, complete, owedAt, firstSequence, owed: part }
-    facts.push({ type: RUNS_OWED, data })
+    facts.push({ type: RUNS_OWED, data: { ...source, complete, firstSequence, owed: part } })
     firstSequence += runs
     part = []
     runs = bytes = 0
@@ -117,30 +155,40 @@ const factsOf = (
 /** Looks things up once for all decisions of an entry. */
 class EntryLook {
   private readonly options: OweOptions
+  private readonly position: number
+  private readonly loggedAt: number
   private readonly automations = new Map<string, Promise<AutomationRow[]>>()
   private readonly trackers = new Map<string, Promise<TrackerShown | undefined>>()
   private readonly editors = new Map<string, Promise<UserCaller | undefined>>()
+  private readonly directory: Directory
 
-  constructor(options: OweOptions) {
+  /** @param position of the entry in the log: automations that were activated before it count */
+  constructor(options: OweOptions, position: number, loggedAt: number) {
     this.options = options
+    this.position = position
+    this.loggedAt = loggedAt
+    const { directory } = options
+    this.directory = {
+      tracker: (organizationId, id, seenAt) =>
+        once(this.trackers, `${organizationId}:${id}`, () => directory.tracker(organizationId, id, seenAt)),
+      editor: (organizationId, id) =>
+        once(this.editors, `${organizationId}:${id}`, () => directory.editor(organizationId, id)),
+      user: (...asked) => directory.user(...asked),
+      geofence: (...asked) => directory.geofence(...asked),
+      inRollout: (editor) => directory.inRollout(editor),
+      tripToken: (...asked) => directory.tripToken(...asked),
+    }
   }
 
-  /** The automations that fire for this event, which stands at a position of the log. */
-  async concerned(trigger: RunTrigger, { sourceLoggedAt }: Decided, position: number): Promise<AutomationRow[]> {
-    const { organizationId, subject } = trigger
-    const rows = (await this.active(trigger)).filter((row) => row.activatedPosition < position)
+  /** The automations that fire for this event. */
+  async concerned(trigger: RunTrigger): Promise<AutomationRow[]> {
+    const rows = (await this.active(trigger)).filter((row) => row.activatedPosition < this.position)
     if (rows.length === 0) return rows
-    const { directory } = this.options
-    const tracker = await once(this.trackers, `${organizationId}:${subject.id}`, () =>
-      directory.tracker(organizationId, subject.id, Math.min(seenAt(trigger), sourceLoggedAt)),
-    )
+    const seen = await seeEvent(this.directory, trigger, this.loggedAt)
     const concerned: AutomationRow[] = []
     for (const row of rows) {
-      const editor = await once(this.editors, `${organizationId}:${row.editorId}`, () =>
-        directory.editor(organizationId, row.editorId),
-      )
-      if (editor === undefined || !maySee(directory, editor, trigger, tracker)) continue
-      if (await this.matches(row, trigger, tracker, editor)) concerned.push(row)
+      const editor = await this.directory.editor(trigger.organizationId, row.editorId)
+      if (editor !== undefined && seen.isFor(editor) && (await matches(row, trigger, seen, editor))) concerned.push(row)
     }
     return concerned
   }
@@ -162,20 +210,19 @@ class EntryLook {
       return rows
     })
   }
+}
 
-  /** The group of a geofence event was what the automation was found by; further rules need the data of the event. */
-  private async matches(
-    { rules }: AutomationRow,
-    trigger: RunTrigger,
-    tracker: TrackerShown | undefined,
-    editor: UserCaller,
-  ): Promise<boolean> {
-    const { geofenceGroupId, ...further } = rules.fields
-    const fields = trigger.geofence === undefined ? rules.fields : further
-    if (Object.keys(fields).length === 0) return true
-    const data: EventData = await eventData(this.options.directory, trigger, tracker, editor)
-    return matcherOf(fields)(data)
-  }
+/** The group of a geofence event was what the automation was found by; further rules need the data of the event. */
+const matches = async (
+  { rules }: AutomationRow,
+  trigger: RunTrigger,
+  seen: EventSeen,
+  editor: UserCaller,
+): Promise<boolean> => {
+  const { geofenceGroupId: _found, ...further } = rules.fields
+  const fields = trigger.geofence === undefined ? rules.fields : further
+  if (Object.keys(fields).length === 0) return true
+  return matcherOf(fields)(rulesData(trigger.event, await seen.data(editor)))
 }
 
 const once = <Value>(known: Map<string, Promise<Value>>, key: string, make: () => Promise<Value>): Promise<Value> => {

@@ -1,0 +1,207 @@
+import type { JsonSchema } from '../../kernel/json.ts'
+import { rowSchema, type KnownResources } from '../../kit/resource/declaration.ts'
+import { POINT_SCHEMA } from '../transitions/views.ts'
+import { TRIP_SCHEMA } from '../trips/views.ts'
+import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.ts'
+
+/** What is known of an event before it happens. */
+export interface EventKind {
+  subject: Subject['type']
+  /** Who lacks it may not see the event. */
+  permission: string
+  /** Whether rules may name the state before, as `old.<path>`. */
+  hasBefore: boolean
+  /** Schemas of the members of its data, beside `organizationId`: what a webhook carries and rules name. */
+  data(resources: Pick<KnownResources, 'declarationOf'>): Members
+}
+
+type Members = { [member: string]: JsonSchema }
+
+const ID: JsonSchema = { type: 'string', format: 'uuid' }
+const TEXT: JsonSchema = { type: 'string' }
+const NUMBER: JsonSchema = { type: 'number' }
+const TIME: JsonSchema = { type: 'string', format: 'date-time' }
+/** Of any content. */
+const ANY: JsonSchema = {}
+
+const object = (properties: Members): JsonSchema => ({ type: 'object', properties })
+const list = (items: JsonSchema): JsonSchema => ({ type: 'array', items })
+
+const RECORD_MEMBERS: Members = {
+  _id: ID,
+  organizationId: ID,
+  version: { type: 'integer' },
+  createdAt: TIME,
+  updatedAt: TIME,
+}
+
+// Until tasks, records and routing results are resources of their own, their members stand here as the contract has them.
+const TASK = object({
+  ...RECORD_MEMBERS,
+  flowId: ID,
+  flowVersion: { type: 'integer' },
+  title: TEXT,
+  description: TEXT,
+  state: { type: 'string', enum: ['new', 'assigned', 'inProgress', 'finished', 'cancelled'] },
+  hubId: ID,
+  teamId: ID,
+  assigneeIds: list(ID),
+  lat: NUMBER,
+  lng: NUMBER,
+  address: TEXT,
+  window: object({ from: TIME, to: TIME }),
+  priority: { type: 'integer' },
+  durationMinutes: NUMBER,
+  load: ANY,
+  tags: list(TEXT),
+  externalId: TEXT,
+  components: ANY,
+  dataSource: object({ dataTypeId: ID, dataId: ID }),
+  createdBy: ANY,
+  assignedAt: TIME,
+  startedAt: TIME,
+  finishedAt: TIME,
+  cancelledAt: TIME,
+  dueAt: TIME,
+  scheduleId: ID,
+  routingResultId: ID,
+})
+
+const RECORD = object({ ...RECORD_MEMBERS, dataTypeId: ID, values: ANY })
+
+const DATA_TYPE = object({ ...RECORD_MEMBERS, name: TEXT, primaryKey: TEXT, fields: list(ANY) })
+
+const VISIT = object({
+  taskId: ID,
+  arrivalAt: TIME,
+  departureAt: TIME,
+  actualArrivalAt: TIME,
+  actualDepartureAt: TIME,
+  distanceMeters: NUMBER,
+})
+
+const ROUTING_RESULT = object({
+  ...RECORD_MEMBERS,
+  name: TEXT,
+  hubId: ID,
+  source: { type: 'string', enum: ['planner', 'import', 'external'] },
+  state: { type: 'string', enum: ['planning', 'planned', 'failed', 'dispatched', 'completed'] },
+  routes: list(
+    object({ vehicleId: ID, userId: ID, distanceMeters: NUMBER, durationSeconds: NUMBER, visits: list(VISIT) }),
+  ),
+  unassigned: list(object({ taskId: ID, reason: TEXT })),
+})
+
+const task = (hasBefore: boolean): EventKind => ({
+  subject: 'task',
+  permission: 'view/task',
+  hasBefore,
+  data: () => ({ task: TASK, before: hasBefore ? TASK : { type: 'null' } }),
+})
+
+const record: EventKind = {
+  subject: 'record',
+  permission: 'view/data',
+  hasBefore: false,
+  data: () => ({ record: RECORD, dataType: DATA_TYPE }),
+}
+
+const routingResult: EventKind = {
+  subject: 'routingResult',
+  permission: 'view/routing',
+  hasBefore: false,
+  data: () => ({ routingResult: ROUTING_RESULT }),
+}
+
+/** What every event of a tracker carries. */
+const trackerMembers = (resources: Pick<KnownResources, 'declarationOf'>): Members => ({
+  trackerId: ID,
+  tracker: rowSchema(resources.declarationOf('trackers')),
+  user: rowSchema(resources.declarationOf('users')),
+  at: TIME,
+  point: POINT_SCHEMA,
+})
+
+const trip: EventKind = {
+  subject: 'tracker',
+  permission: 'view/location-history',
+  hasBefore: false,
+  data: (resources) => ({ ...trackerMembers(resources), trip: TRIP_SCHEMA }),
+}
+
+const transition: EventKind = {
+  subject: 'tracker',
+  permission: 'view/geofence',
+  hasBefore: false,
+  data: (resources) => ({
+    ...trackerMembers(resources),
+    transitionId: ID,
+    geofenceId: ID,
+    geofenceGroupId: ID,
+    geofence: withoutGeometry(rowSchema(resources.declarationOf('geofences'))),
+    cause: { type: 'string', enum: ['point', 'geofence', 'tracker'] },
+  }),
+}
+
+/** The ten events. */
+export const EVENTS: { readonly [event in AutomationEvent]: EventKind } = {
+  onTaskCreated: task(false),
+  onTaskAssigned: task(true),
+  onTaskFinished: task(true),
+  onDataSourceCreated: record,
+  onRoutingResultFinished: routingResult,
+  onRoutingResultDispatched: routingResult,
+  onStartTrip: trip,
+  onFinishTrip: trip,
+  onGeofenceEntry: transition,
+  onGeofenceLeave: transition,
+}
+
+/** What says where a geofence is: left out of events, it may have 20,000 positions. */
+export const GEOMETRY_MEMBERS: readonly string[] = ['geometry', 'center', 'radius', 'width', 'bbox']
+
+/** The schema of an event's data. */
+export const eventDataSchema = (resources: Pick<KnownResources, 'declarationOf'>, event: AutomationEvent): JsonSchema =>
+  object({ organizationId: ID, ...EVENTS[event].data(resources) })
+
+/**
+ * Why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event; undefined when it may name
+ * something. Says what there is instead.
+ */
+export const pathFault = (
+  resources: Pick<KnownResources, 'declarationOf'>,
+  event: AutomationEvent,
+  path: string,
+): string | undefined => {
+  const steps = path.split('.')
+  if (steps[0] !== 'old') return stepFault(event, eventDataSchema(resources, event), steps, 0)
+  if (!EVENTS[event].hasBefore) return `must not begin with old: ${event} has no state before`
+  const { before } = EVENTS[event].data(resources)
+  return stepFault(event, object({ [EVENT_DATA_TYPES[event]]: before }), steps, 1)
+}
+
+const MEMBERS_SHOWN_MAX = 40
+
+const stepFault = (
+  event: AutomationEvent,
+  { type, properties, items }: JsonSchema,
+  steps: readonly string[],
+  at: number,
+): string | undefined => {
+  if (at === steps.length) return undefined
+  const step = steps[at]
+  if (items !== undefined && /^\d{1,6}$/.test(step)) return stepFault(event, items as JsonSchema, steps, at + 1)
+  if (properties === undefined && items === undefined && (type === undefined || type === 'object')) return undefined
+  const members = (properties ?? {}) as Members
+  if (Object.hasOwn(members, step)) return stepFault(event, members[step], steps, at + 1)
+  const parent = at === 0 ? 'it' : steps.slice(0, at).join('.')
+  const names = Object.keys(members).slice(0, MEMBERS_SHOWN_MAX).join(', ')
+  return `is no path in the data of ${event}: ${parent} has ${names === '' ? 'no members' : names}`
+}
+
+const withoutGeometry = ({ properties, ...schema }: JsonSchema): JsonSchema => ({
+  ...schema,
+  properties: Object.fromEntries(
+    Object.entries(properties as Members).filter(([name]) => !GEOMETRY_MEMBERS.includes(name)),
+  ),
+})

@@ -1,0 +1,153 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import {
+  ATTEMPTS_MADE,
+  RUNS_OWED,
+  RUNS_SKIPPED,
+  runFactOf,
+  runsStream,
+  type AttemptsMade,
+  type RunsOwed,
+  type RunsSkipped,
+  type SkipReason,
+} from '../../features/automations/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Fact } from '../../kernel/event.ts'
+import { firstKept } from '../sweep/first-kept.ts'
+import { OwedRows } from './owed-rows.ts'
+import { RUNS_PER_EVENT_MAX } from './owe.ts'
+import { PendingRuns, RUNS_IN_MEMORY_MAX } from './pending-runs.ts'
+import type { SteadyTime } from './retry-schedule.ts'
+import { RunsStream } from './runs-stream.ts'
+
+/** A partition that this process owes and pays for. */
+export interface OwnedPartition {
+  partition: number
+  pending: PendingRuns
+  stream: RunsStream
+}
+
+export interface TakeOptions {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  time: SteadyTime
+  onFailure: (error: unknown) => void
+}
+
+/** Changed rows after which a store is due at once. */
+export const CHANGES_MAX = 5_000
+const PAGE_EVENTS = 200
+
+/**
+ * Takes a partition over: fences the owner before off, then reads what is owed from the table and what the stream tells
+ * after the table's checkpoint (all of it, where the table was lost).
+ */
+export const takePartition = async (options: TakeOptions, partition: number): Promise<OwnedPartition> => {
+  const { log, tables, clock, time, onFailure } = options
+  const pending = new PendingRuns(partition, new OwedRows(tables, partition), time)
+  const onAppended = (fact: Fact, revision: number): void => pending.apply(fact, revision)
+  const stream = await RunsStream.take({ log, clock, partition, onFailure, onAppended })
+  const checkpoint = await pending.rows.take()
+  if (checkpoint !== undefined) pending.standAt(checkpoint)
+  else pending.standAt({ automations: await log.headPosition() })
+  await replayTail(log, pending, stream.head)
+  // No run is known and some may have been: beyond what so many events can have counted.
+  if (pending.place.sequence === 1 && stream.head > 0)
+    pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
+  await pending.store()
+  await pending.recall()
+  return { partition, pending, stream }
+}
+
+const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {
+  let from = pending.place.runs + 1
+  while (from <= head) {
+    const events = await log.read(runsStream(pending.partition), from, PAGE_EVENTS)
+    if (events.length === 0) return
+    for (const event of events) {
+      const fact = runFactOf(event)
+      for (const [automationId, runIds] of concerned(fact)) await pending.fetch(runIds, automationId)
+      pending.apply(fact, event.revision)
+      if (pending.rows.changesWaiting > CHANGES_MAX) await pending.store()
+    }
+    from = events[events.length - 1].revision + 1
+  }
+}
+
+/** The runs that an event speaks of, by automation. */
+const concerned = ({ type, data }: Fact): Map<string, string[]> => {
+  const named =
+    type === RUNS_SKIPPED
+      ? (data as RunsSkipped).runs.map(({ runId }) => ({ runId, automationId: (data as RunsSkipped).automationId }))
+      : type === ATTEMPTS_MADE
+        ? (data as AttemptsMade).attempts
+        : []
+  const runs = new Map<string, string[]>()
+  for (const { automationId, runId } of named) runs.set(automationId, [...(runs.get(automationId) ?? []), runId])
+  return runs
+}
+
+export const skipFact = (
+  automationId: string,
+  organizationId: string,
+  reason: SkipReason,
+  runs: RunsSkipped['runs'],
+): Fact<string, RunsSkipped> => ({ type: RUNS_SKIPPED, data: { automationId, organizationId, reason, runs } })
+
+/** Ends every run of an automation that is not under way, also those in the table only; answers how many. @throws PartitionLost */
+export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId: string): Promise<number> => {
+  let skipped = 0
+  for (;;) {
+    const backlog = pending.get(automationId)
+    if (backlog === undefined) return skipped
+    if (backlog.inOrderStored + backlog.aloneStored > 0 && !(await fetchPage(pending, automationId)))
+      backlog.inOrderStored = backlog.aloneStored = 0
+    const runs = backlog.order.idle().map(({ runId, owedAt }) => ({ runId, owedAt }))
+    if (runs.length === 0) return skipped
+    for (let from = 0; from < runs.length; from += RUNS_IN_MEMORY_MAX) {
+      const some = runs.slice(from, from + RUNS_IN_MEMORY_MAX)
+      await stream.append(skipFact(automationId, backlog.organizationId, 'deactivated', some))
+    }
+    skipped += runs.length
+  }
+}
+
+/** Answers whether the table has any. */
+const fetchPage = async (pending: PendingRuns, automationId: string): Promise<boolean> => {
+  await pending.store()
+  const inOrder = await pending.rows.inOrder(automationId, -1, RUNS_IN_MEMORY_MAX)
+  const alone = await pending.rows.alone(automationId, RUNS_IN_MEMORY_MAX)
+  const found = [...inOrder.runs, ...alone.runs].map(({ runId }) => runId)
+  await pending.fetch(found, automationId)
+  return found.length > 0
+}
+
+/**
+ * Truncates what a partition's stream has from before `before` (ms since the epoch) and no restart needs: nothing after
+ * the stored checkpoint, and not before the stream says again up to where the source is owed and how far runs are counted.
+ */
+export const sweepRuns = async (
+  log: EventLog,
+  { partition, pending, stream }: OwnedPartition,
+  before: number,
+): Promise<void> => {
+  const name = runsStream(partition)
+  const [first] = await log.read(name, 0, 1)
+  if (first === undefined || first.loggedAt >= before || pending.partial.size > 0) return
+  await stream.append({ type: RUNS_OWED, data: marker(pending, before) })
+  await pending.store()
+  const checkpoint = pending.rows.checkpoint()
+  const young = await firstKept(log, name, first.revision, stream.head, ({ loggedAt }) => loggedAt >= before)
+  const revision = Math.min(young, checkpoint?.runs ?? 0)
+  if (revision > first.revision) await log.truncateBefore(name, revision)
+}
+
+const marker = ({ place }: PendingRuns, owedAt: number): RunsOwed => ({
+  source: 'transitions',
+  sourceAt: place.source,
+  complete: true,
+  owedAt,
+  firstSequence: place.sequence,
+  owed: [],
+})
