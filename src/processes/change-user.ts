@@ -61,10 +61,10 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
     { name: 'left teams', run: ({ userId, left }, originOf) => leaveTeams(office, originOf, userId, left) },
     {
       name: 'password',
-      run: async ({ identityId, passwordHash }, originOf) => {
+      run: async ({ identityId, passwordHash, opensOnly }, originOf) => {
         if (passwordHash === undefined) return undefined
         const origin = originOf()
-        const command = { type: 'changePassword', passwordHash, at: formatTime(origin.now) } as const
+        const command = { type: 'changePassword', passwordHash, opensOnly, at: formatTime(origin.now) } as const
         return office.people.command(identityId, command, origin)
       },
     },

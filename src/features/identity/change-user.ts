@@ -156,7 +156,10 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
     others: person.state.memberships.filter(({ userId }) => userId !== id),
     joined: next.teamIds.filter((teamId) => !before.teamIds.includes(teamId)),
     left: before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
-    ...(typeof password === 'string' && { passwordHash: await context.passwords.hash(password) }),
+    ...(typeof password === 'string' && {
+      passwordHash: await context.passwords.hash(password),
+      opensOnly: origin.organizationId,
+    }),
   }
 }
 

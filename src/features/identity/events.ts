@@ -43,6 +43,8 @@ export interface OrganizationAccessed {
 
 export interface PasswordChanged {
   passwordHash: string
+  /** The organization whose administrator set it: it opens that one alone. Left out by whoever changes their own. */
+  opensOnly?: string
   at: string
 }
 

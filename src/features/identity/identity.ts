@@ -22,6 +22,8 @@ export interface IdentityState {
   email: string
   name: string
   passwordHash: string
+  /** The only organization that the password opens, since somebody else set it; absent for all of them. */
+  opensOnly?: string
   originOrganizationId: string
   /** Oldest first. */
   memberships: readonly Membership[]
@@ -35,7 +37,7 @@ export type IdentityCommand =
   | { type: 'addMembership'; membership: Membership; insteadOf?: string; at: string }
   | { type: 'endMembership'; organizationId: string; userId: string; at: string }
   | { type: 'access'; organizationId: string; at: string }
-  | { type: 'changePassword'; passwordHash: string; at: string }
+  | { type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string }
   | { type: 'changeEmail'; email: string; at: string }
   | ({ type: 'revokeToken' } & TokenRevoked)
 
@@ -82,8 +84,11 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
           accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId],
         }
       }
-      case IDENTITY.passwordChanged:
-        return { ...state, passwordHash: (fact.data as PasswordChanged).passwordHash }
+      case IDENTITY.passwordChanged: {
+        // Whoever knows a password that somebody else set opens no more with it by changing it.
+        const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
+        return { ...state, passwordHash, opensOnly }
+      }
       case IDENTITY.emailChanged:
         return { ...state, email: (fact.data as EmailChanged).email }
       default:
@@ -92,10 +97,11 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
   },
 }
 
-/** Organizations in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
-export const loginOrder = ({ memberships, accessed }: IdentityState): Membership[] => {
+/** Organizations that the password opens, in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
+export const loginOrder = ({ memberships, accessed, opensOnly }: IdentityState): Membership[] => {
+  const open = memberships.filter(({ organizationId }) => opensOnly === undefined || organizationId === opensOnly)
   const rank = ({ organizationId }: Membership): number => accessed.indexOf(organizationId)
-  return memberships.map((membership) => membership).sort((a, b) => rank(b) - rank(a))
+  return open.sort((a, b) => rank(b) - rank(a))
 }
 
 const created = ({
@@ -144,9 +150,10 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
         },
       ]
     case 'changePassword': {
-      const { passwordHash } = command
+      const { passwordHash, opensOnly } = command
       if (state.passwordHash === passwordHash) return []
-      return [{ type: IDENTITY.passwordChanged, data: { passwordHash, at } satisfies PasswordChanged }]
+      const data: PasswordChanged = { passwordHash, ...(opensOnly !== undefined && { opensOnly }), at }
+      return [{ type: IDENTITY.passwordChanged, data }]
     }
     case 'changeEmail':
       return state.email === command.email

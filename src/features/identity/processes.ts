@@ -51,6 +51,8 @@ export interface ChangeUserData {
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
+  /** The organization that the password opens alone, where an administrator set it. */
+  opensOnly?: string
 }
 
 export const CHANGE_USER: ProcessKey<ChangeUserData> = { name: 'change-user' }

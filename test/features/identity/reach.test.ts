@@ -93,3 +93,26 @@ test('only owners make owners, and only owners take an owner their role, passwor
     )
   t.equal((await owner.call('PATCH', `/user/${admin._id}`, { roleId: ownerRole })).status, 200)
 })
+
+test('a password that an administrator sets opens their organization alone', async (t) => {
+  const { owner, login, roleId, made } = await openHubs(t)
+  const roleOfAdmins = await roleId(owner, 'admin')
+  const fields = { name: 'Vic', email: 'vic@example.com', password: PASSWORD, roleId: roleOfAdmins }
+  const victim = await made(owner, '/user', fields)
+  const session = await login('vic@example.com')
+  const hub = { hubName: 'Own', hubLat: 1, hubLng: 1 }
+  const own = await session.call('POST', '/organization', { organizationName: 'Victims own', ...hub })
+  t.equal(own.status, 200)
+  const { organizationId } = own.body.data
+  t.equal((await owner.call('PATCH', `/user/${victim._id}`, { password: 'Set-by-admin-9' })).status, 200)
+  const taken = await login('vic@example.com', 'Set-by-admin-9')
+  t.equal(taken.body.data.organizationId, owner.body.data.organizationId, 'not the one that was used last')
+  const password = 'Set-by-admin-9'
+  const there = { email: 'vic@example.com', password, organizationId }
+  t.match(await owner.call('POST', '/auth/login', there), { status: 401, body: { code: 'invalid_credentials' } })
+  t.equal((await taken.call('POST', '/auth/switch-organization', { organizationId, password })).status, 404)
+  const change = { password: 'Changed-again-9', currentPassword: password }
+  t.equal((await taken.call('PATCH', '/user', change)).status, 200)
+  const again = { ...there, password: 'Changed-again-9' }
+  t.equal((await owner.call('POST', '/auth/login', again)).status, 401, 'changing it opens no more')
+})
