@@ -5,7 +5,7 @@ import { writeBinaryFrame, type BinaryPoint } from '../src/features/locations/in
 import { ingestChannel } from '../src/features/locations/ingest/channel.ts'
 import { readFrame, type Frame } from '../src/features/locations/ingest/frame.ts'
 import { Ingest } from '../src/features/locations/ingest/ingest.ts'
-import type { KnownTracker, TrackerResolver } from '../src/kernel/tracker-resolver.ts'
+import type { KnownTracker, TrackerResolver } from '../src/features/trackers/views.ts'
 import { partitionOf } from '../src/features/locations/events.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'

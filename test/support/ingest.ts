@@ -11,7 +11,7 @@ import {
 import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
 import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/kernel/tracker-resolver.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/features/trackers/views.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/errors.ts'

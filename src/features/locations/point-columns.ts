@@ -1,4 +1,4 @@
-import type { KnownTracker } from '../../kernel/tracker-resolver.ts'
+import type { KnownTracker } from '../trackers/views.ts'
 
 /** Memory that one row takes, attributes aside. */
 export const ROW_BYTES = 56

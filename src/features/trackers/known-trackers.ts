@@ -1,7 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../kernel/tracker-resolver.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from './views.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import { idSource } from '../../kit/commands/ids.ts'

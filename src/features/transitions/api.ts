@@ -5,7 +5,7 @@ import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/htt
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
-import { trackerIdsOf } from '../../kit/http/tracker-ids.ts'
+import { trackerIdsOf } from '../trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { readTransitions } from './history-query.ts'

@@ -9,7 +9,7 @@ import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import { timeBounds } from '../../../kit/http/time-parameter.ts'
-import { trackerIdsOf } from '../../../kit/http/tracker-ids.ts'
+import { trackerIdsOf } from '../../trackers/views.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
 import { pointExample, pointSchema } from '../ingest/point-schema.ts'

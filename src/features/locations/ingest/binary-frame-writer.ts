@@ -9,7 +9,7 @@ import {
   TRIP_FINISH,
   TRIP_START,
 } from '../events.ts'
-import type { TrackerName } from '../../../kernel/tracker-resolver.ts'
+import type { TrackerName } from '../../trackers/views.ts'
 import { writeUuid } from '../uuid-bytes.ts'
 
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES

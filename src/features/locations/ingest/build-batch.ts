@@ -1,7 +1,7 @@
 import { AHEAD, type PointBatch } from '../events.ts'
 import type { PointColumns } from '../point-columns.ts'
 import { encodedBytes } from '../point-batch-codec.ts'
-import type { KnownTracker } from '../../../kernel/tracker-resolver.ts'
+import type { KnownTracker } from '../../trackers/views.ts'
 
 /** Rows `from` to `to` of some columns, in the order in which they came. */
 export interface RowRange {

@@ -8,7 +8,7 @@ import type { Ticket } from './queue.ts'
 import { packBinaryFrame } from './pack-binary.ts'
 import { packPoints, PackedFrame } from './pack-points.ts'
 import { PointScanner } from './point-scanner.ts'
-import type { TrackerResolver } from '../../../kernel/tracker-resolver.ts'
+import type { TrackerResolver } from '../../trackers/views.ts'
 
 /** Points as they came: the parsed list of a JSON frame, or a binary frame. */
 export type FrameContent = readonly unknown[] | BinaryFrame

@@ -12,7 +12,7 @@ import {
 } from '../events.ts'
 import { AHEAD_MS, judgeTime, nameTracker, type PackContext, type PackedFrame } from './pack-points.ts'
 import { ATTRIBUTES_BYTES_MAX, faultOf, HUNDREDTHS_MAX } from './point-schema.ts'
-import type { KnownTracker } from '../../../kernel/tracker-resolver.ts'
+import type { KnownTracker } from '../../trackers/views.ts'
 
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 const TRIPS = TRIP_START | TRIP_FINISH

@@ -13,7 +13,7 @@ import {
 import { parseTime } from '../../../kit/http/parse-time.ts'
 import { PointColumns } from '../point-columns.ts'
 import { arePoints, ATTRIBUTES_BYTES_MAX, faultOf, type PointInput } from './point-schema.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../../kernel/tracker-resolver.ts'
+import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../trackers/views.ts'
 
 export type RejectCode = TrackerRefusal | 'too_old' | 'too_far_ahead'
 
