@@ -26,14 +26,10 @@ export const locationSweep = (
     const [first] = await log.read(stream, 0, 1)
     if (first === undefined) return undefined
     const before = clock.now() - keepMs
-    const young = await firstKept(
-      log,
-      stream,
-      first.revision,
-      (await log.head(stream)) + 1,
-      ({ loggedAt }) => loggedAt >= before,
-    )
-    const wanted = Math.min(young, ...(await consumersAt(partition)).map((applied) => applied + 1))
+    const head = await log.head(stream)
+    const young = await firstKept(log, stream, first.revision, head + 1, ({ loggedAt }) => loggedAt >= before)
+    // The last event stays, however old it is.
+    const wanted = Math.min(young, head, ...(await consumersAt(partition)).map((applied) => applied + 1))
     if (wanted <= first.revision) return undefined
     const left = Math.min(wanted, (await snapshot(partition)) + 1)
     if (left <= first.revision) return undefined
