@@ -20,6 +20,8 @@ export const parseJson = (bytes: Buffer, takesAnyNames = false): unknown => {
 
 /** The event loop goes on while the lists of a large body are parsed: a list of the body itself, or of one of its members. */
 const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unknown> => {
+  const first = bytes.find((byte) => byte > SPACE)
+  if (first !== OPEN_OBJECT && first !== OPEN_LIST) throw notJson('it begins with neither { nor [')
   const scan = new ListScan(bytes)
   for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
     const pause = breathe()
@@ -76,6 +78,7 @@ const parsed = (bytes: Buffer, path: string, takesAnyNames: boolean, first = 0):
 const notJson = (reason: string, cause?: unknown): Failure =>
   new Failure('invalid', { message: `The body is not JSON: ${reason}.`.slice(0, 200), cause })
 
+const SPACE = 0x20
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
