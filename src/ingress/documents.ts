@@ -7,8 +7,9 @@ import type { IngressOptions } from './options.ts'
 export const documentRoutes = ({
   routes,
   channelDocuments,
+  webhookDocuments,
   info,
-}: Pick<IngressOptions, 'routes' | 'channelDocuments' | 'info'>): Route[] => {
+}: Pick<IngressOptions, 'routes' | 'channelDocuments' | 'webhookDocuments' | 'info'>): Route[] => {
   const texts = new Map<string, string>()
   const documentRoute = (path: string, operationId: string, summary: string, make: () => unknown): Route =>
     route({
@@ -35,7 +36,7 @@ export const documentRoutes = ({
     })
   const described: Route[] = [
     documentRoute('/openapi.json', 'readOpenApi', 'Read the OpenAPI document', () =>
-      openApiDocument([...routes, ...described], info),
+      openApiDocument([...routes, ...described], webhookDocuments, info),
     ),
     documentRoute('/asyncapi.json', 'readAsyncApi', 'Read the AsyncAPI document', () =>
       asyncApiDocument(channelDocuments, info),

@@ -1,15 +1,23 @@
 import { STATUS_CODES } from 'node:http'
 import { ERRORS } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import type { Answer, Method, Route } from '../kit/http/route.ts'
+import type { Answer, AnswerHeader, Method, Route } from '../kit/http/route.ts'
+import type { WebhookDocument } from '../kit/http/webhook-document.ts'
 import { exampleOf } from './example.ts'
+import { NamedSchemas } from './named-schemas.ts'
 import type { ApiInfo } from './options.ts'
 import { addressesOf, API_BASE } from './router.ts'
 
 type Json = { [member: string]: unknown }
 
-/** The OpenAPI 3.1 document of these routes, from the same schemas that requests are checked with. */
-export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json => {
+/** The OpenAPI 3.1 document of these routes and webhooks, from the same schemas that requests are checked with. */
+export const openApiDocument = (
+  routes: readonly Route[],
+  webhooks: readonly WebhookDocument[],
+  info: ApiInfo,
+): Json => {
+  const named = new NamedSchemas()
+  named.add('Error', errorSchema)
   const paths: { [path: string]: Json } = {}
   for (const route of routes) {
     for (const { method, path, operationId } of addressesOf(route)) {
@@ -17,7 +25,7 @@ export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json =
       const shown = isRoot ? path : path.slice(API_BASE.length)
       const item = (paths[shown] ??= {})
       if (isRoot) item.servers = [{ url: '/' }]
-      item[method.toLowerCase()] = operationOf(route, method, operationId)
+      item[method.toLowerCase()] = operationOf(route, method, operationId, named)
     }
   }
   return {
@@ -27,6 +35,7 @@ export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json =
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     security: [{ bearer: [] }],
     paths,
+    webhooks: Object.fromEntries(webhooks.map((webhook) => [webhook.name, webhookOf(webhook, named)])),
     components: {
       securitySchemes: {
         bearer: {
@@ -35,107 +44,115 @@ export const openApiDocument = (routes: readonly Route[], info: ApiInfo): Json =
           description: 'An access token, or where points are sent a device key or ingest key.',
         },
       },
-      schemas: { Error: errorSchema },
       responses: errorResponses(),
+      headers: HEADERS,
+      parameters: PARAMETERS,
+      schemas: named.all(),
     },
   }
 }
 
-const operationOf = (route: Route, method: Method, operationId: string): Json => {
-  const operation: Json = { operationId, summary: route.summary, tags: [route.tag], deprecated: false }
-  if (route.access === 'public') operation.security = []
-  if (typeof route.access === 'object') operation.description = `Needs the permission \`${route.access.permission}\`.`
-  const parameters = parametersOf(route, method)
+const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
+  public: 'Needs no token.',
+  user: 'Needs no permission: any signed-in user of the organization may call it.',
+  points: 'Needs no permission: a user, a device key or an ingest key may call it.',
+  operator: 'Needs no permission: the metrics token where one is set, otherwise it answers on loopback only.',
+}
+
+const operationOf = (route: Route, method: Method, operationId: string, named: NamedSchemas): Json => {
+  const { access } = route
+  const needs = typeof access === 'string' ? ACCESS[access] : `Needs the permission \`${access.permission}\`.`
+  const operation: Json = {
+    operationId,
+    summary: route.summary,
+    description: route.description === undefined ? needs : `${route.description}\n\n${needs}`,
+    tags: [route.tag],
+    deprecated: false,
+    security: access === 'public' ? [] : [{ bearer: typeof access === 'string' ? [] : [access.permission] }],
+  }
+  const parameters = parametersOf(route, method, named)
   if (parameters.length > 0) operation.parameters = parameters
-  const body = bodyOf(route)
-  if (body !== undefined) operation.requestBody = body
-  operation.responses = responsesOf(route, method)
+  const content = bodyContent(route, named)
+  if (content !== undefined) operation.requestBody = { required: route.bodyRequired ?? true, content }
+  operation.responses = responsesOf(route, method, named)
   return operation
 }
 
-const parametersOf = (route: Route, method: Method): Json[] => {
-  const parameters: Json[] = Object.entries(route.params ?? {}).map(([name, schema]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: clean(schema),
-  }))
+const parametersOf = (route: Route, method: Method, named: NamedSchemas): Json[] => {
+  const parameters = Object.entries(route.params ?? {}).map(([name, schema]) =>
+    parameterOf('path', name, schema, true, named),
+  )
   const required = (route.query?.required ?? []) as string[]
-  for (const [name, schema] of Object.entries((route.query?.properties ?? {}) as { [name: string]: JsonSchema })) {
-    const { description, ...rest } = schema
-    parameters.push({
-      name,
-      in: 'query',
-      required: required.includes(name),
-      ...(description === undefined ? {} : { description }),
-      schema: clean(rest),
-    })
-  }
-  if (method === 'POST' && route.idempotent !== false) {
-    const description = 'The same key and body within 24 h answer the first response again.'
-    parameters.push({
-      name: 'Idempotency-Key',
-      in: 'header',
-      required: false,
-      description,
-      schema: { type: 'string', minLength: 1, maxLength: 255 },
-    })
-  }
-  if (method === 'PUT' || method === 'PATCH') {
-    const description = 'The version that the client has read, as its `ETag`; 409 when the resource has changed since.'
-    parameters.push({ name: 'If-Match', in: 'header', required: false, description, schema: { type: 'string' } })
-  }
+  for (const [name, schema] of Object.entries((route.query?.properties ?? {}) as { [name: string]: JsonSchema }))
+    parameters.push(parameterOf('query', name, schema, required.includes(name), named))
+  if (method === 'POST' && route.idempotent !== false) parameters.push(referTo('parameters', 'IdempotencyKey'))
+  if (method === 'PUT' || method === 'PATCH') parameters.push(referTo('parameters', 'IfMatch'))
   return parameters
 }
 
-const bodyOf = (route: Route): Json | undefined => {
-  if (route.rawBody !== undefined) {
-    const content = Object.fromEntries(
-      route.rawBody.contentTypes.map((type) => [type, mediaType(route.body ?? rawSchema(type), route.bodyExample)]),
-    )
-    return { required: route.bodyRequired ?? true, content }
-  }
-  if (route.body === undefined) return undefined
-  return {
-    required: route.bodyRequired ?? true,
-    content: { 'application/json': mediaType(route.body, route.bodyExample) },
-  }
+const parameterOf = (
+  place: 'path' | 'query',
+  name: string,
+  { description, ...schema }: JsonSchema,
+  required: boolean,
+  named: NamedSchemas,
+): Json => ({
+  name,
+  in: place,
+  required,
+  ...(description !== undefined && { description }),
+  schema: named.shown(schema),
+})
+
+const bodyContent = (route: Route, named: NamedSchemas): Json | undefined => {
+  const schema = route.bodyShown ?? route.body
+  const types = route.rawBody?.contentTypes ?? (schema === undefined ? [] : ['application/json'])
+  if (types.length === 0) return undefined
+  const media = (type: string): Json => mediaType(schema ?? rawSchema(type), route.bodyExample, named, true)
+  return Object.fromEntries(types.map((type) => [type, media(type)]))
 }
 
 const rawSchema = (type: string): JsonSchema => {
-  if (type.includes('json') || type.startsWith('multipart/')) return { type: 'object' }
+  if (type === 'application/json' || type.startsWith('multipart/')) return { type: 'object' }
   return { type: 'string', contentMediaType: type }
 }
 
-const mediaType = (schema: JsonSchema, example: unknown): Json => ({
-  schema: clean(schema),
+const mediaType = (schema: JsonSchema, example: unknown, named: NamedSchemas, isSent = false): Json => ({
+  schema: named.shown(schema, isSent),
   example: example ?? exampleOf(schema),
 })
 
-const responsesOf = (route: Route, method: Method): Json => {
+const responsesOf = (route: Route, method: Method, named: NamedSchemas): Json => {
   const responses: Json = {}
-  for (const [status, answer] of Object.entries(route.answers)) responses[status] = responseOf(answer)
+  for (const [status, answer] of Object.entries(route.answers)) {
+    const headers: AnswerHeader[] = ['X-Request-Id', ...(answer.headers ?? [])]
+    if ((route.query?.properties as Json | undefined)?.cursor !== undefined) headers.push('Link')
+    if (method !== 'GET') headers.push('Waymark-Pending')
+    responses[status] = responseOf(answer, headers, named)
+  }
   for (const status of errorStatusesOf(route, method))
     responses[status] ??= { $ref: `#/components/responses/Error${status}` }
   return responses
 }
 
 const okSchema: JsonSchema = {
+  title: 'Done',
   type: 'object',
   properties: { status: { const: true }, message: { type: 'string' } },
   required: ['status'],
 }
 
-const responseOf = ({ description, schema, example, contentType }: Answer): Json => {
-  const type = contentType ?? 'application/json'
-  const shown = schema ?? (type === 'application/json' ? okSchema : rawSchema(type))
+const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: NamedSchemas): Json => {
+  const { description, schema, example, contentType: type = 'application/json', alsoAs = {} } = answer
+  const isDone = schema === undefined && type === 'application/json'
+  const shown = schema ?? (isDone ? okSchema : rawSchema(type))
+  const others = Object.entries(alsoAs).map(([other, its]) => [other, { schema: named.shown(its ?? rawSchema(other)) }])
   return {
     description,
+    headers: Object.fromEntries(headers.map((name) => [name, referTo('headers', name)])),
     content: {
-      [type]: mediaType(
-        shown,
-        example ?? (schema === undefined && type === 'application/json' ? { status: true } : undefined),
-      ),
+      [type]: mediaType(shown, example ?? (isDone ? { status: true } : undefined), named),
+      ...Object.fromEntries(others),
     },
   }
 }
@@ -158,12 +175,19 @@ const errorSchema: JsonSchema = {
     code: { type: 'string', enum: Object.keys(ERRORS) },
     errors: {
       type: 'array',
+      description: 'The faults of a body or query.',
       items: {
+        title: 'FieldError',
         type: 'object',
-        properties: { path: { type: 'string', description: 'A JSON pointer.' }, message: { type: 'string' } },
+        properties: {
+          path: { type: 'string', description: 'A JSON pointer.' },
+          message: { type: 'string', description: 'What was expected there.' },
+        },
         required: ['path', 'message'],
       },
     },
+    fields: { type: 'array', items: { type: 'string' }, description: 'Of a 403: the fields that are restricted.' },
+    version: { type: 'integer', description: 'Of a 409 for a stale version: the current one.' },
   },
   required: ['status', 'message', 'code'],
 }
@@ -178,19 +202,72 @@ const errorResponse = (status: number): Json => {
   const examples = Object.fromEntries(
     rows.map(([code, { text }]) => [code, { value: { status: false, message: text, code } }]),
   )
-  const headers: Json = {}
-  if (status === 401) headers['WWW-Authenticate'] = { schema: { const: 'Bearer' } }
-  if (status === 429 || status === 503)
-    headers['Retry-After'] = { description: 'Seconds.', schema: { type: 'integer' } }
+  const headers: AnswerHeader[] = ['X-Request-Id']
+  if (status === 401) headers.push('WWW-Authenticate')
+  if (status === 429 || status === 503) headers.push('Retry-After')
+  if (status === 429) headers.push('RateLimit', 'RateLimit-Policy')
   return {
     description: STATUS_CODES[status],
-    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    headers: Object.fromEntries(headers.map((name) => [name, referTo('headers', name)])),
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
   }
 }
 
-/** Formats of our own are no formats of the standard, but may stand in a schema; ids are local to the checker. */
-const clean = (schema: JsonSchema): JsonSchema => {
-  const { $id: _local, ...rest } = schema
-  return rest
+const webhookOf = ({ summary, description, payload, example }: WebhookDocument, named: NamedSchemas): Json => ({
+  post: {
+    summary,
+    description,
+    tags: ['Automations'],
+    security: [],
+    parameters: WEBHOOK_HEADERS,
+    requestBody: { required: true, content: { 'application/json': mediaType(payload, example, named) } },
+    responses: {
+      '2XX': { description: 'Within 15 s: the run has succeeded. Anything else is tried again.' },
+      '410': { description: 'The run ends, and its automation is deactivated.' },
+    },
+  },
+})
+
+/** Of Standard Webhooks 1.0. */
+const WEBHOOK_HEADERS: Json[] = [
+  ['webhook-id', 'The same over all attempts: act on it once.'],
+  ['webhook-timestamp', 'Seconds since the epoch of this attempt.'],
+  ['webhook-signature', '`v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`; several while a secret rotates.'],
+].map(([name, description]) => ({ name, in: 'header', required: true, description, schema: { type: 'string' } }))
+
+const referTo = (kind: 'headers' | 'parameters', name: string): Json => ({ $ref: `#/components/${kind}/${name}` })
+
+const PARAMETERS: Json = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description: 'The same key and body within 24 h answer the first response again.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+  },
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    required: false,
+    description: 'The version that the client has read, as its `ETag`; 409 when the resource has changed since.',
+    schema: { type: 'string' },
+  },
+}
+
+const text = (description: string): Json => ({ description, schema: { type: 'string' } })
+
+const HEADERS: { [name in AnswerHeader]: Json } = {
+  'Content-Disposition': text('The name of the file, where the answer is one.'),
+  ETag: text('The `version` of the resource in quotes, for `If-Match`.'),
+  Link: text('`<path>; rel="next"`: the next page, where there is one.'),
+  Location: text('Where to read what the request began.'),
+  RateLimit: text('What each limit leaves, such as `"token";r=12;t=1`; on every answer where a limit is set.'),
+  'RateLimit-Policy': text('Each limit, such as `"token";q=50;w=1`; on every answer where a limit is set.'),
+  'Retry-After': { description: 'Seconds until it is worth trying again.', schema: { type: 'integer', minimum: 1 } },
+  'Waymark-Pending': {
+    description: 'Present when reads may not show the write yet: it took them over 2 s.',
+    schema: { const: 'true' },
+  },
+  'WWW-Authenticate': { description: 'The scheme.', schema: { const: 'Bearer' } },
+  'X-Request-Id': text('Names the request in the log of the server, and in the metadata of what it wrote.'),
 }

@@ -8,6 +8,7 @@ import type { Channel } from '../kit/http/channel.ts'
 import type { Keyring } from '../kit/keys/keyring.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { Route } from '../kit/http/route.ts'
+import type { WebhookDocument } from '../kit/http/webhook-document.ts'
 
 /** Something changed about who may do what; every socket that it names is looked up anew. */
 export interface AccessChange {
@@ -76,6 +77,8 @@ export interface IngressOptions {
   channels: readonly Channel[]
   /** Messages of the channels, for the AsyncAPI document. */
   channelDocuments: readonly ChannelDocument[]
+  /** What webhooks send, for the OpenAPI document. */
+  webhookDocuments: readonly WebhookDocument[]
   info: ApiInfo
   /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
   authenticate(token: string): Promise<Caller>

@@ -110,11 +110,13 @@ export const time = (): Field => ({
 })
 
 /** A time of the day, `HH:MM`. */
-export const timeOfDay = (): Field => ({ schema: { type: 'string', pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' } })
+export const timeOfDay = (): Field => ({
+  schema: { type: 'string', pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', examples: ['07:30'] },
+})
 
 /** A language tag such as `de` or `pt-BR`. */
 export const language = (): Field => ({
-  schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35 },
+  schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35, examples: ['pl'] },
 })
 
 /** A name of the IANA time zone database, such as `Europe/Warsaw`. */

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { exampleOf } from '../../src/ingress/example.ts'
+import { NamedSchemas } from '../../src/ingress/named-schemas.ts'
 import { createMetrics } from '../../src/kit/operations/metrics.ts'
 import { EngineHealth } from '../../src/kit/operations/engine-health.ts'
 import { operationsRoutes } from '../../src/kit/operations/operations-routes.ts'
@@ -55,7 +56,10 @@ test('the OpenAPI document says what the routes do', async (t) => {
   t.same(create.requestBody.content['application/json'], { schema: hub, example: { name: 'text', lat: 1 } })
   t.ok(create.responses[201].content['application/json'].example)
   t.same(Object.keys(create.responses), ['201', '400', '401', '403', '409', '413', '415', '422', '429', '500', '503'])
-  t.match(create.parameters, [{ name: 'Idempotency-Key', in: 'header' }])
+  t.same(create.parameters, [{ $ref: '#/components/parameters/IdempotencyKey' }])
+  t.match(document.components.parameters.IdempotencyKey, { name: 'Idempotency-Key', in: 'header' })
+  t.same(document.paths['/hubs'].get.security, [{ bearer: ['view/hub'] }])
+  t.equal(document.paths['/hubs'].get.description, 'Needs the permission `view/hub`.')
   t.same(document.paths['/healthz'].get.security, [])
   t.match(document.paths['/hubs'].get.parameters, [
     { name: 'limit', in: 'query', required: false, description: 'How many.', schema: { type: 'integer' } },
@@ -64,6 +68,30 @@ test('the OpenAPI document says what the routes do', async (t) => {
   t.equal(document.paths['/hub/{hubId}'].post.operationId, 'replaceHubAlias')
   for (const reference of JSON.stringify(document).matchAll(/"#\/components\/responses\/(\w+)"/g))
     t.ok(document.components.responses[reference[1]], reference[1])
+})
+
+test('schemas with a name are components, once each', async (t) => {
+  const named = new NamedSchemas()
+  const point = { title: 'Point', type: 'object', properties: { lat: { type: 'number' } } }
+  const reference = { $ref: '#/components/schemas/Point' }
+  t.same(named.shown({ type: 'array', items: point }), { type: 'array', items: reference })
+  t.same(named.shown({ title: 'a title in words', anyOf: [point, { type: 'null' }] }), {
+    title: 'a title in words',
+    anyOf: [reference, { type: 'null' }],
+  })
+  t.same(named.shown({ type: ['object', 'null'] }), { type: ['object', 'null'], additionalProperties: true })
+  t.same(named.shown({ type: 'object', additionalProperties: false }), { type: 'object', additionalProperties: false })
+  const sent = {
+    title: 'NewPoint',
+    type: 'object',
+    properties: { on: { type: 'boolean', default: true, description: 'Whether.' } },
+  }
+  named.shown(sent, true)
+  t.same(named.all(), {
+    NewPoint: { type: 'object', properties: { on: { type: 'boolean', description: 'Whether. Default: `true`.' } } },
+    Point: { type: 'object', properties: point.properties },
+  })
+  t.throws(() => named.shown({ ...point, required: ['lat'] }), /two different schemas have the title Point/)
 })
 
 test('the AsyncAPI document has the channels and their messages', async (t) => {

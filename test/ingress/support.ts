@@ -75,6 +75,7 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     routes: [],
     channels: [],
     channelDocuments: [],
+    webhookDocuments: [],
     info: { title: 'Test', version: '3.0.0', description: 'A door.' },
     authenticate: async (token) => {
       const caller = callers.get(token)

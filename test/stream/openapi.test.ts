@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { openApiWorld, type ApiWorld } from '../support/api-world.ts'
-import { faultsOf, operationsOf, type Operation } from '../support/open-api.ts'
+import { faultsOf, operationsOf, schemasOf, type Operation } from '../support/open-api.ts'
 import { call, signUp, startService, type Answer, type Service } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
 
@@ -51,7 +51,7 @@ const real = (value: Json, ids: { [name: string]: string }): Json => {
 const queryOf = ({ operationId }: Operation, { ids }: ApiWorld): string =>
   operationId === 'importGeofences' ? `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name` : ''
 
-const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
+const checkAnswer = (t: Test, document: Json, operation: Operation, answer: Answer): void => {
   const { operationId, responses } = operation
   const documented = Object.keys(responses).filter((status) => status.startsWith('2'))
   if (
@@ -63,7 +63,8 @@ const checkAnswer = (t: Test, operation: Operation, answer: Answer): void => {
     return
   const [type, media] = Object.entries<Json>(responses[answer.status].content)[0]
   t.equal(String(answer.headers['content-type']).split(';')[0], type.split(';')[0], `${operationId}: its content type`)
-  if (type.includes('json')) t.same(faultsOf(media.schema, answer.json), [], `${operationId}: as its schema says`)
+  if (type.includes('json'))
+    t.same(faultsOf(media.schema, answer.json, { document }), [], `${operationId}: as its schema says`)
 }
 
 const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
@@ -158,7 +159,7 @@ test('every route of the document is there and answers what the document says', 
         token,
         body: bodyOf(operation, world),
       })
-      checkAnswer(t, operation, answer)
+      checkAnswer(t, document, operation, answer)
     }
   }
   const deletes = operations.filter(({ method }) => method === 'DELETE')
@@ -206,12 +207,80 @@ test('every route of the document is there and answers what the document says', 
     }
   })
 
+  await t.test('the document says all that a client needs', async (t) => {
+    const headersOf = (operationId: string, status: number): string[] =>
+      Object.keys(operations.find((one) => one.operationId === operationId)?.responses[status].headers)
+    for (const { operationId, description, parameters } of operations) {
+      t.match(
+        description,
+        /Needs (the permission `\w+\/[\w-]+`|no permission|no token)/,
+        `${operationId}: who may call it`,
+      )
+      for (const parameter of parameters)
+        t.ok(parameter.$ref ?? parameter.description, `${operationId}: what ${parameter.name} is`)
+    }
+    for (const { where, schema, isAnswered } of schemasOf(document)) {
+      const says = Object.keys(schema).filter((name) => /^(properties|additionalProperties|\w+Of)$/.test(name))
+      if (schema.type === 'object') t.not(says.length, 0, `${where}: what the object holds`)
+      if (isAnswered && schema.properties !== undefined && !where.includes('.'))
+        t.ok(schema.required, `${where}: what is always there`)
+    }
+    for (const name of ['Hub', 'NewHub', 'HubPatch', 'HubPage', 'PointRow', 'Transition', 'Trip', 'Session', 'Error'])
+      t.ok(document.components.schemas[name], name)
+    t.same(headersOf('listHubs', 200), ['X-Request-Id', 'Link'])
+    t.same(headersOf('createHub', 201), ['X-Request-Id', 'ETag', 'Waymark-Pending'])
+    t.ok(document.components.responses.Error429.headers['Retry-After'])
+    t.equal(Object.keys(document.webhooks).length, 10, 'an event is a webhook')
+    for (const [name, { post }] of Object.entries<Json>(document.webhooks)) {
+      const media = post.requestBody.content['application/json']
+      t.same(faultsOf(media.schema, media.example, { document }), [], `${name}: its example`)
+    }
+    const referenced = new Set([...JSON.stringify(document).matchAll(/"#\/([^"]+)"/g)].map(([, path]) => path))
+    for (const path of referenced)
+      t.ok(
+        path.split('/').reduce((part: Json, step) => part?.[step], document),
+        `#/${path} is there`,
+      )
+  })
+
+  await t.test('each webhook sends what the document says', async (t) => {
+    for (const [event, { post }] of Object.entries<Json>(document.webhooks)) {
+      const rules = event.startsWith('onGeofence')
+        ? { fields: { geofenceGroupId: world.ids.geofenceGroupId } }
+        : undefined
+      const automationDetails = { url: 'https://example.com/hook' }
+      const body = { name: `Sample of ${event}`, event, automationType: 'webhook', automationDetails, rules }
+      const { _id } = (await call(service, 'POST', '/automation', { token: world.token, body })).json.data
+      const { data } = (await call(service, 'POST', `/automation/${_id}/test`, { token: world.token })).json
+      const { schema } = post.requestBody.content['application/json']
+      t.same(faultsOf(schema, data.body, { document }), [], `${event}: its body`)
+      for (const { name } of post.parameters) t.ok(data.headers[name], `${event}: ${name}`)
+    }
+  })
+
+  await t.test('each format of a history has its content type', async (t) => {
+    for (const operationId of ['listLocationHistories', 'listGeofenceEvents']) {
+      const operation = operations.find((one) => one.operationId === operationId) as Operation
+      const types = Object.keys(operation.responses[200].content)
+      const { schema } = operation.parameters.find(({ name }) => name === 'format')
+      t.equal(types.length, schema.enum.length)
+      for (const format of schema.enum) {
+        const answer = await call(service, 'GET', addressOf(operation, world.ids, `format=${format}`), {
+          token: world.token,
+        })
+        t.ok(types.includes(String(answer.headers['content-type']).split(';')[0]), `${operationId}: ${format}`)
+      }
+    }
+  })
+
   await t.test('every example fits its schema', async (t) => {
     for (const { operationId, body, responses } of operations) {
-      if (body?.type.includes('json')) t.same(faultsOf(body.schema, body.example), [], `${operationId}: the body`)
+      if (body?.type.includes('json'))
+        t.same(faultsOf(body.schema, body.example, { document }), [], `${operationId}: the body`)
       for (const [status, response] of Object.entries<Json>(responses)) {
         for (const [type, media] of Object.entries<Json>(response.content ?? {})) {
-          if (type.includes('json')) t.same(faultsOf(media.schema, media.example), [], `${operationId}: ${status}`)
+          if (type === 'application/json')
+            t.same(faultsOf(media.schema, media.example, { document }), [], `${operationId}: ${status}`)
         }
       }
     }

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import { rowSchema, type KnownResources } from '../../kit/resource/declaration.ts'
-import { POINT_SCHEMA } from '../transitions/views.ts'
-import { TRIP_SCHEMA } from '../trips/views.ts'
+import { POINT_ROW } from '../locations/schemas.ts'
+import { TRIP } from '../trips/schemas.ts'
 import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.ts'
 
 /** What is known of an event before it happens. */
@@ -119,14 +119,14 @@ const trackerMembers = (resources: Pick<KnownResources, 'declarationOf'>): Membe
   tracker: rowSchema(resources.declarationOf('trackers')),
   user: rowSchema(resources.declarationOf('users')),
   at: TIME,
-  point: POINT_SCHEMA,
+  point: POINT_ROW,
 })
 
 const trip: EventKind = {
   subject: 'tracker',
   permission: 'view/location-history',
   hasBefore: false,
-  data: (resources) => ({ ...trackerMembers(resources), trip: TRIP_SCHEMA }),
+  data: (resources) => ({ ...trackerMembers(resources), trip: TRIP }),
 }
 
 const transition: EventKind = {

@@ -6,17 +6,18 @@ import { answerList } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
   FIELDS_QUERY,
+  idSchema,
   listQuerySchema,
   type ListQuery,
   type ListShape,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
-import { POINT_SCHEMA } from '../transitions/views.ts'
+import { POINT_ROW } from '../locations/schemas.ts'
 import { askRetry } from './automation.ts'
 import { showRun } from './run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
@@ -27,8 +28,7 @@ export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyri
 }
 
 const TAG = 'Automations'
-const PARAMS = { runId: { type: 'string', minLength: 1, maxLength: 100 } }
-const ID: JsonSchema = { type: 'string', maxLength: 100 }
+const PARAMS = { runId: idSchema('The id of the run.') }
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const SHAPE: ListShape = {
@@ -56,53 +56,71 @@ const SHAPE: ListShape = {
     'createdAt',
   ],
   filters: {
-    automationId: { type: 'string', maxLength: 100 },
+    automationId: { type: 'string', maxLength: 100, description: 'Runs of this automation.' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
   },
   sortable: [],
   searchable: false,
 }
 
-const RUN: JsonSchema = {
-  type: 'object',
-  properties: {
-    _id: { type: 'string', format: 'uuid', description: 'Also the webhook-id of its deliveries.' },
-    organizationId: { type: 'string', format: 'uuid' },
-    automationId: { type: 'string', format: 'uuid' },
+const UUID: JsonSchema = { type: 'string', format: 'uuid' }
+const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }
+/** What a run is about: the ones that its event has. */
+const SUBJECTS: { [name: string]: JsonSchema } = {
+  trackerId: UUID,
+  taskId: UUID,
+  dataId: UUID,
+  routingResultId: UUID,
+  geofenceId: UUID,
+  geofenceGroupId: UUID,
+  transitionId: UUID,
+  tripId: UUID,
+  point: POINT_ROW,
+}
+
+const RUN = answered(
+  'AutomationRun',
+  {
+    _id: { ...UUID, description: 'Also the webhook-id of its deliveries.' },
+    organizationId: UUID,
+    automationId: UUID,
     event: { type: 'string' },
-    at: { type: 'string', format: 'date-time', description: 'When the event happened.' },
-    trackerId: { type: 'string', format: 'uuid' },
-    taskId: { type: 'string', format: 'uuid' },
-    dataId: { type: 'string', format: 'uuid' },
-    routingResultId: { type: 'string', format: 'uuid' },
-    geofenceId: { type: 'string', format: 'uuid' },
-    geofenceGroupId: { type: 'string', format: 'uuid' },
-    transitionId: { type: 'string', format: 'uuid' },
-    tripId: { type: 'string', format: 'uuid' },
-    point: { ...POINT_SCHEMA, description: 'The point that made the event, as a row of the location history.' },
-    sequence: { type: 'integer' },
-    status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
-    reason: { type: 'string', enum: ['historical', 'loop', 'overflow', 'deactivated', 'hidden'] },
+    at: { ...SHOWN_TIME, description: 'When the event happened.' },
+    ...SUBJECTS,
+    sequence: { type: 'integer', description: 'Rises with each run of the automation for the same subject.' },
+    status: {
+      type: 'string',
+      enum: ['pending', 'succeeded', 'dead', 'skipped'],
+      description: '`pending` also between attempts.',
+    },
+    reason: {
+      type: 'string',
+      enum: ['historical', 'loop', 'overflow', 'deactivated', 'hidden'],
+      description: 'Why it was skipped.',
+    },
     attempts: {
       type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          at: { type: 'string', format: 'date-time' },
+      items: answered(
+        'AutomationAttempt',
+        {
+          at: SHOWN_TIME,
           statusCode: { type: 'integer' },
           durationMs: { type: 'number' },
           error: { type: 'string' },
           response: { type: 'string', description: 'The first KiB of the answer.' },
         },
-      },
+        ['statusCode', 'error', 'response'],
+      ),
     },
-    nextAttemptAt: { type: 'string', format: 'date-time' },
-    createdAt: { type: 'string', format: 'date-time' },
+    nextAttemptAt: SHOWN_TIME,
+    createdAt: SHOWN_TIME,
   },
-}
+  [...Object.keys(SUBJECTS), 'reason', 'nextAttemptAt'],
+)
 
 const EXAMPLE = {
   _id: '2f1c9a52-6a0e-5c1f-8d3b-7a6b5c4d3e2f',
+  organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
   automationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
   event: 'onGeofenceEntry',
   at: '2026-01-01T08:00:00.000Z',
@@ -132,16 +150,23 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
     summary: 'The runs of automations with their attempts, newest first; kept 30 days',
     tag: TAG,
     access: { permission: 'view/automation' },
-    query: { ...schema, properties: { ...properties, page: _page, trackerId: ID, from: TIME, to: TIME } },
+    query: {
+      ...schema,
+      properties: {
+        ...properties,
+        page: _page,
+        trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
+        from: { ...TIME, description: `Runs made then or later: ${TIME.description}` },
+        to: { ...TIME, description: `Runs made then or earlier: ${TIME.description}` },
+      },
+    },
     answers: {
       200: {
         description: 'A page of runs.',
-        schema: envelope({
-          data: { type: 'array', items: RUN },
-          page: { type: ['integer', 'null'] },
-          limit: { type: 'integer' },
-          nextCursor: { type: ['string', 'null'] },
-        }),
+        schema: {
+          title: 'AutomationRunPage',
+          ...envelope({ data: { type: 'array', items: RUN }, ...PAGE_MEMBERS }),
+        },
         example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
       },
     },

@@ -10,16 +10,8 @@ import { backtestDecider, type BacktestQuestion, type RunBacktest } from './back
 import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
 import { readResult } from './read-result.ts'
-import {
-  BACKTEST_BODY,
-  BODY_EXAMPLE,
-  DECLARED,
-  GEOFENCE_ID,
-  JOB_EXAMPLE,
-  JOB_SCHEMA,
-  TRANSITION_EXAMPLE,
-  TRANSITION_SCHEMA,
-} from './schemas.ts'
+import { BACKTEST_BODY, BACKTEST_ID, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
+import { TRANSITION, TRANSITION_EXAMPLE } from '../transitions/schemas.ts'
 import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
 
 export interface BacktestServices extends Pick<ListServices, 'tables'> {
@@ -46,7 +38,7 @@ interface BacktestBody extends BacktestRules {
 
 const LIMIT_DEFAULT = 500
 const JOB_PATH = '/geofence/{geofenceId}/backtest/{backtestId}'
-const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: GEOFENCE_ID }
+const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: BACKTEST_ID }
 
 /** Back-tests: answered at once, or a job whose result is read by its id. */
 export const backtestRoutes = (services: BacktestServices): Route[] => [
@@ -70,13 +62,14 @@ const askRoute = (services: BacktestServices): Route =>
     answers: {
       200: {
         description: 'The transitions that it would have made, oldest first; none are made.',
-        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA } }),
+        schema: envelope({ data: { type: 'array', items: TRANSITION } }),
         example: { status: true, data: [TRANSITION_EXAMPLE] },
       },
       202: {
         description:
           'Over 20 million points to read, or over 100,000 transitions: a job. The live channel `job` tells how it goes; `Location` names where it is read. Ten of an organization may wait, one runs at a time; more are 429.',
         schema: envelope({ data: JOB_SCHEMA }),
+        headers: ['Location'],
         example: {
           status: true,
           data: { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 },
@@ -141,7 +134,7 @@ const requestJob = async (
   }
 }
 
-const TRANSITION_MEMBERS = Object.keys(TRANSITION_SCHEMA.properties as object)
+const TRANSITION_MEMBERS = Object.keys(TRANSITION.properties as object)
 const JOB_MEMBERS = Object.keys(JOB_SCHEMA.properties as object)
 
 const readRoute = (services: BacktestServices): Route =>
@@ -178,7 +171,7 @@ const resultRoute = (services: BacktestServices): Route =>
     query: {
       type: 'object',
       properties: {
-        limit: { type: 'integer', minimum: 1, default: LIMIT_DEFAULT },
+        limit: { type: 'integer', minimum: 1, default: LIMIT_DEFAULT, description: 'Transitions of a page.' },
         cursor: { type: 'string', maxLength: 400, description: '`nextCursor` of the page before.' },
         fields: FIELDS_PARAMETER,
       },
@@ -188,7 +181,7 @@ const resultRoute = (services: BacktestServices): Route =>
       200: {
         description:
           'The transitions of trackers that the caller sees now, as a stream; oldest first, as the direct answer has them.',
-        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, ...STREAM_PAGE_MEMBERS }),
+        schema: envelope({ data: { type: 'array', items: TRANSITION }, ...STREAM_PAGE_MEMBERS }),
         example: { status: true, data: [TRANSITION_EXAMPLE], page: null, limit: LIMIT_DEFAULT, nextCursor: null },
       },
       409: {

@@ -35,7 +35,10 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
     answers: {
       200: {
         description: 'A page of jobs: those that the caller asked for, for users who see every hub all of them.',
-        schema: envelope({ data: { type: 'array', items: JOB_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        schema: {
+          title: 'BacktestPage',
+          ...envelope({ data: { type: 'array', items: JOB_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        },
         example: { status: true, data: [JOB_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
       },
     },

@@ -1,6 +1,8 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { idSchema } from '../../kit/http/list-query.ts'
 
-export const GEOFENCE_ID: JsonSchema = { type: 'string', minLength: 1, maxLength: 100 }
+export const GEOFENCE_ID = idSchema('The id of the geofence.')
+export const BACKTEST_ID = idSchema('The id of the back-test.')
 /** What every route of back-tests declares. */
 export const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
 
@@ -25,6 +27,7 @@ const RULES: { [name: string]: JsonSchema } = {
 }
 
 export const BACKTEST_BODY: JsonSchema = {
+  title: 'BacktestQuestion',
   type: 'object',
   properties: {
     from: TIME,
@@ -39,6 +42,7 @@ export const BACKTEST_BODY: JsonSchema = {
 export const BODY_EXAMPLE = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', debounce: { fixes: 3 } }
 
 export const JOB_SCHEMA: JsonSchema = {
+  title: 'Backtest',
   type: 'object',
   properties: {
     _id: UUID,
@@ -101,29 +105,4 @@ export const JOB_EXAMPLE: JsonObject = {
   createdAt: '2026-02-03T08:00:00.000Z',
   updatedAt: '2026-02-03T08:00:09.000Z',
   version: 9,
-}
-
-export const TRANSITION_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    _id: UUID,
-    trackerId: UUID,
-    geofenceId: UUID,
-    geofenceGroupId: UUID,
-    type: { type: 'string', enum: ['entry', 'leave'] },
-    at: SHOWN_TIME,
-    cause: { const: 'point' },
-    point: { type: 'object' },
-  },
-}
-
-export const TRANSITION_EXAMPLE = {
-  _id: '5d6a4c1e-29c6-5a0f-8d6e-6f0a3f0f9a01',
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f',
-  geofenceId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
-  geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',
-  type: 'entry',
-  at: '2026-01-01T08:00:00.000Z',
-  cause: 'point',
-  point: { recordedAt: '2026-01-01T08:00:00.000Z', lat: 52.52, lng: 13.4 },
 }

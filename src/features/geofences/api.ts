@@ -1,7 +1,8 @@
+import { FEATURE_COLLECTION } from '../../kit/http/geojson-schema.ts'
 import type { Find } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { boxParameter } from '../../kit/http/bbox-parameter.ts'
-import { envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope } from '../../kit/http/page-members.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -59,6 +60,8 @@ const importRoute = (services: GeofenceServices): Route =>
     access: { permission: geofence.declaration.permissions.edit },
     query: IMPORT_QUERY,
     rawBody: { contentTypes: ['application/json', 'application/geo+json'] },
+    // Shown only: the file is read by a worker, feature by feature.
+    bodyShown: FEATURE_COLLECTION,
     bodyExample: {
       type: 'FeatureCollection',
       features: [{ type: 'Feature', properties: { name: 'Depot Mitte' }, geometry: GEOFENCE_EXAMPLE.geometry }],
@@ -97,24 +100,22 @@ const importRoute = (services: GeofenceServices): Route =>
     },
   })
 
-const IMPORT_RESULT = {
-  type: 'object',
-  properties: {
-    created: { type: 'integer' },
-    rejected: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { index: { type: 'integer' }, code: { type: 'string' }, message: { type: 'string' } },
-      },
-    },
+const IMPORT_RESULT = answered('GeofenceImportResult', {
+  created: { type: 'integer' },
+  rejected: {
+    type: 'array',
+    items: answered('RejectedFeature', {
+      index: { type: 'integer', description: 'Of the feature in the file, from 0.' },
+      code: { type: 'string' },
+      message: { type: 'string' },
+    }),
   },
-}
+})
 
 const IMPORT_QUERY = {
   type: 'object',
   properties: {
-    geofenceGroupId: { type: 'string', format: 'uuid' },
+    geofenceGroupId: { type: 'string', format: 'uuid', description: 'The group that they all belong to.' },
     nameProperty: {
       type: 'string',
       minLength: 1,

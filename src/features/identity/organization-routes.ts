@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { chooseFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { amendSchema, mergePatch, withDefaults } from '../../kit/resource/declaration.ts'
-import { envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope } from '../../kit/http/page-members.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { originOf, versionOf } from '../../kit/resource/writes.ts'
 import { listShape } from '../../kit/resource/rows.ts'
@@ -26,8 +26,14 @@ const settingsCheck = compileCheck(objectSchema(SETTINGS_FIELDS))
 const VERSIONED = { ...SETTINGS_FIELDS, version: optional(integer({ min: 1 })) }
 const settingsAnswer: Answer = {
   description: 'The settings of the organization.',
-  schema: envelope({ data: objectSchema(VERSIONED) }),
+  schema: envelope({
+    data: answered(
+      'OrganizationSettings',
+      Object.fromEntries(Object.entries(VERSIONED).map(([name, { schema }]) => [name, schema])),
+    ),
+  }),
   example: { status: true, data: { ...SETTINGS_DEFAULT, version: 1 } },
+  headers: ['ETag'],
 }
 const TRIES = 5
 

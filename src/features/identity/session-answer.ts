@@ -3,7 +3,8 @@ import type { Row } from '../../kernel/table.ts'
 import { chooseFields } from '../../kit/http/list-query.ts'
 import { rowSchema } from '../../kit/resource/declaration.ts'
 import { listShape } from '../../kit/resource/rows.ts'
-import { envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope } from '../../kit/http/page-members.ts'
+import { exampleRow } from '../../kit/resource/answers.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import type { IdentityState } from './identity.ts'
@@ -70,17 +71,14 @@ export const sessionBody = (
 
 const ORGANIZATIONS: JsonSchema = {
   type: 'array',
-  items: {
-    type: 'object',
-    properties: {
-      userId: { type: 'string' },
-      organizationId: { type: 'string' },
-      organizationName: { type: 'string' },
-      organizationLogo: { type: ['string', 'null'] },
-      roleName: { type: 'string' },
-      isCurrent: { type: 'boolean' },
-    },
-  },
+  items: answered('Membership', {
+    userId: { type: 'string', format: 'uuid' },
+    organizationId: { type: 'string', format: 'uuid' },
+    organizationName: { type: 'string' },
+    organizationLogo: { type: ['string', 'null'] },
+    roleName: { type: 'string', description: 'The key of a predefined role, otherwise its name.' },
+    isCurrent: { type: 'boolean', description: 'The organization of the token.' },
+  }),
 }
 
 export const ORGANIZATION_MEMBERS = Object.keys((ORGANIZATIONS.items as { properties: object }).properties)
@@ -100,6 +98,16 @@ export const organizationsAnswer: Answer = {
   example: { status: true, data: [EXAMPLE_ITEM] },
 }
 
+const SESSION: JsonSchema = {
+  title: 'Session',
+  ...envelope({
+    token: { type: 'string', description: 'The access token.' },
+    expires_in: { type: 'integer', description: 'Seconds.' },
+    data: rowSchema(user.declaration),
+    organizations: ORGANIZATIONS,
+  }),
+}
+
 /** The answer of an operation that issues a token. */
 export const sessionAnswer = (
   description: string,
@@ -107,25 +115,13 @@ export const sessionAnswer = (
   example: object = {},
 ): Answer => ({
   description,
-  schema: envelope({
-    token: { type: 'string' },
-    expires_in: { type: 'integer' },
-    data: rowSchema(user.declaration),
-    organizations: ORGANIZATIONS,
-    ...further,
-  }),
+  schema: Object.keys(further).length === 0 ? SESSION : { allOf: [SESSION, answered(undefined, further)] },
   example: {
     status: true,
     message: 'Welcome.',
     token: '<ACCESS_TOKEN>',
     expires_in: 86_400,
-    data: {
-      _id: EXAMPLE_ITEM.userId,
-      name: 'Ada Kowalska',
-      email: 'ada@example.com',
-      organizationId: EXAMPLE_ITEM.organizationId,
-      hubId: [EXAMPLE_ITEM.userId],
-    },
+    data: { ...exampleRow(user.declaration), status: 'active' },
     organizations: [EXAMPLE_ITEM],
     ...example,
   },

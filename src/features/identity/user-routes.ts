@@ -52,7 +52,7 @@ const readByEmail = ({ services }: IdentityContext): Route =>
     summary: 'Read a user by e-mail',
     tag: declaration.tag,
     access: { permission: declaration.permissions.view },
-    params: { email: { type: 'string', maxLength: 254 } },
+    params: { email: { type: 'string', maxLength: 254, description: 'The address, in any case.' } },
     query: FIELDS_QUERY,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {

@@ -17,6 +17,7 @@ import {
   type PositionPlace,
   type PositionQuestion,
 } from './live-positions.ts'
+import { POSITION, POSITION_EXAMPLE } from './schemas.ts'
 import type { Position } from './views.ts'
 
 interface Query {
@@ -50,12 +51,15 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
     answers: {
       200: {
         description: 'Positions, by tracker, or with near the nearest first.',
-        schema: envelope({
-          data: { type: 'array', items: positionSchema },
-          total: { type: 'integer' },
-          ...PAGE_MEMBERS,
-          limit: { type: ['integer', 'null'], description: 'Null: all of them.' },
-        }),
+        schema: {
+          title: 'PositionPage',
+          ...envelope({
+            data: { type: 'array', items: POSITION },
+            total: { type: 'integer', description: 'All that the filters find; counted for the first page of a walk.' },
+            ...PAGE_MEMBERS,
+            limit: { type: ['integer', 'null'], description: 'Null: all of them.' },
+          }),
+        },
         example,
       },
     },
@@ -162,9 +166,9 @@ const querySchema: JsonSchema = {
   additionalProperties: false,
   properties: {
     bbox: BBOX_PARAMETER,
-    hubId: { type: 'string', format: 'uuid' },
-    teamId: { type: 'string', format: 'uuid' },
-    status: { type: 'string', enum: ['online', 'stale', 'offline'] },
+    hubId: { type: 'string', format: 'uuid', description: 'Trackers of this hub.' },
+    teamId: { type: 'string', format: 'uuid', description: 'Trackers of this team.' },
+    status: { type: 'string', enum: ['online', 'stale', 'offline'], description: 'By the age of the last point.' },
     near: { type: 'string', description: 'lat,lng in degrees.' },
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: all of them, with `page` 20.' },
@@ -182,43 +186,6 @@ const querySchema: JsonSchema = {
   },
 }
 
-const positionSchema: JsonSchema = {
-  type: 'object',
-  required: ['trackerId', 'name', 'recordedAt', 'lat', 'lng', 'lastSeenAt', 'status'],
-  properties: {
-    trackerId: { type: 'string', format: 'uuid' },
-    name: { type: 'string' },
-    recordedAt: { type: 'string', format: 'date-time' },
-    lat: { type: 'number' },
-    lng: { type: 'number' },
-    speed: { type: 'number' },
-    heading: { type: 'number' },
-    altitude: { type: 'number' },
-    accuracy: { type: 'number' },
-    battery: { type: 'number' },
-    lastSeenAt: { type: 'string', format: 'date-time' },
-    status: { type: 'string', enum: ['online', 'stale', 'offline'] },
-  },
-}
+const MEMBERS = Object.keys(POSITION.properties as object)
 
-const MEMBERS = Object.keys(positionSchema.properties as object)
-
-const example = {
-  status: true,
-  data: [
-    {
-      trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-      name: 'Bus 12',
-      recordedAt: '2026-05-04T09:30:00.000Z',
-      lat: 52.2296756,
-      lng: 21.0122287,
-      speed: 11.2,
-      lastSeenAt: '2026-05-04T09:30:00.000Z',
-      status: 'online',
-    },
-  ],
-  total: 1,
-  page: 1,
-  limit: 20,
-  nextCursor: null,
-}
+const example = { status: true, data: [POSITION_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null }

@@ -1,15 +1,16 @@
 import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { chosenFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
-import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/http/history-answer.ts'
+import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/http/history-answer.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { type Route, route } from '../../kit/http/route.ts'
+import { type Answer, type Route, route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { trackerIdsOf } from '../trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { readTransitions } from './history-query.ts'
-import { POINT_SCHEMA, TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
+import { TRANSITION, TRANSITION_EXAMPLE } from './schemas.ts'
+import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
 export interface TransitionServices {
   history: HistoryStore
@@ -39,13 +40,22 @@ const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 const QUERY: JsonSchema = {
   type: 'object',
   properties: {
-    trackerId: { type: 'string', maxLength: 40_000, description: 'One, or several separated by commas.' },
-    geofenceId: UUID,
-    geofenceGroupId: UUID,
-    type: { type: 'string', enum: ['entry', 'leave'] },
-    from: TIME,
-    to: TIME,
-    format: { type: 'string', enum: Object.keys(HISTORY_FORMATS), default: 'json' },
+    trackerId: {
+      type: 'string',
+      maxLength: 40_000,
+      description: 'The id of a tracker, or several separated by commas.',
+    },
+    geofenceId: { ...UUID, description: 'Those of this geofence.' },
+    geofenceGroupId: { ...UUID, description: 'Those of geofences that were of this group then.' },
+    type: { type: 'string', enum: ['entry', 'leave'], description: 'Left out: both.' },
+    from: { ...TIME, description: `Made then or later: ${TIME.description}` },
+    to: { ...TIME, description: `Made then or earlier: ${TIME.description}` },
+    format: {
+      type: 'string',
+      enum: Object.keys(HISTORY_FORMATS),
+      default: 'json',
+      description: 'Chooses the content type.',
+    },
     order: {
       type: 'string',
       enum: ['asc', 'desc'],
@@ -68,39 +78,15 @@ const QUERY: JsonSchema = {
   additionalProperties: false,
 }
 
-const TRANSITION_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    _id: UUID,
-    trackerId: UUID,
-    geofenceId: UUID,
-    geofenceGroupId: UUID,
-    type: { type: 'string', enum: ['entry', 'leave'] },
-    at: { type: 'string', format: 'date-time' },
-    cause: {
-      type: 'string',
-      enum: ['point', 'geofence', 'tracker'],
-      description: 'A fix, an edit of the geofence, or the deletion of the tracker.',
-    },
-    point: { ...POINT_SCHEMA, description: 'The fix that decided, as a row of the history shows it.' },
+const ANSWER: Answer = {
+  description: 'The transitions, as a stream.',
+  schema: {
+    title: 'TransitionPage',
+    ...envelope({ data: { type: 'array', items: TRANSITION }, ...STREAM_PAGE_MEMBERS }),
   },
-}
-
-const EXAMPLE = {
-  _id: '5d6a4c1e-29c6-5a0f-8d6e-6f0a3f0f9a01',
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-  geofenceId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
-  geofenceGroupId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
-  type: 'entry',
-  at: '2026-01-01T08:00:00.000Z',
-  cause: 'point',
-  point: {
-    _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mjv5n280',
-    trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-    recordedAt: '2026-01-01T08:00:00.000Z',
-    lat: 52.52,
-    lng: 13.4,
-  },
+  example: { status: true, data: [TRANSITION_EXAMPLE], page: null, limit: 500, nextCursor: null },
+  alsoAs: FURTHER_FORMATS,
+  headers: ['Content-Disposition'],
 }
 
 /** `GET /geofence-events`: the transitions that were made. */
@@ -114,13 +100,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     access: { permission: 'view/geofence' },
     rollout: 'geofences',
     query: QUERY,
-    answers: {
-      200: {
-        description: 'The transitions, as a stream.',
-        schema: envelope({ data: { type: 'array', items: TRANSITION_SCHEMA }, ...STREAM_PAGE_MEMBERS }),
-        example: { status: true, data: [EXAMPLE], page: null, limit: 500, nextCursor: null },
-      },
-    },
+    answers: { 200: ANSWER },
     handler: async (request) => {
       const caller = userOf(request)
       const {

@@ -1,4 +1,3 @@
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { PointValue, Transition } from './events.ts'
 
 /** A transition as it is stored, times in ms since the epoch. */
@@ -20,25 +19,6 @@ export type TransitionMember = (typeof TRANSITION_MEMBERS)[number]
 
 /** A row of history. */
 export type PointShown = Omit<PointValue, 'recordedAt'> & { _id: string; trackerId: string; recordedAt: string }
-
-/** Its schema. */
-export const POINT_SCHEMA: JsonSchema = {
-  type: 'object',
-  description: 'A row of the location history.',
-  properties: {
-    _id: { type: 'string' },
-    trackerId: { type: 'string', format: 'uuid' },
-    recordedAt: { type: 'string', format: 'date-time' },
-    lat: { type: 'number', description: 'Degrees, WGS 84.' },
-    lng: { type: 'number', description: 'Degrees, WGS 84.' },
-    accuracy: { type: 'number', description: 'Metres.' },
-    altitude: { type: 'number', description: 'Metres.' },
-    speed: { type: 'number', description: 'Metres per second.' },
-    heading: { type: 'number', description: 'Degrees, clockwise from north.' },
-    battery: { type: 'number', description: '0 to 1.' },
-    attributes: { type: 'object', description: 'As sent.' },
-  },
-}
 
 /** A point of a tracker as every answer shows it. */
 export const pointShown = (trackerId: string, point: PointValue): PointShown => ({

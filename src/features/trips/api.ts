@@ -1,9 +1,10 @@
-import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { answered, PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
   FIELDS_PARAMETER,
+  idSchema,
   type ListQuery,
   type ListShape,
   listQuerySchema,
@@ -15,7 +16,9 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { TRIP_SCHEMA, TRIPS, type TripRow, tripShown } from './views.ts'
+import { POINT_ROW } from '../locations/schemas.ts'
+import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
+import { TRIPS, type TripRow, tripShown } from './views.ts'
 
 export interface TripServices {
   /** Trips as the history lists them. */
@@ -46,23 +49,12 @@ export interface TripServices {
 const TAG = 'Location history'
 const TIME: JsonSchema = { type: 'string', maxLength: 40 }
 
-const TRIP_EXAMPLE = {
-  _id: '3c0e9a52-6f3b-5c0a-8f0e-6b1f6a0c9d11',
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-  trackingToken: 'AZDzonwefUuaVR8uPUxbagGUb1mHAHq2sS7x3kq0n2bq0vG7kO0',
-  state: 'finished',
-  explicit: false,
-  startedAt: '2026-01-01T08:00:00.000Z',
-  finishedAt: '2026-01-01T08:40:00.000Z',
-  distance: 12_345.6,
-}
-
 const LIST: ListShape = {
   table: TRIPS,
-  members: Object.keys(TRIP_SCHEMA.properties as object),
+  members: Object.keys(TRIP.properties as object),
   filters: {
     state: { type: 'string', enum: ['running', 'finished'] },
-    explicit: { type: 'boolean' },
+    explicit: { type: 'boolean', description: 'Begun by points (`true`), or detected (`false`).' },
   },
   sortable: ['startedAt'],
   searchable: false,
@@ -81,7 +73,7 @@ const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
   const properties = query.properties as { [name: string]: JsonSchema }
   const further = {
-    trackerId: { type: 'string', format: 'uuid' },
+    trackerId: { type: 'string', format: 'uuid', description: 'Trips of this tracker.' },
     userId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this user has now.' },
     vehicleId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this vehicle has now.' },
     from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' },
@@ -101,7 +93,10 @@ const listRoute = (services: TripServices): Route => {
     answers: {
       200: {
         description: 'A page of trips.',
-        schema: envelope({ data: { type: 'array', items: TRIP_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        schema: {
+          title: 'TripPage',
+          ...envelope({ data: { type: 'array', items: TRIP }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        },
         example: { status: true, data: [TRIP_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
       },
     },
@@ -150,12 +145,12 @@ const readRoute = (services: TripServices): Route =>
     summary: 'Read a trip',
     tag: TAG,
     access: { permission: 'view/location-history' },
-    params: { tripId: { type: 'string', minLength: 1, maxLength: 100 } },
+    params: { tripId: idSchema('The id of the trip.') },
     query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
     answers: {
       200: {
         description: 'The trip.',
-        schema: envelope({ data: TRIP_SCHEMA }),
+        schema: envelope({ data: TRIP }),
         example: { status: true, data: TRIP_EXAMPLE },
       },
     },
@@ -176,20 +171,19 @@ const trackingRoute = (services: TripServices): Route =>
     operationId: 'readTracking',
     summary: 'Follow a trip by its tracking token',
     tag: TAG,
-    // The token stands in for the permission, not for the bearer.
+    description: 'The tracking token stands in for permission and hub, not for the access token.',
     access: 'user',
-    params: { token: { type: 'string', minLength: 1, maxLength: 200 } },
+    params: {
+      token: { type: 'string', minLength: 1, maxLength: 200, description: 'The `trackingToken` of the trip.' },
+    },
     answers: {
       200: {
         description: 'The trip, null until it is decided, and its points so far, oldest first.',
         schema: envelope({
-          data: {
-            type: 'object',
-            properties: {
-              trip: { ...TRIP_SCHEMA, type: ['object', 'null'] },
-              points: { type: 'array', items: { type: 'object' } },
-            },
-          },
+          data: answered('Tracking', {
+            trip: { anyOf: [TRIP, { type: 'null' }] },
+            points: { type: 'array', items: POINT_ROW },
+          }),
         }),
         example: { status: true, data: { trip: TRIP_EXAMPLE, points: [] } },
       },

@@ -1,5 +1,4 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { partitionOf } from '../locations/events.ts'
 import { matcherCheckpoint } from '../transitions/events.ts'
@@ -88,19 +87,4 @@ export const readRunningMeters = async (
     const trip = running.get(trackerId)
     return trip?.[0] === startedAt ? trip[1] : undefined
   })
-}
-
-/** The schema of `tripShown`. */
-export const TRIP_SCHEMA: JsonSchema = {
-  type: 'object',
-  properties: {
-    _id: { type: 'string', format: 'uuid' },
-    trackerId: { type: 'string', format: 'uuid' },
-    trackingToken: { type: 'string' },
-    state: { type: 'string', enum: ['running', 'finished'] },
-    explicit: { type: 'boolean', description: 'Begun by a point with `trip: "start"`, not detected.' },
-    startedAt: { type: 'string', format: 'date-time' },
-    finishedAt: { type: ['string', 'null'], format: 'date-time' },
-    distance: { type: 'number', description: 'Metres.' },
-  },
 }

@@ -1,6 +1,7 @@
 import type { HeldPage } from './held-page.ts'
 import { nextLink } from './next-link.ts'
-import type { Reply } from './route.ts'
+import { FEATURE_COLLECTION } from './geojson-schema.ts'
+import type { Answer, Reply } from './route.ts'
 
 /** What points and transitions are answered in. */
 export type HistoryFormat = 'json' | 'geojson' | 'gpx' | 'csv' | 'ndjson' | 'parquet'
@@ -20,6 +21,16 @@ export const HISTORY_FORMATS: { [format in HistoryFormat]: ServedFormat } = {
   ndjson: { contentType: 'application/x-ndjson', fileExtension: 'ndjson' },
   parquet: { contentType: 'application/vnd.apache.parquet', fileExtension: 'parquet' },
 }
+
+/** The media types beside that of `json`, for the documentation. */
+export const FURTHER_FORMATS: Answer['alsoAs'] = Object.fromEntries(
+  Object.entries(HISTORY_FORMATS)
+    .filter(([format]) => format !== 'json')
+    .map(([format, { contentType }]) => [
+      contentType.split(';')[0],
+      format === 'geojson' ? FEATURE_COLLECTION : undefined,
+    ]),
+)
 
 /** Rows of `json` where no limit is given; the other formats have no default limit. */
 export const JSON_LIMIT = 500

@@ -39,6 +39,14 @@ export type ListQuery = { [name: string]: unknown } & {
   fields?: string
 }
 
+/** The id of a record, in a path. Longer ones name nothing. */
+export const idSchema = (description: string): JsonSchema => ({
+  type: 'string',
+  minLength: 1,
+  maxLength: 100,
+  description,
+})
+
 export const FIELDS_PARAMETER: JsonSchema = {
   type: 'string',
   maxLength: 2000,
@@ -55,11 +63,18 @@ export const FIELDS_QUERY: JsonSchema = {
 export const listQuerySchema = (shape: ListShape): JsonSchema => ({
   type: 'object',
   properties: {
-    ...shape.filters,
-    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT },
+    ...Object.fromEntries(
+      Object.entries(shape.filters).map(([name, schema]) => [
+        name,
+        { description: `Those whose \`${name}\` is this.`, ...schema },
+      ]),
+    ),
+    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT, description: 'Rows of a page.' },
     page: { type: 'integer', minimum: 1, maximum: OFFSET_MAX + 1, description: 'From 1; not together with `cursor`.' },
     cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before.' },
-    ...(shape.sortable.length > 0 ? { sortBy: { type: 'string', enum: [...shape.sortable] } } : {}),
+    ...(shape.sortable.length > 0
+      ? { sortBy: { type: 'string', enum: [...shape.sortable], description: 'Left out: the order of creation.' } }
+      : {}),
     sortOrder: {
       type: 'string',
       enum: ['asc', 'desc'],

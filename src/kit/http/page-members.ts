@@ -1,10 +1,25 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 
+/**
+ * The schema of an object that is answered whole: every member is there but the `optional` ones. With `?fields=` only those
+ * that were asked for are. The title names it in the documentation.
+ */
+export const answered = (
+  title: string | undefined,
+  properties: { [name: string]: JsonSchema },
+  optional: readonly string[] = [],
+): JsonSchema => ({
+  ...(title !== undefined && { title }),
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+})
+
 /** What stands beside the `data` of a page. */
 export const PAGE_MEMBERS: { [name: string]: JsonSchema } = {
-  page: { type: ['integer', 'null'] },
-  limit: { type: 'integer' },
-  nextCursor: { type: ['string', 'null'] },
+  page: { type: ['integer', 'null'], description: 'From 1; null where the page was asked for by `cursor`.' },
+  limit: { type: 'integer', description: 'The limit in force.' },
+  nextCursor: { type: ['string', 'null'], description: 'For `cursor`; null on the last page.' },
 }
 
 /** The same of a page of a stream, which is walked by cursor alone. */

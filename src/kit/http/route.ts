@@ -69,11 +69,30 @@ export interface Reply {
   secret?: boolean
 }
 
+/** Headers of answers that the documentation explains. */
+export type AnswerHeader =
+  | 'Content-Disposition'
+  | 'ETag'
+  | 'Link'
+  | 'Location'
+  | 'RateLimit'
+  | 'RateLimit-Policy'
+  | 'Retry-After'
+  | 'Waymark-Pending'
+  | 'WWW-Authenticate'
+  | 'X-Request-Id'
+
 export interface Answer {
   description: string
+  /** Its `title`, where it is a name in Pascal case, names it in the documentation; so do those inside it. */
   schema?: JsonSchema
   example?: unknown
+  /** Default `application/json`. */
   contentType?: string
+  /** Further media types that the route answers in; without a schema they are text or bytes. */
+  alsoAs?: { readonly [mediaType: string]: JsonSchema | undefined }
+  /** Beside `Link` of whatever takes a cursor, and `Waymark-Pending` of writes. */
+  headers?: readonly AnswerHeader[]
 }
 
 export interface Route {
@@ -83,6 +102,8 @@ export interface Route {
   root?: boolean
   operationId: string
   summary: string
+  /** What the summary leaves open; who may call it is added. */
+  description?: string
   tag: string
   access: Access
   /** Each parameter's schema; absent parameters are refused. */
@@ -91,6 +112,8 @@ export interface Route {
   query?: JsonSchema
   /** The schema of a JSON body; absent: the route takes no body. */
   body?: JsonSchema
+  /** What the documentation shows in its place, where the handler checks more than the schema does. */
+  bodyShown?: JsonSchema
   bodyExample?: unknown
   /** Default true for a body that has a schema. */
   bodyRequired?: boolean

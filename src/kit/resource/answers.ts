@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { envelope, PAGE_MEMBERS } from '../http/page-members.ts'
+import { answered, envelope, PAGE_MEMBERS } from '../http/page-members.ts'
 import type { Answer, Reply } from '../http/route.ts'
-import { rowSchema, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
+import { nameOf, rowSchema, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
 
 export const pathsOf = ({ noun, plural, paths }: ResourceDeclaration): { one: string; many: string } =>
   paths ?? { one: `/${noun}`, many: `/${plural}` }
@@ -20,7 +20,9 @@ const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
 /** What the documentation shows for a row. */
 export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
   ...Object.fromEntries(
-    Object.entries(declaration.example).filter(([name]) => !writeOnlyOf(declaration).includes(name)),
+    Object.entries({ ...defaultsOf(declaration), ...declaration.example }).filter(
+      ([name]) => !writeOnlyOf(declaration).includes(name),
+    ),
   ),
   _id: EXAMPLE_ID,
   organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
@@ -28,6 +30,14 @@ export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
   createdAt: '2026-01-01T08:00:00.000Z',
   updatedAt: '2026-01-01T08:00:00.000Z',
 })
+
+/** The values of fields that the example leaves out. */
+const defaultsOf = ({ fields, readOnly }: ResourceDeclaration): JsonObject =>
+  Object.fromEntries(
+    Object.entries({ ...fields, ...readOnly }).flatMap(([name, field]) =>
+      field.default === undefined ? [] : [[name, field.default]],
+    ),
+  )
 
 /** The reply of a read or write: the row in `data`, its version as ETag. */
 export const rowReply = (data: Row, row: Row, wrote?: Reply['wrote'], status = 200): Reply => ({
@@ -41,26 +51,31 @@ export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
   description: `The ${words(declaration.noun)}.`,
   schema: envelope({ data: rowSchema(declaration) }),
   example: { status: true, data: exampleRow(declaration) },
+  headers: ['ETag'],
 })
 
 /** The answer to what makes something that is told once. */
 export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
   if (declaration.told === undefined) return rowAnswer(declaration)
   const { member, example } = declaration.told
-  const { properties, ...schema } = rowSchema(declaration)
+  const told = answered(undefined, { [member]: { type: 'string', description: 'Shown once: store it.' } })
   return {
     description: `The ${words(declaration.noun)}.`,
-    schema: envelope({ data: { ...schema, properties: { ...(properties as object), [member]: { type: 'string' } } } }),
+    schema: envelope({ data: { allOf: [rowSchema(declaration), told] } }),
     example: { status: true, data: { ...exampleRow(declaration), [member]: example } },
+    headers: ['ETag'],
   }
 }
 
 export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
   description: `A page of ${words(declaration.plural)}.`,
-  schema: envelope({
-    data: { type: 'array', items: rowSchema(declaration) },
-    total: { type: 'integer' },
-    ...PAGE_MEMBERS,
-  }),
+  schema: {
+    title: `${nameOf(declaration)}Page`,
+    ...envelope({
+      data: { type: 'array', items: rowSchema(declaration) },
+      total: { type: 'integer', description: 'All that the filters find.' },
+      ...PAGE_MEMBERS,
+    }),
+  },
   example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
 })

@@ -4,6 +4,7 @@ import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Find } from '../../engines/table-store.ts'
 import type { Restriction } from '../../kernel/hidden-fields.ts'
+import { answered } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
 import type { ResourceWrites, WriteOrigin, Written } from './writes.ts'
@@ -176,6 +177,9 @@ const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was r
 
 const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
+/** What the documentation calls a record. */
+export const nameOf = ({ noun }: Pick<ResourceDeclaration, 'noun'>): string => noun[0].toUpperCase() + noun.slice(1)
+
 export const writeOnlyOf = (declaration: ResourceDeclaration): readonly string[] => declaration.writeOnly ?? []
 
 /** The body of a create: the fields, and `_id` where the client makes the id. */
@@ -197,8 +201,11 @@ export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
 }
 
 /** What a read answers in `data`. */
-export const rowSchema = (declaration: Pick<ResourceDeclaration, 'fields' | 'readOnly' | 'writeOnly'>): JsonSchema => {
-  const shown = objectSchema({ ...without(declaration.fields, declaration.writeOnly ?? []), ...declaration.readOnly })
+export const rowSchema = (
+  declaration: Pick<ResourceDeclaration, 'noun' | 'fields' | 'readOnly' | 'writeOnly'>,
+): JsonSchema => {
+  const fields = { ...without(declaration.fields, declaration.writeOnly ?? []), ...declaration.readOnly }
+  const optional = Object.keys(fields).filter((name) => fields[name].optional)
   const base = {
     _id: UUID,
     organizationId: UUID,
@@ -206,7 +213,8 @@ export const rowSchema = (declaration: Pick<ResourceDeclaration, 'fields' | 'rea
     createdAt: { type: 'string', format: 'date-time' },
     updatedAt: { type: 'string', format: 'date-time' },
   }
-  return { type: 'object', properties: { ...base, ...(shown.properties as object) } }
+  const shown = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]))
+  return answered(nameOf(declaration), { ...base, ...shown }, optional)
 }
 
 /** The schema that the values of a write must satisfy after defaults and merge, secrets that are kept aside. */

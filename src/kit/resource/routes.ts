@@ -3,12 +3,20 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import { answerList } from '../http/answer-list.ts'
-import { FIELDS_QUERY, listQuerySchema, shownRow, type ListQuery, type ListShape } from '../http/list-query.ts'
+import {
+  FIELDS_QUERY,
+  idSchema,
+  listQuerySchema,
+  shownRow,
+  type ListQuery,
+  type ListShape,
+} from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import { route, type Reply, type Route } from '../http/route.ts'
 import {
   amendSchema,
   createSchema,
+  nameOf,
   replaceSchema,
   VERBS,
   type ResourceAction,
@@ -147,7 +155,7 @@ const createRoute = (served: Served): Route => {
     summary: `Create ${article(declaration.noun)}${told}`,
     tag: declaration.tag,
     access: { permission: declaration.permissions.edit },
-    body: createSchema(declaration),
+    body: { title: `New${nameOf(declaration)}`, ...createSchema(declaration) },
     bodyExample: declaration.example,
     bodyBytesMax: declaration.bodyBytesMax,
     answers: { 201: toldAnswer(declaration) },
@@ -157,9 +165,10 @@ const createRoute = (served: Served): Route => {
 
 const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 'amend', body: JsonSchema): Route => {
   const { declaration, writes } = served
+  const title = `${nameOf(declaration)}${kind === 'replace' ? 'Replacement' : 'Patch'}`
   return route<object, JsonObject>({
     ...one(declaration, method, kind, declaration.permissions.edit),
-    body,
+    body: { title, ...body },
     bodyExample: kind === 'replace' ? changeable(declaration) : firstField(declaration.example),
     bodyBytesMax: declaration.bodyBytesMax,
     answers: { 200: rowAnswer(declaration) },
@@ -260,7 +269,7 @@ const one = (
   summary: `${capital(verb)} ${article(declaration.noun)}`,
   tag: declaration.tag,
   access: { permission },
-  params: { [idParameter(declaration)]: { type: 'string', minLength: 1, maxLength: 100 } },
+  params: { [idParameter(declaration)]: idSchema(`The id of the ${words(declaration.noun)}.`) },
 })
 
 /** The example without what a create sets for good. */

@@ -4,15 +4,15 @@ import type { UserCaller } from '../../../kernel/caller.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../../kit/http/bbox-parameter.ts'
-import { chooseFields, chosenFields, FIELDS_PARAMETER } from '../../../kit/http/list-query.ts'
-import { HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
+import { chooseFields, chosenFields, FIELDS_PARAMETER, idSchema } from '../../../kit/http/list-query.ts'
+import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import { timeBounds } from '../../../kit/http/time-parameter.ts'
 import { trackerIdsOf } from '../../trackers/views.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
-import { pointExample, pointSchema } from '../ingest/point-schema.ts'
+import { POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
 
 export interface HistoryApiServices {
   history: HistoryStore
@@ -44,23 +44,15 @@ interface HistoryQuery {
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history' }
-const IDS: JsonSchema = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 40_000,
-  description: 'One id, or several separated by commas.',
-}
 const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    trackerId: IDS,
-    userId: { type: 'string', format: 'uuid' },
-    vehicleId: { type: 'string', format: 'uuid' },
-    from: TIME,
-    to: TIME,
+    ...TRACKER_FILTERS,
+    from: { ...TIME, description: `Points recorded then or later: ${TIME.description}` },
+    to: { ...TIME, description: `Points recorded then or earlier: ${TIME.description}` },
     bbox: BBOX_PARAMETER,
     simplify: {
       type: 'number',
@@ -81,7 +73,11 @@ const QUERY: JsonSchema = {
       description:
         'Of `geojson`: a Point for each row (the default), or a LineString for each piece of a track (cut at trips and at gaps of over 10 minutes; `coordinateProperties.times` has the time of each position), thinned out by `simplify`.',
     },
-    order: { type: 'string', enum: ['asc', 'desc'] },
+    order: {
+      type: 'string',
+      enum: ['asc', 'desc'],
+      description: 'By time. Left out: newest first, in `geojson` and `gpx` oldest first.',
+    },
     limit: {
       type: 'integer',
       minimum: 1,
@@ -98,16 +94,6 @@ const QUERY: JsonSchema = {
   },
 }
 
-const ROW: JsonSchema = {
-  type: 'object',
-  properties: { _id: { type: 'string' }, ...(pointSchema.properties as object) },
-}
-const ROW_EXAMPLE = {
-  _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.mfz2k8',
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-  ...pointExample,
-}
-
 /** Reads of the location history. */
 export const historyRoutes = (services: HistoryApiServices): Route[] => [
   route<HistoryQuery>({
@@ -121,8 +107,13 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     answers: {
       200: {
         description: 'The points, newest first in `json`; `format` chooses another content type.',
-        schema: envelope({ data: { type: 'array', items: ROW }, ...STREAM_PAGE_MEMBERS }),
-        example: { status: true, data: [ROW_EXAMPLE], page: null, limit: 500, nextCursor: null },
+        schema: {
+          title: 'PointRowPage',
+          ...envelope({ data: { type: 'array', items: POINT_ROW }, ...STREAM_PAGE_MEMBERS }),
+        },
+        example: { status: true, data: [POINT_ROW_EXAMPLE], page: null, limit: 500, nextCursor: null },
+        alsoAs: FURTHER_FORMATS,
+        headers: ['Content-Disposition'],
       },
     },
     handler: async (request) => {
@@ -147,10 +138,14 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     summary: 'Read one point',
     tag: 'Location history',
     access: VIEW,
-    params: { pointId: { type: 'string', minLength: 1, maxLength: 100 } },
+    params: { pointId: idSchema('The `_id` of the point.') },
     query: { type: 'object', additionalProperties: false, properties: { fields: FIELDS_PARAMETER } },
     answers: {
-      200: { description: 'The point.', schema: envelope({ data: ROW }), example: { status: true, data: ROW_EXAMPLE } },
+      200: {
+        description: 'The point.',
+        schema: envelope({ data: POINT_ROW }),
+        example: { status: true, data: POINT_ROW_EXAMPLE },
+      },
     },
     handler: async (request) => {
       const choose = chooseFields(POINT_MEMBERS, request.query.fields as string | undefined)

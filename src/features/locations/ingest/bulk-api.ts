@@ -3,7 +3,7 @@ import { breathe } from '../../../kernel/breath.ts'
 import { Failure } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
-import { envelope } from '../../../kit/http/page-members.ts'
+import { answered, envelope } from '../../../kit/http/page-members.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import { TRIP_START } from '../events.ts'
 import type { Ticket } from './queue.ts'
@@ -29,6 +29,10 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     idempotent: false,
     bodyBytesMax: BODY_BYTES_MAX,
     body: bodySchema,
+    bodyShown: {
+      ...bodySchema,
+      properties: { points: { ...pointsSchema, items: { title: 'Point', ...pointSchema } } },
+    },
     takesAnyNames: true,
     bodyExample: { points: [pointExample] },
     answers: {
@@ -109,23 +113,22 @@ const tokensOf = ({ columns }: PackedFrame, keyring: Keyring): { trackerId: stri
 }
 
 // The points themselves are checked one by one, so that a bad one does not lose the request; the document shows their schema.
+const pointsSchema: JsonSchema = {
+  type: 'array',
+  minItems: 1,
+  description: `At most ${POINTS_MAX} points; a bad one is named in the answer.`,
+  items: {},
+}
 const bodySchema: JsonSchema = {
+  title: 'PointBatch',
   type: 'object',
   additionalProperties: false,
   required: ['points'],
-  properties: {
-    points: {
-      type: 'array',
-      minItems: 1,
-      description: `At most ${POINTS_MAX} points, each as the schema Point; a bad one is named in the answer.`,
-      items: {},
-    },
-  },
-  examples: [{ points: [pointExample] }],
-  $defs: { Point: pointSchema },
+  properties: { points: pointsSchema },
 }
 
 const answerSchema: JsonSchema = {
+  title: 'PointBatchResult',
   type: 'object',
   required: ['accepted', 'rejected'],
   properties: {
@@ -133,25 +136,22 @@ const answerSchema: JsonSchema = {
     duplicates: { type: 'integer', description: 'Points that this request repeats within itself.' },
     rejected: {
       type: 'array',
-      items: {
-        type: 'object',
-        required: ['index', 'code', 'message'],
-        properties: {
-          index: { type: 'integer' },
-          code: {
-            enum: ['invalid', 'too_old', 'too_far_ahead', 'unknown_tracker', 'forbidden_tracker', 'tracker_limit'],
-          },
-          message: { type: 'string' },
+      items: answered('RejectedPoint', {
+        index: { type: 'integer', description: 'Of the point in the request, from 0.' },
+        code: {
+          type: 'string',
+          enum: ['invalid', 'too_old', 'too_far_ahead', 'unknown_tracker', 'forbidden_tracker', 'tracker_limit'],
         },
-      },
+        message: { type: 'string' },
+      }),
     },
     trackingTokens: {
       type: 'array',
       description: 'One for each trip that the points start.',
-      items: {
-        type: 'object',
-        properties: { trackerId: { type: 'string', format: 'uuid' }, token: { type: 'string' } },
-      },
+      items: answered('TrackingToken', {
+        trackerId: { type: 'string', format: 'uuid' },
+        token: { type: 'string', description: 'For `GET /location-history/tracking/{token}`.' },
+      }),
     },
   },
 }
