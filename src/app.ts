@@ -21,7 +21,7 @@ import { alone } from './kit/operations/alone.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
-import type { Services } from './kit/services.ts'
+import { ProcessRunner } from './processes/runner.ts'
 import { openTokenKeys } from './roles/token-keys.ts'
 import { closeAll } from './roles/close-all.ts'
 import { openService, type App, type ServiceParts } from './roles/service.ts'
@@ -61,7 +61,8 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const checkpoints = new Checkpoints(tables, clock)
-    const services: Services = {
+    const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
+    const services = {
       log,
       tables: checkpoints.tables,
       checkpoints,
@@ -69,6 +70,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       clock,
       keyring,
       logger,
+      processes,
       partitions: origin.partitions,
     }
     return await openService({

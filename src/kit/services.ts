@@ -3,6 +3,7 @@ import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
+import type { Processes } from './commands/process.ts'
 import type { Checkpoints } from './consumers/settle.ts'
 import type { Keyring } from './keys/keyring.ts'
 
@@ -16,6 +17,8 @@ export interface Services {
   clock: Clock
   keyring: Keyring
   logger: Logger
+  /** Runs the commands that write several streams. */
+  processes: Processes
   /** Number of partitions of the log. */
   partitions: number
 }

@@ -2,6 +2,7 @@ import { changeOwners } from '../features/identity/owners.ts'
 import { DELETE_USER, type DeleteUserData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
+import { assertVersion } from '../kit/resource/writes.ts'
 import { type Office, unlessGone } from './office.ts'
 
 /** Takes a person out of an organization, and out of its teams. */
@@ -24,10 +25,12 @@ export const deleteUser = (office: Office): Process<DeleteUserData> =>
     },
     {
       name: 'user',
-      run: async ({ userId, expectedVersion }, originOf) => {
-        if ((await office.users.load(userId)).state.status !== 'live') return undefined
-        return (await office.users.delete(originOf(), { id: userId, expectedVersion })).wrote
-      },
+      run: ({ userId, expectedVersion }, originOf) =>
+        unlessGone(
+          office.users.remove(originOf(), userId, async ({ status }, version) => {
+            if (status === 'live') assertVersion(expectedVersion, version)
+          }),
+        ),
     },
     { name: 'references', run: async ({ userId }, originOf) => (await office.users.takeOut(originOf(), userId)).wrote },
     {

@@ -1,15 +1,29 @@
+import { hub } from '../features/hubs/hub.ts'
+import { organization } from '../features/identity/organization.ts'
+import { People } from '../features/identity/people.ts'
+import { role } from '../features/identity/role.ts'
+import { user } from '../features/identity/user.ts'
+import { team } from '../features/teams/team.ts'
 import type { Process } from '../kit/commands/process.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { changeUser } from './change-user.ts'
 import { createUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
 import { foundOrganization } from './found-organization.ts'
+import { giveWay } from './give-way.ts'
 import type { Office } from './office.ts'
 
 /** Every command that writes several streams as facts that anyone carries on. */
 // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into
-export const listProcesses = (office: Office): Process<any>[] => [
-  foundOrganization(office),
-  createUser(office),
-  changeUser(office),
-  deleteUser(office),
-]
+export const listProcesses = (services: ResourceServices): Process<any>[] => {
+  const office: Office = {
+    log: services.log,
+    people: new People(services),
+    organizations: organization.writer(services),
+    hubs: hub.writer(services),
+    roles: role.writer(services),
+    users: user.writer(services),
+    teams: team.writer(services),
+  }
+  return [foundOrganization(office), createUser(office), changeUser(office), deleteUser(office), giveWay(services)]
+}

@@ -24,7 +24,7 @@ export const openIngest = (
 ) => {
   const { log, tables, clock, logger, keyring, partitions } = services
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
-  const writer = new TrackerWriter({ log, tables, keyring, partitions, settle, resources }, quota)
+  const writer = new TrackerWriter({ ...services, settle, resources }, quota)
   const known = new KnownTrackers({
     tables,
     writer,

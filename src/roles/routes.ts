@@ -5,7 +5,7 @@ import { automationRunRoutes } from '../features/automations/runs-api.ts'
 import { backtestRoutes, type BacktestServices } from '../features/backtests/api.ts'
 import { geofenceRoutes, type GeofenceServices } from '../features/geofences/api.ts'
 import { hub } from '../features/hubs/hub.ts'
-import type { IdentityContext } from '../features/identity/context.ts'
+import { identityContext } from '../features/identity/context.ts'
 import { identityRoutes } from '../features/identity/routes.ts'
 import { bulkRoute } from '../features/locations/ingest/bulk-api.ts'
 import { historyRoutes } from '../features/locations/history/api.ts'
@@ -34,7 +34,6 @@ import { resources } from './resources.ts'
 export interface RouteParts {
   config: Config
   services: Services
-  identity: IdentityContext
   ingest: IngestParts
   actions: Actions
   directory: Directory
@@ -50,8 +49,9 @@ export const listRoutes = (parts: RouteParts): Route[] => [
   ...automationParts(parts),
 ]
 
-const officeRoutes = ({ identity }: RouteParts): Route[] => {
-  const { services } = identity
+const officeRoutes = (parts: RouteParts): Route[] => {
+  const services = { ...parts.services, resources }
+  const identity = identityContext(services, parts.config)
   return [...identityRoutes(identity), ...hub.routes(services), ...team.routes(services), ...vehicle.routes(services)]
 }
 

@@ -13,6 +13,7 @@ import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { ProjectionRunner } from '../kit/consumers/run-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { liveChannel } from '../live/client.ts'
+import type { ProcessRunner } from '../processes/runner.ts'
 import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
 import { TableDirectory } from '../reactors/dispatch/directory.ts'
 import { pageRoutes, type DemoLogin } from '../web/page.ts'
@@ -46,7 +47,7 @@ export interface App {
 
 export interface ServiceParts {
   config: Config
-  services: Services
+  services: Services & { processes: ProcessRunner }
   origin: LogOrigin
   caller: HttpCaller
   closeEngines(): Promise<void>
@@ -86,7 +87,7 @@ export const openService = async ({
   runner.onCommitted((changes) => noteTrackers(hub, changes))
   await runner.start()
   await runner.ready()
-  const processes = openProcesses(config, services, metrics)
+  const processes = openProcesses(services, metrics)
 
   const directory = new TableDirectory({ ...services, ages: config, inRollout: rollout })
   const mustRebuildLatest = await lacksPositions(services)
@@ -104,7 +105,6 @@ export const openService = async ({
   const routes = listRoutes({
     config,
     services,
-    identity: processes.identity,
     ingest,
     actions,
     directory,

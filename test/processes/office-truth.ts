@@ -5,6 +5,7 @@ import { NO_ORGANIZATION, type Row } from '../../src/kernel/table.ts'
 import { loadState } from '../../src/kit/commands/handle-command.ts'
 import { normalizeKey } from '../../src/kit/commands/unique-claim.ts'
 import type { openIdentity } from '../support/open-identity.ts'
+import { until } from '../support/service.ts'
 
 type World = Pick<Awaited<ReturnType<typeof openIdentity>>, 'log' | 'tables'>
 
@@ -16,6 +17,13 @@ const allOf = async <R extends Row>(
   for await (const row of tables.scanAll<R>(table)) rows.push(row)
   return rows
 }
+
+const REFERENCES = [
+  ['vehicles', 'userId', 'users'],
+  ['trackers', 'userId', 'users'],
+  ['trackers', 'vehicleId', 'vehicles'],
+  ['trackers', 'teamId', 'teams'],
+] as const
 
 /** Ids of every identity that the log knows. */
 const identityIds = async ({ log }: World): Promise<Set<string>> => {
@@ -33,7 +41,7 @@ const identityIds = async ({ log }: World): Promise<Set<string>> => {
  * What is half: streams and rows of organizations, users, roles, teams and identities that contradict each other, in
  * words. Everything here is asked of the log and the tables alone, not of the code that wrote them.
  */
-export const halves = async (world: World): Promise<string[]> => {
+const halves = async (world: World): Promise<string[]> => {
   const found: string[] = []
   const users = await allOf<UserRow>(world, 'users')
   const roles = await allOf<Row & { key?: string; name: string }>(world, 'roles')
@@ -63,6 +71,13 @@ export const halves = async (world: World): Promise<string[]> => {
     for (const userId of row.userIds)
       if (userAt.get(userId)?.organizationId !== scope) found.push(`team ${row.name} has a member who is not there`)
 
+  for (const { row } of users) if (!keyOf.has(row.roleId)) found.push(`user ${row.email} has a role that is not there`)
+  for (const [table, field, target] of REFERENCES) {
+    const ids = new Set((await allOf(world, target)).map(({ id }) => id))
+    for (const { id, row } of await allOf(world, table))
+      if (row[field] !== undefined && !ids.has(String(row[field]))) found.push(`${table} ${id} names no ${target}`)
+  }
+
   const names = new Set<string>()
   for (const { scope, row } of roles) {
     if (names.has(`${scope} ${normalizeKey(row.name)}`)) found.push(`two roles are named ${row.name}`)
@@ -88,5 +103,14 @@ export const halves = async (world: World): Promise<string[]> => {
       if (!organizations.has(scope)) found.push(`${table} of an organization that is not there`)
   for (const { id, row } of await allOf(world, 'open-processes'))
     if (row !== undefined) found.push(`the process about ${id} is open (scope ${NO_ORGANIZATION})`)
+  return found
+}
+
+/** What is half once the read models have followed. */
+export const halvesOf = async (world: World): Promise<string[]> => {
+  let found: string[] = []
+  await until('nothing to be half', async () => (found = await halves(world)).length === 0, 5_000).catch(
+    () => undefined,
+  )
   return found
 }

@@ -71,7 +71,8 @@ const start = async (t: Test) => {
   const steps = () => done.map((line) => line.replace(/ org-1 .*/, ''))
   /** Waits until the table of open processes has what was begun. */
   const known = async (): Promise<void> => {
-    const [last] = await services.log.read(processStream('box-1'), 'end', 1, 'backwards')
+    const events = await services.log.read(processStream('box-1'), 0, 10)
+    const last = events.filter(({ type }) => type === PROCESS.started).at(-1) ?? events[0]
     await settle({ position: last.position, types: [last.type] }, 10_000)
   }
   return { ...services, done, steps, fails, life, run, stream, known }

@@ -7,6 +7,7 @@ import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { user } from '../../src/features/identity/user.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
+import { tracker } from '../../src/features/trackers/declaration.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { Method, Route } from '../../src/kit/http/route.ts'
@@ -20,7 +21,7 @@ import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
 
-const RESOURCES = [organization, role, user, hub, team, vehicle]
+const RESOURCES = [organization, role, user, hub, team, vehicle, tracker]
 
 export interface Session {
   token: string
@@ -30,7 +31,7 @@ export interface Session {
   call(method: Method, url: string, body?: unknown, options?: CallOptions): Promise<CallAnswer>
 }
 
-/** Everything of identity, hubs, teams and vehicles over the embedded engines; `signup` and `login` answer sessions. */
+/** Everything of identity, hubs, teams, vehicles and trackers over the embedded engines; `signup` and `login` answer sessions. */
 export const openIdentity = async (
   t: Test,
   config: Partial<IdentityConfig> = {},
@@ -47,12 +48,13 @@ export const openIdentity = async (
     const runs = new ProcessRunner({ ...services, log })
     const these = { ...services, log, processes: runs }
     const context = identityContext(these, settings)
-    runs.start(listProcesses({ ...context, log, hubs: hub.writer(these), teams: team.writer(these) }))
+    runs.start(listProcesses(these))
     const routes = [
       identityRoutes(context),
       hub.routes(these),
       team.routes(these),
       vehicle.routes(these),
+      tracker.routes(these),
       further(these),
     ].flat()
     return { runs, context, routes, call: routeCaller({ routes, clock, settle }) }

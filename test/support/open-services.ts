@@ -13,6 +13,7 @@ import type { Projection } from '../../src/kit/consumers/projection.ts'
 import { ResourceSet } from '../../src/kit/resource/resource-set.ts'
 import { ProjectionRunner } from '../../src/kit/consumers/run-projection.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
+import { ProcessRunner } from '../../src/processes/runner.ts'
 import { resources } from '../../src/roles/resources.ts'
 import { FakeClock } from './fake-clock.ts'
 
@@ -25,6 +26,8 @@ export interface TestServices {
   logger: Logger
   /** Lines of warnings and errors. */
   lines: { level: string; msg: string; fields?: object }[]
+  /** Started by tests that need it: see `listProcesses`. */
+  processes: ProcessRunner
   /** Those of the product, unless the test has some of its own. */
   resources: ResourceSet
 }
@@ -50,6 +53,7 @@ export const openServices = async <C extends Clock = FakeClock>(
     log,
     tables,
     checkpoints,
+    processes: new ProcessRunner({ log, tables, clock, logger }),
     clock,
     keyring,
     logger,

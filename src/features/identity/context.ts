@@ -1,4 +1,3 @@
-import type { Processes } from '../../kit/commands/process.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { LoginThrottle } from './login-throttle.ts'
@@ -16,8 +15,7 @@ export interface IdentityConfig {
   tokenTtlMs: number
 }
 
-/** With what runs the commands that write several streams. */
-export type IdentityServices = ResourceServices & { processes: Processes }
+export type IdentityServices = ResourceServices
 
 /** What the routes of this feature share. */
 export interface IdentityContext {

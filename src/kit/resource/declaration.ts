@@ -30,7 +30,9 @@ export interface Redirected {
 }
 
 /** What resources need of the services. */
-export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring'> & { resources: KnownResources }
+export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring' | 'processes'> & {
+  resources: KnownResources
+}
 
 export type Verb = 'list' | 'read' | 'create' | 'replace' | 'amend' | 'delete'
 

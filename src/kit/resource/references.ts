@@ -3,7 +3,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { seesRow } from '../http/list-query.ts'
+import { hubsOf, seesRow } from '../http/list-query.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 
 /** A field of one resource that names records of another one. */
@@ -68,5 +68,17 @@ export const assertReferences = async (
       const row = await assertExists(tables, target, organizationId, id, path)
       if (!seesRow(caller, row, hubField)) throw invalid(path, NAMES_NOTHING)
     }
+  }
+}
+
+/** Whoever is limited to hubs writes only what is in one of them. @throws Failure invalid */
+export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
+  if (!seesRow(caller, values, hubField)) {
+    throw invalid(
+      `/${hubField}`,
+      hubsOf(values, hubField).length === 0
+        ? 'is required: you see only what belongs to your hubs'
+        : 'must be one of your hubs',
+    )
   }
 }

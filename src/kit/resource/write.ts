@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
@@ -7,7 +6,7 @@ import type { Row } from '../../kernel/table.ts'
 import { rowOf, type ResourceData } from '../commands/declared-event.ts'
 import { handleCommand, loadState, type Handled, type Prepare } from '../commands/handle-command.ts'
 import { allWrote } from '../commands/wrote.ts'
-import { hubsOf, seesRow } from '../http/list-query.ts'
+import { seesRow } from '../http/list-query.ts'
 import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
 import { assertValid, compileCheck, type Check } from '../http/validate.ts'
@@ -24,12 +23,14 @@ import {
   type ResourceServices,
 } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
-import { assertReferences } from './references.ts'
+import { assertHubs, assertReferences } from './references.ts'
 import { ResourceSecrets } from './secrets.ts'
 import {
   assertVersion,
+  asService,
   type Change,
   type Deletion,
+  GIVE_WAY,
   type ResourceWrites,
   type WriteOrigin,
   type Written,
@@ -106,28 +107,46 @@ export class ResourceWriter implements ResourceWrites {
 
   /** The answer's row is the last one. @throws Failure not_found, stale_version, conflict with what uses it. */
   async delete(origin: WriteOrigin, { id, expectedVersion, replaceWith }: Deletion): Promise<Written> {
-    const { resources } = this.services
+    const { processes, resources } = this.services
+    const { plural } = this.declaration
     let last: { state: ResourceState; version: number } | undefined
-    let redirected: Wrote | undefined
-    const { wrote } = await this.handle(origin, id, async (state, version) => {
+    const assertDeletable = async (state: ResourceState, version: number): Promise<void> => {
       await this.assertSeen(origin, id, state, version)
       assertVersion(expectedVersion, version)
-      const { organizationId, values, createdAt } = state
+      const { organizationId, values } = state
       const write = { services: this.services, caller: origin.caller, organizationId, id, values, before: values }
       const heir = replaceWith === undefined ? undefined : await this.heirOf(origin, id, replaceWith)
       await this.declaration.beforeDelete?.(write, heir)
-      if (heir !== undefined) {
-        const moved = await resources.redirect(this.services, origin, this.declaration.plural, id, replaceWith)
-        redirected = allWrote(redirected, moved.wrote)
-      } else await resources.assertUnused(this.services, origin, this.declaration.plural, id)
+      if (heir === undefined) await resources.assertUnused(this.services, origin, plural, id)
       last = { state, version }
-      return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
-    })
+    }
+    const wrote =
+      replaceWith === undefined
+        ? await this.remove(origin, id, assertDeletable)
+        : await processes.run(GIVE_WAY, id, asService(origin), async () => {
+            const { state, version } = await this.load(id)
+            await assertDeletable(state, version)
+            return { plural, id, replaceWith }
+          })
     if (last === undefined) throw new Failure('internal')
     // It is deleted: what cannot be done now follows (reactors/references).
     const takenOut = await this.takeOut(origin, id, TAKEN_OUT_MAX).catch(() => ({ isDone: false, wrote: undefined }))
     const row = rowOf(id, last.version, last.state)
-    return { wrote: allWrote(wrote, redirected, takenOut.wrote), row, isPending: !takenOut.isDone }
+    return { wrote: allWrote(wrote, takenOut.wrote), row, isPending: !takenOut.isDone }
+  }
+
+  /** Deletes a record alone. @throws Failure not_found, and of the check. */
+  async remove(
+    origin: WriteOrigin,
+    id: string,
+    check?: (state: ResourceState, version: number) => Promise<void>,
+  ): Promise<Wrote | undefined> {
+    const { wrote } = await this.handle(origin, id, async (state, version) => {
+      await check?.(state, version)
+      const { organizationId, values, createdAt } = state
+      return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
+    })
+    return wrote
   }
 
   /** Takes a record that was deleted out of what names it. Doing it again changes nothing. */
@@ -264,17 +283,6 @@ export class ResourceWriter implements ResourceWrites {
 
   private stream(id: string): string {
     return `${this.declaration.noun}-${id}`
-  }
-}
-
-const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
-  if (!seesRow(caller, values, hubField)) {
-    throw invalid(
-      `/${hubField}`,
-      hubsOf(values, hubField).length === 0
-        ? 'is required: you see only what belongs to your hubs'
-        : 'must be one of your hubs',
-    )
   }
 }
 

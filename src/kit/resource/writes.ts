@@ -3,6 +3,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import type { ProcessKey } from '../commands/process.ts'
 import { metadataOf, userOf } from '../http/request-context.ts'
 import type { IdSource, RouteRequest, Wrote } from '../http/route.ts'
 
@@ -38,6 +39,17 @@ export interface Deletion {
   /** Of the record that takes its place in what names it. */
   replaceWith?: string
 }
+
+export interface GiveWayData {
+  /** Of the resource. */
+  plural: string
+  id: string
+  /** Of the record that takes its place in what names it. */
+  replaceWith: string
+}
+
+/** About a record that is deleted: another one takes its place. */
+export const GIVE_WAY: ProcessKey<GiveWayData> = { name: 'give-way' }
 
 /** The writes behind the routes of a resource: the kit's, or a feature's own where one write is several streams. */
 export interface ResourceWrites {

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { dyingLog } from '../../support/dying-log.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -56,7 +57,7 @@ test('signing up makes a person, an organization, a hub, four roles and a token'
 })
 
 test('a signup that is repeated under its key makes nothing twice', async (t) => {
-  const { call, context } = await openIdentity(t)
+  const { call, over, log } = await openIdentity(t)
   const seed = Buffer.alloc(32, 3)
   const body = {
     name: 'Ada',
@@ -67,11 +68,8 @@ test('a signup that is repeated under its key makes nothing twice', async (t) =>
     hubLat: 0,
     hubLng: 0,
   }
-  // The first one dies half-way: its identity is never written.
-  const command = context.people.command.bind(context.people)
-  context.people.command = () => Promise.reject(new Error('power cut'))
-  await t.rejects(call('POST', '/auth/signup', { seed, body }), { message: 'power cut' })
-  context.people.command = command
+  // The first one dies half-way.
+  await t.rejects(over(dyingLog(log, 8).log).call('POST', '/auth/signup', { seed, body }), { name: 'Killed' })
   const second = await call('POST', '/auth/signup', { seed, body })
   t.equal(second.status, 200)
   const caller = {

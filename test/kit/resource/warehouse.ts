@@ -1,5 +1,7 @@
 import type { Test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
+import { processes } from '../../../projections/processes.ts'
+import { giveWay } from '../../../src/processes/give-way.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { list, optional, reference, text, withDefault } from '../../../src/kernel/schema.ts'
@@ -58,8 +60,10 @@ export const PERMISSIONS = ['depot', 'shelf', 'crate'].flatMap((noun) => [`view/
 /** Three resources that name one another, over the embedded engines. */
 export const openWarehouse = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock(), WAREHOUSE)
-  const { runner, settle } = await startProjections(services, [directory(WAREHOUSE.map(({ rows }) => rows))])
+  const { runner, settle } = await startProjections(services, [directory(WAREHOUSE.map(({ rows }) => rows)), processes])
+  services.processes.start([giveWay(services)])
   t.teardown(async () => {
+    await services.processes.close()
     await runner.close()
     await services.close()
   })

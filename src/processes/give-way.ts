@@ -1,0 +1,21 @@
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
+import { ResourceWriter } from '../kit/resource/write.ts'
+import { GIVE_WAY, type GiveWayData } from '../kit/resource/writes.ts'
+import { unlessGone } from './office.ts'
+
+/** Has what names a record name its heir, deletes it, and does so again for what came to name it meanwhile. */
+export const giveWay = (services: ResourceServices): Process<GiveWayData> => {
+  const redirect = async ({ plural, id, replaceWith }: GiveWayData, originOf: OriginOf): Promise<Wrote | undefined> =>
+    (await services.resources.redirect(services, originOf(), plural, id, replaceWith)).wrote
+  return defineProcess(GIVE_WAY, [
+    { name: 'heir', run: redirect },
+    {
+      name: 'record',
+      run: ({ plural, id }, originOf) =>
+        unlessGone(new ResourceWriter(services.resources.declarationOf(plural), services).remove(originOf(), id)),
+    },
+    { name: 'late heir', run: redirect },
+  ])
+}
