@@ -17,7 +17,7 @@ import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom, idSource } from '../src/kit/commands/ids.ts'
 import { openKeyring } from '../src/kit/keys/keyring-file.ts'
 import { PartitionFeed } from '../src/kit/consumers/partition-feed.ts'
-import { ProjectionRunner } from '../src/kit/consumers/run-projection.ts'
+import { RunningProjection } from '../src/kit/consumers/run-projection.ts'
 import { webhookAction } from '../src/reactors/dispatch/actions/webhook.ts'
 import { Dispatcher } from '../src/reactors/dispatch/dispatcher.ts'
 import type { Directory } from '../src/reactors/dispatch/directory.ts'
@@ -78,9 +78,9 @@ async function measure(automationCount: number, transitions: number): Promise<vo
   const engines = await openEngines(folder)
   const { log, tables } = engines
   for (let i = 0; i < automationCount; i++) await addAutomation(engines, i, port)
-  const runner = new ProjectionRunner(engines, [automations, automationRuns(30)])
-  await runner.start()
-  await runner.ready()
+  const running = [automations, automationRuns(30)].map((projection) => new RunningProjection(projection, engines))
+  for (const projection of running) await projection.take()
+  for (const projection of running) await projection.ready()
   for (let from = 0; from < transitions; from += PER_EVENT) await addTransitions(engines, from)
   const total = transitions * automationCount
   const begun = performance.now()
@@ -92,7 +92,7 @@ async function measure(automationCount: number, transitions: number): Promise<vo
     `${total} deliveries, ${automationCount} automations: ${Math.round(total / seconds)}/s, ${((user + system) / total).toFixed(0)} µs CPU each, all threads`,
   )
   await close()
-  await runner.close()
+  for (const projection of running) await projection.leave()
   await log.close()
   await tables.close()
   receiver.kill()

@@ -47,7 +47,8 @@ const hub = new LiveHub({
   onConflated: () => {},
   sources: {
     latestPoints: async () => ({ points: none(), keptUpTo: {} }),
-    trackers: facts,
+    trackers: async () => facts(),
+    factsOf: async () => [],
     decode: () => undefined as never,
     eventOf: (decision) => decision,
     runs: async () => [],

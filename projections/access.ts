@@ -2,6 +2,7 @@ import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
 import { NO_ORGANIZATION } from '../src/kernel/table.ts'
 import { IDENTITY, type TokenRevoked } from '../src/features/identity/events.ts'
 import {
+  ACCESS,
   ACCESS_ROLES,
   ACCESS_USERS,
   REVOCATIONS,
@@ -19,7 +20,7 @@ const TEAM = eventTypes('team')
 
 /** What a token needs to know at each call: users, roles, revoked tokens. */
 export const access: Projection = {
-  name: 'access',
+  name: ACCESS,
   version: 1,
   tables: [ACCESS_USERS, ACCESS_ROLES, REVOCATIONS],
   prefixes: ['user-', 'role-', 'team-', 'identity-'],

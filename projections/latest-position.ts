@@ -11,7 +11,6 @@ import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
-import { defer } from '../src/kit/consumers/deferred.ts'
 import { LatestRestore } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
@@ -54,7 +53,6 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly options: LatestPositionsOptions
   private readonly restore: LatestRestore
   private readonly partitions = new Map<number, Partition>()
-  private held: Promise<void> | undefined
   private cancelTimer: (() => void) | undefined
   /** The last commit that was asked for: one ends before the next begins, or the checkpoint of one would speak of rows that another has yet to store. */
   private lastCommit: Promise<void> = Promise.resolve()
@@ -76,7 +74,6 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
-    if (this.held !== undefined) return this.held.then(() => this.handle(entry, partition))
     const state = this.partitions.get(partition)
     if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
     if (entry.kind === 'points') takePoints(state, entry.batch)
@@ -116,26 +113,6 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   /** Revision of the last entry handled of a partition; undefined where it runs elsewhere. */
   standsAt(partition: number): number | undefined {
     return this.partitions.get(partition)?.at
-  }
-
-  /** Nothing is handled, so that all stands still, until the answer is called. */
-  hold(): () => void {
-    const { promise, resolve } = defer<void>()
-    this.held = promise
-    return () => {
-      this.held = undefined
-      resolve()
-    }
-  }
-
-  /** Puts a row that was worked out otherwise (a rebuild from history) in the place of the one known; undefined for none. */
-  replace(organizationId: string, trackerId: string, row: LatestPositionRow | undefined): void {
-    const state = this.partitions.get(partitionOf(trackerId, this.options.partitions))
-    if (state === undefined) throw new Error('a row of a partition that is not loaded')
-    if (row === undefined) state.points.delete(trackerId)
-    else state.points.set(trackerId, { ...row, organizationId })
-    state.changed.set(trackerId, organizationId)
-    this.commitLater(COMMIT_MS)
   }
 
   /** Everything handled so far is committed. @throws Failure engine_down */

@@ -1,9 +1,10 @@
 import type { TableStore } from '../src/engines/table-store.ts'
 import { partitionOf, type LocationEntry } from '../src/features/locations/events.ts'
-import { LATEST_POSITIONS, type LatestPositionRow } from '../src/features/locations/views.ts'
-import type { Clock } from '../src/kernel/clock.ts'
+import { LATEST_POSITIONS, latestPositionCheckpoint, type LatestPositionRow } from '../src/features/locations/views.ts'
+import type { RowChange } from '../src/kernel/table.ts'
+import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
-import { takePoints, type LatestPositions } from './latest-position.ts'
+import { LATEST_POSITION, takePoints } from './latest-position.ts'
 
 /** Place of a batch or a deletion in the log. */
 export interface LogPlace {
@@ -20,15 +21,17 @@ export interface NewestPosition {
 }
 
 export interface LatestRebuildParts {
-  latest: LatestPositions
-  tables: Pick<TableStore, 'scanAll'>
-  clock: Clock
+  tables: Pick<TableStore, 'scanAll' | 'take' | 'commit'>
   /** Of the log, as is `epoch`. */
   partitions: number
   epoch: number
   /** What was recorded before this time (ms since the epoch) may have expired from the history. */
   since: number
-  signal: AbortSignal
+  /** Revision up to which the rows of a partition are stored, and whether it comes to that soon. */
+  standsAt(partition: number): Promise<number>
+  reaches(partition: number, revision: number): Promise<boolean>
+  /** Runs something while nobody follows the log for the rows. */
+  whileNobodyFollows<Result>(run: () => Promise<Result>): Promise<Result>
   /** Revision up to which the history has a partition. */
   historyAt(partition: number): Promise<number>
   newest(): AsyncIterable<NewestPosition>
@@ -46,11 +49,12 @@ interface Rebuilt {
   seen: number
   points: Map<string, OwnedPosition>
   changed: Map<string, string>
+  /** What is to be put right. */
+  changes: RowChange[]
 }
 
 const DIFFERENCES_MAX = 100
-const POLL_MS = 20
-const WAIT_MS_MAX = 60_000
+const ROWS_PER_COMMIT = 500
 const FIELDS = [
   'recordedAt',
   'loggedAt',
@@ -71,20 +75,16 @@ const FIELDS = [
  * still knows it; a row whose point may have expired from the history is left as it is.
  */
 export const rebuildLatestPositions = async (parts: LatestRebuildParts): Promise<RebuildReport> => {
-  const { latest, partitions } = parts
+  const { partitions } = parts
   const rebuilding = new LatestRebuilding(parts)
   await rebuilding.takeHistory()
   for (let partition = 0; partition < partitions; partition++) await rebuilding.catchUp(partition)
-  const release = latest.hold()
-  try {
+  return parts.whileNobodyFollows(async () => {
     for (let partition = 0; partition < partitions; partition++) await rebuilding.catchUp(partition)
-    await latest.flush()
     const report = await rebuilding.compare()
-    await latest.flush()
+    await rebuilding.store()
     return report
-  } finally {
-    release()
-  }
+  })
 }
 
 class LatestRebuilding {
@@ -100,7 +100,13 @@ class LatestRebuilding {
   async takeHistory(): Promise<void> {
     const { partitions, historyAt, newest, deletions, epoch } = this.parts
     for (let partition = 0; partition < partitions; partition++) {
-      this.rebuilt.push({ at: await historyAt(partition), seen: -1, points: new Map(), changed: new Map() })
+      this.rebuilt.push({
+        at: await historyAt(partition),
+        seen: -1,
+        points: new Map(),
+        changed: new Map(),
+        changes: [],
+      })
     }
     const found = Array.from({ length: partitions }, (): NewestPosition[] => [])
     for await (const one of newest()) found[partitionOf(one.row.trackerId, partitions)].push(one)
@@ -121,17 +127,13 @@ class LatestRebuilding {
     }
   }
 
-  /** Applies what the log has, up to where the live rows stand. */
+  /** Applies what the log has, up to where the stored rows stand. */
   async catchUp(partition: number): Promise<void> {
-    const { latest, clock, entries, signal } = this.parts
+    const { standsAt, reaches, entries } = this.parts
     const state = this.rebuilt[partition]
-    for (let waited = 0; (latest.standsAt(partition) ?? -1) < state.seen; waited += POLL_MS) {
-      signal.throwIfAborted()
-      if (waited > WAIT_MS_MAX)
-        throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
-      await new Promise<void>((resume) => void clock.after(POLL_MS, resume))
-    }
-    const through = latest.standsAt(partition) ?? -1
+    if (!(await reaches(partition, state.seen)))
+      throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
+    const through = await standsAt(partition)
     for await (const entry of entries(partition, state.at + 1, through)) {
       if (entry.kind === 'points') takePoints(state, entry.batch)
       if (entry.kind === 'trackerDeleted') state.points.delete(entry.deletion.trackerId)
@@ -141,8 +143,8 @@ class LatestRebuilding {
   }
 
   async compare(): Promise<RebuildReport> {
-    const { tables, partitions, since, latest } = this.parts
-    const report: Required<RebuildReport> = { projection: latest.name, rows: 0, differing: 0, differences: [] }
+    const { tables, partitions, since } = this.parts
+    const report: Required<RebuildReport> = { projection: LATEST_POSITION, rows: 0, differing: 0, differences: [] }
     const differs = (
       scope: string,
       id: string,
@@ -151,7 +153,8 @@ class LatestRebuilding {
     ): void => {
       if (++report.differing <= DIFFERENCES_MAX)
         report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
-      latest.replace(scope, id, rebuilt)
+      const row = rebuilt === undefined ? null : { ...rebuilt }
+      this.rebuilt[partitionOf(id, partitions)].changes.push({ table: LATEST_POSITIONS.name, scope, id, row })
     }
     for await (const { scope, id, row: live } of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name)) {
       const { points } = this.rebuilt[partitionOf(id, partitions)]
@@ -168,6 +171,16 @@ class LatestRebuilding {
       }
     }
     return report
+  }
+
+  /** Puts right what differs, as the owner of each partition. */
+  async store(): Promise<void> {
+    for (const [partition, { changes }] of this.rebuilt.entries()) {
+      if (changes.length === 0) continue
+      const owned = await OwnedCheckpoint.take(this.parts.tables, latestPositionCheckpoint(partition))
+      for (let from = 0; from < changes.length; from += ROWS_PER_COMMIT)
+        await owned.commit(changes.slice(from, from + ROWS_PER_COMMIT))
+    }
   }
 
   private isSame(live: LatestPositionRow, rebuilt: OwnedPosition): boolean {

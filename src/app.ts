@@ -22,9 +22,11 @@ import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
 import { ProcessRunner } from './processes/runner.ts'
-import { openTokenKeys } from './roles/token-keys.ts'
+import { SoleOwner } from './kit/consumers/owners.ts'
+import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { closeAll } from './roles/close-all.ts'
-import { openService, type App, type ServiceParts } from './roles/service.ts'
+import type { ServiceParts } from './roles/role.ts'
+import { openService, type App } from './roles/service.ts'
 
 export type { App } from './roles/service.ts'
 
@@ -73,15 +75,20 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       processes,
       partitions: origin.partitions,
     }
-    return await openService({
+    const service = await openService({
       ...bounds,
       config,
       services,
       origin,
+      owners: new SoleOwner({ clock, logger }),
       caller,
       rotateTokenKey: tokenKeys.rotate,
-      closeEngines: () => closeAll(opened.splice(0), logger),
     })
+    const close = async (): Promise<void> => {
+      await service.close()
+      await closeAll(opened.splice(0), logger)
+    }
+    return { ...service, close }
   } catch (error) {
     await closeAll(opened.splice(0), logger)
     throw error

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { openKeyring } from '../kit/keys/keyring-file.ts'
-import { rotateTokenKey, type TokenKeysReport } from '../roles/token-keys.ts'
+import { rotateTokenKey, type TokenKeysReport } from '../kit/keys/rotate-token-keys.ts'
 import { askControl } from './control-socket.ts'
 
 /** `waymark doctor --rotate-token-key`: the service that runs on the data folder does it, or this process where none runs. */

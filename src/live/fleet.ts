@@ -1,15 +1,8 @@
 import { AHEAD, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
 import { latestPointAt, lastSeenAt, type LatestPoint, movePoint, positionText } from '../features/locations/views.ts'
-import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/views.ts'
+import { statusAt, type StatusAges, type TrackerFacts, type TrackerStatus } from '../features/trackers/views.ts'
 import type { Box } from '../geo/box.ts'
 import { cellAt, Cells } from './cells.ts'
-
-/** What the live view needs to know of a tracker beside its points. */
-export interface TrackerFacts {
-  name: string
-  hubIds: readonly string[]
-  teamId?: string
-}
 
 interface Unit {
   trackerId: string

@@ -5,10 +5,12 @@ import {
   type TrackerDeleted,
 } from '../features/locations/events.ts'
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
+import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
+import type { Wrote } from '../kit/http/route.ts'
 import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
 import type { ChannelName, LiveEvent } from './event-ring.ts'
-import { forEachRun, type TrackerFacts } from './fleet.ts'
+import { forEachRun } from './fleet.ts'
 import type { HubOptions } from './options.ts'
 import { LiveOrganization, loadOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
@@ -26,6 +28,8 @@ export class LiveHub {
   /** How far this process has seen each partition's transitions, and behind them the jobs and the automations. */
   readonly vector: Place[]
   clientCount = 0
+  /** The newest writes of trackers and their users that this process heard of. */
+  trackersWrote: Wrote | undefined
   /** Revision of the last entry of each location stream that was handled. */
   private readonly handled: number[]
   private readonly organizations = new Map<string, LiveOrganization>()
@@ -71,7 +75,13 @@ export class LiveHub {
     if (known !== undefined) return known
     const organization = new LiveOrganization(this.options.ages, this.vector.slice(0, -1))
     this.organizations.set(organizationId, organization)
-    organization.loaded = loadOrganization(this.options, organizationId, organization, [...this.handled])
+    organization.loaded = loadOrganization(
+      this.options,
+      organizationId,
+      organization,
+      [...this.handled],
+      this.trackersWrote,
+    )
     organization.loaded.catch(
       () => this.organizations.get(organizationId) === organization && this.organizations.delete(organizationId),
     )

@@ -3,18 +3,30 @@ import type { Checkpoint } from '../engines/table-store.ts'
 import type { LocationEntry } from '../features/locations/events.ts'
 import type { AutomationRow, RunRow } from '../features/automations/views.ts'
 import type { LatestPoint } from '../features/locations/views.ts'
-import type { StatusAges } from '../features/trackers/views.ts'
+import type { StatusAges, TrackerFacts } from '../features/trackers/views.ts'
 import type { Decided } from '../features/transitions/events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
 import type { Logger } from '../kernel/logger.ts'
-import type { TrackerFacts } from './fleet.ts'
+import type { Wrote } from '../kit/http/route.ts'
+
+export interface NamedTracker {
+  trackerId: string
+  facts: TrackerFacts
+}
 
 /** Where the live view takes what it cannot hear: what was there before, and what trackers are called. */
 export interface LiveSources {
   /** The rows of the latest positions, and up to where of each partition they had been kept before they were read. */
   latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
-  trackers(organizationId: string): AsyncIterable<{ trackerId: string; facts: TrackerFacts }>
+  /** Every tracker, once what was written is stored (undefined: as it is). @throws Failure engine_down */
+  trackers(organizationId: string, wrote: Wrote | undefined): Promise<AsyncIterable<NamedTracker>>
+  /** These trackers and the phones of these users, where they are there; as `trackers`. */
+  factsOf(
+    organizationId: string,
+    changed: { trackerIds: readonly string[]; userIds: readonly string[] },
+    wrote: Wrote,
+  ): Promise<readonly NamedTracker[]>
   decode(event: RecordedEvent, partition: number): LocationEntry
   /** What the GET of a decision answers. */
   eventOf(decision: Decided['decisions'][number]): object

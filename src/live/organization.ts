@@ -5,6 +5,7 @@ import { type ChannelName, EventRing, type LiveEvent } from './event-ring.ts'
 import { seesBacktest } from '../features/backtests/views.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
 import { applyEntry, Fleet } from './fleet.ts'
+import type { Wrote } from '../kit/http/route.ts'
 import type { HubOptions } from './options.ts'
 import type { Snapshot, Subscription } from './subscription.ts'
 import { ViewportIndex } from './viewport-index.ts'
@@ -142,16 +143,19 @@ export class LiveOrganization {
 /**
  * Fills the fleet of an organization that somebody begins to look at. `handled`: the revision of each partition up to
  * which entries went by before; later ones reach the organization by themselves. What was before is put together apart
- * from them: a deletion in it must not forget a tracker that was made anew since.
+ * from them: a deletion in it must not forget a tracker that was made anew since. `trackersWrote`: what is known of trackers
+ * that were written and may not be stored yet.
  */
 export const loadOrganization = async (
   { sources, log, ages }: HubOptions,
   organizationId: string,
   organization: LiveOrganization,
   handled: readonly number[],
+  trackersWrote: Wrote | undefined,
 ): Promise<void> => {
   const { fleet, deletedWhileLoading } = organization
-  for await (const { trackerId, facts } of sources.trackers(organizationId)) fleet.knowUnlessKnown(trackerId, facts)
+  for await (const { trackerId, facts } of await sources.trackers(organizationId, trackersWrote))
+    fleet.knowUnlessKnown(trackerId, facts)
   const before = new Fleet(ages)
   const { points, keptUpTo } = await sources.latestPoints(organizationId)
   for await (const point of points) before.move(point)

@@ -2,7 +2,7 @@ import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import { boxContains, type Box } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
 import type { ChannelName, LiveEvent } from './event-ring.ts'
-import type { TrackerFacts } from './fleet.ts'
+import type { TrackerFacts } from '../features/trackers/views.ts'
 
 export interface Wanted {
   id: string

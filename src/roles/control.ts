@@ -1,8 +1,9 @@
-import type { Clock } from '../kernel/clock.ts'
+import type { Lag } from '../kit/consumers/follower.ts'
 import type { EngineHealth } from '../kit/operations/engine-health.ts'
-import type { ProjectionRunner } from '../kit/consumers/run-projection.ts'
-import type { Rebuild } from './rebuilds.ts'
-import { lagsOf, type Feeds } from './streams.ts'
+import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
+import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
+import { KEEPING_LOCATIONS } from './projector.ts'
+import type { RoleServices } from './role.ts'
 
 /** What the command line asks of a running service. */
 export interface ControlRequest {
@@ -11,42 +12,37 @@ export interface ControlRequest {
   name?: string
 }
 
-const ENGINES = ['log', 'tables', 'history']
-
 export interface Controlled {
-  rebuild: Rebuild
-  sweep(): Promise<unknown>
-  forget(name: string): Promise<unknown>
-  /** Lags of consumers that are registered and do not run. */
-  absent(): Promise<readonly { consumer: string; events: number; seconds: number }[]>
   /** Answers which token keys there are then. */
   rotateTokenKey(): Promise<unknown>
-  runner: ProjectionRunner
-  feeds: Feeds
-  clock: Clock
+  lags(): Promise<Lag[]>
   health: EngineHealth
+  /** Ends the waiting for tasks. */
+  signal: AbortSignal
 }
 
+const ENGINES = ['log', 'tables', 'history']
+
+/** Tasks are asked for in the log and done by whichever process owns them; keys and figures are this process's. */
 export const controlOf =
-  ({ rebuild, sweep, forget, rotateTokenKey, absent, runner, feeds, clock, health }: Controlled) =>
+  (services: RoleServices, { rotateTokenKey, lags, health, signal }: Controlled) =>
   async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
-    if (command === 'rebuild') return rebuild(name)
-    if (command === 'sweep') return sweep()
-    if (command === 'forget') return forget(name)
     if (command === 'rotateTokenKey') return rotateTokenKey()
+    if (command === 'rebuild' || command === 'sweep' || command === 'forget')
+      return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
-    const lags = [...(await lagsOf(feeds, clock)), ...runner.lags(), ...(await absent())]
+    const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
     return {
       engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])),
-      consumers: worstByConsumer(lags),
+      consumers: worstByConsumer([...(await lags()), ...absent]),
     }
   }
 
 const worstByConsumer = (
-  lags: readonly { consumer: string; events: number; seconds: number }[],
-): { consumer: string; events: number; seconds: number }[] => {
-  const worst = new Map<string, { consumer: string; events: number; seconds: number }>()
+  lags: readonly Pick<Lag, 'consumer' | 'events' | 'seconds'>[],
+): Pick<Lag, 'consumer' | 'events' | 'seconds'>[] => {
+  const worst = new Map<string, Pick<Lag, 'consumer' | 'events' | 'seconds'>>()
   for (const { consumer, events, seconds } of lags) {
     const known = worst.get(consumer)
     worst.set(consumer, {

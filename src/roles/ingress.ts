@@ -1,37 +1,50 @@
-import type { Config } from '../config.ts'
-import { webhookDocuments } from '../features/automations/webhook-documents.ts'
-import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
-import type { IngressOptions } from '../ingress/options.ts'
-import { startIngress } from '../ingress/server.ts'
-import type { Services } from '../kit/services.ts'
-import { LIVE_DOCUMENT } from '../live/document.ts'
-import { resources } from './resources.ts'
+import { Batcher, BATCHER_LIMITS } from '../features/locations/ingest/batcher.ts'
+import { bulkRoute } from '../features/locations/ingest/bulk-api.ts'
+import { ingestChannel } from '../features/locations/ingest/channel.ts'
+import { Ingest } from '../features/locations/ingest/ingest.ts'
+import { partitionOf } from '../features/locations/events.ts'
+import { KnownTrackers } from '../features/trackers/known-trackers.ts'
+import { TrackerQuota } from '../features/trackers/tracker-quota.ts'
+import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
+import { watchTrackers } from '../features/trackers/watch-trackers.ts'
+import { resources } from './product.ts'
+import type { OpenRole } from './role.ts'
 
-/** Of the API that its documents describe. */
-const VERSION = '3.0.0'
+const DAY_MS = 86_400_000
+const CLOSE_MS = 10_000
 
-/** What of the ingress this process makes; the rest follows from configuration and services. */
-type Doors = Pick<
-  IngressOptions,
-  'routes' | 'channels' | 'authenticate' | 'accessChanged' | 'settle' | 'rollout' | 'metrics'
->
-
-/** The door to HTTP and WebSocket, as configured. @throws Error for a port that is taken. */
-export const openIngress = (config: Config, { tables, keyring, logger, clock }: Services, doors: Doors) =>
-  startIngress({
-    host: config.host,
-    port: config.port,
-    tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
-    channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
-    webhookDocuments: webhookDocuments(resources),
-    info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
+/** The door for points: who they are of, and how they get into the log. */
+export const openIngress: OpenRole = async (services) => {
+  const { config, tables, clock, logger, keyring, partitions, metrics, feeds } = services
+  const quota = new TrackerQuota(tables, clock, config.trackersMax)
+  const known = new KnownTrackers({
     tables,
-    keyring,
-    logger,
+    writer: new TrackerWriter({ ...services, resources }, quota),
     clock,
-    rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
-    trustedProxies: config.trustedProxies,
-    corsOrigins: config.corsOrigins,
-    metricsToken: config.metricsToken,
-    ...doors,
+    partitionOf: (trackerId) => partitionOf(trackerId, partitions),
   })
+  const batcher = new Batcher({
+    ...services,
+    limits: { ...BATCHER_LIMITS, organizationPointsPerSecond: config.orgPointsPerSecond },
+    onAppended: (entry) => {
+      const { loggedAt, count } = entry.kind === 'points' ? entry.batch : { loggedAt: clock.now(), count: 1 }
+      feeds.locations.offer(entry.partition, entry.revision, loggedAt, entry, count)
+    },
+    startAppendTimer: () => metrics.appendSeconds.startTimer(),
+  })
+  const ingest = new Ingest({
+    batcher,
+    resolver: known,
+    clock,
+    retentionMs: config.locationHistoryDays * DAY_MS,
+    logger,
+    count: (result, points) => metrics.points.inc({ result }, points),
+  })
+  const watching = await watchTrackers(services, 'ingress-trackers', { known, quota })
+  return {
+    routes: [bulkRoute(ingest, keyring)],
+    channels: [ingestChannel(ingest)],
+    drain: () => batcher.close(CLOSE_MS),
+    close: () => watching.close(),
+  }
+}

@@ -1,81 +1,102 @@
 import { createHash } from 'node:crypto'
-import type { Config } from '../config.ts'
-import { locationEntry } from '../features/locations/location-entry.ts'
-import type { ActionTypes } from '../features/automations/action-type.ts'
 import { showAutomation } from '../features/automations/declaration.ts'
 import { showRun } from '../features/automations/run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
+import { locationEntry } from '../features/locations/location-entry.ts'
 import { tripToken } from '../features/locations/trip-token.ts'
 import { LATEST_POSITIONS, type LatestPoint, type LatestPositionRow } from '../features/locations/views.ts'
+import { trackerLookups } from '../features/trackers/views.ts'
 import type { Decision } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRow, tripShown } from '../features/trips/views.ts'
 import { Failure } from '../kernel/errors.ts'
-import type { RowChange } from '../kernel/table.ts'
-import type { LogOrigin } from '../kit/consumers/log-origin.ts'
-import type { Metrics } from '../kit/operations/metrics.ts'
-import type { Services } from '../kit/services.ts'
 import { automationFeed } from '../live/automation-feed.ts'
 import { LiveHub } from '../live/hub.ts'
+import type { LiveSources } from '../live/options.ts'
 import { jobFeed } from '../live/job-feed.ts'
+import { liveChannel } from '../live/client.ts'
+import { trackerFeed } from '../live/tracker-feed.ts'
 import { AUTOMATION_RUNS_PROJECTION } from '../../projections/automation-runs.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
-import { factsOf, trackerLookups } from './lookups.ts'
+import type { OpenRole, RoleServices } from './role.ts'
 
-/** How long a run that has just changed may take to its row. */
-const APPLIED_LIMIT_MS = 5_000
+/** How long rows may take that follow what has just happened. */
+const STORED_LIMIT_MS = 5_000
 
-/** The live view, with what it takes from tables when somebody begins to look. */
-export const openLive = (
-  config: Config,
-  { log, tables, checkpoints, clock, logger, keyring, partitions }: Services,
-  origin: LogOrigin,
-  metrics: Metrics,
-  actions: ActionTypes,
-): LiveHub =>
-  new LiveHub({
-    log,
-    partitions,
-    logMark: createHash('sha256').update(`${origin.logId}:${origin.epoch}`).digest().readUInt32BE(0),
-    ages: { staleAfterMs: config.staleAfterMs, offlineAfterMs: config.offlineAfterMs },
-    clock,
-    logger,
-    onConflated: (count) => metrics.liveConflated.inc(count),
-    sources: {
-      latestPoints: async (organizationId) => {
-        const keptUpTo = await latestCheckpoint(tables, partitions)
-        return { points: latestPoints(tables, organizationId), keptUpTo }
-      },
-      trackers: (organizationId) => trackerLookups(tables).trackerFacts(organizationId),
-      decode: locationEntry,
-      eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
-      runs: async (organizationId, runIds, position) => {
-        if (!(await checkpoints.reached(AUTOMATION_RUNS_PROJECTION, { all: position }, APPLIED_LIMIT_MS)))
-          throw new Failure('engine_down', { message: `${AUTOMATION_RUNS_PROJECTION} is behind.` })
-        return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
-      },
-      runShown: (row) => showRun(keyring, row),
-      automationShown: (row) => showAutomation({ actions, keyring }, row),
-    },
-  })
-
-/** Tells of what no partition's stream has: jobs and automations. */
-export const openLiveFeeds = async (hub: LiveHub) => {
-  const feeds = [await jobFeed(hub), await automationFeed(hub)]
+/** The live view. Every process that serves it follows every partition. */
+export const openLive: OpenRole = async (services) => {
+  const { partitions, clock, feeds, metrics } = services
+  const hub = liveHub(services)
+  metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))
+  const trackers = await trackerFeed(hub)
+  for (let partition = 0; partition < partitions; partition++) {
+    await feeds.transitions.add(hub.events, partition)
+    await feeds.locations.add(hub.positions, partition)
+  }
+  const followers = [trackers, await jobFeed(hub), await automationFeed(hub)]
   return {
-    close: async (): Promise<void> => {
-      for (const feed of feeds) await feed.close()
+    channels: [liveChannel(hub, services.inRollout)],
+    lags: () => followers.map((follower) => follower.lag(clock.now())),
+    close: async () => {
+      for (const follower of followers) await follower.close()
+      for (let partition = 0; partition < partitions; partition++) {
+        await feeds.transitions.remove(hub.events, partition)
+        await feeds.locations.remove(hub.positions, partition)
+      }
     },
   }
 }
 
-/** Tells the live view of trackers that were made, renamed or moved. */
-export const noteTrackers = (hub: LiveHub, changes: readonly RowChange[]): void => {
-  for (const { table, scope, id, row } of changes)
-    if (table === 'trackers' && row !== null) hub.trackerChanged(scope, id, factsOf(row))
+export const liveHub = (
+  services: SourceServices & Pick<RoleServices, 'log' | 'config' | 'origin' | 'clock' | 'logger' | 'metrics'>,
+): LiveHub => {
+  const { log, config, origin, partitions, clock, logger, metrics } = services
+  return new LiveHub({
+    log,
+    partitions,
+    logMark: createHash('sha256').update(`${origin.logId}:${origin.epoch}`).digest().readUInt32BE(0),
+    ages: config,
+    clock,
+    logger,
+    onConflated: (count) => metrics.liveConflated.inc(count),
+    sources: sourcesOf(services),
+  })
 }
 
-async function* latestPoints(tables: Services['tables'], organizationId: string): AsyncGenerator<LatestPoint> {
+type SourceServices = Pick<RoleServices, 'tables' | 'checkpoints' | 'keyring' | 'actions' | 'partitions' | 'settle'>
+
+/** What the live view takes from tables when somebody begins to look, and how it shows what it hears. */
+const sourcesOf = ({ tables, checkpoints, keyring, actions, partitions, settle }: SourceServices): LiveSources => {
+  const { trackerFacts, trackersOf, factsOfTrackers } = trackerLookups(tables)
+  const stored = async (isStored: Promise<boolean>): Promise<void> => {
+    if (!(await isStored)) throw new Failure('engine_down', { message: 'The read models are behind.' })
+  }
+  return {
+    latestPoints: async (organizationId) => {
+      const keptUpTo = await latestCheckpoint(tables, partitions)
+      return { points: latestPoints(tables, organizationId), keptUpTo }
+    },
+    trackers: async (organizationId, wrote) => {
+      if (wrote !== undefined) await stored(settle(wrote, STORED_LIMIT_MS))
+      return trackerFacts(organizationId)
+    },
+    factsOf: async (organizationId, { trackerIds, userIds }, wrote) => {
+      await stored(settle(wrote, STORED_LIMIT_MS))
+      const phones = await Promise.all(userIds.map((userId) => trackersOf(organizationId, 'userId', userId)))
+      return factsOfTrackers(organizationId, [...trackerIds, ...phones.flat()])
+    },
+    decode: locationEntry,
+    eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
+    runs: async (organizationId, runIds, position) => {
+      await stored(checkpoints.reached(AUTOMATION_RUNS_PROJECTION, { all: position }, STORED_LIMIT_MS))
+      return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
+    },
+    runShown: (row) => showRun(keyring, row),
+    automationShown: (row) => showAutomation({ actions, keyring }, row),
+  }
+}
+
+async function* latestPoints(tables: RoleServices['tables'], organizationId: string): AsyncGenerator<LatestPoint> {
   for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, organizationId)) yield row
 }
 

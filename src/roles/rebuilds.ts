@@ -1,62 +1,44 @@
-import type { Config } from '../config.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { newestPointSince, newestPoints } from '../features/locations/history/streams.ts'
-import type { LogOrigin } from '../kit/consumers/log-origin.ts'
-import type { RebuildReport } from '../kit/consumers/rebuild-projection.ts'
-import type { ProjectionRunner } from '../kit/consumers/run-projection.ts'
+import { latestPositionCheckpoint } from '../features/locations/views.ts'
+import { matcherCheckpoint } from '../features/transitions/events.ts'
+import { rebuildProjection, type RebuildReport } from '../kit/consumers/rebuild-projection.ts'
 import type { Services } from '../kit/services.ts'
 import { decideAgain } from '../reactors/matcher/decide-again.ts'
-import type { GeofenceMatcher } from '../reactors/matcher/match-geofences.ts'
-import { DECISIONS_HISTORY, type DecisionsHistory } from '../../projections/decisions-history.ts'
+import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import {
   rebuildDecisionsHistory,
   rebuildLocationHistory,
   type HistoryRebuild,
 } from '../../projections/history-rebuild.ts'
-import type { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
-import { LOCATION_HISTORY, type LocationHistory } from '../../projections/location-history.ts'
-import type { InTurn } from './in-turn.ts'
+import { LATEST_POSITION } from '../../projections/latest-position.ts'
+import { LOCATION_HISTORY } from '../../projections/location-history.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
+import type { RoleServices } from './role.ts'
 import { locationEntries, transitionEntries } from './stream-entries.ts'
 
-export interface RebuildParts {
-  config: Pick<Config, 'locationHistoryDays'>
-  services: Services
-  origin: LogOrigin
-  runner: ProjectionRunner
-  matcher: GeofenceMatcher
-  latest: LatestPositions
-  locationHistory: LocationHistory
-  decisionsHistory: DecisionsHistory
-  turns: InTurn
-}
-
-export type Rebuild = (name: string) => Promise<RebuildReport>
+type Rebuild = (services: RoleServices, signal: AbortSignal) => Promise<RebuildReport>
 
 const DAY_MS = 86_400_000
 /** Before a row expires from the history it may already be on its way out. */
 const EXPIRY_SLACK_MS = DAY_MS
+const REACHED_LIMIT_MS = 60_000
+const DIFFERENCES_MAX = 100
+/** A report is one event of the log. */
+const REPORT_BYTES_MAX = 256 * 1024
 
-/** Everything that can be built anew, by the name under which operators know it. */
-export const openRebuilds = (parts: RebuildParts): Rebuild => {
-  const { runner, turns } = parts
-  const others: { [name: string]: () => Promise<RebuildReport> } = {
-    'location-history': () => rebuildPoints(parts),
-    transitions: () => rebuildDecisions(parts),
-    'latest-position': () => rebuildLatest(parts),
-    matcher: () => rebuildMatcher(parts),
+/** Builds anew what operators know under that name, from the log and what is stored alone. @throws Error for an unknown name. */
+export const rebuild = async (services: RoleServices, name: string, signal: AbortSignal): Promise<RebuildReport> => {
+  const projection = services.projections.find((one) => one.name === name)
+  if (projection !== undefined) return shortened(await rebuildProjection(projection, services, signal))
+  if (!Object.hasOwn(OTHERS, name)) {
+    const names = [...services.projections.map((one) => one.name), ...Object.keys(OTHERS)]
+    throw new Error(`there is no projection ${name || '""'}; there are ${names.join(', ')}`)
   }
-  return async (name) => {
-    if (runner.runs(name)) return turns.run(() => runner.rebuild(name, { compare: true, signal: turns.signal }))
-    if (!Object.hasOwn(others, name))
-      throw new Error(
-        `there is no projection ${name || '""'}; there are ${[...runner.names, ...Object.keys(others)].join(', ')}`,
-      )
-    return turns.run(others[name])
-  }
+  return shortened(await OTHERS[name](services, signal))
 }
 
 /** Whether the location log no longer has what the latest positions have not seen, as after their tables were lost. */
@@ -69,51 +51,38 @@ export const lacksPositions = async ({ log, tables, partitions }: Services): Pro
   return false
 }
 
-const rebuildPoints = async ({
-  config,
-  services,
-  origin,
-  locationHistory,
-  turns,
-}: RebuildParts): Promise<RebuildReport> => {
-  const { log, partitions } = services
-  await locationHistory.flush()
-  const stored = await historyCheckpoint(services.tables, LOCATION_HISTORY, partitions)
+const rebuildPoints: Rebuild = async (services, signal) => {
+  const { log, tables, partitions, origin } = services
+  const stored = await historyCheckpoint(tables, LOCATION_HISTORY, partitions)
   async function* entries() {
     for (let partition = 0; partition < partitions; partition++)
-      yield* locationEntries(log, partition, 0, stored[partition] ?? -1, turns.signal)
+      yield* locationEntries(log, partition, 0, stored[partition] ?? -1, signal)
   }
-  return rebuildLocationHistory(historyRebuild(services, config), origin.epoch, entries())
+  return rebuildLocationHistory(historyRebuild(services), origin.epoch, entries())
 }
 
-const rebuildDecisions = async ({
-  config,
-  services,
-  origin,
-  decisionsHistory,
-  turns,
-}: RebuildParts): Promise<RebuildReport> => {
-  const { log, partitions } = services
-  await decisionsHistory.flush()
-  const stored = await historyCheckpoint(services.tables, DECISIONS_HISTORY, partitions)
+const rebuildDecisions: Rebuild = async (services, signal) => {
+  const { log, tables, partitions } = services
+  const stored = await historyCheckpoint(tables, DECISIONS_HISTORY, partitions)
   async function* entries() {
     for (let partition = 0; partition < partitions; partition++)
-      yield* transitionEntries(log, partition, stored[partition] ?? -1, turns.signal)
+      yield* transitionEntries(log, partition, stored[partition] ?? -1, signal)
   }
-  return rebuildDecisionsHistory(historyRebuild(services, config), origin.epoch, entries())
+  return rebuildDecisionsHistory(historyRebuild(services), services.origin.epoch, entries())
 }
 
-const rebuildLatest = ({ config, services, origin, latest, turns }: RebuildParts): Promise<RebuildReport> => {
-  const { log, tables, history, clock, partitions } = services
-  const { signal } = turns
+const rebuildLatest: Rebuild = (services, signal) => {
+  const { log, tables, checkpoints, history, partitions, origin, owners } = services
+  const names = Array.from({ length: partitions }, (_, partition) => latestPositionCheckpoint(partition))
   return rebuildLatestPositions({
-    latest,
     tables,
-    clock,
     partitions,
     epoch: origin.epoch,
-    since: expiredBefore(services, config),
-    signal,
+    since: expiredBefore(services),
+    standsAt: async (partition) => (await tables.checkpoint(names[partition]))?.[partition] ?? -1,
+    reaches: (partition, revision) =>
+      checkpoints.reached(names[partition], { [partition]: revision }, REACHED_LIMIT_MS),
+    whileNobodyFollows: (run) => owners.borrow(names, run),
     historyAt: async (partition) => (await historyCheckpoint(tables, LOCATION_HISTORY, partitions))[partition] ?? -1,
     newest: () => positionsOf(newestPoints(history, signal)),
     newestSince: ({ organizationId, trackerId }, place) =>
@@ -123,25 +92,40 @@ const rebuildLatest = ({ config, services, origin, latest, turns }: RebuildParts
   })
 }
 
-const rebuildMatcher = async ({ services, matcher, turns }: RebuildParts): Promise<RebuildReport> => {
-  const report: Required<RebuildReport> = { projection: matcher.name, rows: 0, differing: 0, differences: [] }
+const rebuildMatcher: Rebuild = async (services, signal) => {
+  const report: Required<RebuildReport> = { projection: 'matcher', rows: 0, differing: 0, differences: [] }
   for (let partition = 0; partition < services.partitions; partition++) {
-    const { rows, differing, differences } = await decideAgain(services, matcher, partition, turns.signal)
+    const through = (await services.tables.checkpoint(matcherCheckpoint(partition)))?.[partition] ?? -1
+    const { rows, differing, differences } = await decideAgain(services, partition, through, signal)
     report.rows += rows
     report.differing += differing
-    report.differences.push(...differences.slice(0, 100 - report.differences.length))
+    report.differences.push(...differences.slice(0, DIFFERENCES_MAX - report.differences.length))
   }
   return report
 }
 
-const historyRebuild = (services: Services, config: RebuildParts['config']): HistoryRebuild => ({
+const OTHERS: { [name: string]: Rebuild } = {
+  'location-history': rebuildPoints,
+  transitions: rebuildDecisions,
+  [LATEST_POSITION]: rebuildLatest,
+  matcher: rebuildMatcher,
+}
+
+/** The report with as many differences as an event holds. */
+const shortened = (report: RebuildReport): RebuildReport => {
+  const { differences = [] } = report
+  if (differences.length === 0 || JSON.stringify(differences).length < REPORT_BYTES_MAX) return report
+  return shortened({ ...report, differences: differences.slice(0, differences.length >> 1) })
+}
+
+const historyRebuild = (services: RoleServices): HistoryRebuild => ({
   history: services.history,
   mark: String(services.clock.now()),
-  since: expiredBefore(services, config),
+  since: expiredBefore(services),
 })
 
-const expiredBefore = ({ clock }: Services, { locationHistoryDays }: RebuildParts['config']): number =>
-  Math.max(0, clock.now() - locationHistoryDays * DAY_MS + EXPIRY_SLACK_MS)
+const expiredBefore = ({ clock, config }: RoleServices): number =>
+  Math.max(0, clock.now() - config.locationHistoryDays * DAY_MS + EXPIRY_SLACK_MS)
 
 const firstOf = async (positions: AsyncIterable<NewestPosition>): Promise<NewestPosition | undefined> => {
   for await (const position of positions) return position

@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/kit/operations/metrics.ts'
 import { automationFeed } from '../../src/live/automation-feed.ts'
 import type { LiveHub } from '../../src/live/hub.ts'
 import { liveChannel } from '../../src/live/client.ts'
-import { openLive } from '../../src/roles/live.ts'
+import { liveHub } from '../../src/roles/live.ts'
 import { entry, openHook, openWorld, ORG, owner, trackerId } from '../reactors/dispatch/world.ts'
 import { until, type Json } from '../support/service.ts'
 
@@ -29,13 +29,8 @@ const open = async (t: Test, scheduleMs: number[]) => {
   const asked = { rows: 0 }
   const openHub = async (): Promise<LiveHub> => {
     const config = { staleAfterMs: 1, offlineAfterMs: 1 } as Config
-    const hub = openLive(
-      config,
-      { ...world, partitions: 1, history: undefined as never },
-      { logId: 'log', epoch: 0 } as LogOrigin,
-      createMetrics(),
-      world.actions,
-    )
+    const origin = { logId: 'log', epoch: 0 } as LogOrigin
+    const hub = liveHub({ ...world, config, partitions: 1, origin, metrics: createMetrics(), settle: async () => true })
     const { runs } = hub.options.sources
     hub.options.sources.runs = (...args) => {
       asked.rows++

@@ -5,7 +5,7 @@ import type { UserCaller } from '../../src/kernel/caller.ts'
 import { encodeJson } from '../../src/kernel/event.ts'
 import type { ChannelSocket } from '../../src/kit/http/channel.ts'
 import { type LatestPoint, latestPointAt } from '../../src/features/locations/views.ts'
-import type { TrackerFacts } from '../../src/live/fleet.ts'
+import type { TrackerFacts } from '../../src/features/trackers/views.ts'
 import { LiveHub } from '../../src/live/hub.ts'
 import { liveChannel, MESSAGES_AT_ONCE, MESSAGES_PER_SECOND } from '../../src/live/client.ts'
 import { batchOf, type SimplePoint } from '../support/batches.ts'
@@ -84,7 +84,8 @@ const open = async (
           if (await isDown()) throw new Error('the tables do not answer')
           return { points: each(latest), keptUpTo: {} }
         },
-        trackers: () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
+        factsOf: async () => [],
+        trackers: async () => each(Object.entries(facts).map(([trackerId, one]) => ({ trackerId, facts: one }))),
         decode: () => {
           throw new Error('nothing to decode')
         },

@@ -67,7 +67,8 @@ const open = async (t: Test) => {
       logger: { debug() {}, info() {}, warn() {}, error: (message) => t.fail(message) },
       sources: {
         latestPoints: async () => ({ points: (async function* () {})(), keptUpTo: {} }),
-        trackers: async function* () {},
+        factsOf: async () => [],
+        trackers: async () => (async function* () {})(),
         decode: () => {
           throw new Error('nothing to decode')
         },

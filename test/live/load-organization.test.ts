@@ -45,11 +45,17 @@ const open = async (t: Test) => {
     }
     const sources = {
       latestPoints,
-      trackers: () => each([]),
+      trackers: async () => each([]),
       decode: ({ revision }: { revision: number }) => logged[revision],
     }
     const handled = Array.from({ length: partition + 1 }, (_, other) => (other === partition ? logged.length - 1 : -1))
-    await loadOrganization({ log, sources, ages: AGES } as unknown as HubOptions, 'org', organization, handled)
+    await loadOrganization(
+      { log, sources, ages: AGES } as unknown as HubOptions,
+      'org',
+      organization,
+      handled,
+      undefined,
+    )
     return fleet.unit(fleet.slotOf('a')).point?.recordedAt
   }
 }

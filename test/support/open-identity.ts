@@ -3,6 +3,7 @@ import { identityContext, type IdentityConfig } from '../../src/features/identit
 import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
 import { organization } from '../../src/features/identity/organization.ts'
 import { role } from '../../src/features/identity/role.ts'
+import { type UserAccessChange, watchAccess } from '../../src/features/identity/watch-access.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { user } from '../../src/features/identity/user.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
@@ -61,8 +62,10 @@ export const openIdentity = async (
   }
   const { runs, context, routes, call } = over(services.log)
   const authenticator = createAuthenticator(services, context.tokens)
-  runner.onCommitted((changes) => authenticator.noteCommitted(changes))
+  const accessChanges: UserAccessChange[] = []
+  const watching = await watchAccess(services, (change) => void accessChanges.push(change))
   const close = async (): Promise<void> => {
+    await watching.close()
     await runs.close()
     await runner.close()
     await services.close()
@@ -115,6 +118,7 @@ export const openIdentity = async (
     settle,
     context,
     authenticator,
+    accessChanges,
     call,
     signup,
     login,

@@ -11,10 +11,12 @@ import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import type { Projection } from '../../src/kit/consumers/projection.ts'
 import { ResourceSet } from '../../src/kit/resource/resource-set.ts'
-import { ProjectionRunner } from '../../src/kit/consumers/run-projection.ts'
+import { joinAll, SoleOwner } from '../../src/kit/consumers/owners.ts'
+import { rebuildProjection, type RebuildReport } from '../../src/kit/consumers/rebuild-projection.ts'
+import { RunningProjection } from '../../src/kit/consumers/run-projection.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
-import { resources } from '../../src/roles/resources.ts'
+import { resources } from '../../src/roles/product.ts'
 import { FakeClock } from './fake-clock.ts'
 
 export interface TestServices {
@@ -65,10 +67,28 @@ export const openServices = async <C extends Clock = FakeClock>(
 
 /** Runs projections, and answers what lets a call wait for what follows it. */
 export const startProjections = async (services: TestServices, projections: readonly Projection[]) => {
-  const runner = new ProjectionRunner(services, projections)
-  await runner.start()
+  const runner = await runProjections(services, projections)
   await runner.ready()
   return { runner, settle: settling(services, projections) }
+}
+
+/** Runs projections as the process that owns them. */
+export const runProjections = async (
+  services: Pick<TestServices, 'log' | 'tables' | 'clock' | 'logger'>,
+  projections: readonly Projection[],
+) => {
+  const owners = new SoleOwner(services)
+  const running = projections.map((projection) => new RunningProjection(projection, services))
+  const joined = await joinAll(owners, running)
+  return {
+    ready: async () => void (await Promise.all(running.map((one) => one.ready()))),
+    lags: () => running.flatMap((one) => one.lags()),
+    rebuild: (name: string): Promise<RebuildReport> => {
+      const projection = projections.find((one) => one.name === name) as Projection
+      return rebuildProjection(projection, { ...services, owners }, new AbortController().signal)
+    },
+    close: () => joined.leave(),
+  }
 }
 
 /** A logger whose errors are kept. */

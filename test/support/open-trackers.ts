@@ -75,7 +75,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
   const onAccessChanged = (change: DeviceAccessChange): void => void changes.push(change)
-  const watching = await watchTrackers(services, { known, devices, quota, onAccessChanged })
+  const watching = await watchTrackers(services, 'watch', { known, devices, quota, onAccessChanged })
 
   const failures: unknown[] = []
   const latest = new LatestPositions({

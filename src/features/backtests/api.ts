@@ -9,6 +9,7 @@ import { type Reply, type Route, route, type RouteRequest } from '../../kit/http
 import { backtestDecider, type BacktestQuestion, type RunBacktest } from './backtest.ts'
 import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
+import type { BacktestPlaces } from './places.ts'
 import { readResult } from './read-result.ts'
 import { BACKTEST_BODY, BACKTEST_ID, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from '../transitions/schemas.ts'
@@ -22,9 +23,7 @@ export interface BacktestServices extends Pick<ListServices, 'tables'> {
     geofenceId: string,
   ): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
   runBacktest: RunBacktest
-  /** Keeps a place for a job. @throws Failure rate_limited, overloaded. */
-  reserve(organizationId: string, backtestId: string): void
-  release(backtestId: string): void
+  places: BacktestPlaces
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** A transition as `GET /geofence-events` shows it. */
   show(transition: FoundTransition): object
@@ -95,7 +94,7 @@ const askRoute = (services: BacktestServices): Route =>
   })
 
 const requestJob = async (
-  { log, reserve, release }: BacktestServices,
+  { log, places }: BacktestServices,
   request: RouteRequest<never, BacktestBody>,
   { caller, geofenceId, geofenceGroupId, geofenceVersion, from, to, trackerIds }: BacktestQuestion,
   { total, rules }: { total: number; rules: BacktestRules },
@@ -116,7 +115,7 @@ const requestJob = async (
     at: request.now,
     ...(trackerIds !== undefined && { trackerIds: packIds(trackerIds) }),
   }
-  reserve(organizationId, backtestId)
+  await places.keep(organizationId, backtestId)
   try {
     const context = { ids: request.ids, metadata: metadataOf(request) }
     const { state, wrote } = await handleCommand(
@@ -129,7 +128,7 @@ const requestJob = async (
     const location = `/api/v3/geofence/${geofenceId}/backtest/${backtestId}`
     return { status: 202, body: { data: backtestShown(state.row as BacktestRow) }, headers: { location }, wrote }
   } catch (error) {
-    release(backtestId)
+    places.release(organizationId, backtestId)
     throw error
   }
 }

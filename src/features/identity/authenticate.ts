@@ -2,7 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
+import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import type { Tokens } from './tokens.ts'
 import {
   ACCESS_ROLES,
@@ -13,22 +13,9 @@ import {
   type RevocationRow,
 } from './views.ts'
 
-/** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
-export interface UserAccessChange {
-  organizationId: string
-  userId?: string
-  jti?: string
-  /** Sockets stay open so long before they are looked up. */
-  graceMs?: number
-}
-
 export interface Authenticator {
   /** The user that a token stands for, with role, hubs and permissions as they are now. @throws Failure unauthenticated */
   authenticate(token: string): Promise<UserCaller>
-  /** Hears of every change of access that a projection commits here; the answer ends it. */
-  onAccessChanged(listener: (change: UserAccessChange) => void): () => void
-  /** For `ProjectionRunner.onCommitted`. */
-  noteCommitted(changes: readonly RowChange[]): void
 }
 
 export interface AuthenticatorServices {
@@ -40,31 +27,18 @@ export interface AuthenticatorServices {
  * Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts
  * at once, on every node.
  */
-export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, tokens: Tokens): Authenticator => {
-  const listeners = new Set<(change: UserAccessChange) => void>()
-  return {
-    authenticate: async (token) => {
-      const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
-      const [user, revoked] = await Promise.all([
-        tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
-        tables.get<RevocationRow>(REVOCATIONS.name, NO_ORGANIZATION, jti),
-      ])
-      if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
-      const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
-      return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role) }
-    },
-    onAccessChanged: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    noteCommitted: (changes) => {
-      for (const row of changes) {
-        const change = accessChangeOf(row)
-        if (change !== undefined) for (const listener of listeners) listener(change)
-      }
-    },
-  }
-}
+export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, tokens: Tokens): Authenticator => ({
+  authenticate: async (token) => {
+    const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
+    const [user, revoked] = await Promise.all([
+      tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
+      tables.get<RevocationRow>(REVOCATIONS.name, NO_ORGANIZATION, jti),
+    ])
+    if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
+    const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
+    return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role) }
+  },
+})
 
 /** What a user may do and see, from the rows of access. */
 export const rightsOf = (
@@ -87,12 +61,3 @@ export const rightsOf = (
 /** Owners have every permission, also those that came after their role was stored. */
 const seesAllHubs = (role: AccessRoleRow | undefined): boolean =>
   role?.key === 'owner' || role?.permissions.includes('view/all-hubs') === true
-
-const accessChangeOf = ({ table, scope, id, row }: RowChange): UserAccessChange | undefined => {
-  if (table === ACCESS_USERS.name) return { organizationId: scope, userId: id }
-  // Whoever has the role is not known here: everyone of the organization is looked up.
-  if (table === ACCESS_ROLES.name) return { organizationId: scope }
-  if (table !== REVOCATIONS.name || row === null) return undefined
-  const { organizationId, userId, graceMs } = row as RevocationRow
-  return { organizationId, userId, jti: id, graceMs }
-}

@@ -1,6 +1,9 @@
 import type { PermissionDetail, UserCaller } from '../../kernel/caller.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 
+/** The read model of what tokens may do. */
+export const ACCESS = 'access'
+
 /** What a token needs to know at each call, by organization and user. */
 export const ACCESS_USERS: TableDeclaration = { name: 'access-users', version: 1, equality: ['teamIds'] }
 

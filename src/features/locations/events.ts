@@ -5,6 +5,8 @@
 export const POINTS_RECORDED = 'pointsRecorded.v1'
 export const FENCES_CHANGED = 'fencesChanged.v1'
 export const TRACKER_DELETED = 'trackerDeleted.v1'
+/** The matcher is to write a snapshot of its state, so that what stands before this may be truncated. */
+export const SNAPSHOT_ASKED = 'snapshotAsked.v1'
 
 /** Bits of `flags`: which optional values a point has, its trip boundary, and whether its clock was ahead when logged. */
 export const HAS_ACCURACY = 1
@@ -106,7 +108,15 @@ export type LocationEntry = { partition: number; revision: number; position: num
   | { kind: 'points'; batch: PointBatch }
   | { kind: 'fencesChanged'; change: FencesChanged }
   | { kind: 'trackerDeleted'; deletion: TrackerDeleted }
+  | { kind: 'snapshotAsked'; askedAt: number }
 )
+
+/** When what an entry tells of happened or was logged, ms since the epoch. */
+export const happenedAt = (entry: LocationEntry): number => {
+  if (entry.kind === 'points') return entry.batch.loggedAt
+  if (entry.kind === 'fencesChanged') return entry.change.at
+  return entry.kind === 'trackerDeleted' ? entry.deletion.at : entry.askedAt
+}
 
 export const deletedTrackersStream = (partition: number): string => `deleted-trackers-${partition}`
 

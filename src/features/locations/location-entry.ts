@@ -2,6 +2,7 @@ import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import {
   FENCES_CHANGED,
   POINTS_RECORDED,
+  SNAPSHOT_ASKED,
   TRACKER_DELETED,
   type FencesChanged,
   type LocationEntry,
@@ -17,6 +18,7 @@ type Content = {
 const READERS: { [type: string]: ((event: RecordedEvent) => Content) | undefined } = {
   [POINTS_RECORDED]: ({ data }) => ({ kind: 'points', batch: decodePointBatch(data) }),
   [FENCES_CHANGED]: ({ data }) => ({ kind: 'fencesChanged', change: decodeJson<FencesChanged>(data) }),
+  [SNAPSHOT_ASKED]: ({ loggedAt }) => ({ kind: 'snapshotAsked', askedAt: loggedAt }),
   [TRACKER_DELETED]: ({ data }) => ({ kind: 'trackerDeleted', deletion: decodeJson<TrackerDeleted>(data) }),
 }
 

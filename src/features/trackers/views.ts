@@ -1,4 +1,6 @@
-import type { Caller } from '../../kernel/caller.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { breathe } from '../../kernel/breath.ts'
+import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { LastSeen } from '../locations/views.ts'
@@ -37,6 +39,8 @@ export type DeviceKeyRow = Row & {
   autoCreate?: boolean
   hubId?: string
 }
+
+const PAGE_ROWS = 500
 
 export type TrackerStatus = 'online' | 'stale' | 'offline'
 
@@ -109,5 +113,61 @@ export const trackerIdsOf = (text: string): string[] => {
   const ids = text.split(',').map((id) => id.trim().toLowerCase())
   if (!ids.every((id) => UUID.test(id)))
     throw invalid('/trackerId', 'must be the id of a tracker, or several separated by commas')
+  return ids
+}
+
+/** What the live view shows of a tracker beside its points, or filters by. */
+export interface TrackerFacts {
+  name: string
+  hubIds: readonly string[]
+  teamId?: string
+}
+
+/** Questions that are asked of trackers. */
+export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>) => ({
+  visibleTrackers: async ({
+    organizationId,
+    hubIds,
+  }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
+    hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
+
+  trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> =>
+    idsWhere(tables, organizationId, { [field]: id }),
+
+  trackerNames: async (organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]> => {
+    const names: (string | undefined)[] = []
+    for (let from = 0; from < trackerIds.length; from += PAGE_ROWS) {
+      await breathe()
+      const ids = trackerIds.slice(from, from + PAGE_ROWS)
+      for (const row of await tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, ids)) names.push(row?.name)
+    }
+    return names
+  },
+
+  factsOfTrackers: async (organizationId: string, trackerIds: readonly string[]) => {
+    const rows = await tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, trackerIds)
+    return rows.flatMap((row, i) => (row === undefined ? [] : [{ trackerId: trackerIds[i], facts: factsOf(row) }]))
+  },
+
+  async *trackerFacts(organizationId: string): AsyncGenerator<{ trackerId: string; facts: TrackerFacts }> {
+    for await (const { id, row } of tables.scan<TrackerRow>(TRACKERS_TABLE, organizationId))
+      yield { trackerId: id, facts: factsOf(row) }
+  },
+})
+
+export const factsOf = ({ name, hubIds, teamId }: TrackerRow): TrackerFacts => ({ name, hubIds, teamId })
+
+const idsWhere = async (
+  tables: Pick<TableStore, 'find'>,
+  organizationId: string,
+  where: { [field: string]: string | readonly string[] },
+): Promise<string[]> => {
+  const ids: string[] = []
+  if (Object.values(where).some((values) => values.length === 0)) return ids
+  for (let after: string | null | undefined; after !== null; ) {
+    const page = await tables.find(TRACKERS_TABLE, organizationId, { where, limit: PAGE_ROWS, after })
+    ids.push(...page.rows.map(({ id }) => id))
+    after = page.next
+  }
   return ids
 }

@@ -22,23 +22,25 @@ export interface DeviceAccessChange {
   keyId?: string
 }
 
+/** What a process remembers of trackers and keys, as far as it has it. */
 export interface WatchedTrackers {
-  known: KnownTrackers
-  devices: DeviceAuthenticator
-  quota: TrackerQuota
-  onAccessChanged: (change: DeviceAccessChange) => void
+  known?: KnownTrackers
+  devices?: DeviceAuthenticator
+  quota?: TrackerQuota
+  onAccessChanged?: (change: DeviceAccessChange) => void
 }
 
 /**
- * Keeps what this process remembers of trackers and keys right, whichever process changed them: hears of each change from
- * the log itself, so that a deleted tracker is refused before any table knows. Resolves once it listens.
+ * Keeps what a process remembers of trackers and keys right, whichever process changed them: hears of each change from the
+ * log itself, so that a deleted tracker is refused before any table knows. Resolves once it listens. `name` is the consumer's.
  */
 export const watchTrackers = async (
   services: Pick<Services, 'log' | 'clock' | 'logger'>,
+  name: string,
   watched: WatchedTrackers,
 ): Promise<Follower> =>
   new Follower(services, {
-    name: 'watch-trackers',
+    name,
     source: { prefixes: [TRACKER_STREAMS, INGEST_KEY_STREAMS] },
     handle: eachOnce(async (event) => {
       await breathe()
@@ -46,34 +48,33 @@ export const watchTrackers = async (
     }),
   }).startBehind(await services.log.headPosition())
 
-const note = async (event: RecordedEvent, options: WatchedTrackers): Promise<void> => {
+const note = async (event: RecordedEvent, watched: WatchedTrackers): Promise<void> => {
   const id = idOfStream(event.stream)
   if (event.stream.startsWith(TRACKER_STREAMS))
-    await noteTracker(id, event.type, decodeJson<TrackerData>(event.data), options)
-  else noteIngestKey(id, event.type, decodeJson<IngestKeyData>(event.data), options)
+    await noteTracker(id, event.type, decodeJson<TrackerData>(event.data), watched)
+  else noteIngestKey(id, event.type, decodeJson<IngestKeyData>(event.data), watched)
 }
 
 const noteTracker = async (
   trackerId: string,
   type: string,
   { organizationId, values }: TrackerData,
-  options: WatchedTrackers,
+  { known, devices, quota, onAccessChanged }: WatchedTrackers,
 ): Promise<void> => {
-  const { known, devices, quota } = options
   if (type === TRACKER.deleted) {
-    known.noteDeleted(organizationId, trackerId)
-    devices.note(trackerId, null)
-    await quota.deleted(organizationId)
-    options.onAccessChanged({ organizationId, trackerId })
+    known?.noteDeleted(organizationId, trackerId)
+    devices?.note(trackerId, null)
+    await quota?.deleted(organizationId)
+    onAccessChanged?.({ organizationId, trackerId })
     return
   }
   if (type === TRACKER.created) {
-    known.noteCreated(trackerId)
-    await quota.created(organizationId, trackerId)
+    known?.noteCreated(trackerId)
+    await quota?.created(organizationId, trackerId)
   }
   if (values.keyHash !== undefined)
-    devices.note(trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
-  if (type === TRACKER.changed) options.onAccessChanged({ organizationId, trackerId })
+    devices?.note(trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
+  if (type === TRACKER.changed) onAccessChanged?.({ organizationId, trackerId })
 }
 
 const noteIngestKey = (
@@ -83,9 +84,9 @@ const noteIngestKey = (
   { devices, onAccessChanged }: WatchedTrackers,
 ): void => {
   const { keyHash, autoCreate, hubId } = values
-  devices.note(
+  devices?.note(
     keyId,
     type === INGEST_KEY.deleted ? null : { kind: 'ingestKey', organizationId, keyHash, autoCreate, hubId },
   )
-  if (type !== INGEST_KEY.created) onAccessChanged({ organizationId, keyId })
+  if (type !== INGEST_KEY.created) onAccessChanged?.({ organizationId, keyId })
 }

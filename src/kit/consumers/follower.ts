@@ -25,6 +25,8 @@ export interface FollowerOptions {
   batchEventsMax?: number
   /** Kept with the checkpoint: what changes one of them wants other rows. */
   versions?: Checkpoint
+  /** Called once the stored checkpoint is owned, before the first batch, and again after a failure: for what is kept in memory. */
+  begin?(): Promise<void>
   /**
    * Handles a batch. One that fails is handed over again, whole, after a pause. Answers rows to be stored together with
    * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait.
@@ -57,7 +59,6 @@ export class Follower {
   private readonly options: FollowerOptions
   private readonly abort = new AbortController()
   private readonly caughtUp = defer<void>()
-  private turn: Promise<unknown> = Promise.resolve()
   private running: Promise<void> | undefined
   private tables: CheckpointTables | undefined
   private owned: OwnedCheckpoint | undefined
@@ -95,18 +96,6 @@ export class Follower {
     return this.caughtUp.promise
   }
 
-  /** Runs something while no batch is being handled. */
-  exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
-    const result = this.turn.then(run)
-    this.turn = result.catch(() => undefined) // whoever asked hears of it
-    return result
-  }
-
-  /** What is stored was replaced by what was built up to where this follower stands. */
-  replaced(): void {
-    this.owned = undefined
-  }
-
   lag(now: number): Lag {
     const seconds = this.behindSince === undefined ? 0 : Math.max(0, (now - this.behindSince) / 1000)
     return { consumer: this.name, partition: 'all', events: this.eventsBehind, seconds }
@@ -115,7 +104,6 @@ export class Follower {
   async close(): Promise<void> {
     this.abort.abort()
     await this.running
-    await this.turn
     this.caughtUp.reject(new Error(`${this.name} is closed`))
   }
 
@@ -133,8 +121,9 @@ export class Follower {
     const { signal } = this.abort
     const { source, batchEventsMax } = this.options
     if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
+    await this.options.begin?.()
     for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {
-      await this.exclusively(() => this.take(batch))
+      await this.take(batch)
       progressed()
     }
     // Only its signal ends what follows, or a log that was closed under it.

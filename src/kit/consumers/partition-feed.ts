@@ -2,10 +2,13 @@ import type { FollowBatch } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { Follower, type Lag } from './follower.ts'
+import { within } from './retry.ts'
 import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
 
 /** Events of one read while following. */
 const PAGE_EVENTS = 64
+/** A handler that is under way is waited for so long when its partition goes. */
+const LEAVE_MS = 2_000
 
 /**
  * One reader for each partition's stream and process feeds all its consumers. What this process has just appended is
@@ -34,7 +37,8 @@ export class PartitionFeed<Entry> {
   /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
   async remove(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
     const known = this.partitions.get(partition)
-    await known?.remove(consumer)
+    // What its handler waits for may never come; `leave` makes it of no use.
+    if (known !== undefined) await within(systemClock, LEAVE_MS, known.remove(consumer))
     await consumer.leave?.(partition)
     if (known === undefined || !known.isEmpty) return
     this.partitions.delete(partition)

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { StoredRow, TableStore } from '../../engines/table-store.ts'
 import { OwnedCheckpoint } from './checkpoint.ts'
 import { applyBatch } from './projection-overlay.ts'
+import type { Owners } from './owners.ts'
 import { type Projection, type ProjectionServices, versionsOf } from './projection.ts'
 
 /** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
@@ -12,6 +13,8 @@ export interface Difference {
   live?: unknown
   rebuilt?: unknown
 }
+
+type RebuildServices = Pick<ProjectionServices, 'log' | 'tables'>
 
 export interface RebuildReport {
   projection: string
@@ -27,10 +30,30 @@ const NEXT = '@next'
 const BATCH_EVENTS_MAX = 512
 const DIFFERENCES_MAX = 100
 
+/**
+ * Builds the tables of a projection anew beside the live ones, then, while nobody follows the log for it, compares both
+ * at the same place of the log and swaps them. The report names the rows that differ.
+ */
+export const rebuildProjection = async (
+  projection: Projection,
+  services: RebuildServices & { owners: Owners },
+  signal: AbortSignal,
+): Promise<RebuildReport> => {
+  const { tables, owners } = services
+  const stored = async (): Promise<number | undefined> => (await tables.checkpoint(projection.name))?.all
+  const from = await buildBeside(projection, services, signal, await stored())
+  return owners.borrow([projection.name], async () => {
+    await continueBeside(projection, services, signal, from, await stored())
+    const report = await compareTables(projection, tables)
+    await promoteBeside(projection, tables)
+    return report
+  })
+}
+
 /** Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), answers the position reached. */
 export const buildBeside = async (
   projection: Projection,
-  services: ProjectionServices,
+  services: RebuildServices,
   signal: AbortSignal,
   target?: number,
 ): Promise<number | undefined> => {
@@ -44,9 +67,9 @@ export const buildBeside = async (
 }
 
 /** Goes on from a position that `buildBeside` reached. */
-export const continueBeside = async (
+const continueBeside = async (
   projection: Projection,
-  { log, tables }: ProjectionServices,
+  { log, tables }: RebuildServices,
   signal: AbortSignal,
   from: number | undefined,
   target = Number.POSITIVE_INFINITY,
@@ -65,7 +88,7 @@ export const continueBeside = async (
 }
 
 /** Compares the live tables with those beside them, row by row. Nothing may write either of them meanwhile. */
-export const compareTables = async (projection: Projection, tables: TableStore): Promise<RebuildReport> => {
+const compareTables = async (projection: Projection, tables: TableStore): Promise<RebuildReport> => {
   const report: Required<RebuildReport> = { projection: projection.name, rows: 0, differing: 0, differences: [] }
   for (const { name } of projection.tables) {
     for await (const [live, rebuilt] of pairs(tables.scanAll(name), tables.scanAll(name + NEXT))) {

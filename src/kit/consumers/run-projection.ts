@@ -1,120 +1,69 @@
-import type { TableStore } from '../../engines/table-store.ts'
-import type { RowChange } from '../../kernel/table.ts'
 import { Follower, type Lag } from './follower.ts'
+import type { Owned } from './owners.ts'
 import { applyBatch } from './projection-overlay.ts'
 import { type Projection, type ProjectionServices, staleParts, versionsOf } from './projection.ts'
-import { buildBeside, compareTables, continueBeside, promoteBeside, type RebuildReport } from './rebuild-projection.ts'
-
-/** Hears what was committed, after the commit. Must not throw. */
-export type CommittedListener = (changes: readonly RowChange[], projection: string) => void
+import { buildBeside, promoteBeside } from './rebuild-projection.ts'
+import { untilDone } from './retry.ts'
 
 const BATCH_EVENTS_MAX = 512
 
-/** Runs projections in this process: one loop each, so that a slow or failing one holds up no other. */
-export class ProjectionRunner {
+/** One projection while it is this process's: a loop of its own, so that a slow or failing one holds up no other. */
+export class RunningProjection implements Owned {
+  readonly name: string
+  private readonly projection: Projection
   private readonly services: ProjectionServices
-  private readonly loops = new Map<string, { projection: Projection; follower: Follower }>()
-  private readonly listeners = new Set<CommittedListener>()
-  private readonly abort = new AbortController()
-  private readonly starting: Promise<void>[] = []
+  private running: { follower: Follower; begun: Promise<void>; end: AbortController } | undefined
 
-  constructor(services: ProjectionServices, projections: readonly Projection[]) {
+  constructor(projection: Projection, services: ProjectionServices) {
+    this.name = projection.name
+    this.projection = projection
     this.services = services
-    for (const projection of projections)
-      this.loops.set(projection.name, { projection, follower: projectionFollower(projection, services) })
   }
 
   /** Declares the tables and begins; what is of another version than the stored one is built anew beside the live tables first. */
-  async start(): Promise<void> {
-    for (const { projection, follower } of this.loops.values()) {
-      for (const table of projection.tables) await this.services.tables.declare(table)
-      const stored = await this.services.tables.checkpoint(projection.name)
-      const stale = stored === undefined ? undefined : staleParts(projection, stored)
-      if (stale === undefined) follower.start(this.heardTables(projection))
-      else this.starting.push(this.renew(stale, stored?.all, follower))
-    }
+  async take(): Promise<void> {
+    const { tables } = this.services
+    for (const table of this.projection.tables) await tables.declare(table)
+    const stored = await tables.checkpoint(this.name)
+    const stale = stored === undefined ? undefined : staleParts(this.projection, stored)
+    const end = new AbortController()
+    const follower = projectionFollower(this.projection, this.services)
+    const begun = stale === undefined ? Promise.resolve() : this.renewed(stale, stored?.all, end.signal)
+    this.running = { follower, begun: begun.then(() => void (end.signal.aborted || follower.start(tables))), end }
   }
 
-  /** Resolves when every projection has applied what was in the log at the start. */
+  async leave(): Promise<void> {
+    const { running } = this
+    this.running = undefined
+    running?.end.abort()
+    await running?.begun
+    await running?.follower.close()
+  }
+
+  /** Resolves when it has applied what was in the log when it was taken, or is another process's. */
   async ready(): Promise<void> {
-    await Promise.all(this.starting)
-    await Promise.all([...this.loops.values()].map(({ follower }) => follower.ready()))
-  }
-
-  get names(): string[] {
-    return [...this.loops.keys()]
-  }
-
-  runs(projection: string): boolean {
-    return this.loops.has(projection)
-  }
-
-  onCommitted(listener: CommittedListener): () => void {
-    this.listeners.add(listener)
-    return () => this.listeners.delete(listener)
+    await this.running?.begun
+    await this.running?.follower.ready()
   }
 
   lags(): Lag[] {
-    const now = this.services.clock.now()
-    return [...this.loops.values()].map(({ follower }) => follower.lag(now))
-  }
-
-  /**
-   * Builds the tables of a projection anew beside the live ones and swaps them. With `compare` the live loop stands
-   * still while both are compared at the same place of the log, and the report names the rows that differ.
-   */
-  async rebuild(
-    name: string,
-    { compare = false, signal = this.abort.signal }: { compare?: boolean; signal?: AbortSignal } = {},
-  ): Promise<RebuildReport> {
-    const loop = this.loops.get(name)
-    if (loop === undefined) throw new Error(`no projection ${name} runs here`)
-    const { projection, follower } = loop
-    const ended = AbortSignal.any([this.abort.signal, signal])
-    await follower.ready()
-    const from = await buildBeside(projection, this.services, ended, follower.at)
-    return follower.exclusively(async () => {
-      await continueBeside(projection, this.services, ended, from, follower.at)
-      const report = compare
-        ? await compareTables(projection, this.services.tables)
-        : { projection: name, rows: await this.countBeside(projection) }
-      await promoteBeside(projection, this.services.tables)
-      follower.replaced()
-      return report
-    })
-  }
-
-  async close(): Promise<void> {
-    this.abort.abort()
-    await Promise.allSettled(this.starting)
-    await Promise.all([...this.loops.values()].map(({ follower }) => follower.close()))
+    return this.running === undefined ? [] : [this.running.follower.lag(this.services.clock.now())]
   }
 
   /** Builds the tables up to the place at which the others stand. */
-  private async renew(projection: Projection, at: number | undefined, follower: Follower): Promise<void> {
-    const tables = projection.tables.map(({ name }) => name)
-    this.services.logger.info('projection is built anew', { projection: projection.name, tables })
-    await buildBeside(projection, this.services, this.abort.signal, at)
-    await promoteBeside(projection, this.services.tables)
-    follower.start(this.heardTables(projection))
-  }
-
-  private heardTables({ name }: Projection): Pick<TableStore, 'take' | 'commit'> {
-    const { tables } = this.services
-    return {
-      take: (consumer) => tables.take(consumer),
-      commit: async (changes, move) => {
-        await tables.commit(changes, move)
-        if (changes.length > 0) for (const listener of this.listeners) listener(changes, name)
-      },
+  private renewed(stale: Projection, at: number | undefined, signal: AbortSignal): Promise<void> {
+    const { name, services } = this
+    const { clock, logger, tables } = services
+    logger.info('projection is built anew', { projection: name, tables: stale.tables.map((table) => table.name) })
+    const renew = async (): Promise<void> => {
+      await buildBeside(stale, services, signal, at)
+      await promoteBeside(stale, tables)
     }
-  }
-
-  private async countBeside(projection: Projection): Promise<number> {
-    let rows = 0
-    for (const { name } of projection.tables)
-      for await (const _row of this.services.tables.scanAll(`${name}@next`)) rows++
-    return rows
+    const onFailure = (error: unknown): void =>
+      signal.aborted
+        ? undefined
+        : logger.error('projection is not built anew', { projection: name, error: String(error) })
+    return untilDone(renew, { clock, signal, onFailure })
   }
 }
 

@@ -1,20 +1,24 @@
-import type { FollowBatch } from '../../engines/event-log.ts'
-import type { TableStore } from '../../engines/table-store.ts'
+import type { Find, StoredRow, TableStore } from '../../engines/table-store.ts'
 import { backtestDecider } from '../../features/backtests/backtest.ts'
 import {
   BACKTEST_DELETED,
+  BACKTEST_FAILED,
+  BACKTEST_FINISHED,
   BACKTEST_REQUESTED,
   BACKTEST_STREAMS,
   backtestStream,
+  type BacktestRequested,
   resultStream,
 } from '../../features/backtests/events.ts'
-import { BACKTESTS, hasEnded, type BacktestRow } from '../../features/backtests/views.ts'
+import { hasEnded } from '../../features/backtests/views.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
+import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
-import { Follower } from '../../kit/consumers/follower.ts'
+import { Follower, type Lag } from '../../kit/consumers/follower.ts'
+import { RowsOverlay } from '../../kit/consumers/projection-overlay.ts'
 import { pause, untilDone } from '../../kit/consumers/retry.ts'
 import { runBacktest, teller, type RunServices } from './run-backtest.ts'
 import { WaitingBacktests } from './waiting-backtests.ts'
@@ -24,15 +28,34 @@ export interface BacktestJobsServices extends RunServices {
   logger: Logger
   /** How long a back-test is kept after it was asked for. */
   keepMs: number
-  onFailure(error: unknown): void
 }
 
-const BACKTEST_JOBS = 'backtest-jobs'
+/** The consumer that runs them. */
+export const BACKTEST_RUNS = 'backtest-runs'
+
+/** Its own rows: every back-test that is not deleted, with what it needs to know of it after a restart. */
+const RUNS_TABLE: TableDeclaration = {
+  name: 'backtest_runs',
+  version: 1,
+  lives: 'partition',
+  equality: ['hasEnded'],
+  range: ['askedAt'],
+}
+
+interface RunRow extends Row {
+  organizationId: string
+  /** ms since the epoch. */
+  askedAt: number
+  hasEnded: boolean
+}
+
+const PAGE_ROWS = 500
 /** Over all organizations; each reads the history in a stream of its own. */
 const AT_ONCE_MAX = 2
 /** Begun so often without an end, it fails. */
 const ATTEMPTS_MAX = 8
 const GIVEN_UP = `It was begun ${ATTEMPTS_MAX} times and never came to its end; ask for less time or fewer trackers.`
+const TOO_MANY = 'Too many back-tests wait; try again later.'
 const RETRY_MS = [1_000, 5_000, 30_000, 120_000]
 const SWEEP_MS = 3_600_000
 
@@ -57,23 +80,21 @@ export class BacktestJobs {
     return this.running.size
   }
 
-  /** The projection of back-tests must have applied what is in the log. */
-  async start(): Promise<void> {
+  async start(): Promise<this> {
     const { tables } = this.services
-    const unfinished: BacktestRow[] = []
-    for await (const { row } of tables.scanAll<BacktestRow>(BACKTESTS.name)) if (!hasEnded(row)) unfinished.push(row)
-    unfinished.sort((a, b) => a.createdAt - b.createdAt)
-    for (const { organizationId, _id } of unfinished) this.waiting.logged(organizationId, _id)
+    await tables.declare(RUNS_TABLE)
     this.follower = new Follower(this.services, {
-      name: BACKTEST_JOBS,
+      name: BACKTEST_RUNS,
       source: { prefixes: [BACKTEST_STREAMS] },
-      handle: async (batch) => {
-        await this.take(batch)
-        return batch.events.length > 0 ? [] : undefined
-      },
+      begin: () => this.recall(),
+      handle: ({ events }) => this.take(events),
     }).start(tables)
     this.sweepLater()
-    this.runNext()
+    return this
+  }
+
+  lag(now: number): Lag[] {
+    return this.follower === undefined ? [] : [this.follower.lag(now)]
   }
 
   /** What runs is left as it is: the next start does it anew. */
@@ -86,25 +107,61 @@ export class BacktestJobs {
 
   /** Deletes what was asked for too long ago. */
   async sweep(): Promise<void> {
-    const { tables, clock, keepMs } = this.services
-    const before = clock.now() - keepMs
-    for await (const { row } of tables.scanAll<BacktestRow>(BACKTESTS.name)) {
+    const { clock, keepMs } = this.services
+    const question = {
+      range: { field: 'askedAt', to: clock.now() - keepMs },
+      sort: { field: 'askedAt', order: 'asc' } as const,
+    }
+    for await (const { id, row } of this.rows(question)) {
       if (this.abort.signal.aborted) return
-      if (row.createdAt >= before) continue
-      const tell = teller(this.services, row._id, -1)
+      const tell = teller(this.services, id, -1)
       await tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }).catch((error: unknown) => {
         if (!(error instanceof Failure && error.code === 'not_found')) throw error
       })
     }
   }
 
-  private async take({ events }: FollowBatch): Promise<void> {
+  /** What had not ended is picked up again. */
+  private async recall(): Promise<void> {
+    const question = { where: { hasEnded: false }, sort: { field: 'askedAt', order: 'asc' } as const }
+    for await (const { id, row } of this.rows(question)) this.waiting.logged(row.organizationId, id)
+    this.runNext()
+  }
+
+  private async *rows(question: Omit<Find, 'limit'>): AsyncGenerator<StoredRow<RunRow>> {
+    for (let after: string | undefined; ; ) {
+      const page = await this.services.tables.find<RunRow>(RUNS_TABLE.name, BACKTEST_RUNS, {
+        ...question,
+        limit: PAGE_ROWS,
+        after,
+      })
+      yield* page.rows
+      if (page.next === null) return
+      after = page.next
+    }
+  }
+
+  private async take(events: readonly RecordedEvent[]): Promise<readonly RowChange[] | undefined> {
+    const rows = new RowsOverlay(this.services.tables)
     for (const event of events) {
-      if (event.type === BACKTEST_DELETED) await this.letGo(event)
-      else if (event.type === BACKTEST_REQUESTED)
-        this.waiting.logged(event.metadata.organizationId as string, idOfStream(event.stream))
+      const id = idOfStream(event.stream)
+      if (event.type === BACKTEST_DELETED) {
+        await this.letGo(event)
+        rows.delete(RUNS_TABLE.name, BACKTEST_RUNS, id)
+      } else if (event.type === BACKTEST_REQUESTED) {
+        const { organizationId, at } = decodeJson<BacktestRequested>(event.data)
+        rows.put(RUNS_TABLE.name, BACKTEST_RUNS, id, { organizationId, askedAt: at, hasEnded: false } satisfies RunRow)
+        if (!this.waiting.logged(organizationId, id))
+          await this.fail(id, new Failure('overloaded', { message: TOO_MANY }))
+      } else if (event.type === BACKTEST_FINISHED || event.type === BACKTEST_FAILED) {
+        const row = await rows.get<RunRow>(RUNS_TABLE.name, BACKTEST_RUNS, id)
+        if (row !== undefined) rows.put(RUNS_TABLE.name, BACKTEST_RUNS, id, { ...row, hasEnded: true })
+        if (!this.running.has(id)) this.waiting.ended(id)
+      }
     }
     this.runNext()
+    const changes = rows.take()
+    return changes.length > 0 ? changes : undefined
   }
 
   private async letGo({ stream, revision }: RecordedEvent): Promise<void> {
@@ -134,7 +191,7 @@ export class BacktestJobs {
 
   /** Attempts until it has ended, or its signal aborts. */
   private async run(backtestId: string, signal: AbortSignal): Promise<void> {
-    const { log, clock, onFailure } = this.services
+    const { log, clock } = this.services
     for (let failures = 0; !signal.aborted; failures++) {
       try {
         const { state } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
@@ -144,7 +201,7 @@ export class BacktestJobs {
         return await runBacktest(this.services, backtestId, state.row.attempt + 1, signal)
       } catch (error) {
         if (signal.aborted) return
-        onFailure(error)
+        this.failed(error)
         if (isFinal(error)) return this.untilDone(() => this.fail(backtestId, error))
         await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
       }
@@ -158,17 +215,20 @@ export class BacktestJobs {
   }
 
   private sweepLater(): void {
-    const { clock, onFailure } = this.services
-    this.cancelTimer = clock.after(SWEEP_MS, () => {
+    this.cancelTimer = this.services.clock.after(SWEEP_MS, () => {
       this.sweeping = this.sweep()
-        .catch(onFailure)
+        .catch((error: unknown) => this.failed(error))
         .finally(() => !this.abort.signal.aborted && this.sweepLater())
     })
   }
 
   private untilDone(run: () => Promise<void>): Promise<void> {
-    const { clock, onFailure } = this.services
-    return untilDone(run, { clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure })
+    const onFailure = (error: unknown): void => this.failed(error)
+    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure })
+  }
+
+  private failed(error: unknown): void {
+    this.services.logger.error('a back-test failed', { error: String(error) })
   }
 }
 

@@ -127,13 +127,16 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return { attempts: this.payer.attemptsUnderWay, isReading: this.payer.isReading }
   }
 
-  /** What is under way is delivered again by the next owner where it has no answer by then. */
+  /** What is under way is waited for a moment; the next owner sends again what then has no answer. */
   async leave(partition: number): Promise<void> {
+    const owned = this.owned.get(partition)
+    await this.payer.restPartition(partition, DRAIN_MS)
     try {
-      await this.owned.get(partition)?.pending.store()
+      await owned?.pending.store()
     } catch (error) {
       this.warn('owed runs not stored', error, partition)
     }
+    owned?.stream.close()
     this.release(partition)
   }
 

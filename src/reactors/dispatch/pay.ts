@@ -43,6 +43,7 @@ export class PayRuns {
   private readonly senders = new Map<string, Sender>()
   private readonly starved = new Set<Sender>()
   private readonly underWay = new UnderWay(UNDER_WAY_MAX)
+  private readonly attempts = new WeakMap<OwnedPartition, UnderWay>()
   private isDraining = false
 
   constructor(options: PayOptions) {
@@ -52,7 +53,15 @@ export class PayRuns {
   /** Pays for a partition from now on. */
   attach(owned: OwnedPartition): void {
     this.owned.set(owned.partition, owned)
+    this.attempts.set(owned, new UnderWay(UNDER_WAY_MAX))
     for (const { automationId, organizationId } of owned.pending.all()) this.wake(automationId, organizationId)
+  }
+
+  /** Begins nothing more for a partition; resolves when what is under way for it is recorded, at the latest after `limitMs`. */
+  async restPartition(partition: number, limitMs: number): Promise<void> {
+    const owned = this.owned.get(partition)
+    this.owned.delete(partition)
+    if (owned !== undefined) await this.attempts.get(owned)?.empty(this.options.clock, limitMs)
   }
 
   /** Lets a partition go; what is under way for it is not recorded any more. */
@@ -117,17 +126,15 @@ export class PayRuns {
   }
 
   private learnHealth(sender: Sender): void {
-    this.options.health.get(sender.automationId).then(
+    const { automationId } = sender
+    this.options.health.get(automationId).then(
       (health) => {
         sender.health = health === HEALTHY ? HEALTHY : recalled(health, this.options.time.now())
         sender.isKnown = true
         this.pump(sender)
       },
       (error) => {
-        this.options.logger.warn('receiver health not read', {
-          automationId: sender.automationId,
-          error: String(error),
-        })
+        this.options.logger.warn('receiver health not read', { automationId, error: String(error) })
         this.options.clock.after(OWN_RETRY_MS, () => this.learnHealth(sender))
       },
     )
@@ -142,15 +149,13 @@ export class PayRuns {
     if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
     this.refill(sender)
     while (sender.underWay < (isProbe ? 1 : sender.limit)) {
-      if (sender.underWay > 0 && this.underWay.isFull) {
-        this.starved.add(sender)
-        return
-      }
+      if (sender.underWay > 0 && this.underWay.isFull) return void this.starved.add(sender)
       const oldest = oldestDue(this.owned.values(), sender.automationId, now)
       if (oldest === undefined) return this.rest(sender)
       oldest.owned.pending.get(sender.automationId)?.order.take(now)
       sender.underWay++
       this.underWay.enter()
+      this.attempts.get(oldest.owned)?.enter()
       void this.attempt(sender, oldest.owned, oldest.run, isProbe)
     }
   }
@@ -184,13 +189,11 @@ export class PayRuns {
 
   private wakeAt(sender: Sender, at: number): void {
     sender.cancelTimer?.()
-    sender.cancelTimer = this.options.clock.after(
-      Math.min(Math.max(0, at - this.options.time.now()), SLEEP_MAX_MS),
-      () => {
-        sender.cancelTimer = undefined
-        this.pump(sender)
-      },
-    )
+    const inMs = Math.min(Math.max(0, at - this.options.time.now()), SLEEP_MAX_MS)
+    sender.cancelTimer = this.options.clock.after(inMs, () => {
+      sender.cancelTimer = undefined
+      this.pump(sender)
+    })
   }
 
   private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
@@ -204,6 +207,7 @@ export class PayRuns {
     } finally {
       sender.underWay--
       this.underWay.leave()
+      this.attempts.get(owned)?.leave()
       this.pump(sender)
       this.feedStarved()
     }

@@ -8,7 +8,6 @@ import type { Services } from '../../kit/services.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
-import type { GeofenceMatcher } from './match-geofences.ts'
 import { DecisionOutbox } from './decisions.ts'
 import { MatcherPartition } from './partition.ts'
 
@@ -23,23 +22,19 @@ const PAGE_EVENTS = 64
 const DIFFERENCES_MAX = 100
 
 /**
- * Decides a partition again, in memory, from its last snapshot (or the beginning) to where the matcher stands, and compares
- * that with what the stream of transitions has. Changes nothing. `rows` are decisions.
+ * Decides a partition again, in memory, from its last snapshot (or the beginning) through a revision that its matcher has
+ * stored, and compares that with what the stream of transitions has. Changes nothing. `rows` are decisions.
  */
 export const decideAgain = async (
   services: Pick<Services, 'log' | 'tables' | 'clock'>,
-  live: GeofenceMatcher,
   partition: number,
+  through: number,
   signal: AbortSignal,
 ): Promise<Required<RebuildReport>> => {
-  const running = live.partition(partition)
-  if (running === undefined) throw new Error(`partition ${partition} of the matcher does not run here`)
   const { log, clock } = services
   const again = new MatcherPartition({ ...services, book: new FenceBook(log) }, partition)
   try {
     const from = (await again.loadSnapshot()) + 1
-    const through = running.revision
-    await running.settled()
     const comparison = new Comparison(partition, loggedDecisions(log, partition, again.settledThrough, through))
     const outbox = new DecisionOutbox({
       log: comparison,

@@ -1,4 +1,10 @@
-import { AHEAD, HAS_ACCURACY, type MatchingSettings, type PointBatch } from '../../features/locations/events.ts'
+import {
+  AHEAD,
+  HAS_ACCURACY,
+  type MatchingSettings,
+  type PointBatch,
+  type TrackerDeleted,
+} from '../../features/locations/events.ts'
 import type { PointValue } from '../../features/transitions/events.ts'
 import { endTrip, stepTrip, type TripRules } from './detect-trips.ts'
 import { type Decisions, draftOf, inOrder, type TransitionDraft } from './decisions.ts'
@@ -80,9 +86,7 @@ export const decideBatch = (
 /** A deleted tracker leaves what it is in, its trip finishes, and it is forgotten. */
 export const decideDeletion = (
   state: MatcherState,
-  organizationId: string,
-  trackerId: string,
-  atMs: number,
+  { organizationId, trackerId, at: atMs }: TrackerDeleted,
   decisions: Decisions,
 ): void => {
   const slot = state.slots.get(trackerId)

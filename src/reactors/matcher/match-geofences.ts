@@ -9,7 +9,7 @@ import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.t
 import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox, type OnDecided } from './decisions.ts'
 import { type LastDecision, MatcherPartition } from './partition.ts'
-import { writeSnapshot } from './snapshot.ts'
+import { newestSnapshot, writeSnapshot } from './snapshot.ts'
 import { MATCHER_STATE } from './store.ts'
 
 export interface MatcherOptions {
@@ -23,6 +23,7 @@ interface Running {
   matcher: MatcherPartition
   outbox: DecisionOutbox
   saving: Promise<void> | undefined
+  snapshotting: Promise<void> | undefined
   cancelTimer: (() => void) | undefined
 }
 
@@ -66,7 +67,13 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
       const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
       matcher.begin(outbox, await lastDecision(log, partition))
-      this.running.set(partition, { matcher, outbox, saving: undefined, cancelTimer: undefined })
+      this.running.set(partition, {
+        matcher,
+        outbox,
+        saving: undefined,
+        snapshotting: undefined,
+        cancelTimer: undefined,
+      })
       return loaded
     } catch (error) {
       await matcher.dispose()
@@ -79,6 +86,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     if (running === undefined) throw new Error(`partition ${partition} is not loaded`)
     const applying = running.matcher.apply(entry)
     this.saveLater(partition, running)
+    if (entry.kind === 'snapshotAsked') this.snapshotInBackground(partition, running, entry.revision)
     return applying
   }
 
@@ -143,6 +151,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     running.cancelTimer?.()
     running.outbox.close()
     await running.saving?.catch(() => undefined)
+    await running.snapshotting
     await running.matcher.dispose()
   }
 
@@ -159,6 +168,16 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       if (running.saving !== undefined || !running.matcher.isDirty) return
       this.saveNow(partition, running).catch((error: unknown) => this.options.onFailure?.(partition, error))
     })
+  }
+
+  /** Writes the snapshot that was asked for at that revision, unless one goes as far already: it is asked for again after a restart. */
+  private snapshotInBackground(partition: number, running: Running, revision: number): void {
+    const { log } = this.services
+    const write = async (): Promise<void> => {
+      if ((await newestSnapshot(log, partition)) < revision) await this.snapshot(partition)
+    }
+    const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
+    running.snapshotting = (running.snapshotting ?? Promise.resolve()).then(write).catch(onFailure)
   }
 
   /** Partitions are saved one after the other: together they would hold up everything else. */

@@ -1,12 +1,13 @@
 import {
+  happenedAt,
   locationStream,
   type FencesChanged,
   type LocationEntry,
   type MatchingSettings,
   type PointBatch,
 } from '../../features/locations/events.ts'
-import { breathe, inSlices } from '../../kernel/breath.ts'
 import type { Services } from '../../kit/services.ts'
+import { breathe, inSlices } from '../../kernel/breath.ts'
 import { decideBatch, decideDeletion, type PointCounts, settingsOf } from './decide.ts'
 import { type DecisionOutbox, Decisions } from './decisions.ts'
 import { decideEdit, decideStop, rebase } from './edits.ts'
@@ -133,18 +134,16 @@ export class MatcherPartition {
   apply(entry: LocationEntry): void | Promise<void> {
     if (this.outbox?.failure !== undefined) throw this.outbox.failure
     const decisions = new Decisions(entry.revision)
-    if (entry.kind === 'trackerDeleted') {
-      const { organizationId, trackerId, at } = entry.deletion
-      if (!this.isSettled(trackerId)) decideDeletion(this.state, organizationId, trackerId, at, decisions)
-      return this.applied(entry, decisions, at)
-    }
-    const loggedAt = entry.kind === 'points' ? entry.batch.loggedAt : entry.change.at
-    const deciding =
-      entry.kind === 'points' ? this.decidePoints(entry.batch, decisions) : this.applyChange(entry.change, decisions)
-    if (deciding === undefined) return this.applied(entry, decisions, loggedAt)
-    this.applying = deciding.then(() => {
+    let work: void | Promise<void>
+    if (entry.kind === 'points') work = this.decidePoints(entry.batch, decisions)
+    else if (entry.kind === 'fencesChanged') work = this.edit(entry.change, decisions)
+    else if (entry.kind === 'trackerDeleted' && !this.isSettled(entry.deletion.trackerId))
+      work = decideDeletion(this.state, entry.deletion, decisions)
+    else work = undefined
+    if (work === undefined) return this.applied(entry, decisions)
+    this.applying = work.then(() => {
       this.applying = undefined
-      return this.applied(entry, decisions, loggedAt)
+      return this.applied(entry, decisions)
     })
     return this.applying
   }
@@ -217,7 +216,7 @@ export class MatcherPartition {
     }
   }
 
-  private applied(entry: LocationEntry, decisions: Decisions, loggedAt: number): void | Promise<void> {
+  private applied(entry: LocationEntry, decisions: Decisions): void | Promise<void> {
     this.revision = entry.revision
     if (this.later.length > 0) this.installLater()
     const { sourceRevision, ordinal } = this.lastDecision
@@ -229,7 +228,7 @@ export class MatcherPartition {
     )
       return
     const known = entry.revision === sourceRevision ? ordinal + 1 : 0
-    this.outbox.push(entry.revision, known, loggedAt, decisions.list.slice(known))
+    this.outbox.push(entry.revision, known, happenedAt(entry), decisions.list.slice(known))
     if (this.outbox.isFull) return this.outbox.room()
   }
 
@@ -251,7 +250,7 @@ export class MatcherPartition {
     })
   }
 
-  private async applyChange(change: FencesChanged, decisions: Decisions): Promise<void> {
+  private async edit(change: FencesChanged, decisions: Decisions): Promise<void> {
     if (change.settings !== undefined) this.applySettings(change.settings, change.at, decisions)
     if (change.geofences.length === 0 && change.groups.length === 0) return
     const organization = this.organizationOf(change.organizationId)

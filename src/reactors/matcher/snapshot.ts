@@ -152,6 +152,14 @@ export const readSnapshot = async (
   return true
 }
 
+/** Revision of the location stream up to which the newest whole snapshot goes, -1 where there is none. */
+export const newestSnapshot = async (log: Pick<EventLog, 'read'>, partition: number): Promise<number> => {
+  const ended = await newestEnd(log, partition)
+  if (ended === undefined) return -1
+  const [begun] = await log.read(matcherStateStream(partition), decodeJson<SnapshotEnded>(ended.data).from, 1)
+  return begun?.type === SNAPSHOT_BEGUN ? decodeJson<MatcherRoot>(begun.data).at : -1
+}
+
 /** The end of the newest whole snapshot; what comes after it was never finished. */
 const newestEnd = async (log: Pick<EventLog, 'read'>, partition: number): Promise<RecordedEvent | undefined> => {
   for (let from: number | 'end' = 'end'; ; ) {

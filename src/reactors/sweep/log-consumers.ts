@@ -9,9 +9,11 @@ interface ConsumerRow extends Row {
   name: string
   /** ms since the epoch. */
   registeredAt: number
+  /** When a process last said that it runs, ms since the epoch. */
+  runsAt: number
 }
 
-/** How far a consumer is that is registered and does not run. */
+/** How far a consumer is that is registered and runs nowhere. */
 export interface AbsentConsumer {
   consumer: string
   partition: number
@@ -21,44 +23,53 @@ export interface AbsentConsumer {
   seconds: number
 }
 
+type RegisterServices = Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'partitions'>
+
+const SAY_MS = 60_000
+/** Whoever has said nothing for so long runs nowhere; clocks of processes may differ by less. */
+const ABSENT_MS = 5 * SAY_MS
+
 /**
  * The register of the consumers of the location log. Each keeps its checkpoint of a partition under `<name>-<partition>`; one
  * that is registered holds the log back there, also when it no longer runs, until it is forgotten.
  */
 export class LogConsumers {
-  private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>
-  private readonly running: readonly string[]
+  private readonly services: RegisterServices
+  private readonly known: readonly string[]
 
-  /** `running` are the names that this process runs. */
-  constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'partitions'>, running: readonly string[]) {
+  /** `known` are the names that this version has, whether they run at present or not. */
+  constructor(services: RegisterServices, known: readonly string[]) {
     this.services = services
-    this.running = running
+    this.known = known
   }
 
-  /** Registers those that run here. */
-  async register(): Promise<void> {
-    const { tables, clock } = this.services
-    await tables.declare(LOG_CONSUMERS)
-    for (const name of this.running) {
-      await tables.putIfAbsent({
-        table: LOG_CONSUMERS.name,
-        scope: NO_ORGANIZATION,
-        id: name,
-        row: { name, registeredAt: clock.now() } satisfies ConsumerRow,
+  /** Says in the register that the known ones run here, now and once a minute. */
+  async sayRunning(): Promise<{ close(): void }> {
+    const { clock, logger } = this.services
+    let cancel: () => void = () => undefined
+    const sayLater = (): void => {
+      cancel = clock.after(SAY_MS, () => {
+        sayLater()
+        this.say().catch((error: unknown) =>
+          logger.warn('the register of consumers was not written', { error: String(error) }),
+        )
       })
     }
+    await this.say()
+    sayLater()
+    return { close: () => cancel() }
   }
 
   /** Revision up to which each one has stored what it read of a partition; -1 for nothing. */
   async checkpointsAt(partition: number): Promise<number[]> {
-    return Promise.all((await this.names()).map((name) => this.checkpointAt(name, partition)))
+    return Promise.all((await this.rows()).map(({ name }) => this.checkpointAt(name, partition)))
   }
 
-  /** Those that do not run here, with what they have not applied. */
+  /** Those that run nowhere, with what they have not applied. */
   async absent(): Promise<AbsentConsumer[]> {
     const { log, clock, partitions } = this.services
     const absent: AbsentConsumer[] = []
-    for (const consumer of (await this.names()).filter((name) => !this.running.includes(name))) {
+    for (const { name: consumer } of (await this.rows()).filter((row) => !this.runs(row))) {
       for (let partition = 0; partition < partitions; partition++) {
         const at = await this.checkpointAt(consumer, partition)
         const [oldest] = await log.read(locationStream(partition), at + 1, 1)
@@ -74,20 +85,42 @@ export class LogConsumers {
     return absent
   }
 
-  /** Lets go of a consumer that no longer exists. @throws Error for one that runs here, and for one that is not registered. */
+  /** Lets go of a consumer that no longer exists. @throws Error for one that exists, and for one that is not registered. */
   async forget(name: string): Promise<void> {
-    const names = await this.names()
-    if (this.running.includes(name))
-      throw new Error(`${name} runs here and would lose points; only a consumer that no longer exists can be forgotten`)
-    if (!names.includes(name))
-      throw new Error(`there is no consumer ${name} of the location log; there are ${names.join(', ')}`)
+    const rows = await this.rows()
+    const row = rows.find((one) => one.name === name)
+    if (row === undefined)
+      throw new Error(
+        `there is no consumer ${name} of the location log; there are ${rows.map((one) => one.name).join(', ')}`,
+      )
+    if (this.known.includes(name) || this.runs(row))
+      throw new Error(`${name} exists and would lose points; only a consumer that no longer exists can be forgotten`)
     await this.services.tables.commit([{ table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: name, row: null }])
   }
 
-  private async names(): Promise<string[]> {
-    const names: string[] = []
-    for await (const { id } of this.services.tables.scan(LOG_CONSUMERS.name, NO_ORGANIZATION)) names.push(id)
-    return names
+  private async say(): Promise<void> {
+    const { tables, clock } = this.services
+    const now = clock.now()
+    await tables.declare(LOG_CONSUMERS)
+    for (const name of this.known) {
+      const row = { name, registeredAt: now, runsAt: now } satisfies ConsumerRow
+      const change = { table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: name, row }
+      const known = await tables.putIfAbsent(change)
+      if (known !== undefined) await tables.commit([{ ...change, row: { ...known, runsAt: now } }])
+    }
+  }
+
+  private async rows(): Promise<ConsumerRow[]> {
+    const rows: ConsumerRow[] = []
+    await this.services.tables.declare(LOG_CONSUMERS)
+    for await (const { row } of this.services.tables.scan<ConsumerRow>(LOG_CONSUMERS.name, NO_ORGANIZATION))
+      rows.push(row)
+    return rows
+  }
+
+  /** Of rows of before there was a time: it ran then. */
+  private runs({ runsAt = 0 }: ConsumerRow): boolean {
+    return this.services.clock.now() - runsAt < ABSENT_MS
   }
 
   private async checkpointAt(name: string, partition: number): Promise<number> {

@@ -8,8 +8,8 @@ export interface LocationSweepOptions {
   keepMs: number
   /** Revisions up to which the other consumers of a partition have stored what they read: history, latest position. */
   consumersAt(partition: number): Promise<readonly number[]>
-  /** Writes a snapshot of the partition's matcher and answers the revision up to which it goes. */
-  snapshot(partition: number): Promise<number>
+  /** Sees to a snapshot of the partition's matcher that goes at least through a revision, and answers the one up to which it goes. */
+  snapshot(partition: number, through: number): Promise<number>
 }
 
 /**
@@ -31,7 +31,7 @@ export const locationSweep = (
     // The last event stays, however old it is.
     const wanted = Math.min(young, head, ...(await consumersAt(partition)).map((applied) => applied + 1))
     if (wanted <= first.revision) return undefined
-    const left = Math.min(wanted, (await snapshot(partition)) + 1)
+    const left = Math.min(wanted, (await snapshot(partition, wanted - 1)) + 1)
     if (left <= first.revision) return undefined
     await log.truncateBefore(stream, left)
     return left

@@ -10,7 +10,7 @@ import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { fingerprintOf, sealCursor } from '../../../src/kit/http/question-cursor.ts'
 import { ResultWriter } from '../../../src/reactors/backtests/result-writer.ts'
-import { ORGANIZATION_BACKTESTS_MAX, WaitingBacktests } from '../../../src/reactors/backtests/waiting-backtests.ts'
+import { BacktestPlaces, ORGANIZATION_BACKTESTS_MAX } from '../../../src/features/backtests/places.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
@@ -30,13 +30,11 @@ const open = async (t: Test) => {
     await services.close()
   })
   const { log } = services
-  const waiting = new WaitingBacktests()
   const routes = backtestRoutes({
     ...services,
     runBacktest: async () => ({ total: 30_000_000, rules: { debounce: { fixes: 2 } } }),
     findGeofence: async () => ({ geofenceId: FENCE, geofenceGroupId: uuidOf('group'), geofenceVersion: 1 }),
-    reserve: (organizationId, id) => waiting.reserve(organizationId, id),
-    release: (id) => waiting.release(id),
+    places: new BacktestPlaces(services.tables),
     visibleTrackers: async () => 'all',
     show: (transition) => transition,
   })
@@ -51,7 +49,7 @@ const open = async (t: Test) => {
     })
     if (wrote !== undefined) await settle(wrote, 10_000)
   }
-  return { log, routes, call, tell, caller, waiting }
+  return { log, routes, call, tell, caller, services }
 }
 
 test('a job from its request to its end, for those who may read it', async (t) => {
@@ -113,7 +111,7 @@ test('a job from its request to its end, for those who may read it', async (t) =
 })
 
 test('more than may wait are refused by name, and a place that is free is taken', async (t) => {
-  const { call, waiting } = await open(t)
+  const { call, tell, services } = await open(t)
   const made: string[] = []
   for (let i = 0; i < ORGANIZATION_BACKTESTS_MAX; i++) made.push((await call('POST', '', { body: BODY })).body.data._id)
   t.match(await call('POST', '', { body: BODY }), {
@@ -126,8 +124,12 @@ test('more than may wait are refused by name, and a place that is free is taken'
     202,
     'another organization has its own places',
   )
-  waiting.ended(made[0])
-  t.equal((await call('POST', '', { body: BODY })).status, 202)
+  await tell(made[0], { kind: 'delete', organizationId: ORGANIZATION, at: 2 })
+  const both = await Promise.all([call('POST', '', { body: BODY }), call('POST', '', { body: BODY })])
+  t.same(both.map(({ status }) => status).sort(), [202, 429], 'of two at once one gets the last place')
+  const elsewhere = new BacktestPlaces(services.tables)
+  await t.rejects(elsewhere.keep(ORGANIZATION, 'new'), { code: 'rate_limited' }, 'whichever process is asked')
+  await elsewhere.keep(ORGANIZATION, made[1])
 })
 
 test('a result is read in pages of any size, and by each one only what they see', async (t) => {

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { dyingLog } from '../../support/dying-log.ts'
+import { until } from '../../support/service.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -169,13 +170,14 @@ test('five failures block an identity and an address, for the right password too
 test('refresh and logout revoke the token of the call, over a restart too', async (t) => {
   const folder = folderOf(t)
   const one = await openIdentity(t, {}, undefined, folder)
-  const changes: object[] = []
-  one.authenticator.onAccessChanged((change) => changes.push(change))
+  const changes = one.accessChanges
   const ada = await one.signup()
   const { organizationId, _id: userId } = ada.body.data
+  await until('the creation to be heard', () => changes.some((change) => change.userId === userId))
   changes.length = 0
   const refreshed = await ada.call('POST', '/auth/refresh')
   t.match(refreshed.body, { expires_in: 86_400, data: { _id: userId }, organizations: [{ isCurrent: true }] })
+  await until('the change to be heard', () => changes.length > 0)
   t.match(changes, [{ organizationId, userId, jti: String, graceMs: 10_000 }])
   t.equal((await ada.call('GET', '/user')).status, 401)
   t.match(await one.authenticator.authenticate(refreshed.body.token), {
@@ -186,7 +188,7 @@ test('refresh and logout revoke the token of the call, over a restart too', asyn
   })
   const other = await one.login(ada.email)
   t.equal((await other.call('POST', '/auth/logout')).status, 200)
-  t.match(changes.at(-1), { graceMs: 0 })
+  await until('the logout to be heard', () => changes.at(-1)?.graceMs === 0)
   await one.close()
 
   const two = await openIdentity(t, {}, undefined, folder)

@@ -3,10 +3,9 @@ import { test, type Test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
 import { decodeJson, encodeJson } from '../../../src/kernel/event.ts'
 import type { Row } from '../../../src/kernel/table.ts'
-import { ProjectionRunner } from '../../../src/kit/consumers/run-projection.ts'
 import { settling } from '../../../src/kit/consumers/settle.ts'
 import { folderOf } from '../../support/folder-of.ts'
-import { openServices, type TestServices } from '../../support/open-services.ts'
+import { openServices, runProjections, type TestServices } from '../../support/open-services.ts'
 
 /** Keeps how often each stream of a category was written, as this version of it says it. */
 const part = (noun: string, version = 1) => ({
@@ -43,8 +42,7 @@ const life = async (
 ) => {
   const services = await openServices(folder)
   const projection = directory(parts)
-  const runner = new ProjectionRunner(services, [projection])
-  await runner.start()
+  const runner = await runProjections(services, [projection])
   await runner.ready()
   const settle = settling(services, [projection])
   await run(services, async (wrote) => t.ok(await settle(await wrote, 2_000)))

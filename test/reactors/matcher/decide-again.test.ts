@@ -56,7 +56,10 @@ test('what is decided again equals what was decided, from the beginning and from
   const matcher = world.matcher()
   t.teardown(() => matcher.close())
   const signal = new AbortController().signal
-  const again = (from: EventLog = log) => decideAgain({ log: from, tables, clock }, matcher, 0, signal)
+  const again = async (from: EventLog = log) => {
+    await matcher.save(0)
+    return decideAgain({ log: from, tables, clock }, 0, matcher.storedThrough(0), signal)
+  }
   await write(0, 60)
   await world.run(matcher, 0)
   const all = await again()

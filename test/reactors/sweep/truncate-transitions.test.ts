@@ -15,7 +15,7 @@ import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
 import { transitionEntries } from '../../../src/roles/stream-entries.ts'
-import { transitionsApplied } from '../../../src/roles/transitions-applied.ts'
+import { transitionsApplied } from '../../../src/roles/upkeep.ts'
 import { DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { storeCheckpoint } from '../../support/store-checkpoint.ts'
 import { rebuildDecisionsHistory } from '../../../projections/history-rebuild.ts'
@@ -90,7 +90,10 @@ test('what is old leaves the log when every consumer has stored it; the last eve
     await storeCheckpoint(tables, `${DECISIONS_HISTORY}-0`, { 0: revision })
     await storeCheckpoint(tables, dispatcherOf(0), { source: revision })
   }
-  const sweep = transitionSweep(world, { keepMs: KEEP_MS, appliedAt: transitionsApplied(tables) })
+  const sweep = transitionSweep(world, {
+    keepMs: KEEP_MS,
+    appliedAt: (partition) => transitionsApplied(tables, partition),
+  })
 
   t.equal(await sweep.sweep(0), undefined, 'nobody has stored anything')
   await at(head)
@@ -164,7 +167,11 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
   t.equal(await transitionSweep(world, { keepMs: KEEP_MS, appliedAt: async () => applied }).sweep(0), oldEnd + 1)
 
   const signal = new AbortController().signal
-  t.match(await decideAgain(world, matcher, 0, signal), { differing: 0 }, 'the matcher decides the same again')
+  t.match(
+    await decideAgain(world, 0, matcher.storedThrough(0), signal),
+    { differing: 0 },
+    'the matcher decides the same again',
+  )
   const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
   t.match(await rebuildDecisionsHistory(parts, 0, transitionEntries(log, 0, applied, signal)), {
     missing: 0,

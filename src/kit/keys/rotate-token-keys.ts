@@ -1,6 +1,6 @@
-import type { Clock } from '../kernel/clock.ts'
-import type { Logger } from '../kernel/logger.ts'
-import type { FileKeyring } from '../kit/keys/keyring-file.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { FileKeyring } from './keyring-file.ts'
 
 /** The token key that signs now, and until when those before it verify (RFC 3339). */
 export interface TokenKeysReport {

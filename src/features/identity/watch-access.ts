@@ -1,0 +1,51 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { Follower } from '../../kit/consumers/follower.ts'
+import type { Services } from '../../kit/services.ts'
+import { IDENTITY, type TokenRevoked } from './events.ts'
+import { ACCESS } from './views.ts'
+
+/** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
+export interface UserAccessChange {
+  organizationId: string
+  userId?: string
+  jti?: string
+  /** Sockets stay open so long before they are looked up. */
+  graceMs?: number
+}
+
+const USER_TYPES: readonly string[] = Object.values(eventTypes('user'))
+/** Whoever has the role, or was a member of the team, is not known here: everyone of the organization is looked up. */
+const SHARED_TYPES: readonly string[] = [...Object.values(eventTypes('role')), ...Object.values(eventTypes('team'))]
+const STORED_LIMIT_MS = 10_000
+
+/** Hears of every change of access from the log, whichever process made it, and tells once its rows are stored. */
+export const watchAccess = async (
+  services: Pick<Services, 'log' | 'clock' | 'logger' | 'checkpoints'>,
+  onChanged: (change: UserAccessChange) => void,
+): Promise<Follower> =>
+  new Follower(services, {
+    name: 'watch-access',
+    source: { prefixes: ['user-', 'role-', 'team-', 'identity-'] },
+    handle: async ({ events }) => {
+      const changes = events.map(changeOf)
+      const last = changes.findLastIndex((change) => change !== undefined)
+      if (last < 0) return undefined
+      if (!(await services.checkpoints.reached(ACCESS, { all: events[last].position }, STORED_LIMIT_MS)))
+        throw new Error('what tokens may do is not stored yet')
+      for (const change of changes) if (change !== undefined) onChanged(change)
+      return undefined
+    },
+  }).startBehind(await services.log.headPosition())
+
+const changeOf = ({ type, stream, data }: RecordedEvent): UserAccessChange | undefined => {
+  if (type === IDENTITY.tokenRevoked) {
+    const { organizationId, userId, jti, graceMs } = decodeJson<TokenRevoked>(data)
+    return { organizationId, userId, jti, graceMs }
+  }
+  const isUser = USER_TYPES.includes(type)
+  if (!isUser && !SHARED_TYPES.includes(type)) return undefined
+  const { organizationId } = decodeJson<ResourceData>(data)
+  return isUser ? { organizationId, userId: idOfStream(stream) } : { organizationId }
+}

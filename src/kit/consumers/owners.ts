@@ -1,0 +1,98 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { PartitionConsumer } from './partition-consumer.ts'
+import type { PartitionFeed } from './partition-feed.ts'
+import { untilDone } from './retry.ts'
+
+/** Something that one process at a time does: a consumer of the log, or one partition of it. */
+export interface Owned {
+  /** As its checkpoint is called. */
+  name: string
+  /** It is this process's from now on. */
+  take(): Promise<void>
+  /** It goes: resolves when nothing of it is done here any more. */
+  leave(): Promise<void>
+}
+
+/** Decides which process does what. Checkpoints have fences besides, so that whoever does not know yet stores nothing. */
+export interface Owners {
+  /** Takes part in doing it. Resolves when it is taken, or another process has it; `leave` ends the taking part. */
+  join(owned: Owned): Promise<{ leave(): Promise<void> }>
+  /** Has these left by whoever does them, for as long as `run` takes. */
+  borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result>
+}
+
+/** For the one process of embedded engines: it does everything. */
+export class SoleOwner implements Owners {
+  private readonly clock: Clock
+  private readonly logger: Logger
+  private readonly joined = new Map<string, { owned: Owned; end: AbortController }>()
+
+  constructor({ clock, logger }: { clock: Clock; logger: Logger }) {
+    this.clock = clock
+    this.logger = logger
+  }
+
+  async join(owned: Owned): Promise<{ leave(): Promise<void> }> {
+    const end = new AbortController()
+    this.joined.set(owned.name, { owned, end })
+    await owned.take()
+    return {
+      leave: async () => {
+        this.joined.delete(owned.name)
+        end.abort()
+        await owned.leave()
+      },
+    }
+  }
+
+  async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {
+    const borrowed = names.map((name) => this.joined.get(name)).filter((one) => one !== undefined)
+    await Promise.all(borrowed.map(({ owned }) => owned.leave()))
+    try {
+      return await run()
+    } finally {
+      await Promise.all(borrowed.map(({ owned, end }) => this.takeAgain(owned, end.signal)))
+    }
+  }
+
+  private takeAgain(owned: Owned, signal: AbortSignal): Promise<void> {
+    const onFailure = (error: unknown): void =>
+      this.logger.error('a consumer could not be taken', { consumer: owned.name, error: String(error) })
+    return untilDone(() => owned.take(), { clock: this.clock, signal, onFailure })
+  }
+}
+
+/** What a consumer does for each of its partitions, fed while it is this process's. */
+export const ownedPartitions = <Entry>(
+  feed: PartitionFeed<Entry>,
+  consumer: PartitionConsumer<Entry>,
+  partitions: number,
+): Owned[] =>
+  Array.from({ length: partitions }, (_, partition) => ({
+    name: `${consumer.name}-${partition}`,
+    take: () => feed.add(consumer, partition),
+    leave: () => feed.remove(consumer, partition),
+  }))
+
+/** Something that is opened when it is taken, and closed when it goes. */
+export const ownedPart = (name: string, open: () => Promise<{ close(): Promise<void> }>): Owned => {
+  let part: { close(): Promise<void> } | undefined
+  return {
+    name,
+    take: async () => {
+      part = await open()
+    },
+    leave: async () => {
+      await part?.close()
+      part = undefined
+    },
+  }
+}
+
+/** Takes part in doing all of them, begun one after the other. */
+export const joinAll = async (owners: Owners, all: readonly Owned[]): Promise<{ leave(): Promise<void> }> => {
+  const joined: { leave(): Promise<void> }[] = []
+  for (const owned of all) joined.push(await owners.join(owned))
+  return { leave: async () => void (await Promise.all(joined.map((one) => one.leave()))) }
+}

@@ -1,0 +1,52 @@
+import { TRACKER_STREAMS } from '../features/trackers/events.ts'
+import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
+import { idOfStream } from '../kit/commands/declared-event.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
+import { Follower } from '../kit/consumers/follower.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import type { LiveHub } from './hub.ts'
+
+/** A user's hubs are those of their phone. */
+const USER_STREAMS = 'user-'
+
+/** Tells the live view of trackers that were made, renamed or moved, whichever process did it; what was before is read when somebody begins to look. */
+export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
+  const { log, sources } = hub.options
+  const head = await log.headPosition()
+  const newest = new Map<string, number>()
+  const tellEach = async (events: readonly RecordedEvent[], wrote: Wrote): Promise<void> => {
+    for (const [organizationId, own] of byOrganization(events)) {
+      if (!hub.isWatched(organizationId)) continue
+      const ids = (prefix: string): string[] => [
+        ...new Set(own.filter(({ stream }) => stream.startsWith(prefix)).map(({ stream }) => idOfStream(stream))),
+      ]
+      const changed = { trackerIds: ids(TRACKER_STREAMS), userIds: ids(USER_STREAMS) }
+      for (const { trackerId, facts } of await sources.factsOf(organizationId, changed, wrote))
+        hub.trackerChanged(organizationId, trackerId, facts)
+    }
+  }
+  return new Follower(hub.options, {
+    name: 'live-trackers',
+    source: { prefixes: [TRACKER_STREAMS, USER_STREAMS] },
+    handle: async ({ events }) => {
+      for (const { type, position } of events) newest.set(type, position)
+      // Before anything is awaited: whoever begins to look meanwhile reads what is stored of these.
+      hub.trackersWrote = allWrote(...[...newest].map(([type, position]) => ({ position, types: [type] })))
+      if (hub.trackersWrote !== undefined) await tellEach(events, hub.trackersWrote)
+      return undefined
+    },
+  }).startBehind(head)
+}
+
+const byOrganization = (events: readonly RecordedEvent[]): Map<string, RecordedEvent[]> => {
+  const organizations = new Map<string, RecordedEvent[]>()
+  for (const event of events) {
+    const organizationId =
+      event.metadata.organizationId ?? decodeJson<{ organizationId?: string }>(event.data).organizationId
+    if (organizationId === undefined) continue
+    const own = organizations.get(organizationId)
+    if (own === undefined) organizations.set(organizationId, [event])
+    else own.push(event)
+  }
+  return organizations
+}

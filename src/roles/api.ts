@@ -1,0 +1,138 @@
+import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
+import { automationRoutes } from '../features/automations/api.ts'
+import { automationRunRoutes } from '../features/automations/runs-api.ts'
+import { backtestRoutes } from '../features/backtests/api.ts'
+import { BacktestPlaces } from '../features/backtests/places.ts'
+import { geofenceRoutes } from '../features/geofences/api.ts'
+import { ShapeChecker } from '../features/geofences/shape-checker.ts'
+import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
+import { hub } from '../features/hubs/hub.ts'
+import { identityContext } from '../features/identity/context.ts'
+import { identityRoutes } from '../features/identity/routes.ts'
+import { historyRoutes } from '../features/locations/history/api.ts'
+import { readTrack } from '../features/locations/history/query.ts'
+import { livePositionsRoute } from '../features/locations/live-positions-api.ts'
+import { readTripToken, tripToken } from '../features/locations/trip-token.ts'
+import { team } from '../features/teams/team.ts'
+import { trackerRoutes } from '../features/trackers/api.ts'
+import { TRACKER_STREAMS } from '../features/trackers/events.ts'
+import { TrackerQuota } from '../features/trackers/tracker-quota.ts'
+import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
+import { statusAt, trackerLookups, type TrackerRow, TRACKERS_TABLE } from '../features/trackers/views.ts'
+import { watchTrackers } from '../features/trackers/watch-trackers.ts'
+import { transitionRoutes } from '../features/transitions/api.ts'
+import type { Transition } from '../features/transitions/events.ts'
+import { transitionShown } from '../features/transitions/views.ts'
+import { tripRoutes } from '../features/trips/api.ts'
+import { readRunningMeters, RUNNING_TRIPS } from '../features/trips/views.ts'
+import { vehicle } from '../features/vehicles/vehicle.ts'
+import { seesHubs } from '../kernel/caller.ts'
+import { Failure } from '../kernel/errors.ts'
+import { decodeJson } from '../kernel/event.ts'
+import type { Route } from '../kit/http/route.ts'
+import { listProcesses } from '../processes/list.ts'
+import { backtestOf } from '../reactors/backtests/answer-backtest.ts'
+import { dryRun } from '../reactors/dispatch/dry-run.ts'
+import { TableDirectory } from '../reactors/dispatch/directory.ts'
+import { tripId } from '../reactors/matcher/detect-trips.ts'
+import { resources } from './product.ts'
+import type { OpenRole, RoleServices } from './role.ts'
+
+/** More points than this are not read for one answer: such a back-test is a job. */
+const BACKTEST_POINTS_MAX = 20_000_000
+
+/** The routes for users and their programs. */
+export const openApi: OpenRole = async (services) => {
+  const { config, tables, clock } = services
+  await tables.declare(RUNNING_TRIPS)
+  const shapes = new ShapeChecker(clock)
+  const quota = new TrackerQuota(tables, clock, config.trackersMax)
+  const watching = await watchTrackers(services, 'api-trackers', { quota })
+  const writer = new TrackerWriter({ ...services, resources }, quota)
+  return {
+    routes: [
+      ...officeRoutes(services),
+      ...trackerRoutes({ ...services, resources, ages: config, writer }),
+      ...geofenceRoutes({ ...services, resources, shapes }),
+      ...backtests(services),
+      ...locationRoutes(services),
+      ...automationParts(services),
+    ],
+    close: async () => {
+      await services.processes.close()
+      await watching.close()
+      await shapes.close()
+    },
+  }
+}
+
+/** Begins to carry on what an earlier life left of commands that write several streams, too. */
+const officeRoutes = (roleServices: RoleServices): Route[] => {
+  const { config, metrics, processes } = roleServices
+  const services = { ...roleServices, resources }
+  const identity = identityContext(services, config)
+  processes.start(listProcesses(services))
+  metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
+  return [...identityRoutes(identity), ...hub.routes(services), ...team.routes(services), ...vehicle.routes(services)]
+}
+
+const backtests = (services: RoleServices): Route[] => {
+  const { tables, backtestPointsMax: pointsMax = BACKTEST_POINTS_MAX } = services
+  const { visibleTrackers } = trackerLookups(tables)
+  return backtestRoutes({
+    ...services,
+    visibleTrackers,
+    places: new BacktestPlaces(tables),
+    runBacktest: backtestOf({ ...services, visibleTrackers, pointsMax }),
+    findGeofence: async ({ organizationId }, geofenceId) => {
+      const row = await tables.get<GeofenceRow>(GEOFENCES.name, organizationId, geofenceId)
+      if (row === undefined) throw new Failure('not_found')
+      return { geofenceId: row._id, geofenceGroupId: row.geofenceGroupId, geofenceVersion: row.version }
+    },
+    show: (transition) => transitionShown(transition as Transition),
+  })
+}
+
+const locationRoutes = ({ config, tables, history, keyring, log, clock, partitions }: RoleServices): Route[] => {
+  const lookups = trackerLookups(tables)
+  return [
+    livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
+    ...historyRoutes({ history, ...lookups }),
+    ...transitionRoutes({ history, ...lookups }),
+    ...tripRoutes({
+      tables: new HistoryRows(history, clock),
+      ...lookups,
+      seesTracker: async (caller, trackerId) => {
+        const row = await tables.get<TrackerRow>(TRACKERS_TABLE, caller.organizationId, trackerId)
+        return seesHubs(caller, row?.hubIds ?? [])
+      },
+      ownsTracker: async (organizationId, trackerId) => {
+        // Its own stream says so, also when its row is gone.
+        const [first] = await log.read(TRACKER_STREAMS + trackerId, 0, 1)
+        return (
+          first !== undefined && decodeJson<{ organizationId: string }>(first.data).organizationId === organizationId
+        )
+      },
+      tripToken: (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt),
+      readTripToken: (token) => readTripToken(keyring, token),
+      tripId,
+      runningMeters: (trips) => readRunningMeters(tables, partitions, trips),
+      readTrack: (organizationId, trackerId, from, to, signal) =>
+        readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
+    }),
+  ]
+}
+
+const automationParts = (services: RoleServices): Route[] => {
+  const { config, tables, actions } = services
+  const directory = new TableDirectory({ ...services, ages: config })
+  return [
+    ...automationRoutes({
+      ...services,
+      resources,
+      editor: (...user) => directory.editor(...user),
+      dryRun: (automation, now) => dryRun({ ...services, directory, actions }, automation, now),
+    }),
+    ...automationRunRoutes({ ...services, visibleTrackers: trackerLookups(tables).visibleTrackers }),
+  ]
+}

@@ -1,0 +1,27 @@
+import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
+import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
+import { TableDirectory } from '../reactors/dispatch/directory.ts'
+import type { OpenRole } from './role.ts'
+
+const DAY_MS = 86_400_000
+
+/** Decisions in, runs of automations out. */
+export const openDispatcher: OpenRole = async (services) => {
+  const { config, metrics, feeds, owners, partitions } = services
+  const dispatcher = new Dispatcher({
+    ...services,
+    directory: new TableDirectory({ ...services, ages: config }),
+    scheduleMs: config.webhookScheduleMs,
+    maxAgeMs: config.automationMaxAgeMs,
+    retentionMs: config.automationLogDays * DAY_MS,
+    onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),
+  })
+  await dispatcher.declare()
+  const joined = await joinAll(owners, ownedPartitions(feeds.transitions, dispatcher, partitions))
+  return {
+    close: async () => {
+      await joined.leave()
+      await dispatcher.close()
+    },
+  }
+}

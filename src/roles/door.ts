@@ -1,0 +1,70 @@
+import { createAuthenticator } from '../features/identity/authenticate.ts'
+import { Tokens } from '../features/identity/tokens.ts'
+import { watchAccess } from '../features/identity/watch-access.ts'
+import { webhookDocuments } from '../features/automations/webhook-documents.ts'
+import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
+import { DeviceAuthenticator } from '../features/trackers/device-authenticator.ts'
+import { watchTrackers } from '../features/trackers/watch-trackers.ts'
+import type { AccessChange } from '../ingress/options.ts'
+import { startIngress } from '../ingress/server.ts'
+import type { Channel } from '../kit/http/channel.ts'
+import type { Route } from '../kit/http/route.ts'
+import { LIVE_DOCUMENT } from '../live/document.ts'
+import { resources } from './product.ts'
+import type { RoleServices } from './role.ts'
+
+/** Of the API that its documents describe. */
+const VERSION = '3.0.0'
+
+/** HTTP and WebSocket: who is behind a credential, and what the roles of this process answer. @throws Error for a port that is taken. */
+export const openDoor = async (
+  services: RoleServices,
+  { routes, channels }: { routes: readonly Route[]; channels: readonly Channel[] },
+) => {
+  const { config, tables, keyring } = services
+  const users = createAuthenticator(services, new Tokens(keyring, config.tokenTtlMs))
+  const devices = new DeviceAuthenticator(tables, keyring)
+  const listeners = new Set<(change: AccessChange) => void>()
+  const tell = (change: AccessChange): void => {
+    for (const listener of listeners) listener(change)
+  }
+  const watching = [
+    await watchAccess(services, tell),
+    await watchTrackers(services, 'door-trackers', { devices, onAccessChanged: tell }),
+  ]
+  const unwatch = async (): Promise<void> => {
+    for (const follower of watching) await follower.close()
+  }
+  const ingress = await startIngress({
+    ...services,
+    host: config.host,
+    port: config.port,
+    tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
+    routes,
+    channels,
+    channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
+    webhookDocuments: webhookDocuments(resources),
+    info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
+    authenticate: (token) => (devices.takes(token) ? devices.authenticate(token) : users.authenticate(token)),
+    accessChanged: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    rollout: services.inRollout,
+    rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
+    trustedProxies: config.trustedProxies,
+    corsOrigins: config.corsOrigins,
+    metricsToken: config.metricsToken,
+  }).catch(async (error: unknown) => {
+    await unwatch()
+    throw error
+  })
+  return {
+    url: ingress.url,
+    stopAccepting: (withinMs: number) => ingress.stopAccepting(withinMs),
+    close: async (): Promise<void> => {
+      await ingress.close()
+      await unwatch()
+    },
+  }
+}

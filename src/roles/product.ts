@@ -1,0 +1,44 @@
+import type { Config } from '../config.ts'
+import type { UserCaller } from '../kernel/caller.ts'
+import type { Projection } from '../kit/consumers/projection.ts'
+import { ResourceSet } from '../kit/resource/resource-set.ts'
+import { automationResource } from '../features/automations/declaration.ts'
+import { geofence } from '../features/geofences/declaration.ts'
+import { geofenceGroup } from '../features/geofences/group.ts'
+import { hub } from '../features/hubs/hub.ts'
+import { organization } from '../features/identity/organization.ts'
+import { role } from '../features/identity/role.ts'
+import { user } from '../features/identity/user.ts'
+import { team } from '../features/teams/team.ts'
+import { ingestKey, tracker } from '../features/trackers/declaration.ts'
+import { vehicle } from '../features/vehicles/vehicle.ts'
+import { access } from '../../projections/access.ts'
+import { automationRuns } from '../../projections/automation-runs.ts'
+import { automations } from '../../projections/automations.ts'
+import { backtests } from '../../projections/backtests.ts'
+import { directory } from '../../projections/directory.ts'
+import { processes } from '../../projections/processes.ts'
+
+/** Resources whose tables are kept together, each rebuilt by itself. */
+const DIRECTORY = [organization, role, user, hub, team, vehicle, tracker, ingestKey, geofenceGroup, geofence]
+
+/** Every resource of the product. */
+export const resources = new ResourceSet([...DIRECTORY, automationResource])
+
+/** Every read model that is kept in tables and fed by the whole log. */
+export const listProjections = ({ automationLogDays }: Pick<Config, 'automationLogDays'>): Projection[] => [
+  directory(DIRECTORY.map(({ rows }) => rows)),
+  access,
+  automations,
+  automationRuns(automationLogDays),
+  backtests,
+  processes,
+]
+
+/** Whether geofences are there for the caller: by organization, or by the e-mail domain of staff. */
+export const inRollout =
+  ({ geofenceRollout, staffDomains }: { geofenceRollout: readonly string[] | '*'; staffDomains: readonly string[] }) =>
+  ({ organizationId, email }: UserCaller): boolean =>
+    geofenceRollout === '*' ||
+    geofenceRollout.includes(organizationId) ||
+    staffDomains.includes(email.slice(email.lastIndexOf('@') + 1).toLowerCase())

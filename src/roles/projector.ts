@@ -1,0 +1,60 @@
+import { DecisionsHistory } from '../../projections/decisions-history.ts'
+import { LATEST_POSITION, LatestPositions } from '../../projections/latest-position.ts'
+import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
+import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
+import { RunningProjection } from '../kit/consumers/run-projection.ts'
+import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
+import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
+import { lacksPositions } from './rebuilds.ts'
+import type { OpenRole, RoleServices } from './role.ts'
+
+/** Consumers that the location log must be kept for. */
+export const KEEPING_LOCATIONS: readonly string[] = [LOCATION_HISTORY, LATEST_POSITION]
+
+/** Events in, rows out: the tables, the latest positions and the history. */
+export const openProjector: OpenRole = async (services) => {
+  const { tables, history, clock, logger, partitions, owners, origin, feeds, projections } = services
+  const failed = (consumer: string) => (error: unknown) =>
+    logger.error('consumer failed', { consumer, error: String(error) })
+  const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
+  const archive = { history, tables, clock, epoch: origin.epoch }
+  const points = new LocationHistory({ ...archive, onFailure: failed('location-history') })
+  const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
+  const running = projections.map((projection) => new RunningProjection(projection, services))
+  const tablesJoined = await joinAll(owners, running)
+  await Promise.all(running.map((projection) => projection.ready()))
+  const mended = await mendPositions(services)
+  const register = await new LogConsumers(services, KEEPING_LOCATIONS).sayRunning()
+  // Together: one pass over the table restores all that begin at the same time.
+  const latestJoined = await Promise.all(
+    ownedPartitions(feeds.locations, latest, partitions).map((owned) => owners.join(owned)),
+  )
+  const joined = await joinAll(owners, [
+    ...ownedPartitions(feeds.locations, points, partitions),
+    ...ownedPartitions(feeds.transitions, decisions, partitions),
+  ])
+  return {
+    ready: mended.ended,
+    lags: () => running.flatMap((projection) => projection.lags()),
+    close: async () => {
+      mended.giveUp()
+      register.close()
+      await Promise.all([...latestJoined, joined, tablesJoined].map((one) => one.leave()))
+      await latest.close()
+      await points.close()
+      await decisions.close()
+    },
+  }
+}
+
+/** Where the tables were lost, asks for the latest positions to be built from the history: the log no longer has them all. */
+const mendPositions = async (services: RoleServices): Promise<{ ended: Promise<unknown>; giveUp(): void }> => {
+  const end = new AbortController()
+  const giveUp = (): void => end.abort()
+  if (!(await lacksPositions(services))) return { ended: Promise.resolve(), giveUp }
+  const asked = await askUpkeep(services, { task: 'rebuild', name: LATEST_POSITION })
+  const ended = upkeepEnd(services, asked, end.signal).catch((error: unknown) =>
+    services.logger.error('the latest positions are not whole', { error: String(error) }),
+  )
+  return { ended, giveUp }
+}

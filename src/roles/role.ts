@@ -1,0 +1,85 @@
+import type { Config } from '../config.ts'
+import type { HttpCaller } from '../engines/http-caller.ts'
+import { locationStream, type LocationEntry } from '../features/locations/events.ts'
+import { locationEntry } from '../features/locations/location-entry.ts'
+import { transitionStream } from '../features/transitions/events.ts'
+import type { UserCaller } from '../kernel/caller.ts'
+import type { Lag } from '../kit/consumers/follower.ts'
+import type { LogOrigin } from '../kit/consumers/log-origin.ts'
+import type { Owners } from '../kit/consumers/owners.ts'
+import { PartitionFeed } from '../kit/consumers/partition-feed.ts'
+import type { Projection } from '../kit/consumers/projection.ts'
+import { type Settle, settling } from '../kit/consumers/settle.ts'
+import type { Channel } from '../kit/http/channel.ts'
+import type { Route } from '../kit/http/route.ts'
+import { createMetrics, type Metrics } from '../kit/operations/metrics.ts'
+import type { Services } from '../kit/services.ts'
+import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
+import type { Actions } from '../reactors/dispatch/actions/action.ts'
+import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
+import type { ProcessRunner } from '../processes/runner.ts'
+import { inRollout, listProjections } from './product.ts'
+
+/** The two families of streams that partitions have, each read once for all who follow it in this process. */
+export interface Feeds {
+  locations: PartitionFeed<LocationEntry>
+  transitions: PartitionFeed<TransitionEntry>
+}
+
+/** What `openService` is handed. */
+export interface ServiceParts {
+  config: Config
+  services: Services & { processes: ProcessRunner }
+  origin: LogOrigin
+  owners: Owners
+  caller: HttpCaller
+  /** Points that a back-test reads for one answer; more make it a job. */
+  backtestPointsMax?: number
+}
+
+/** All that a role is opened with. */
+export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
+  projections: readonly Projection[]
+  processes: ProcessRunner
+  /** What automations can do. */
+  actions: Actions
+  feeds: Feeds
+  settle: Settle
+  metrics: Metrics
+  /** Whether geofences are there for the caller. */
+  inRollout(caller: UserCaller): boolean
+}
+
+/** A part of the service that is opened and closed by itself. */
+export interface Role {
+  routes?: readonly Route[]
+  channels?: readonly Channel[]
+  /** How far what it follows besides the streams of partitions is behind. */
+  lags?(): Lag[]
+  /** Until then the service is not ready; never rejects. */
+  ready?: Promise<unknown>
+  /** Stores what the door has taken, once it takes nothing more. */
+  drain?(): Promise<void>
+  close(): Promise<void>
+}
+
+export type OpenRole = (services: RoleServices) => Promise<Role>
+
+export const roleServices = ({ services, ...parts }: ServiceParts): RoleServices => {
+  const { config } = parts
+  const { log, logger } = services
+  const projections = listProjections(config)
+  return {
+    ...services,
+    ...parts,
+    projections,
+    actions: { webhook: webhookAction({ ...services, caller: parts.caller }) },
+    feeds: {
+      locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
+      transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),
+    },
+    settle: settling(services, projections),
+    metrics: createMetrics(),
+    inRollout: inRollout(config),
+  }
+}

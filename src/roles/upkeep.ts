@@ -1,0 +1,110 @@
+import { locationStream, SNAPSHOT_ASKED } from '../features/locations/events.ts'
+import { encodeJson } from '../kernel/event.ts'
+import { idSource } from '../kit/commands/ids.ts'
+import type { Lag } from '../kit/consumers/follower.ts'
+import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
+import { newestSnapshot } from '../reactors/matcher/snapshot.ts'
+import { type AbsentConsumer, LogConsumers } from '../reactors/sweep/log-consumers.ts'
+import { PartitionSweeper } from '../reactors/sweep/sweep-partitions.ts'
+import { locationSweep } from '../reactors/sweep/truncate-locations.ts'
+import { transitionSweep } from '../reactors/sweep/truncate-transitions.ts'
+import { doUpkeep } from '../reactors/upkeep/upkeep.ts'
+import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
+import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
+import { InTurn } from './in-turn.ts'
+import { KEEPING_LOCATIONS } from './projector.ts'
+import { rebuild } from './rebuilds.ts'
+import type { RoleServices } from './role.ts'
+
+const DAY_MS = 86_400_000
+/** A decision that is not in the log any more must have expired wherever it is read, also where it came from a clock that was ahead. */
+const TRANSITIONS_SLACK_MS = DAY_MS
+const SNAPSHOT_LOOK_MS = 50
+const SNAPSHOT_LIMIT_MS = 60_000
+
+/** What is done once in the whole service to keep it in order: hourly sweeps of the log, and what operators ask for. */
+export const openUpkeep = async (services: RoleServices) => {
+  const { logger } = services
+  const turns = new InTurn()
+  const consumers = new LogConsumers(services, KEEPING_LOCATIONS)
+  let absent: readonly AbsentConsumer[] = []
+  const sweeper = new PartitionSweeper(services, {
+    sweeps: sweepsOf(services, consumers),
+    exclusively: turns.run,
+    onSwept: async () => warnOf(services, (absent = await consumers.absent())),
+    onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
+  })
+  sweeper.start()
+  const follower = doUpkeep(services, {
+    rebuild: (name, signal) => turns.run(() => rebuild(services, name, AbortSignal.any([signal, turns.signal]))),
+    sweep: () => sweeper.sweepAll(),
+    forget: async (name) => {
+      await consumers.forget(name)
+      absent = absent.filter(({ consumer }) => consumer !== name)
+      return { forgotten: name }
+    },
+  })
+  return {
+    /** Of consumers that run nowhere. */
+    lags: (): Lag[] => absent.map((one) => ({ ...one, partition: String(one.partition) })),
+    close: async (): Promise<void> => {
+      const closing = turns.close()
+      await follower.close()
+      await closing
+      await sweeper.close()
+    },
+  }
+}
+
+const sweepsOf = (services: RoleServices, consumers: LogConsumers) => [
+  locationSweep(services, {
+    keepMs: services.config.locationLogDays * DAY_MS,
+    consumersAt: (partition) => consumers.checkpointsAt(partition),
+    snapshot: (partition, through) => askedSnapshot(services, partition, through),
+  }),
+  transitionSweep(services, {
+    keepMs: services.config.locationHistoryDays * DAY_MS + TRANSITIONS_SLACK_MS,
+    appliedAt: (partition) => transitionsApplied(services.tables, partition),
+  }),
+]
+
+/** Asks in the partition's stream for a snapshot that goes as far as is wanted, unless there is one; answers how far the newest goes. */
+const askedSnapshot = async (
+  { log, clock }: Pick<RoleServices, 'log' | 'clock'>,
+  partition: number,
+  through: number,
+): Promise<number> => {
+  const before = await newestSnapshot(log, partition)
+  if (before >= through) return before
+  const id = idSource(clock.now()).next()
+  const asked = { id, type: SNAPSHOT_ASKED, data: encodeJson({}), isJson: true, metadata: { actor: 'reactor:upkeep' } }
+  await log.append(locationStream(partition), [asked], 'any')
+  const endMs = clock.monotonic() + SNAPSHOT_LIMIT_MS
+  while (clock.monotonic() < endMs) {
+    await new Promise<void>((resume) => void clock.after(SNAPSHOT_LOOK_MS, resume))
+    const newest = await newestSnapshot(log, partition)
+    if (newest >= through) return newest
+  }
+  throw new Error(`the matcher of partition ${partition} wrote no snapshot in time`)
+}
+
+/** Revision up to which all have come that follow the transitions of a partition and store where they stand; -1 for none. */
+export const transitionsApplied = async (tables: RoleServices['tables'], partition: number): Promise<number> => {
+  const history = await loadHistoryCheckpoint(tables, DECISIONS_HISTORY, partition)
+  const dispatched = (await tables.checkpoint(dispatcherOf(partition)))?.source ?? -1
+  return Math.min(history, dispatched)
+}
+
+/** Warns of consumers that are registered, run nowhere, and hold the location log back. */
+const warnOf = ({ logger }: Pick<RoleServices, 'logger'>, absent: readonly AbsentConsumer[]): void => {
+  for (const consumer of new Set(absent.map((one) => one.consumer))) {
+    const own = absent.filter((one) => one.consumer === consumer)
+    const events = own.reduce((sum, one) => sum + one.events, 0)
+    const seconds = Math.max(...own.map((one) => one.seconds))
+    logger.warn('a consumer that does not run holds the location log back; waymark doctor --forget lets go', {
+      consumer,
+      events,
+      seconds,
+    })
+  }
+}
