@@ -113,11 +113,14 @@ const routingResult: EventKind = {
   data: () => ({ routingResult: ROUTING_RESULT }),
 }
 
+/** A row in an event: of what the editor may not see, and of what was erased, only its id is left. */
+const asShown = (schema: JsonSchema): JsonSchema => ({ ...schema, required: ['_id'] })
+
 /** What every event of a tracker carries. */
 const trackerMembers = (resources: Pick<KnownResources, 'declarationOf'>): Members => ({
   trackerId: ID,
-  tracker: rowSchema(resources.declarationOf('trackers')),
-  user: rowSchema(resources.declarationOf('users')),
+  tracker: asShown(rowSchema(resources.declarationOf('trackers'))),
+  user: asShown(rowSchema(resources.declarationOf('users'))),
   at: TIME,
   point: POINT_ROW,
 })
@@ -138,7 +141,7 @@ const transition: EventKind = {
     transitionId: ID,
     geofenceId: ID,
     geofenceGroupId: ID,
-    geofence: withoutGeometry(rowSchema(resources.declarationOf('geofences'))),
+    geofence: asShown(withoutGeometry(rowSchema(resources.declarationOf('geofences')))),
     cause: { type: 'string', enum: ['point', 'geofence', 'tracker'] },
   }),
 }

@@ -4,6 +4,7 @@ import { openDetails } from '../../features/automations/sealed.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
@@ -53,7 +54,9 @@ const sampleData = async (
     return { organizationId, routingResult: { _id, organizationId, state, routes: [] } }
   }
   const editor = (await directory.editor(organizationId, editorId)) ?? NOBODY
-  const shown = { _id, organizationId, name: 'Sample tracker', kind: 'device' }
+  const madeAt = formatTime(trigger.at)
+  const made = { version: 1, createdAt: madeAt, updatedAt: madeAt }
+  const shown = { _id, organizationId, ...made, name: 'Sample tracker', kind: 'device' }
   return trackerEventData(directory, trigger, { shown, hubIds: [] }, editor)
 }
 
