@@ -1,55 +1,12 @@
 import { test, type Test } from 'tap'
-import { openApiWorld, type ApiWorld } from '../support/api-world.ts'
+import { openApiWorld } from '../support/api-world.ts'
+import { addressOf, bodyOf, callOnce, queryOf } from '../support/each-route.ts'
 import { faultsOf, operationsOf, schemasOf, type Operation } from '../support/open-api.ts'
-import { call, signUp, startService, type Answer, type Service } from '../support/service.ts'
+import { call, signUp, startService, type Answer } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
-
-const NOWHERE = '0190f3a2-7c1e-7d4b-9a55-000000000000'
-/** Bodies for which no example of a document can do: they name what only this test knows. */
-const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
-  switchOrganization: ({ organizationId, password }) => ({ organizationId, password }),
-  amendAutomation: () => ({ name: 'Tell the yard at once' }),
-  login: ({ email, password }) => ({ email, password }),
-  replaceUser: ({ ids }) => ({ name: 'Planner', email: ids.email, roleId: ids.roleId, hubId: [ids.hubId] }),
-  backtestGeofence: () => ({ from: Date.now() - 3_600_000, to: Date.now() }),
-}
-/** These end the token of the call, so they are called with one of their own. */
-const ENDS_ITS_TOKEN = ['refreshToken', 'logout', 'createOrganization', 'createOrganizationAlias', 'switchOrganization']
-
-const addressOf = (operation: Operation, ids: { [name: string]: string }, query = ''): string => {
-  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? NOWHERE))
-  return (operation.isRoot ? '/' : '') + path + (query === '' ? '' : `?${query}`)
-}
-
-/** The example of the document, with ids that are there and names that are free. */
-const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json => {
-  if (body === undefined) return undefined
-  if (BODIES[operationId] !== undefined) return BODIES[operationId](world)
-  return real(body.example, world.ids)
-}
-
-let made = 0
-const real = (value: Json, ids: { [name: string]: string }): Json => {
-  if (Array.isArray(value)) return value.map((one) => real(one, ids))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => {
-      if (name === 'email') return [name, `made${++made}.${process.pid}@example.com`]
-      if (name === 'name') return [name, `${member} ${++made}`]
-      if (name === 'externalId') return [name, `made-${++made}`]
-      if (name === 'recordedAt') return [name, new Date().toISOString()]
-      if (typeof member === 'string' && ids[name] !== undefined && name.endsWith('Id')) return [name, ids[name]]
-      if (name === 'hubId' && Array.isArray(member)) return [name, [ids.hubId]]
-      return [name, real(member, ids)]
-    }),
-  )
-}
-
-const queryOf = ({ operationId }: Operation, { ids }: ApiWorld): string =>
-  operationId === 'importGeofences' ? `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name` : ''
 
 const checkAnswer = (t: Test, document: Json, operation: Operation, answer: Answer): void => {
   const { operationId, responses } = operation
@@ -66,9 +23,6 @@ const checkAnswer = (t: Test, document: Json, operation: Operation, answer: Answ
   if (type.includes('json'))
     t.same(faultsOf(media.schema, answer.json, { document }), [], `${operationId}: as its schema says`)
 }
-
-const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
-  (await call(service, 'POST', '/auth/login', { body: { email, password } })).json.token
 
 test('every route of the document is there and answers what the document says', { timeout: 900_000 }, async (t) => {
   const service = await startService(
@@ -149,16 +103,7 @@ test('every route of the document is there and answers what the document says', 
 
   const checkEach = async (t: Test, ofThese: Operation[]): Promise<void> => {
     for (const operation of ofThese) {
-      const token = operation.isPublic
-        ? undefined
-        : ENDS_ITS_TOKEN.includes(operation.operationId)
-          ? await freshToken(service, world)
-          : world.token
-      const ids = operation.method === 'DELETE' ? { ...world.ids, ...world.spare } : world.ids
-      const answer = await call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), {
-        token,
-        body: bodyOf(operation, world),
-      })
+      const answer = await callOnce(service, world, operation)
       checkAnswer(t, document, operation, answer)
     }
   }
