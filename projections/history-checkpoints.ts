@@ -2,7 +2,7 @@ import { type Checkpoint, StaleCommit, type TableStore } from '../src/engines/ta
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 
 /** Each partition has a checkpoint of its own: partitions may be followed by different processes. */
-const nameOf = (consumer: string, partition: number): string => `${consumer}-${partition}`
+export const historyConsumer = (consumer: string, partition: number): string => `${consumer}-${partition}`
 
 /** Names the entries that an insert is made of: its deduplication token. */
 export const revisionsToken = (
@@ -28,7 +28,7 @@ export class HistoryCheckpoints {
 
   /** Revision of the partition's last event that is in the history, -1 for none. */
   async take(partition: number): Promise<number> {
-    const owned = await OwnedCheckpoint.take(this.tables, nameOf(this.consumer, partition))
+    const owned = await OwnedCheckpoint.take(this.tables, historyConsumer(this.consumer, partition))
     this.owned.set(partition, owned)
     return owned.at?.[partition] ?? -1
   }
@@ -70,7 +70,7 @@ export const loadHistoryCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   consumer: string,
   partition: number,
-): Promise<number> => (await tables.checkpoint(nameOf(consumer, partition)))?.[partition] ?? -1
+): Promise<number> => (await tables.checkpoint(historyConsumer(consumer, partition)))?.[partition] ?? -1
 
 /** How far every partition is, for whoever truncates streams or rebuilds; partitions without a checkpoint are absent. */
 export const historyCheckpoint = async (
@@ -79,7 +79,7 @@ export const historyCheckpoint = async (
   partitions: number,
 ): Promise<Checkpoint> => {
   const all = await Promise.all(
-    Array.from({ length: partitions }, (_, partition) => tables.checkpoint(nameOf(consumer, partition))),
+    Array.from({ length: partitions }, (_, partition) => tables.checkpoint(historyConsumer(consumer, partition))),
   )
   return Object.assign({}, ...all) as Checkpoint
 }

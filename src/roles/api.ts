@@ -1,3 +1,5 @@
+import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
+import { historyConsumer } from '../../projections/history-checkpoints.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
@@ -21,7 +23,7 @@ import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
 import { statusAt, trackerLookups, type TrackerRow, TRACKERS_TABLE } from '../features/trackers/views.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
 import { transitionRoutes } from '../features/transitions/api.ts'
-import type { Transition } from '../features/transitions/events.ts'
+import { type Transition, transitionStream } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRoutes } from '../features/trips/api.ts'
 import { readRunningMeters, RUNNING_TRIPS } from '../features/trips/views.ts'
@@ -38,6 +40,8 @@ import { tripId } from '../reactors/matcher/detect-trips.ts'
 import { resources } from './product.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
+/** A read that finds nothing waits so long at most for the history to follow. */
+const CATCH_UP_MS = 1_000
 /** More points than this are not read for one answer: such a back-test is a job. */
 const BACKTEST_POINTS_MAX = 20_000_000
 
@@ -93,7 +97,8 @@ const backtests = (services: RoleServices): Route[] => {
   })
 }
 
-const locationRoutes = ({ config, tables, history, keyring, log, clock, partitions }: RoleServices): Route[] => {
+const locationRoutes = (services: RoleServices): Route[] => {
+  const { config, tables, history, keyring, log, clock, partitions } = services
   const lookups = trackerLookups(tables)
   return [
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
@@ -101,6 +106,7 @@ const locationRoutes = ({ config, tables, history, keyring, log, clock, partitio
     ...transitionRoutes({ history, ...lookups }),
     ...tripRoutes({
       tables: new HistoryRows(history, clock),
+      caughtUp: () => decisionsInHistory(services),
       ...lookups,
       seesTracker: async (caller, trackerId) => {
         const row = await tables.get<TrackerRow>(TRACKERS_TABLE, caller.organizationId, trackerId)
@@ -121,6 +127,16 @@ const locationRoutes = ({ config, tables, history, keyring, log, clock, partitio
         readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
     }),
   ]
+}
+
+/** Whether the history has all that had been decided when asked. */
+const decisionsInHistory = ({ settle, partitions }: RoleServices): Promise<boolean> => {
+  const steps = Array.from({ length: partitions }, (_, partition) => ({
+    consumer: historyConsumer(DECISIONS_HISTORY, partition),
+    stream: transitionStream(partition),
+    source: String(partition),
+  }))
+  return settle({ types: [], position: -1 }, CATCH_UP_MS, steps)
 }
 
 const automationParts = (services: RoleServices): Route[] => {

@@ -56,8 +56,14 @@ const open = async (t: Test) => {
   const trackerIds: string[] = [mine, other]
   const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'
+  const rows = new HistoryRows(history, systemClock)
+  let isBehind = false
   const routes = tripRoutes({
-    tables: new HistoryRows(history, systemClock),
+    tables: {
+      find: (...question) => rows.find(...question),
+      get: async (...row) => (isBehind ? undefined : rows.get(...row)),
+    },
+    caughtUp: async () => void (isBehind = false),
     visibleTrackers: async () => visible,
     seesTracker: async (_caller, trackerId) => visible === 'all' || visible.includes(trackerId),
     trackersOf: async (_organizationId, field, id) =>
@@ -74,8 +80,27 @@ const open = async (t: Test) => {
   })
   const call = routeCaller({ routes })
   const limit = (ids: string[]): void => void (visible = ids)
-  return { call, caller: ownerOf(organizationId), mine, other, userId, vehicleId, now, services, limit, routes }
+  return {
+    call,
+    caller: ownerOf(organizationId),
+    mine,
+    other,
+    userId,
+    vehicleId,
+    now,
+    services,
+    limit,
+    routes,
+    lag: () => void (isBehind = true),
+  }
 }
+
+test('a trip that the history does not have yet is waited for', async (t) => {
+  const { call, caller, lag } = await open(t)
+  const { body } = await call('GET', '/trips', { caller })
+  lag()
+  t.match(await call('GET', `/trip/${body.data[0]._id}`, { caller }), { body: { data: { _id: body.data[0]._id } } })
+})
 
 test('trips are listed newest first, filtered, paged, and read by id', async (t) => {
   const { call, caller, mine, other, userId, vehicleId, now, limit } = await open(t)
