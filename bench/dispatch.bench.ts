@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { automationRuns } from '../projections/automation-runs.ts'
 import { automations } from '../projections/automations.ts'
 import { openLmdbEventLog } from '../src/engines/lmdb-log/lmdb-log.ts'
 import { undiciCaller } from '../src/engines/undici/undici-caller.ts'
@@ -78,7 +77,7 @@ async function measure(automationCount: number, transitions: number): Promise<vo
   const engines = await openEngines(folder)
   const { log, tables } = engines
   for (let i = 0; i < automationCount; i++) await addAutomation(engines, i, port)
-  const running = [automations, automationRuns(30)].map((projection) => new RunningProjection(projection, engines))
+  const running = [new RunningProjection(automations, engines)]
   for (const projection of running) await projection.take()
   for (const projection of running) await projection.ready()
   for (let from = 0; from < transitions; from += PER_EVENT) await addTransitions(engines, from)

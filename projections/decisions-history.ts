@@ -1,5 +1,5 @@
 import { TRANSITIONS, TRIPS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import { type HistoryBlock, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
+import { type EntryRows, type HistoryBlock, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
 import { transitionVersionOf, tripVersionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { encodeNativeBlock } from '../src/engines/clickhouse-sql/native-block.ts'
 import type { Decided, Transition, TripChange } from '../src/features/transitions/events.ts'
@@ -15,24 +15,18 @@ export interface DecidedEntry {
 /** Puts transitions and trips of the streams `transitions-<partition>` into the history. */
 export class DecisionsHistory extends HistoryConsumer<DecidedEntry> {
   constructor(services: HistoryServices) {
-    super({
-      ...services,
-      name: DECISIONS_HISTORY,
-      rowsOf: ({ decided }) => decided?.decisions.length ?? 0,
-      blocks: (entries) =>
-        decisionBlocks(
-          entries.map(({ partition, entry }) => ({ ...entry, partition }) as DecidedAt),
-          services.epoch,
-        ),
-    })
+    super({ ...services, ...decisionRows(services.epoch), name: DECISIONS_HISTORY })
   }
 }
 
-/** The rows of transitions and of trips, where there are any. */
-export const decisionBlocks = (events: readonly DecidedAt[], epoch: number): HistoryBlock[] => [
-  ...blockOf(TRANSITIONS, transitionsBlock(events, epoch)),
-  ...blockOf(TRIPS, tripsBlock(events, epoch)),
-]
+/** The rows of transitions and of trips. */
+export const decisionRows = (epoch: number): EntryRows<DecidedEntry> => ({
+  rowsOf: ({ decided }) => decided?.decisions.length ?? 0,
+  blocks: (entries) => {
+    const events = entries.map(({ partition, entry }) => ({ ...entry, partition }) as DecidedAt)
+    return [...blockOf(TRANSITIONS, transitionsBlock(events, epoch)), ...blockOf(TRIPS, tripsBlock(events, epoch))]
+  },
+})
 
 const blockOf = (table: string, block: Uint8Array | undefined): HistoryBlock[] =>
   block === undefined ? [] : [{ table, block }]

@@ -26,12 +26,16 @@ export interface HistoryBlock {
   block: Uint8Array
 }
 
-export interface HistoryConsumerOptions<Entry> extends HistoryServices {
-  name: string
+/** What entries become in the history. */
+export interface EntryRows<Entry> {
   /** So many rows the entry will be; 0 for one that moves the checkpoint alone. */
   rowsOf(entry: Entry): number
   /** The same entries always give the same rows. */
   blocks(entries: readonly Placed<Entry>[]): HistoryBlock[] | Promise<HistoryBlock[]>
+}
+
+export interface HistoryConsumerOptions<Entry> extends HistoryServices, EntryRows<Entry> {
+  name: string
   /** Inserted when so many rows wait (default 10,000) … */
   rowsMax?: number
   /** … or the oldest waits so long (default 100 ms). */

@@ -1,11 +1,10 @@
-import { POINTS, TRANSITIONS, TRIPS } from '../src/engines/clickhouse-sql/history-tables.ts'
+import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { RebuiltTable } from '../src/engines/clickhouse-sql/rebuild.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
-import type { DecidedAt } from './decisions-history.ts'
-import { decisionBlocks, type DecidedEntry } from './decisions-history.ts'
 import { HistoryComparison, type HistoryDifferences } from './history-comparison.ts'
+import type { EntryRows, Placed } from './history-consumer.ts'
 import { PointBlock } from './location-history-block.ts'
 
 export interface HistoryRebuild {
@@ -25,7 +24,7 @@ export interface HistoryReport extends RebuildReport {
 }
 
 const BLOCK_ROWS = 50_000
-const BLOCK_DECISIONS = 10_000
+const BLOCK_ENTRIES = 10_000
 
 /** Inserts every point of these entries into the history again and reports what was missing or different there before. */
 export const rebuildLocationHistory = async (
@@ -51,35 +50,42 @@ export const rebuildLocationHistory = async (
   return reportOf('location-history', [points.found])
 }
 
-/** The same for what the streams of transitions decided: transitions and trips. */
-export const rebuildDecisionsHistory = async (
+/** The same for entries that become rows of these tables. */
+export const rebuildHistory = async <Entry>(
   parts: HistoryRebuild,
-  epoch: number,
-  entries: AsyncIterable<DecidedEntry & { partition: number }>,
+  projection: string,
+  names: readonly RebuiltTable[],
+  { rowsOf, blocks }: EntryRows<Entry>,
+  entries: AsyncIterable<Placed<Entry>>,
 ): Promise<HistoryReport> => {
-  const transitions = new HistoryComparison(parts.history, TRANSITIONS, parts.since)
-  const trips = new HistoryComparison(parts.history, TRIPS, parts.since)
-  const [transitionsToken, tripsToken] = [tokens(parts.mark, TRANSITIONS), tokens(parts.mark, TRIPS)]
-  let waiting: DecidedAt[] = []
-  let decisions = 0
+  const tables = new Map(
+    names.map((name) => [
+      name as string,
+      { comparison: new HistoryComparison(parts.history, name, parts.since), token: tokens(parts.mark, name) },
+    ]),
+  )
+  let waiting: Placed<Entry>[] = []
+  let rows = 0
   const take = async (): Promise<void> => {
-    for (const { table, block } of decisionBlocks(waiting, epoch))
-      await (table === TRIPS ? trips : transitions).take(block, table === TRIPS ? tripsToken() : transitionsToken())
+    for (const { table, block } of await blocks(waiting)) {
+      const { comparison, token } = tables.get(table) as NonNullable<ReturnType<typeof tables.get>>
+      await comparison.take(block, token())
+    }
     waiting = []
-    decisions = 0
+    rows = 0
   }
-  await transitions.begin()
-  await trips.begin()
-  for await (const { partition, revision, decided } of entries) {
-    if (decided === undefined) continue
-    waiting.push({ partition, revision, decided })
-    decisions += decided.decisions.length
-    if (decisions >= BLOCK_DECISIONS) await take()
+  for (const { comparison } of tables.values()) await comparison.begin()
+  for await (const placed of entries) {
+    rows += rowsOf(placed.entry)
+    if (rowsOf(placed.entry) > 0) waiting.push(placed)
+    if (rows >= BLOCK_ENTRIES) await take()
   }
-  await take()
-  await transitions.end()
-  await trips.end()
-  return reportOf('transitions', [transitions.found, trips.found])
+  if (waiting.length > 0) await take()
+  for (const { comparison } of tables.values()) await comparison.end()
+  return reportOf(
+    projection,
+    [...tables.values()].map(({ comparison }) => comparison.found),
+  )
 }
 
 const tokens = (mark: string, table: RebuiltTable): (() => string) => {

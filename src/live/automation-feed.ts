@@ -166,17 +166,17 @@ const owedRuns = (owed: RunsOwed, stream: string, isChosen: (organizationId: str
 const changedRuns = async (
   sources: HubOptions['sources'],
   fact: Fact,
-  { position, loggedAt }: RecordedEvent,
+  event: RecordedEvent,
   isChosen: (organizationId: string) => boolean,
 ): Promise<RunThen[]> => {
-  const changes = changesOf(fact, loggedAt).filter(({ organizationId }) => isChosen(organizationId))
+  const changes = changesOf(fact, event.loggedAt).filter(({ organizationId }) => isChosen(organizationId))
   const runs: RunThen[] = []
   for (const organizationId of new Set(changes.map((change) => change.organizationId))) {
     const own = changes.filter((change) => change.organizationId === organizationId)
     const rows = await sources.runs(
       organizationId,
       own.map(({ runId }) => runId),
-      position,
+      event,
     )
     for (const [i, { at, ordinal }] of own.entries()) {
       const row = rows[i]

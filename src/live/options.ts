@@ -30,8 +30,12 @@ export interface LiveSources {
   decode(event: RecordedEvent, partition: number): LocationEntry
   /** What the GET of a decision answers. */
   eventOf(decision: Decided['decisions'][number]): object
-  /** The rows of runs, once they have what the log has up to a position; undefined for those that have expired. @throws Failure engine_down */
-  runs(organizationId: string, runIds: readonly string[], position: number): Promise<(RunRow | undefined)[]>
+  /** The rows of runs, once they have what an event of their stream says; undefined for those that have expired. @throws Failure engine_down */
+  runs(
+    organizationId: string,
+    runIds: readonly string[],
+    event: Pick<RecordedEvent, 'stream' | 'revision'>,
+  ): Promise<(RunRow | undefined)[]>
   /** What the GET of a run answers. */
   runShown(row: RunRow): object
   /** What the GET of an automation answers. */

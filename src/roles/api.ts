@@ -1,8 +1,11 @@
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyConsumer } from '../../projections/history-checkpoints.ts'
+import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
 import { automationRoutes } from '../features/automations/api.ts'
+import { runsStream } from '../features/automations/events.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
+import { AUTOMATION_RUNS } from '../features/automations/views.ts'
 import { backtestRoutes } from '../features/backtests/api.ts'
 import { BacktestPlaces } from '../features/backtests/places.ts'
 import { geofenceRoutes } from '../features/geofences/api.ts'
@@ -26,7 +29,7 @@ import { transitionRoutes } from '../features/transitions/api.ts'
 import { type Transition, transitionStream } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRoutes } from '../features/trips/api.ts'
-import { readRunningMeters, RUNNING_TRIPS } from '../features/trips/views.ts'
+import { readRunningMeters, RUNNING_TRIPS, TRIPS } from '../features/trips/views.ts'
 import { vehicle } from '../features/vehicles/vehicle.ts'
 import { seesHubs } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
@@ -98,15 +101,14 @@ const backtests = (services: RoleServices): Route[] => {
 }
 
 const locationRoutes = (services: RoleServices): Route[] => {
-  const { config, tables, history, keyring, log, clock, partitions } = services
+  const { config, tables, history, keyring, log, partitions } = services
   const lookups = trackerLookups(tables)
   return [
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
     ...historyRoutes({ history, ...lookups }),
     ...transitionRoutes({ history, ...lookups }),
     ...tripRoutes({
-      tables: new HistoryRows(history, clock),
-      caughtUp: () => decisionsInHistory(services),
+      tables: listedRows(services),
       ...lookups,
       seesTracker: async (caller, trackerId) => {
         const row = await tables.get<TrackerRow>(TRACKERS_TABLE, caller.organizationId, trackerId)
@@ -129,15 +131,23 @@ const locationRoutes = (services: RoleServices): Route[] => {
   ]
 }
 
-/** Whether the history has all that had been decided when asked. */
-const decisionsInHistory = ({ settle, partitions }: RoleServices): Promise<boolean> => {
-  const steps = Array.from({ length: partitions }, (_, partition) => ({
-    consumer: historyConsumer(DECISIONS_HISTORY, partition),
-    stream: transitionStream(partition),
-    source: String(partition),
-  }))
-  return settle({ types: [], position: -1 }, CATCH_UP_MS, steps)
+/** Who puts what the history lists into it, and from which streams. */
+const LISTED_FROM: { [table: string]: { consumer: string; streamOf(partition: number): string } } = {
+  [TRIPS.name]: { consumer: DECISIONS_HISTORY, streamOf: transitionStream },
+  [AUTOMATION_RUNS.name]: { consumer: RUNS_HISTORY, streamOf: runsStream },
 }
+
+/** Trips and runs as the history lists them; one that it lacks is looked for again when it has all that was logged. */
+const listedRows = ({ history, clock, settle, partitions }: RoleServices): HistoryRows =>
+  new HistoryRows(history, clock, (table) => {
+    const { consumer, streamOf } = LISTED_FROM[table]
+    const steps = Array.from({ length: partitions }, (_, partition) => ({
+      consumer: historyConsumer(consumer, partition),
+      stream: streamOf(partition),
+      source: String(partition),
+    }))
+    return settle({ types: [], position: -1 }, CATCH_UP_MS, steps)
+  })
 
 const automationParts = (services: RoleServices): Route[] => {
   const { config, tables, actions } = services
@@ -149,6 +159,10 @@ const automationParts = (services: RoleServices): Route[] => {
       editor: (...user) => directory.editor(...user),
       dryRun: (automation, now) => dryRun({ ...services, directory, actions }, automation, now),
     }),
-    ...automationRunRoutes({ ...services, visibleTrackers: trackerLookups(tables).visibleTrackers }),
+    ...automationRunRoutes({
+      ...services,
+      listed: listedRows(services),
+      visibleTrackers: trackerLookups(tables).visibleTrackers,
+    }),
   ]
 }

@@ -1,3 +1,5 @@
+import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
+import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
 import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
 import { TableDirectory } from '../reactors/dispatch/directory.ts'
@@ -14,6 +16,7 @@ export const openDispatcher: OpenRole = async (services) => {
     scheduleMs: config.webhookScheduleMs,
     maxAgeMs: config.automationMaxAgeMs,
     retentionMs: config.automationLogDays * DAY_MS,
+    listedThrough: (partition) => loadHistoryCheckpoint(services.tables, RUNS_HISTORY, partition),
     onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),
   })
   await dispatcher.declare()

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
 import { showAutomation } from '../features/automations/declaration.ts'
 import { showRun } from '../features/automations/run-shown.ts'
+import { partitionOfRuns } from '../features/automations/events.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { tripToken } from '../features/locations/trip-token.ts'
@@ -16,8 +18,9 @@ import type { LiveSources } from '../live/options.ts'
 import { jobFeed } from '../live/job-feed.ts'
 import { liveChannel } from '../live/client.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
-import { AUTOMATION_RUNS_PROJECTION } from '../../projections/automation-runs.ts'
+import { historyConsumer } from '../../projections/history-checkpoints.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
+import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
 /** How long rows may take that follow what has just happened. */
@@ -63,10 +66,15 @@ export const liveHub = (
   })
 }
 
-type SourceServices = Pick<RoleServices, 'tables' | 'checkpoints' | 'keyring' | 'actions' | 'partitions' | 'settle'>
+type SourceServices = Pick<
+  RoleServices,
+  'tables' | 'history' | 'clock' | 'checkpoints' | 'keyring' | 'actions' | 'partitions' | 'settle'
+>
 
 /** What the live view takes from tables when somebody begins to look, and how it shows what it hears. */
-const sourcesOf = ({ tables, checkpoints, keyring, actions, partitions, settle }: SourceServices): LiveSources => {
+const sourcesOf = (services: SourceServices): LiveSources => {
+  const { tables, checkpoints, keyring, actions, partitions, settle } = services
+  const listed = new HistoryRows(services.history, services.clock)
   const { trackerFacts, trackersOf, factsOfTrackers } = trackerLookups(tables)
   const stored = async (isStored: Promise<boolean>): Promise<void> => {
     if (!(await isStored)) throw new Failure('engine_down', { message: 'The read models are behind.' })
@@ -87,9 +95,11 @@ const sourcesOf = ({ tables, checkpoints, keyring, actions, partitions, settle }
     },
     decode: locationEntry,
     eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
-    runs: async (organizationId, runIds, position) => {
-      await stored(checkpoints.reached(AUTOMATION_RUNS_PROJECTION, { all: position }, STORED_LIMIT_MS))
-      return tables.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
+    runs: async (organizationId, runIds, { stream, revision }) => {
+      const partition = partitionOfRuns(stream)
+      const consumer = historyConsumer(RUNS_HISTORY, partition)
+      await stored(checkpoints.reached(consumer, { [partition]: revision }, STORED_LIMIT_MS))
+      return listed.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
     },
     runShown: (row) => showRun(keyring, row),
     automationShown: (row) => showAutomation({ actions, keyring }, row),

@@ -1,4 +1,3 @@
-import type { Config } from '../config.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import type { Projection } from '../kit/consumers/projection.ts'
 import { ResourceSet } from '../kit/resource/resource-set.ts'
@@ -13,7 +12,6 @@ import { team } from '../features/teams/team.ts'
 import { ingestKey, tracker } from '../features/trackers/declaration.ts'
 import { vehicle } from '../features/vehicles/vehicle.ts'
 import { access } from '../../projections/access.ts'
-import { automationRuns } from '../../projections/automation-runs.ts'
 import { automations } from '../../projections/automations.ts'
 import { backtests } from '../../projections/backtests.ts'
 import { directory } from '../../projections/directory.ts'
@@ -26,11 +24,10 @@ const DIRECTORY = [organization, role, user, hub, team, vehicle, tracker, ingest
 export const resources = new ResourceSet([...DIRECTORY, automationResource])
 
 /** Every read model that is kept in tables and fed by the whole log. */
-export const listProjections = ({ automationLogDays }: Pick<Config, 'automationLogDays'>): Projection[] => [
+export const PROJECTIONS: readonly Projection[] = [
   directory(DIRECTORY.map(({ rows }) => rows)),
   access,
   automations,
-  automationRuns(automationLogDays),
   backtests,
   processes,
 ]

@@ -1,6 +1,7 @@
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { LATEST_POSITION, LatestPositions } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
+import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
 import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
 import { RunningProjection } from '../kit/consumers/run-projection.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
@@ -20,6 +21,7 @@ export const openProjector: OpenRole = async (services) => {
   const archive = { history, tables, clock, epoch: origin.epoch }
   const points = new LocationHistory({ ...archive, onFailure: failed('location-history') })
   const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
+  const runs = new RunsHistory({ ...archive, onFailure: failed(RUNS_HISTORY) })
   const running = projections.map((projection) => new RunningProjection(projection, services))
   const tablesJoined = await joinAll(owners, running)
   await Promise.all(running.map((projection) => projection.ready()))
@@ -32,6 +34,7 @@ export const openProjector: OpenRole = async (services) => {
   const joined = await joinAll(owners, [
     ...ownedPartitions(feeds.locations, points, partitions),
     ...ownedPartitions(feeds.transitions, decisions, partitions),
+    ...ownedPartitions(feeds.runs, runs, partitions),
   ])
   return {
     ready: mended.ended,
@@ -43,6 +46,7 @@ export const openProjector: OpenRole = async (services) => {
       await latest.close()
       await points.close()
       await decisions.close()
+      await runs.close()
     },
   }
 }

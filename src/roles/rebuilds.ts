@@ -1,24 +1,26 @@
+import { RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
+import { runsStream } from '../features/automations/events.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { newestPointSince, newestPoints } from '../features/locations/history/streams.ts'
 import { latestPositionCheckpoint } from '../features/locations/views.ts'
-import { matcherCheckpoint } from '../features/transitions/events.ts'
+import { matcherCheckpoint, transitionStream } from '../features/transitions/events.ts'
+import type { RecordedEvent } from '../kernel/event.ts'
 import { rebuildProjection, type RebuildReport } from '../kit/consumers/rebuild-projection.ts'
 import type { Services } from '../kit/services.ts'
+import { decodeTransition } from '../reactors/dispatch/owe.ts'
 import { decideAgain } from '../reactors/matcher/decide-again.ts'
-import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
+import { decisionRows, DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
-import {
-  rebuildDecisionsHistory,
-  rebuildLocationHistory,
-  type HistoryRebuild,
-} from '../../projections/history-rebuild.ts'
+import type { Placed } from '../../projections/history-consumer.ts'
+import { rebuildHistory, rebuildLocationHistory, type HistoryRebuild } from '../../projections/history-rebuild.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY } from '../../projections/location-history.ts'
+import { decodeRuns, RUNS_HISTORY, runRows } from '../../projections/runs-history.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
 import type { RoleServices } from './role.ts'
-import { locationEntries, transitionEntries } from './stream-entries.ts'
+import { eventsOf, locationEntries } from './stream-entries.ts'
 
 type Rebuild = (services: RoleServices, signal: AbortSignal) => Promise<RebuildReport>
 
@@ -58,17 +60,35 @@ const rebuildPoints: Rebuild = async (services, signal) => {
     for (let partition = 0; partition < partitions; partition++)
       yield* locationEntries(log, partition, 0, stored[partition] ?? -1, signal)
   }
-  return rebuildLocationHistory(historyRebuild(services), origin.epoch, entries())
+  return rebuildLocationHistory(historyRebuild(services, services.config.locationHistoryDays), origin.epoch, entries())
 }
 
-const rebuildDecisions: Rebuild = async (services, signal) => {
-  const { log, tables, partitions } = services
-  const stored = await historyCheckpoint(tables, DECISIONS_HISTORY, partitions)
-  async function* entries() {
-    for (let partition = 0; partition < partitions; partition++)
-      yield* transitionEntries(log, partition, stored[partition] ?? -1, signal)
-  }
-  return rebuildDecisionsHistory(historyRebuild(services), services.origin.epoch, entries())
+const rebuildDecisions: Rebuild = (services, signal) => {
+  const { config, origin } = services
+  const entries = storedEntries(services, DECISIONS_HISTORY, transitionStream, decodeTransition, signal)
+  const parts = historyRebuild(services, config.locationHistoryDays)
+  return rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], decisionRows(origin.epoch), entries)
+}
+
+const rebuildRuns: Rebuild = (services, signal) => {
+  const { config, origin, history } = services
+  const entries = storedEntries(services, RUNS_HISTORY, runsStream, decodeRuns, signal)
+  const parts = historyRebuild(services, config.automationLogDays)
+  return rebuildHistory(parts, RUNS_HISTORY, [RUNS], runRows(history, origin.epoch), entries)
+}
+
+/** Every entry that a consumer has put into the history and the log still has. */
+async function* storedEntries<Entry>(
+  { log, tables, partitions }: RoleServices,
+  consumer: string,
+  streamOf: (partition: number) => string,
+  decode: (event: RecordedEvent) => Entry,
+  signal: AbortSignal,
+): AsyncGenerator<Placed<Entry>> {
+  const stored = await historyCheckpoint(tables, consumer, partitions)
+  for (let partition = 0; partition < partitions; partition++)
+    for await (const event of eventsOf(log, streamOf(partition), 0, stored[partition] ?? -1, signal))
+      yield { partition, entry: decode(event) }
 }
 
 const rebuildLatest: Rebuild = (services, signal) => {
@@ -78,7 +98,7 @@ const rebuildLatest: Rebuild = (services, signal) => {
     tables,
     partitions,
     epoch: origin.epoch,
-    since: expiredBefore(services),
+    since: expiredBefore(services, services.config.locationHistoryDays),
     standsAt: async (partition) => (await tables.checkpoint(names[partition]))?.[partition] ?? -1,
     reaches: (partition, revision) =>
       checkpoints.reached(names[partition], { [partition]: revision }, REACHED_LIMIT_MS),
@@ -107,6 +127,7 @@ const rebuildMatcher: Rebuild = async (services, signal) => {
 const OTHERS: { [name: string]: Rebuild } = {
   'location-history': rebuildPoints,
   transitions: rebuildDecisions,
+  [RUNS_HISTORY]: rebuildRuns,
   [LATEST_POSITION]: rebuildLatest,
   matcher: rebuildMatcher,
 }
@@ -118,14 +139,14 @@ const shortened = (report: RebuildReport): RebuildReport => {
   return shortened({ ...report, differences: differences.slice(0, differences.length >> 1) })
 }
 
-const historyRebuild = (services: RoleServices): HistoryRebuild => ({
+const historyRebuild = (services: RoleServices, days: number): HistoryRebuild => ({
   history: services.history,
   mark: String(services.clock.now()),
-  since: expiredBefore(services),
+  since: expiredBefore(services, days),
 })
 
-const expiredBefore = ({ clock, config }: RoleServices): number =>
-  Math.max(0, clock.now() - config.locationHistoryDays * DAY_MS + EXPIRY_SLACK_MS)
+const expiredBefore = ({ clock }: RoleServices, days: number): number =>
+  Math.max(0, clock.now() - days * DAY_MS + EXPIRY_SLACK_MS)
 
 const firstOf = async (positions: AsyncIterable<NewestPosition>): Promise<NewestPosition | undefined> => {
   for await (const position of positions) return position

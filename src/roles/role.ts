@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
+import { runsStream } from '../features/automations/events.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { transitionStream } from '../features/transitions/events.ts'
@@ -15,15 +16,17 @@ import type { Route } from '../kit/http/route.ts'
 import { createMetrics, type Metrics } from '../kit/operations/metrics.ts'
 import type { Services } from '../kit/services.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
+import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { Actions } from '../reactors/dispatch/actions/action.ts'
 import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
 import type { ProcessRunner } from '../processes/runner.ts'
-import { inRollout, listProjections } from './product.ts'
+import { inRollout, PROJECTIONS } from './product.ts'
 
-/** The two families of streams that partitions have, each read once for all who follow it in this process. */
+/** The families of streams that partitions have, each read once for all who follow it in this process. */
 export interface Feeds {
   locations: PartitionFeed<LocationEntry>
   transitions: PartitionFeed<TransitionEntry>
+  runs: PartitionFeed<RunsEntry>
 }
 
 /** What `openService` is handed. */
@@ -68,17 +71,17 @@ export type OpenRole = (services: RoleServices) => Promise<Role>
 export const roleServices = ({ services, ...parts }: ServiceParts): RoleServices => {
   const { config } = parts
   const { log, logger } = services
-  const projections = listProjections(config)
   return {
     ...services,
     ...parts,
-    projections,
+    projections: PROJECTIONS,
     actions: { webhook: webhookAction({ ...services, caller: parts.caller }) },
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
       transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),
+      runs: new PartitionFeed({ log, logger, streamOf: runsStream, decode: decodeRuns }),
     },
-    settle: settling(services, projections),
+    settle: settling(services, PROJECTIONS),
     metrics: createMetrics(),
     inRollout: inRollout(config),
   }

@@ -49,7 +49,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   const stopping = new AbortController()
   const end = async (): Promise<void> => {
     stopping.abort()
-    await closeAll([...roles, feeds.locations, feeds.transitions, health, metrics], logger)
+    await closeAll([...roles, ...Object.values(feeds), health, metrics], logger)
   }
   try {
     for (const table of [LATEST_POSITIONS, ...projections.flatMap((one) => one.tables)]) await tables.declare(table)
@@ -89,8 +89,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
 
 /** How far every consumer of this process is behind, against what it has stored. */
 const lagsOf = async ({ feeds, clock }: RoleServices, roles: readonly Role[]): Promise<Lag[]> => [
-  ...(await feeds.locations.lags(clock.now())),
-  ...(await feeds.transitions.lags(clock.now())),
+  ...(await Promise.all([feeds.locations, feeds.transitions, feeds.runs].map((feed) => feed.lags(clock.now())))).flat(),
   ...roles.flatMap((role) => role.lags?.() ?? []),
 ]
 

@@ -1,9 +1,7 @@
 import type { EventLog } from '../engines/event-log.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
-import { transitionStream } from '../features/transitions/events.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
-import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
 
 const PAGE_EVENTS = 64
 
@@ -36,14 +34,4 @@ export async function* locationEntries(
 ): AsyncGenerator<LocationEntry> {
   for await (const event of eventsOf(log, locationStream(partition), from, through, signal))
     yield locationEntry(event, partition)
-}
-
-export async function* transitionEntries(
-  log: EventLog,
-  partition: number,
-  through: number,
-  signal: AbortSignal,
-): AsyncGenerator<TransitionEntry & { partition: number }> {
-  for await (const event of eventsOf(log, transitionStream(partition), 0, through, signal))
-    yield { ...decodeTransition(event), partition }
 }

@@ -124,13 +124,13 @@ test('a run is what all its rows say together, in whatever order and however oft
   const createdAt = NOW - DAY_MS
   const run = { organizationId: 'o', _id: 'r', createdAt }
   const at = (revision: number, ordinal = 0) => ({ at: { epoch: 0, revision, ordinal } })
-  const owed = { automationId: 'a', trackerId: 't', partition: 3, sequence: 77, trigger: '{"event":"onStartTrip"}' }
-  const attempt = (no: number, statusCode: number) => JSON.stringify({ at: NOW + no, statusCode, durationMs: 5 })
+  const owed = { automationId: 'a', subjectId: 't', partition: 3, sequence: 77, trigger: '{"event":"onStartTrip"}' }
+  const attempt = (no: number, statusCode: number) => JSON.stringify({ at: NOW - no, statusCode, durationMs: 5 })
   const changes: RunChange[] = [
     { ...run, ...at(9), status: 'pending', owed },
-    { ...run, ...at(10, 4), status: 'pending', dueAt: NOW + 50, attempts: [attempt(1, 500)] },
-    { ...run, ...at(255), status: 'pending', dueAt: NOW + 90, attempts: [attempt(2, 503)] },
-    { ...run, ...at(4_096, 1), status: 'dead', attempts: [attempt(3, 410)] },
+    { ...run, ...at(10, 4), status: 'pending', dueAt: NOW + 50, attempt: attempt(1, 500) },
+    { ...run, ...at(255), status: 'pending', dueAt: NOW + 90, attempt: attempt(2, 503) },
+    { ...run, ...at(4_096, 1), status: 'dead', attempt: attempt(3, 410) },
     { ...run, _id: 's', ...at(9, 1), status: 'skipped', reason: 'historical', owed: { ...owed, sequence: 78 } },
   ]
   for (const [i, order] of [[3, 1, 4], [0], [2, 0, 1], [3]].entries())
@@ -139,7 +139,7 @@ test('a run is what all its rows say together, in whatever order and however oft
     _id: 'r',
     organizationId: 'o',
     automationId: 'a',
-    trackerId: 't',
+    subjectId: 't',
     partition: 3,
     sequence: 77,
     trigger: { event: 'onStartTrip' },

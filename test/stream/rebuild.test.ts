@@ -23,8 +23,8 @@ const FIXES = 3_000
 const BEFORE = 2_000
 const PARTITIONS = 16
 const FLAGS = ['--location-log-days', '0']
-const TABLES = ['directory', 'access', 'automations', 'automation-runs', 'backtests']
-const EVERY = [...TABLES, 'location-history', 'transitions', 'latest-position', 'matcher']
+const TABLES = ['directory', 'access', 'automations', 'backtests']
+const EVERY = [...TABLES, 'location-history', 'transitions', 'automation-runs', 'latest-position', 'matcher']
 
 const send = async (service: Service, key: string, fixes: Fix[]): Promise<void> => {
   const gateway = await IngestClient.connect(service.url, key)

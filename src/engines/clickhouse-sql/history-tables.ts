@@ -116,7 +116,7 @@ const TABLE_SETTINGS = `
  * What is known of each run of an automation, in rows that become one when they are merged or read with FINAL: the row
  * that was owed has what never changes, and those of its attempts and ends have `attempts` and `state`, of which all and
  * the last one count. So whatever is inserted again, in any order, changes nothing. `state` begins with its place in the
- * log in fixed width, then status, reason, and when the next attempt is due.
+ * log in fixed width, then status, reason, and when the next attempt is due; attempts begin with theirs.
  */
 const createRuns = ({ runDays }: Retention): string => `
 CREATE TABLE IF NOT EXISTS ${RUNS} (
@@ -163,4 +163,6 @@ export const MIGRATIONS: readonly ((retention: Retention) => string[])[] = [
     `ALTER TABLE ${TRANSITIONS} ADD COLUMN IF NOT EXISTS partition UInt16 CODEC(ZSTD(3)) AFTER point`,
   ],
   (retention) => [createRuns(retention)],
+  // Runs are about tasks, records and routing results, too.
+  () => [`ALTER TABLE ${RUNS} RENAME COLUMN IF EXISTS trackerId TO subjectId`],
 ]

@@ -1,21 +1,37 @@
-import { POINTS, TRANSITIONS, TRIPS } from './history-tables.ts'
+import { POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import type { Statement } from './points.ts'
 
 /** Tables that can be inserted again from the log and compared with what the log says. */
-export type RebuiltTable = typeof POINTS | typeof TRANSITIONS | typeof TRIPS
+export type RebuiltTable = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS
 
 interface Columns {
   /** What makes a row the same one: the organization, then what is shown as its id. */
   key: readonly string[]
-  values: readonly string[]
+  /** What else is compared, `told` by the log and `live` in the table. */
+  columns: readonly string[]
+  /** Whether there is a live row (what a join gives for none is empty), and whether it is not as the log says, as SQL. */
+  isThere: string
+  isDifferent: string
   /** By which rows expire. */
   time: string
 }
 
+/** A row that wins by a higher version does not differ; versions are never 0. */
+const versioned = (...values: string[]): Pick<Columns, 'columns' | 'isThere' | 'isDifferent'> => ({
+  columns: [...values, 'version'],
+  isThere: 'live.version > 0',
+  isDifferent: `live.version < told.version OR live.version = told.version AND (${differ(values)})`,
+})
+
+const differ = (columns: readonly string[]): string =>
+  columns.map((column) => `live.${column} != told.${column}`).join(' OR ')
+
+const OWED = ['automationId', 'subjectId', 'partition', 'sequence', 'trigger']
+
 const COLUMNS: { [table in RebuiltTable]: Columns } = {
   [POINTS]: {
     key: ['organizationId', 'trackerId', 'recordedAt'],
-    values: [
+    ...versioned(
       'latE7',
       'lngE7',
       'flags',
@@ -25,12 +41,12 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
       'headingTenths',
       'batteryPercent',
       'attributes',
-    ],
+    ),
     time: 'recordedAt',
   },
   [TRANSITIONS]: {
     key: ['organizationId', 'at', '_id'],
-    values: [
+    ...versioned(
       'trackerId',
       'geofenceId',
       'geofenceGroupId',
@@ -40,13 +56,21 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
       'partition',
       'revision',
       'ordinal',
-    ],
+    ),
     time: 'at',
   },
   [TRIPS]: {
     key: ['organizationId', 'startedAt', '_id'],
-    values: ['trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'],
+    ...versioned('trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'),
     time: 'startedAt',
+  },
+  // The log may have let go of what was first: what it still says must be there, and may be more.
+  [RUNS]: {
+    key: ['organizationId', 'createdAt', '_id'],
+    columns: [...OWED, 'state', 'attempts'],
+    isThere: "live.state != ''",
+    isDifferent: `live.state < told.state OR NOT hasAll(live.attempts, told.attempts) OR told.automationId != '' AND (${differ(OWED)})`,
+    time: 'createdAt',
   },
 }
 
@@ -74,17 +98,16 @@ export const listDifferences = (table: RebuiltTable, since: number, limit: numbe
 const FINAL_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, join_use_nulls = 0'
 
-/** One row for each that stands beside; versions are never 0, so 0 is what a join gives for none. */
+/** One row for each that stands beside. */
 const pairsOf = (table: RebuiltTable): string => {
-  const { key, values, time } = COLUMNS[table]
+  const { key, columns, isThere, isDifferent, time } = COLUMNS[table]
   const keys = key.join(', ')
-  const columns = [...key, ...values, 'version'].join(', ')
-  const differs = values.map((column) => `live.${column} != told.${column}`).join(' OR ')
+  const read = [...key, ...columns].join(', ')
   return `SELECT toString(told.organizationId) AS scope, concat(${key
     .slice(1)
     .map((column) => `toString(told.${column})`)
     .join(", '.', ")}) AS id,
-    live.version = 0 AS isMissing, live.version > 0 AND (live.version < told.version OR live.version = told.version AND (${differs})) AS isDifferent
-    FROM (SELECT ${columns} FROM ${besideOf(table)} FINAL WHERE ${time} >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')) AS told
-    LEFT JOIN (SELECT ${columns} FROM ${table} FINAL WHERE (${keys}) IN (SELECT ${keys} FROM ${besideOf(table)})) AS live USING (${keys})`
+    NOT (${isThere}) AS isMissing, (${isThere}) AND (${isDifferent}) AS isDifferent
+    FROM (SELECT ${read} FROM ${besideOf(table)} FINAL WHERE ${time} >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')) AS told
+    LEFT JOIN (SELECT ${read} FROM ${table} FINAL WHERE (${keys}) IN (SELECT ${keys} FROM ${besideOf(table)})) AS live USING (${keys})`
 }

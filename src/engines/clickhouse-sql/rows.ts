@@ -3,13 +3,15 @@ import type { Row } from '../../kernel/table.ts'
 import type { HistoryParameters, HistoryStore } from '../history-store.ts'
 import type { Find, Found, StoredRow, TableStore } from '../table-store.ts'
 import { RUNS, TRIPS } from './history-tables.ts'
-import { readState, STATUS_SQL } from './runs.ts'
+import { readAttempts, readState, STATUS_SQL } from './runs.ts'
 
 /** A table of the history that lists are read from: one row for each id, in the order of a time. */
 interface Listed {
   table: string
   /** Its column of time, and the member in which its milliseconds are answered. */
   time: string
+  /** Which rows are whole, as SQL: of others only the end is known. */
+  isWhole: string
   /** Members of a row, as SQL. */
   members: { [member: string]: string }
   /** Puts right what JSON of the engine cannot say. */
@@ -20,6 +22,7 @@ const LISTED: { [name: string]: Listed } = {
   trips: {
     table: TRIPS,
     time: 'startedAt',
+    isWhole: '1',
     members: {
       _id: '_id',
       trackerId: 'trackerId',
@@ -34,11 +37,12 @@ const LISTED: { [name: string]: Listed } = {
   automationRuns: {
     table: RUNS,
     time: 'createdAt',
+    isWhole: "automationId != ''",
     members: {
       _id: '_id',
       organizationId: 'organizationId',
       automationId: 'automationId',
-      trackerId: 'trackerId',
+      subjectId: 'subjectId',
       partition: 'partition',
       sequence: 'sequence',
       trigger: 'trigger',
@@ -51,7 +55,7 @@ const LISTED: { [name: string]: Listed } = {
       ...row,
       trigger: JSON.parse(trigger as string),
       ...readState(stateText as string),
-      attempts: (attempts as string[]).map((text) => JSON.parse(text) as { at: number }).sort((a, b) => a.at - b.at),
+      attempts: readAttempts(attempts as string[]).map((text) => JSON.parse(text)),
     }),
   },
 }
@@ -70,13 +74,26 @@ const SETTINGS =
 export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'> {
   private readonly history: Pick<HistoryStore, 'rows'>
   private readonly clock: Pick<Clock, 'now'>
+  private readonly caughtUp: ((table: string) => Promise<unknown>) | undefined
 
-  constructor(history: Pick<HistoryStore, 'rows'>, clock: Pick<Clock, 'now'>) {
+  /**
+   * @param caughtUp resolves when the table has all that was logged before the call, or after a while: `get` waits for it
+   * before it says that there is no such row, because live view or webhook may have told of it first
+   */
+  constructor(
+    history: Pick<HistoryStore, 'rows'>,
+    clock: Pick<Clock, 'now'>,
+    caughtUp?: (table: string) => Promise<unknown>,
+  ) {
     this.history = history
     this.clock = clock
+    this.caughtUp = caughtUp
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
+    const [row] = await this.getMany<R>(table, scope, [id])
+    if (row !== undefined || this.caughtUp === undefined) return row
+    await this.caughtUp(table)
     return (await this.getMany<R>(table, scope, [id]))[0]
   }
 
@@ -126,8 +143,9 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
   }
 
   private async count(table: string, conditions: readonly string[], parameters: HistoryParameters): Promise<number> {
+    const { table: name, isWhole } = listed(table)
     const [{ total }] = await this.history.rows<{ total: number }>(
-      `SELECT count() AS total FROM ${listed(table).table} FINAL WHERE ${conditions.join(' AND ')} ${SETTINGS}`,
+      `SELECT count() AS total FROM ${name} FINAL WHERE ${[...conditions, isWhole].join(' AND ')} ${SETTINGS}`,
       { ...parameters },
     )
     return total
@@ -139,10 +157,10 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     tail: string,
     parameters: HistoryParameters,
   ): Promise<StoredRow<R>[]> {
-    const { members, revive, table: name } = listed(table)
+    const { members, revive, table: name, isWhole } = listed(table)
     const columns = Object.entries(members).map(([member, sql]) => `${sql} AS ${member}`)
     const rows = await this.history.rows<Row>(
-      `SELECT ${columns.join(', ')} FROM ${name} FINAL WHERE ${conditions.join(' AND ')} ${tail} ${SETTINGS}`,
+      `SELECT ${columns.join(', ')} FROM ${name} FINAL WHERE ${[...conditions, isWhole].join(' AND ')} ${tail} ${SETTINGS}`,
       parameters,
     )
     return rows.map((row) => ({ scope: parameters.scope as string, id: row._id as string, row: revive(row) as R }))

@@ -14,11 +14,14 @@ export interface RunChange {
   reason?: string
   /** When the next attempt is due, ms since the epoch. */
   dueAt?: number
-  /** JSON texts. */
-  attempts?: readonly string[]
+  /** What was tried, as a JSON text. */
+  attempt?: string
   /** What never changes, told when the run is owed; `trigger` is a JSON text. */
-  owed?: { automationId: string; trackerId: string; partition: number; sequence: number; trigger: string }
+  owed?: { automationId: string; subjectId: string; partition: number; sequence: number; trigger: string }
 }
+
+/** Of a place in the log as text: epoch, revision and ordinal in hexadecimal. */
+const PLACE_CHARACTERS = 24
 
 /** Changes of runs as a block for their table. */
 export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
@@ -36,7 +39,7 @@ export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
     },
     texts('_id', ({ _id }) => _id),
     texts('automationId', ({ owed }) => owed?.automationId ?? ''),
-    texts('trackerId', ({ owed }) => owed?.trackerId ?? ''),
+    texts('subjectId', ({ owed }) => owed?.subjectId ?? ''),
     { name: 'partition', type: 'UInt16', values: Uint16Array.from(changes, ({ owed }) => owed?.partition ?? 0) },
     {
       name: 'sequence',
@@ -45,7 +48,11 @@ export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
     },
     texts('trigger', ({ owed }) => owed?.trigger ?? ''),
     texts('state', stateOf),
-    { name: 'attempts', type: 'Array(String)', values: { lists: changes.map(({ attempts = [] }) => attempts) } },
+    {
+      name: 'attempts',
+      type: 'Array(String)',
+      values: { lists: changes.map(({ at, attempt }) => (attempt === undefined ? [] : [placeOf(at) + attempt])) },
+    },
   ]
   return encodeNativeBlock(columns, changes.length)
 }
@@ -58,8 +65,12 @@ export const selectRunTimes = (organizationIds: readonly string[], runIds: reado
 })
 
 /** The last one in text order is the last one in the log. */
-const stateOf = ({ at: { epoch, revision, ordinal }, status, reason = '', dueAt }: RunChange): string =>
-  [hex(epoch, 4) + hex(revision, 12) + hex(ordinal, 8), status, reason, dueAt ?? ''].join('|')
+const stateOf = ({ at, status, reason = '', dueAt }: RunChange): string =>
+  [placeOf(at), status, reason, dueAt ?? ''].join('|')
+
+/** Text order is the order of the log. */
+const placeOf = ({ epoch, revision, ordinal }: RunChange['at']): string =>
+  hex(epoch, 4) + hex(revision, 12) + hex(ordinal, PLACE_CHARACTERS - 16)
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
@@ -68,6 +79,10 @@ export const readState = (state: string): { status: string; reason?: string; due
   const [, status, reason, dueAt] = state.split('|')
   return { status, ...(reason !== '' && { reason }), ...(dueAt !== '' && { dueAt: Number(dueAt) }) }
 }
+
+/** The JSON texts of the attempts, in the order of the log. */
+export const readAttempts = (attempts: readonly string[]): string[] =>
+  [...attempts].sort().map((text) => text.slice(PLACE_CHARACTERS))
 
 /** `status` of a row, as SQL. */
 export const STATUS_SQL = "splitByChar('|', state)[2]"

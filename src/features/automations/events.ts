@@ -195,6 +195,7 @@ export interface RunReopened {
 }
 
 export const runsStream = (partition: number): string => `automation-runs-${partition}`
+export const partitionOfRuns = (stream: string): number => Number(stream.slice(runsStream(0).length - 1))
 
 /** The id of a run, and of its webhook over all attempts. */
 export const runIdOf = (trigger: RunTrigger, automationId: string): string =>

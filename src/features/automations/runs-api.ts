@@ -22,7 +22,9 @@ import { askRetry } from './automation.ts'
 import { showRun } from './run-shown.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
 
-export interface RunsApiOptions extends Pick<Services, 'log' | 'tables' | 'keyring'> {
+export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring'> {
+  /** Runs as the history lists them; a run that it does not have yet is waited for. */
+  listed: Pick<TableStore, 'find' | 'get'>
   /** The trackers that a caller may see: runs of others do not exist for it. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
 }
@@ -140,7 +142,7 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
 
 type LogQuery = ListQuery & { automationId?: string; trackerId?: string; from?: string; to?: string }
 
-const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route => {
+const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route => {
   const schema = listQuerySchema(SHAPE)
   const { sortOrder: _sortOrder, page: _page, ...properties } = schema.properties as { [name: string]: JsonSchema }
   return route<LogQuery>({
@@ -181,7 +183,7 @@ const logRoute = ({ tables, keyring, visibleTrackers }: RunsApiOptions): Route =
         tables:
           subjectIds.length === 0
             ? NO_ROWS
-            : { find: (table, scope, question) => tables.find(table, scope, { ...question, total: false }) },
+            : { find: (table, scope, question) => listed.find(table, scope, { ...question, total: false }) },
         ...(subjectIds !== 'all' && { where: { subjectId: subjectIds } }),
         scope: caller.organizationId,
         caller,
@@ -237,11 +239,11 @@ const retryRoute = (options: RunsApiOptions): Route =>
 
 /** @throws Failure not_found, also for a run of a tracker that the caller does not see. */
 const findRun = async (
-  { tables, visibleTrackers }: RunsApiOptions,
+  { listed, visibleTrackers }: RunsApiOptions,
   caller: UserCaller,
   runId: string,
 ): Promise<RunRow> => {
-  const row = await tables.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
+  const row = await listed.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
   const visible = row === undefined ? [] : await visibleTrackers(caller)
   if (row === undefined || (visible !== 'all' && !visible.includes(row.subjectId))) throw new Failure('not_found')
   return row

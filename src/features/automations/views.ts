@@ -7,6 +7,7 @@ import {
   AUTOMATION_DELETED,
   AUTOMATION_SECRET_ROTATED,
   isGeofenceEvent,
+  partitionOfRuns,
   runIdOf,
   type AttemptMade,
   type AutomationChanged,
@@ -174,7 +175,7 @@ export interface RunRow extends Row {
 
 /** The rows of runs that an event owes, as they are then. */
 export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: string): RunRow[] => {
-  const partition = Number(stream.slice(stream.lastIndexOf('-') + 1))
+  const partition = partitionOfRuns(stream)
   let sequence = firstSequence
   return owed.flatMap(({ trigger, runs }) =>
     runs.map(({ automationId, reason }) => ({
@@ -193,6 +194,7 @@ export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: stri
   )
 }
 
+/** Runs as lists ask for them: 30 days of them are read from the history. */
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
   version: 3,

@@ -21,10 +21,8 @@ import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
 
 export interface TripServices {
-  /** Trips as the history lists them. */
+  /** Trips as the history lists them; a trip that it does not have yet is waited for. */
   tables: Pick<TableStore, 'find' | 'get'>
-  /** Resolves when the history has every trip decided before the call, or after a second. */
-  caughtUp(): Promise<unknown>
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of a user or a vehicle. */
@@ -159,7 +157,7 @@ const readRoute = (services: TripServices): Route =>
     handler: async (request) => {
       const caller = userOf(request)
       const choose = chooseFields(LIST.members, request.query.fields)
-      const row = await findTrip(services, caller.organizationId, request.params.tripId)
+      const row = await services.tables.get<TripRow>(TRIPS.name, caller.organizationId, request.params.tripId)
       if (row === undefined || !(await services.seesTracker(caller, row.trackerId))) throw new Failure('not_found')
       const [trip] = await shown(services, [row])
       return { body: { data: choose(trip) } }
@@ -195,7 +193,7 @@ const trackingRoute = (services: TripServices): Route =>
       const named = services.readTripToken(request.params.token)
       if (named === undefined) throw new Failure('not_found')
       const { trackerId, startedAt } = named
-      const row = await findTrip(services, organizationId, services.tripId(trackerId, startedAt))
+      const row = await services.tables.get<TripRow>(TRIPS.name, organizationId, services.tripId(trackerId, startedAt))
       if (row === undefined) {
         if (!(await services.ownsTracker(organizationId, trackerId))) throw new Failure('not_found')
         return { body: { data: { trip: null, points: [] } } }
@@ -211,15 +209,6 @@ const trackingRoute = (services: TripServices): Route =>
       return { headers: { 'content-type': 'application/json' }, stream: trackingBody(trip, points) }
     },
   })
-
-/** A trip that the live channel or a webhook has just told of may not be in the history yet. */
-const findTrip = async (services: TripServices, organizationId: string, id: string): Promise<TripRow | undefined> => {
-  const find = (): Promise<TripRow | undefined> => services.tables.get<TripRow>(TRIPS.name, organizationId, id)
-  const row = await find()
-  if (row !== undefined) return row
-  await services.caughtUp()
-  return find()
-}
 
 /** The body as it comes: a long trip is never held whole. */
 async function* trackingBody(trip: object, points: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array | string> {

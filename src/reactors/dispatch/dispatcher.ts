@@ -26,6 +26,8 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   waitingMax?: number
   /** How long the streams of runs are kept (`--automation-log-days`), ms. Default: for ever. */
   retentionMs?: number
+  /** Revision up to which the log of runs has a partition's stream, which keeps what is beyond. Default: all of it. */
+  listedThrough?: (partition: number) => Promise<number>
   /** Counts attempts by outcome, and runs that were skipped. */
   onDelivery?: (outcome: DeliveryOutcome, count: number) => void
 }
@@ -232,10 +234,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async sweepAll(before: number): Promise<void> {
+    const { log, listedThrough = async () => Number.POSITIVE_INFINITY } = this.options
     for (const owned of [...this.owned.values()]) {
-      await sweepRuns(this.options.log, owned, before).catch((error: unknown) =>
-        this.warn('runs not swept', error, owned.partition),
-      )
+      const sweeping = listedThrough(owned.partition).then((listed) => sweepRuns(log, owned, before, listed))
+      await sweeping.catch((error: unknown) => this.warn('runs not swept', error, owned.partition))
     }
   }
 

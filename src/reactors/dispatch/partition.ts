@@ -125,12 +125,14 @@ const fetchPage = async (pending: PendingRuns, automationId: string): Promise<bo
 
 /**
  * Truncates what a partition's stream has from before `before` (ms since the epoch) and no restart needs: nothing after
- * the stored checkpoint, and not before the stream says again up to where the source is owed and how far runs are counted.
+ * the stored checkpoint and what the log of runs has (`listedThrough`), and not before the stream says again up to where
+ * the source is owed and how far runs are counted.
  */
 export const sweepRuns = async (
   log: EventLog,
   { partition, pending, stream }: OwnedPartition,
   before: number,
+  listedThrough: number,
 ): Promise<void> => {
   const name = runsStream(partition)
   const [first] = await log.read(name, 0, 1)
@@ -139,7 +141,7 @@ export const sweepRuns = async (
   await pending.store()
   const checkpoint = pending.rows.checkpoint()
   const young = await firstKept(log, name, first.revision, stream.head, ({ loggedAt }) => loggedAt >= before)
-  const revision = Math.min(young, checkpoint?.runs ?? 0)
+  const revision = Math.min(young, checkpoint?.runs ?? 0, listedThrough + 1)
   if (revision > first.revision) await log.truncateBefore(name, revision)
 }
 

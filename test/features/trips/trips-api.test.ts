@@ -4,6 +4,7 @@ import { test, type Test } from 'tap'
 import { DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import type { HistoryParameters } from '../../../src/engines/history-store.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { readTripToken, tripToken } from '../../../src/features/locations/trip-token.ts'
 import type { TripChange } from '../../../src/features/transitions/events.ts'
@@ -56,14 +57,13 @@ const open = async (t: Test) => {
   const trackerIds: string[] = [mine, other]
   const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'
-  const rows = new HistoryRows(history, systemClock)
   let isBehind = false
+  const lagging = {
+    rows: async <R extends object>(...asked: [string, HistoryParameters?]) =>
+      isBehind ? [] : history.rows<R>(...asked),
+  }
   const routes = tripRoutes({
-    tables: {
-      find: (...question) => rows.find(...question),
-      get: async (...row) => (isBehind ? undefined : rows.get(...row)),
-    },
-    caughtUp: async () => void (isBehind = false),
+    tables: new HistoryRows(lagging, systemClock, async () => void (isBehind = false)),
     visibleTrackers: async () => visible,
     seesTracker: async (_caller, trackerId) => visible === 'all' || visible.includes(trackerId),
     trackersOf: async (_organizationId, field, id) =>

@@ -1,8 +1,13 @@
+import { join } from 'node:path'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Webhook } from 'standardwebhooks'
 import type { Test } from 'tap'
-import { automationRuns } from '../../../projections/automation-runs.ts'
 import { automations } from '../../../projections/automations.ts'
+import { decodeRuns, RunsHistory } from '../../../projections/runs-history.ts'
+import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
+import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
+import { runsStream } from '../../../src/features/automations/events.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/undici/undici-caller.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
@@ -183,7 +188,9 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const folder = options.folder ?? folderOf(t)
   const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock)
   const { log, tables, clock, keyring } = services
-  const { runner, settle } = await startProjections(services, [automations, automationRuns(30)])
+  const { runner, settle } = await startProjections(services, [automations])
+  const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
+  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
   const caller = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })
@@ -208,6 +215,18 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     decode: decodeTransition,
     logger: keepErrors(failures),
   })
+  const partitions = options.partitions ?? 1
+  const runsFeed = new PartitionFeed({ log, streamOf: runsStream, decode: decodeRuns, logger: keepErrors(failures) })
+  const runsHistory = new RunsHistory({ ...services, history, epoch: 0, onFailure: (error) => failures.push(error) })
+  /** All that the log says of runs can be read. */
+  const listing = async (): Promise<void> => {
+    for (let p = 0; p < partitions; p++)
+      await until('runs to be listed', async () => {
+        await runsHistory.flush()
+        return (await log.head(runsStream(p))) <= runsHistory.storedThrough(p)
+      })
+  }
+  const listed = new HistoryRows(history, clock, listing)
   const routes = [
     ...automationRoutes({
       ...services,
@@ -216,15 +235,22 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       editor: (...asked) => known.editor(...asked),
       dryRun: (row, now) => dryRun({ keyring, directory: known, actions }, row, now),
     }),
-    ...automationRunRoutes({ ...services, visibleTrackers: known.visibleTrackers }),
+    ...automationRunRoutes({ ...services, listed, visibleTrackers: known.visibleTrackers }),
   ]
-  const call = routeCaller({ routes, clock, settle })
-  const partitions = options.partitions ?? 1
-  for (let p = 0; p < partitions; p++) await feed.add(dispatcher, p)
+  const answer = routeCaller({ routes, clock, settle })
+  const call: typeof answer = async (method, path, request) => {
+    if (path.startsWith('/automation-log')) await listing()
+    return answer(method, path, request)
+  }
+  for (let p = 0; p < partitions; p++) {
+    await runsFeed.add(runsHistory, p)
+    await feed.add(dispatcher, p)
+  }
   const hooks = new Set<Hook>()
   let isOpen = true
   const world = {
     ...services,
+    history,
     actions,
     folder,
     known,
@@ -252,6 +278,9 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       await feed.close()
       if (!isCrash) await dispatcher.close()
       else await dispatcher.abandon()
+      await runsFeed.close()
+      await runsHistory.close()
+      await history.close()
       await caller.close()
       await runner.close()
       await services.close()
@@ -270,13 +299,12 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       hook.secrets.set(answer.body.data._id, answer.body.data.automationDetails.secret)
       return answer.body.data
     },
-    runs: async (): Promise<RunRow[]> =>
-      (
-        await tables.find<RunRow>(AUTOMATION_RUNS.name, ORG, {
-          sort: { field: 'createdAt', order: 'asc' },
-          limit: 10_000,
-        })
-      ).rows.map(({ row }) => row),
+    runs: async (): Promise<RunRow[]> => {
+      await listing()
+      const sort = { field: 'createdAt', order: 'asc' } as const
+      const { rows } = await listed.find<RunRow>(AUTOMATION_RUNS.name, ORG, { sort, limit: 9_999 })
+      return rows.map(({ row }) => row)
+    },
   }
   t.teardown(() => world.end())
   return world

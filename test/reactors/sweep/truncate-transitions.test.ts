@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
+import { TRANSITIONS, TRIPS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
@@ -14,11 +15,11 @@ import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
 import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
-import { transitionEntries } from '../../../src/roles/stream-entries.ts'
+import { eventsOf } from '../../../src/roles/stream-entries.ts'
 import { transitionsApplied } from '../../../src/roles/upkeep.ts'
-import { DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
+import { decisionRows, DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { storeCheckpoint } from '../../support/store-checkpoint.ts'
-import { rebuildDecisionsHistory } from '../../../projections/history-rebuild.ts'
+import { rebuildHistory } from '../../../projections/history-rebuild.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { until } from '../../support/service.ts'
@@ -173,7 +174,11 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
     'the matcher decides the same again',
   )
   const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
-  t.match(await rebuildDecisionsHistory(parts, 0, transitionEntries(log, 0, applied, signal)), {
+  async function* entries() {
+    for await (const event of eventsOf(log, transitionStream(0), 0, applied, signal))
+      yield { partition: 0, entry: decodeTransition(event) }
+  }
+  t.match(await rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], decisionRows(0), entries()), {
     missing: 0,
     different: 0,
   })
