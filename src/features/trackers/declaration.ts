@@ -1,7 +1,8 @@
 import { invalid } from '../../kernel/errors.ts'
 import { bool, key, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
-import { seesHubs } from '../../kernel/caller.ts'
-import { idFrom } from '../../kit/commands/ids.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import type { Row } from '../../kernel/table.ts'
+import { idFrom, isDerived } from '../../kit/commands/ids.ts'
 import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { makeDeviceKey } from './device-key.ts'
@@ -64,7 +65,7 @@ export const tracker = defineResource(
     },
     permissions: { view: 'view/tracker', edit: 'edit/tracker' },
     hubField: 'hubIds',
-    version: 2,
+    version: 3,
     indexes: {
       equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId'],
       range: ['name'],
@@ -106,25 +107,39 @@ export const ingestKey = defineResource(
   ingestKeyRows,
 )
 
-/** @throws Failure invalid for a team of another hub, a phone that would become another one, a hub that the caller lacks. */
-const checkTracker = async ({
-  services: { tables },
-  caller,
-  organizationId,
-  values,
-  before,
-}: WriteContext): Promise<void> => {
+/** @throws Failure invalid for an id that the service derives, a team of another hub, a phone that would become another one, a hub that the caller lacks. */
+const checkTracker = async (write: WriteContext): Promise<void> => {
+  const { services, caller, organizationId, id, values, before } = write
+  const { tables } = services
   if (caller === undefined) return
   const { hubId, teamId, userId, kind } = values
-  for (const field of before?.kind === 'phone' ? ['kind', 'userId', 'hubId'] : [])
+  // Under the id that follows from another user, it would be taken for that user's phone.
+  if (before === undefined && values.externalId === undefined && isDerived(id))
+    throw invalid('/_id', 'must not be a UUID of version 5: the service makes those')
+  const isPhone = kind === 'phone' || before?.kind === 'phone'
+  for (const field of before !== undefined && isPhone ? ['kind', 'userId', 'hubId'] : [])
     if (values[field] !== before?.[field]) throw invalid(`/${field}`, 'of a phone cannot be changed')
   if (teamId !== undefined && hubId !== undefined && teamId !== before?.teamId) {
     const team = await tables.get('teams', organizationId, teamId as string)
     if (team?.hubId !== hubId) throw invalid('/teamId', 'is a team of another hub')
   }
-  if (caller.hubIds === 'all' || hubId !== undefined || (before !== undefined && before.hubId === undefined)) return
-  const user =
-    kind === 'phone' && userId !== undefined ? await tables.get('users', organizationId, userId as string) : undefined
-  const isSeen = seesHubs(caller, (user?.hubId ?? []) as string[])
-  if (!isSeen) throw invalid('/hubId', 'is required: you see only what belongs to your hubs')
+  if (before !== undefined && before.hubId === undefined) return
+  if (kind === 'phone' && userId !== undefined) await checkPhoneOfUser(write, caller)
+  else if (caller.hubIds !== 'all' && hubId === undefined) throw invalid('/hubId', HUB_NEEDED)
 }
+
+/** A user's phone belongs to the hubs of its user, whatever hub is written. */
+const checkPhoneOfUser = async (
+  { services: { tables }, organizationId, values, before }: WriteContext,
+  caller: UserCaller,
+): Promise<void> => {
+  if (before !== undefined) return
+  const user = await tables.get<Row & { hubId: string[] }>('users', organizationId, values.userId as string)
+  const hubIds = user?.hubId ?? []
+  if (values.hubId !== undefined && !hubIds.includes(values.hubId as string))
+    throw invalid('/hubId', 'is not a hub of the user whose phone it is')
+  if (seesHubs(caller, hubIds)) return
+  throw values.hubId === undefined ? invalid('/hubId', HUB_NEEDED) : invalid('/userId', 'is a user of other hubs')
+}
+
+const HUB_NEEDED = 'is required: you see only what belongs to your hubs'

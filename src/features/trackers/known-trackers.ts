@@ -7,6 +7,7 @@ import { keptText, textFault } from '../../kernel/text.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import { agreed, ownHub, ownOrForbidden } from './credential-rules.ts'
 import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf, trackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
 import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
@@ -22,7 +23,8 @@ export interface KnownTrackersOptions {
 }
 
 const TRACKERS_MAX = 500_000
-const DELETED_MAX = 10_000
+/** What the log said that the table may not have yet, at most. */
+const NOTED_MAX = 10_000
 const LOOKUP_IDS = 100
 /** Trackers that are made at the same time: so many that the log's latency does not limit them. */
 const CREATIONS_MAX = 512
@@ -39,6 +41,8 @@ export class KnownTrackers implements TrackerResolver {
   private readonly phones = new Map<string, KnownTracker>()
   /** Deleted according to the log; the table may still have their rows. */
   private readonly deleted = new Set<string>()
+  /** Hubs that the log gave to trackers last; the table may still have those before. */
+  private readonly written = new Map<string, KnownTracker['hub']>()
   private readonly making = new Map<string, Promise<KnownTracker | TrackerRefusal>>()
 
   constructor(options: KnownTrackersOptions) {
@@ -54,9 +58,13 @@ export class KnownTrackers implements TrackerResolver {
       const own = caller.kind === 'tracker' ? this.byId.get(caller.trackerId) : this.phones.get(caller.userId)
       return own === undefined ? undefined : ownOrForbidden(own, trackerId, externalId)
     }
-    if (trackerId !== undefined) return this.knownById(caller.organizationId, trackerId, externalId)
-    if (externalId === undefined || externalId === '' || externalId.length > EXTERNAL_ID_LENGTH_MAX) return 'invalid'
-    return this.byExternalId.get(caller.organizationId)?.get(externalId)
+    const tracker =
+      trackerId === undefined
+        ? this.knownByName(caller.organizationId, externalId)
+        : this.knownById(caller.organizationId, trackerId, externalId)
+    if (caller.hubId === undefined || typeof tracker !== 'object') return tracker
+    if (tracker.hub === undefined) return undefined
+    return tracker.hub.hubId === caller.hubId ? tracker : 'forbidden_tracker'
   }
 
   async resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
@@ -70,6 +78,7 @@ export class KnownTrackers implements TrackerResolver {
     const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, ids, found)
     if (caller.autoCreate) await this.makeMissing(caller, names, ids, found)
+    if (caller.hubId !== undefined) await this.refuseOtherHubs(caller.organizationId, caller.hubId, found)
     return names.map((name, i) => {
       const tracker = found.get(ids[i]) ?? 'unknown_tracker'
       return typeof tracker === 'string' ? tracker : agreed(tracker, name)
@@ -80,11 +89,26 @@ export class KnownTrackers implements TrackerResolver {
   noteDeleted(organizationId: string, trackerId: string): void {
     this.forget(trackerId, organizationId)
     this.deleted.add(trackerId)
-    if (this.deleted.size > DELETED_MAX) this.deleted.delete(this.deleted.values().next().value as string)
+    if (this.deleted.size > NOTED_MAX) this.deleted.delete(this.deleted.values().next().value as string)
   }
 
-  noteCreated(trackerId: string): void {
+  /** The log has that the tracker was made or changed. */
+  noteWritten(trackerId: string, values: TrackerValues): void {
     this.deleted.delete(trackerId)
+    const hub = ownHub(values)
+    const known = this.byId.get(trackerId)
+    if (known !== undefined) known.hub = hub
+    this.written.delete(trackerId)
+    this.written.set(trackerId, hub)
+    if (this.written.size > NOTED_MAX) this.written.delete(this.written.keys().next().value as string)
+  }
+
+  private knownByName(
+    organizationId: string,
+    externalId: string | undefined,
+  ): KnownTracker | TrackerRefusal | undefined {
+    if (externalId === undefined || externalId === '' || externalId.length > EXTERNAL_ID_LENGTH_MAX) return 'invalid'
+    return this.byExternalId.get(organizationId)?.get(externalId)
   }
 
   private knownById(
@@ -125,8 +149,29 @@ export class KnownTrackers implements TrackerResolver {
       const rows = await this.options.tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, part)
       rows.forEach((row, i) => {
         if (row !== undefined && !this.deleted.has(part[i]))
-          found.set(part[i], this.remember(organizationId, part[i], row.externalId))
+          found.set(part[i], this.remember(organizationId, part[i], row))
       })
+      await breathe()
+    }
+  }
+
+  /** The key of a hub speaks for the trackers of that hub alone; of phones the table knows the hubs, which are their users'. */
+  private async refuseOtherHubs(
+    organizationId: string,
+    hubId: string,
+    found: Map<string, KnownTracker | TrackerRefusal>,
+  ): Promise<void> {
+    const phones: string[] = []
+    for (const [id, tracker] of found) {
+      if (typeof tracker === 'string') continue
+      if (tracker.hub === undefined) phones.push(id)
+      else if (tracker.hub.hubId !== hubId) found.set(id, 'forbidden_tracker')
+    }
+    for (let from = 0; from < phones.length; from += LOOKUP_IDS) {
+      const part = phones.slice(from, from + LOOKUP_IDS)
+      const rows = await this.options.tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, part)
+      for (const [i, row] of rows.entries())
+        if (row?.hubIds.includes(hubId) !== true) found.set(part[i], 'forbidden_tracker')
       await breathe()
     }
   }
@@ -184,18 +229,20 @@ export class KnownTrackers implements TrackerResolver {
     origin: EnsureOrigin,
   ): Promise<KnownTracker | TrackerRefusal> {
     const made = await this.options.writer.ensure(organizationId, id, values, origin)
-    if (made !== 'there') return made
+    if (typeof made === 'string') return made
     this.deleted.delete(id)
-    return this.remember(organizationId, id, values.externalId)
+    return this.remember(organizationId, id, made)
   }
 
-  private remember(organizationId: string, trackerId: string, externalId: string | undefined): KnownTracker {
+  private remember(organizationId: string, trackerId: string, values: TrackerValues): KnownTracker {
     const known = this.byId.get(trackerId)
     if (known !== undefined) return known
+    const { externalId } = values
     const tracker: KnownTracker = {
       trackerId,
       organizationId,
       externalId,
+      hub: this.written.has(trackerId) ? this.written.get(trackerId) : ownHub(values),
       partition: this.options.partitionOf(trackerId),
       mark: 0,
       index: 0,
@@ -223,21 +270,6 @@ export class KnownTrackers implements TrackerResolver {
     if (names.size === 0) this.byExternalId.delete(organizationId)
   }
 }
-
-/** A tracker's or user's credential speaks for its own tracker alone. */
-const ownOrForbidden = (
-  own: KnownTracker,
-  trackerId: string | undefined,
-  externalId: string | undefined,
-): KnownTracker | TrackerRefusal => {
-  if (trackerId !== undefined && trackerId !== own.trackerId && trackerId.toLowerCase() !== own.trackerId)
-    return 'forbidden_tracker'
-  return externalId === undefined || externalId === own.externalId ? own : 'forbidden_tracker'
-}
-
-/** A point that carries both names must mean one tracker. */
-const agreed = (tracker: KnownTracker, { externalId }: TrackerName): KnownTracker | TrackerRefusal =>
-  externalId === undefined || externalId === tracker.externalId ? tracker : 'invalid'
 
 const idsOf = async (organizationId: string, names: readonly TrackerName[]): Promise<string[]> => {
   const ids: string[] = []

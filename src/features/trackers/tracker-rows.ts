@@ -60,7 +60,7 @@ export const ingestKeyRows = (plain: RowSource): RowSource => ({
   },
 })
 
-/** A user's phone belongs to all hubs of the user. */
+/** A user's phone belongs to all hubs of the user, and to no other. */
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const userId = idOfStream(event.stream)
@@ -68,20 +68,16 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   if (event.type === USER.deleted) rows.delete(TRACKER_USERS.name, organizationId, userId)
   else rows.put(TRACKER_USERS.name, organizationId, userId, { hubIds } satisfies TrackerUserRow)
   for (const { id, row } of await rows.findBy<TrackerRow>(TRACKERS_TABLE, organizationId, 'userId', userId)) {
-    if (row.kind === 'phone') rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: union(row.hubId, hubIds) })
+    if (row.kind === 'phone') rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds })
   }
 }
 
+/** Its own hub; a phone has those of its user alone. */
 const hubsOf = async (
   rows: Rows,
   organizationId: string,
   { kind, userId, hubId }: TrackerData['values'],
 ): Promise<string[]> => {
-  if (kind !== 'phone' || userId === undefined) return union(hubId, [])
-  const user = await rows.get<TrackerUserRow>(TRACKER_USERS.name, organizationId, userId)
-  return union(hubId, user?.hubIds ?? [])
+  if (kind !== 'phone' || userId === undefined) return hubId === undefined ? [] : [hubId]
+  return (await rows.get<TrackerUserRow>(TRACKER_USERS.name, organizationId, userId))?.hubIds ?? []
 }
-
-const union = (hubId: string | undefined, others: readonly string[]): string[] => [
-  ...new Set([...(hubId === undefined ? [] : [hubId]), ...others]),
-]

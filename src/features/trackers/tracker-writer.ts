@@ -70,25 +70,25 @@ export class TrackerWriter implements ResourceWrites {
     return this.resource.delete(origin, deletion)
   }
 
-  /** Makes the tracker unless it is there. @throws Failure engine_down. */
+  /** Makes the tracker unless it is there; answers it as it then is. @throws Failure engine_down. */
   async ensure(
     organizationId: string,
     id: string,
     values: TrackerValues,
     origin: EnsureOrigin,
-  ): Promise<'there' | 'tracker_limit' | 'unknown_tracker'> {
+  ): Promise<TrackerValues | 'tracker_limit' | 'unknown_tracker'> {
     const hasPlace = await this.quota.reserve(organizationId, id)
     const writes = { organizationId, ...origin }
     try {
       const data = dataOf(writes, { ...values })
       // Nearly always it is new: reading its stream first would double the work of a fleet's first minute.
-      if (hasPlace && (await this.append(id, 0, data, writes))) return 'there'
+      if (hasPlace && (await this.append(id, 0, data, writes))) return values
       for (let tries = 0; tries < TRIES; tries++) {
         const { state, version } = await this.resource.load(id)
         if (state.status === 'live') return this.isThere(organizationId, id, state)
         if (!hasPlace) return 'tracker_limit'
         if (state.status === 'deleted') await this.untilForgotten(id)
-        if (await this.append(id, version, data, writes)) return 'there'
+        if (await this.append(id, version, data, writes)) return values
       }
       throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
     } catch (error) {
@@ -116,9 +116,9 @@ export class TrackerWriter implements ResourceWrites {
     organizationId: string,
     id: string,
     state: ResourceState,
-  ): Promise<'there' | 'unknown_tracker'> {
+  ): Promise<TrackerValues | 'unknown_tracker'> {
     await this.quota.release(organizationId, id)
-    return state.organizationId === organizationId ? 'there' : 'unknown_tracker'
+    return state.organizationId === organizationId ? (state.values as unknown as TrackerValues) : 'unknown_tracker'
   }
 
   /** False when the stream has other events by now. */

@@ -81,6 +81,8 @@ export interface KnownTracker {
   trackerId: string
   organizationId: string
   externalId?: string
+  /** The hub that it belongs to alone; absent while that takes a lookup (a phone has the hubs of its user). */
+  hub?: { hubId?: string }
   partition: number
   mark: number
   index: number

@@ -68,10 +68,8 @@ const noteTracker = async (
     onAccessChanged?.({ organizationId, trackerId })
     return
   }
-  if (type === TRACKER.created) {
-    known?.noteCreated(trackerId)
-    await quota?.created(organizationId, trackerId)
-  }
+  known?.noteWritten(trackerId, values)
+  if (type === TRACKER.created) await quota?.created(organizationId, trackerId)
   if (values.keyHash !== undefined)
     devices?.note(trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
   if (type === TRACKER.changed) onAccessChanged?.({ organizationId, trackerId })

@@ -14,6 +14,9 @@ export const idFrom = (...parts: (string | number)[]): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
+/** Whether an id has the form of those that follow from others. */
+export const isDerived = (id: string): boolean => id[14] === '5'
+
 /** UUIDv7s of the given time; with a seed the same ones at each call (a repeated request makes the ids of the first). */
 export const idSource = (now: number, seed: Buffer = randomBytes(32)): IdSource => {
   let made = 0

@@ -118,16 +118,14 @@ export class TableDirectory implements Directory {
     return tripToken(this.options.keyring, trackerId, startedAt)
   }
 
-  /** A tracker that was deleted, with the hubs that it had: those of its user too, when it was a phone. */
+  /** A tracker that was deleted, with the hubs that it had: those of its user, when it was a phone. */
   private async lastTracker(organizationId: string, trackerId: string): Promise<TrackerRow | undefined> {
     const row = (await this.lastRow('tracker', organizationId, trackerId)) as TrackerRow | undefined
     if (row === undefined) return undefined
-    const user =
-      row.kind === 'phone' && row.userId !== undefined
-        ? await this.options.tables.get(USERS_TABLE, organizationId, row.userId)
-        : undefined
-    const hubIds = [...(row.hubId === undefined ? [] : [row.hubId]), ...((user?.hubId as string[] | undefined) ?? [])]
-    return { ...row, hubIds }
+    if (row.kind !== 'phone' || row.userId === undefined)
+      return { ...row, hubIds: row.hubId === undefined ? [] : [row.hubId] }
+    const user = await this.options.tables.get(USERS_TABLE, organizationId, row.userId)
+    return { ...row, hubIds: (user?.hubId as string[] | undefined) ?? [] }
   }
 
   /** Whether its own stream has it although a table lacks it: a table that is being built must not hide what is there. */

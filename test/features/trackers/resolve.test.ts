@@ -5,6 +5,7 @@ import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { openTrackers, ORG, userCaller } from '../../support/open-trackers.ts'
 
 const OTHER_ORG = idFrom('organization', 'b')
+const [HUB, OTHER_HUB] = [idFrom('hub', 1), idFrom('hub', 2)]
 const NEW = 3_000
 const gateway = (more: object = {}): Caller => ({
   kind: 'ingestKey',
@@ -197,7 +198,7 @@ test('what the log has deleted is unknown, whatever the table still says', async
   known.noteDeleted(ORG, _id)
   t.equal(known.known(strict, undefined, 'x'), undefined)
   t.same(await known.resolve(strict, [{ externalId: 'x' }, { trackerId: _id }]), ['unknown_tracker', 'unknown_tracker'])
-  known.noteCreated(_id)
+  known.noteWritten(_id, { name: 'x', kind: 'device', externalId: 'x' })
   t.match(await known.resolve(strict, [{ trackerId: _id }]), [{ trackerId: _id }])
 })
 
@@ -208,3 +209,59 @@ const until = async (isTrue: () => Promise<boolean>) => {
   }
   throw new Error('waited 10 s')
 }
+
+test('the key of a hub takes points for trackers of that hub alone', async (t) => {
+  const { connect, clock, call, put, devices } = await openTrackers(t)
+  const at = clock.now() - 1000
+  const [userId, roamer] = [idFrom('user', 'there'), idFrom('user', 'both')]
+  for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
+  const person = { name: 'F', email: 'f@example.com', roleId: 'r', status: 'active' }
+  await put('user', userId, { ...person, hubId: [OTHER_HUB] })
+  await put('user', roamer, { ...person, hubId: [HUB, OTHER_HUB] })
+  const make = async (body: object) => (await call('POST', '/tracker', body)).body.data._id as string
+  const here = await make({ name: 'here', externalId: 'here', hubId: HUB })
+  const there = await make({ name: 'there', externalId: 'there', hubId: OTHER_HUB })
+  const none = await make({ name: 'none', externalId: 'none' })
+  const phone = await make({ name: 'phone', kind: 'phone', userId })
+  const shared = await make({ name: 'shared', kind: 'phone', userId: roamer })
+  const { key } = (await call('POST', '/ingest-key', { name: 'K', autoCreate: true, hubId: HUB })).body.data
+  const client = connect(await devices.authenticate(key))
+  const names = [
+    { trackerId: here },
+    { externalId: 'here' },
+    { trackerId: there },
+    { externalId: 'there' },
+    { externalId: 'none' },
+    { trackerId: phone },
+    { trackerId: shared },
+    { externalId: 'fresh' },
+  ]
+  const codes = async (seq: number) => {
+    client.send(names.map((name, i) => ({ ...name, recordedAt: at + seq * 10 + i, lat: 1, lng: 1 })))
+    await client.until(() => client.acked === seq)
+    return client.rejected.filter((one) => one.seq === seq).map(({ index, code }) => [index, code])
+  }
+  const refused = [2, 3, 4, 5].map((index) => [index, 'forbidden_tracker'])
+  t.same(await codes(1), refused)
+  t.same(await codes(2), refused, 'those that are remembered too')
+  t.match((await call('GET', '/trackers?externalId=fresh')).body.data, [{ hubId: HUB }])
+  await call('PATCH', `/tracker/${here}`, { hubId: OTHER_HUB })
+  await call('PATCH', `/tracker/${none}`, { hubId: HUB })
+  await until(
+    async () =>
+      JSON.stringify(await codes(client.acked + 1)) ===
+      JSON.stringify([0, 1, 2, 3, 5].map((index) => [index, 'forbidden_tracker'])),
+  )
+})
+
+test('keys without a hub are made by those who see all hubs', async (t) => {
+  const { call, put } = await openTrackers(t)
+  for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
+  const limited = { hubIds: [HUB] }
+  const make = async (body: object) => call('POST', '/ingest-key', { name: 'K', ...body }, limited)
+  for (const body of [{}, { hubId: OTHER_HUB }])
+    t.match(await make(body), { status: 400, body: { errors: [{ path: '/hubId' }] } })
+  t.equal((await make({ hubId: HUB })).status, 201)
+  const all = (await call('POST', '/ingest-key', { name: 'All' })).body.data._id
+  t.equal((await call('DELETE', `/ingest-key/${all}`, undefined, limited)).status, 404)
+})

@@ -2,7 +2,8 @@ import { test } from 'tap'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
-import { openTrackers, ORG, PARTITIONS } from '../../support/open-trackers.ts'
+import { phoneTrackerIdOf } from '../../../src/features/trackers/declaration.ts'
+import { openTrackers, ORG, PARTITIONS, userCaller } from '../../support/open-trackers.ts'
 
 const HUB = idFrom('hub', 1)
 const OTHER_HUB = idFrom('hub', 2)
@@ -91,7 +92,7 @@ test('what is not right is refused', async (t) => {
     status: 409,
     body: { code: 'key_in_use', errors: [{ path: '/externalId' }] },
   })
-  const id = idFrom('mine')
+  const id = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b99'
   const first = await call('POST', '/tracker', { _id: id, name: 'x' })
   t.equal(first.status, 201)
   const again = await call('POST', '/tracker', { _id: id, name: 'x' })
@@ -189,6 +190,48 @@ test('users see the trackers of their hubs; a phone belongs to all hubs of its u
     (await call('PATCH', `/tracker/${ids.here}`, { name: 'again' }, limited)).status,
     200,
     'what others have set may stay',
+  )
+})
+
+test('a phone is neither pinned to a hub, nor given to another user, nor taken before its user has it', async (t) => {
+  const { call, put, connect, clock } = await openTrackers(t)
+  for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
+  const [userId, other] = [idFrom('user', 'field'), idFrom('user', 'other')]
+  const person = { name: 'F', email: 'f@example.com', roleId: 'r', status: 'active' }
+  await put('user', userId, { ...person, hubId: [OTHER_HUB] })
+  await put('user', other, { ...person, hubId: [HUB] })
+  const limited = { hubIds: [HUB] }
+  const refused = (path: string) => ({ status: 400, body: { errors: [{ path }] } })
+  const own = phoneTrackerIdOf(userId)
+  t.match(await call('POST', '/tracker', { _id: own, name: 'x', hubId: HUB }, limited), refused('/_id'))
+  t.match(await call('POST', '/tracker', { name: 'x', kind: 'phone', userId, hubId: HUB }, limited), refused('/hubId'))
+  t.match(await call('POST', '/tracker', { name: 'x', kind: 'phone', userId }, limited), refused('/hubId'))
+  const phone = connect(userCaller({ userId }))
+  phone.send([{ recordedAt: clock.now() - 1000, lat: 1, lng: 1 }])
+  await phone.until(() => phone.acked === 1)
+  await until(async () => (await call('GET', `/tracker/${own}`)).status === 200)
+  for (const [path, body] of [
+    ['/hubId', { hubId: HUB }],
+    ['/hubId', { hubId: OTHER_HUB }],
+    ['/userId', { userId: other }],
+    ['/userId', { userId: null }],
+    ['/kind', { kind: 'device' }],
+  ] as const)
+    t.match(await call('PATCH', `/tracker/${own}`, body), refused(path), JSON.stringify(body))
+  t.equal((await call('PUT', `/tracker/${own}`, { name: 'x', kind: 'phone', userId, hubId: HUB })).status, 400)
+  t.equal((await call('PUT', `/tracker/${own}`, { name: 'x', kind: 'phone', userId })).status, 200)
+  const device = (await call('POST', '/tracker', { name: 'd', hubId: HUB })).body.data._id
+  t.match(await call('PATCH', `/tracker/${device}`, { kind: 'phone', userId }, limited), refused('/kind'))
+  t.same(
+    (await call('GET', '/trackers', undefined, limited)).body.data.map(({ name }: { name: string }) => name),
+    ['d'],
+  )
+  const pinned = { name: 'pinned', kind: 'phone', userId, hubId: HUB }
+  await put('tracker', idFrom('tracker', 'old'), pinned)
+  t.equal(
+    (await call('GET', `/tracker/${idFrom('tracker', 'old')}`, undefined, limited)).status,
+    404,
+    'what an older log says of its hub counts no more',
   )
 })
 
