@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { ROLES, type Config } from './config.ts'
 import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
 import type { EventLog } from './engines/event-log.ts'
+import { lockDataFolder } from './engines/data-folder.ts'
 import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
 import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
@@ -18,6 +19,7 @@ import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
 import { idSource } from './kit/commands/ids.ts'
 import { alone } from './kit/operations/alone.ts'
+import { beginLife } from './kit/operations/life.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
@@ -46,20 +48,20 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     return engine
   }
   try {
+    const folder = lockDataFolder(config.dataPath)
+    kept({ close: async () => folder.release() })
     const clock = systemClock
     const keyring = await openKeyring(config.keysPath)
     const ids = idSource(clock.now())
+    const life = beginLife(config.dataPath, () => ids.next())
     const log = kept(await openLog(config, clock, () => ids.next()))
     const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
-    const origin = await openLogOrigin(
-      log,
-      { partitions: config.partitions, keyringFingerprint: keyring.fingerprint },
-      () => ids.next(),
-    )
+    const facts = { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }
+    const origin = await openLogOrigin(log, facts, () => ids.next())
     const tables = kept(await openTables(config, clock))
     const history = kept(await openHistory(config))
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
-    await alone('history-schema', { tables, clock, owner: ids.next() }, () => migrateHistory(history, retention))
+    await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const checkpoints = new Checkpoints(tables, clock)
@@ -81,6 +83,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       services,
       origin,
       owners: new SoleOwner({ clock, logger }),
+      life,
       caller,
       rotateTokenKey: tokenKeys.rotate,
     })

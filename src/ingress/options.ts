@@ -6,6 +6,7 @@ import type { Settle } from '../kit/consumers/settle.ts'
 import type { ChannelDocument } from '../kit/http/channel-document.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Keyring } from '../kit/keys/keyring.ts'
+import type { Life } from '../kit/operations/life.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { Route } from '../kit/http/route.ts'
 import type { WebhookDocument } from '../kit/http/webhook-document.ts'
@@ -88,6 +89,8 @@ export interface IngressOptions {
   rollout(caller: UserCaller): boolean
   tables: TableStore
   keyring: Keyring
+  /** Of this process. */
+  life: Life
   logger: Logger
   clock: Clock
   metrics: Metrics

@@ -13,6 +13,7 @@ import type { Projection } from '../kit/consumers/projection.ts'
 import { type Settle, settling } from '../kit/consumers/settle.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Route } from '../kit/http/route.ts'
+import type { Life } from '../kit/operations/life.ts'
 import { createMetrics, type Metrics } from '../kit/operations/metrics.ts'
 import type { Services } from '../kit/services.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
@@ -35,6 +36,8 @@ export interface ServiceParts {
   services: Services & { processes: ProcessRunner }
   origin: LogOrigin
   owners: Owners
+  /** Of this process. */
+  life: Life
   caller: HttpCaller
   /** Points that a back-test reads for one answer; more make it a job. */
   backtestPointsMax?: number

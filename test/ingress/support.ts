@@ -90,6 +90,7 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     rollout: () => true,
     tables,
     keyring: await openKeyring(`${folder}/keys.json`),
+    life: { node: 'here', id: 'now' },
     logger: loggerTo(lines),
     clock: systemClock,
     metrics,

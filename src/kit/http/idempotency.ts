@@ -5,6 +5,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import type { Keyring } from '../keys/keyring.ts'
+import { isEarlier, type Life } from '../operations/life.ts'
 
 const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, lives: 'row' }
 
@@ -12,7 +13,7 @@ const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, l
 const KEPT_MS = 24 * 3_600_000
 /** How long a token that its own call revoked may read that call's answer. */
 const REVOKED_TOKEN_MS = 10 * 60_000
-/** A run without a sign of life for so long has crashed: the same request may run again. */
+/** A run of another node without a sign of life for so long has crashed: the same request may run again. */
 const CRASHED_AFTER_MS = 60_000
 const SIGN_OF_LIFE_MS = 20_000
 const ANSWER_BYTES_MAX = 512 * 1024
@@ -51,6 +52,8 @@ interface KeptRow {
   fingerprint: string
   seed: string
   startedAt: number
+  /** Whose run it is; absent in rows from before it was kept. */
+  life?: Life
   /** Last sign of life of the run. */
   aliveAt: number
   state: 'running' | 'open' | 'done'
@@ -58,6 +61,12 @@ interface KeptRow {
   attempt: number
   /** The sealed answer of a `done` one. */
   answer?: string
+}
+
+/** Who may make an attempt after the first. */
+interface ClaimRow {
+  [field: string]: unknown
+  life?: Life
 }
 
 interface TokenRow {
@@ -69,6 +78,8 @@ interface TokenRow {
 export interface IdempotencyOptions {
   tables: TableStore
   keyring: Keyring
+  /** Of this process: what an earlier one of the same node has begun runs again at once. */
+  life: Life
   clock: Clock
   logger: Logger
 }
@@ -91,7 +102,7 @@ export class Idempotency {
    * @throws Failure `in_progress` while another run is under way, `key_reused` for another body, `engine_down`.
    */
   async begin(request: IdempotentRequest): Promise<KeptAnswer | Run> {
-    const { tables, clock } = this.options
+    const { tables, clock, life } = this.options
     const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
     const fingerprint = this.idOf(request.fingerprint)
     const now = clock.now()
@@ -99,6 +110,7 @@ export class Idempotency {
       fingerprint,
       seed: randomBytes(32).toString('base64url'),
       startedAt: now,
+      life,
       aliveAt: now,
       state: 'running',
       attempt: 1,
@@ -113,8 +125,7 @@ export class Idempotency {
     if (kept === undefined) return this.run(id, fresh, request)
     if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
     if (kept.state === 'done') return this.open(kept.answer as string)
-    if (kept.state === 'running' && Math.abs(now - kept.aliveAt) < CRASHED_AFTER_MS)
-      throw new Failure('in_progress', { retryAfterSeconds: 1 })
+    if (kept.state === 'running' && !this.hasCrashed(kept)) throw underWay()
     return this.runAgain(id, kept, request)
   }
 
@@ -131,18 +142,27 @@ export class Idempotency {
 
   /** Of all nodes that see an abandoned run, the one that makes the row of the next attempt runs it. */
   private async runAgain(id: string, kept: KeptRow, request: IdempotentRequest): Promise<Run> {
-    const { tables, clock } = this.options
-    const row: KeptRow = { ...kept, state: 'running', attempt: kept.attempt + 1, aliveAt: clock.now() }
-    const claim = {
-      table: IDEMPOTENCY_TABLE.name,
-      scope: NO_ORGANIZATION,
-      id: `${id}.${row.attempt}`,
-      row: {},
-      expiresAt: clock.now() + CRASHED_AFTER_MS,
+    const { tables, clock, life } = this.options
+    for (let attempt = kept.attempt + 1; ; attempt++) {
+      const claim = {
+        table: IDEMPOTENCY_TABLE.name,
+        scope: NO_ORGANIZATION,
+        id: `${id}.${attempt}`,
+        row: { life },
+        expiresAt: clock.now() + CRASHED_AFTER_MS,
+      }
+      const other = await tables.putIfAbsent<ClaimRow>(claim)
+      // Killed between its claim and its row: the attempt after that one is free.
+      if (other !== undefined && isEarlier(other.life, life)) continue
+      if (other !== undefined) throw underWay()
+      const row: KeptRow = { ...kept, state: 'running', attempt, life, aliveAt: clock.now() }
+      await this.commit([this.change(id, row)])
+      return this.run(id, row, request)
     }
-    if ((await tables.putIfAbsent(claim)) !== undefined) throw new Failure('in_progress', { retryAfterSeconds: 1 })
-    await this.commit([this.change(id, row)])
-    return this.run(id, row, request)
+  }
+
+  private hasCrashed({ life, aliveAt }: KeptRow): boolean {
+    return isEarlier(life, this.options.life) || Math.abs(this.options.clock.now() - aliveAt) >= CRASHED_AFTER_MS
   }
 
   private run(id: string, row: KeptRow, request: IdempotentRequest): Run {
@@ -215,3 +235,5 @@ export class Idempotency {
     return this.options.keyring.hmac(PURPOSE, text).toString('base64url')
   }
 }
+
+const underWay = (): Failure => new Failure('in_progress', { retryAfterSeconds: 1 })

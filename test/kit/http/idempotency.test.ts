@@ -25,10 +25,12 @@ const setUp = async (t: Test) => {
     clock,
     keyring: await openKeyring(`${folder}/keys.json`),
     logger: { debug: note, info: note, warn: note, error: note },
+    life: { node: 'here', id: 'now' },
   }
   const idempotency = new Idempotency(options)
   await idempotency.declare()
-  return { clock, tables, lines, idempotency, otherNode: new Idempotency(options) }
+  const lived = (node: string, id: string) => new Idempotency({ ...options, life: { node, id } })
+  return { clock, tables, lines, idempotency, otherNode: lived('there', 'now'), lived }
 }
 
 test('of two at the same time one runs', async (t) => {
@@ -70,6 +72,38 @@ test('a run that crashed may run again, once, with its ids and its time', async 
   t.equal(runs[0].now, startedAt)
   await runs[0].done(answer)
   t.same(await otherNode.begin(request), answer)
+})
+
+test('what an earlier life of the node has begun runs again at once, once, with its ids and its time', async (t) => {
+  const { idempotency, otherNode, lived, clock } = await setUp(t)
+  const begun = asRun(await idempotency.begin(request))
+  const startedAt = clock.now()
+  clock.advance(5)
+  const next = lived('here', 'later')
+  await t.rejects(otherNode.begin(request), { code: 'in_progress' }, 'another node cannot know')
+  await t.rejects(next.begin({ ...request, fingerprint: 'another' }), { code: 'key_reused' })
+  const both = await Promise.allSettled([next.begin(request), next.begin(request)])
+  const runs = both.filter((one) => one.status === 'fulfilled').map((one) => asRun(one.value))
+  t.equal(runs.length, 1)
+  t.same([runs[0].seed, runs[0].now], [begun.seed, startedAt])
+  await t.rejects(next.begin(request), { code: 'in_progress' }, 'its own run is alive')
+  const third = asRun(await lived('here', 'last').begin(request))
+  await third.done(answer)
+  t.same(await otherNode.begin(request), answer)
+})
+
+test('a life that ended between its claim of the next attempt and its row blocks nobody', async (t) => {
+  const { idempotency, lived, tables } = await setUp(t)
+  const begun = asRun(await idempotency.begin(request))
+  const dying = lived('here', 'dying')
+  const { commit } = tables
+  tables.commit = async () => {
+    throw new Error('killed')
+  }
+  await t.rejects(dying.begin(request), { message: 'killed' })
+  tables.commit = commit
+  await t.rejects(dying.begin(request), { code: 'in_progress' }, 'to itself it is alive')
+  t.same(asRun(await lived('here', 'last').begin(request)).seed, begun.seed)
 })
 
 test('a run that is alive is not taken over, however long it takes', async (t) => {

@@ -1,0 +1,32 @@
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * One run of a process, from its start to its end. Nodes are told apart by their data folders, each of which one process
+ * at a time has: what says it is done by an earlier life of a node is done by nobody any more.
+ */
+export interface Life {
+  node: string
+  /** Differs at each start of the node. */
+  id: string
+}
+
+/** Whether whoever did something then was this node before its last start. */
+export const isEarlier = (then: Life | undefined, now: Life): boolean =>
+  then !== undefined && then.node === now.node && then.id !== now.id
+
+const NODE_FILE = 'node-id'
+
+/** Begins a life on a data folder that this process has for itself. */
+export const beginLife = (dataPath: string, newId: () => string): Life => {
+  mkdirSync(dataPath, { recursive: true })
+  const file = join(dataPath, NODE_FILE)
+  if (!existsSync(file)) {
+    const made = `${file}.new`
+    writeFileSync(made, newId())
+    // A link shows the whole file at once.
+    linkSync(made, file)
+    rmSync(made)
+  }
+  return { node: readFileSync(file, 'utf8').trim(), id: newId() }
+}
