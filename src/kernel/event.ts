@@ -3,6 +3,8 @@ export interface EventMetadata {
   organizationId?: string
   /** The user, tracker, key or part of the service that acted, such as `user:<id>` or `reactor:match-geofences`. */
   actor?: string
+  /** Where the request came from: the client's address, proxies taken into account. */
+  address?: string
   /** Same for everything that one request set off. */
   $correlationId?: string
   /** The id of the event or request right before. */

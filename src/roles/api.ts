@@ -2,6 +2,8 @@ import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyConsumer } from '../../projections/history-checkpoints.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
+import { auditRoute } from '../features/audit/api.ts'
+import { AUDIT } from '../features/audit/views.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
@@ -64,6 +66,7 @@ export const openApi: OpenRole = async (services) => {
       ...backtests(services),
       ...locationRoutes(services),
       ...automationParts(services),
+      auditLog(services),
     ],
     close: async () => {
       await services.processes.close()
@@ -148,6 +151,16 @@ const listedRows = ({ history, clock, settle, partitions }: RoleServices): Histo
     }))
     return settle({ types: [], position: -1 }, CATCH_UP_MS, steps)
   })
+
+const auditLog = (services: RoleServices): Route => {
+  const { log, settle } = services
+  return auditRoute({
+    log,
+    listed: listedRows(services),
+    resources: resources.all(),
+    caughtUp: async () => settle({ types: [], position: await log.headPosition() }, CATCH_UP_MS, [{ consumer: AUDIT }]),
+  })
+}
 
 const automationParts = (services: RoleServices): Route[] => {
   const { config, tables, actions } = services

@@ -1,6 +1,7 @@
 import type { UserCaller } from '../kernel/caller.ts'
 import type { Projection } from '../kit/consumers/projection.ts'
 import { ResourceSet } from '../kit/resource/resource-set.ts'
+import { auditedNouns } from '../features/audit/views.ts'
 import { automationResource } from '../features/automations/declaration.ts'
 import { geofence } from '../features/geofences/declaration.ts'
 import { geofenceGroup } from '../features/geofences/group.ts'
@@ -22,6 +23,9 @@ const DIRECTORY = [organization, role, user, hub, team, vehicle, tracker, ingest
 
 /** Every resource of the product. */
 export const resources = new ResourceSet([...DIRECTORY, automationResource])
+
+/** What the audit log tells of. */
+export const AUDITED = auditedNouns(resources.all())
 
 /** Every read model that is kept in tables and fed by the whole log. */
 export const PROJECTIONS: readonly Projection[] = [

@@ -1,11 +1,15 @@
+import { auditFollower } from '../../projections/audit-log.ts'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { LATEST_POSITION, LatestPositions } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
 import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
-import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
+import { AUDIT } from '../features/audit/views.ts'
+import type { Follower } from '../kit/consumers/follower.ts'
+import { joinAll, ownedPart, ownedPartitions } from '../kit/consumers/owners.ts'
 import { RunningProjection } from '../kit/consumers/run-projection.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
+import { AUDITED } from './product.ts'
 import { lacksPositions } from './rebuilds.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
@@ -31,14 +35,22 @@ export const openProjector: OpenRole = async (services) => {
   const latestJoined = await Promise.all(
     ownedPartitions(feeds.locations, latest, partitions).map((owned) => owners.join(owned)),
   )
+  let audit: Follower | undefined
   const joined = await joinAll(owners, [
+    ownedPart(AUDIT, async () => {
+      audit = auditFollower({ ...services, epoch: origin.epoch, nouns: AUDITED }).start(tables)
+      return audit
+    }),
     ...ownedPartitions(feeds.locations, points, partitions),
     ...ownedPartitions(feeds.transitions, decisions, partitions),
     ...ownedPartitions(feeds.runs, runs, partitions),
   ])
   return {
     ready: mended.ended,
-    lags: () => running.flatMap((projection) => projection.lags()),
+    lags: () => [
+      ...running.flatMap((projection) => projection.lags()),
+      ...(audit === undefined ? [] : [audit.lag(clock.now())]),
+    ],
     close: async () => {
       mended.giveUp()
       register.close()

@@ -1,4 +1,5 @@
-import { RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
+import { AUDIT as AUDIT_TABLE, RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
+import { AUDIT, auditedPrefixes } from '../features/audit/views.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { newestPointSince, newestPoints } from '../features/locations/history/streams.ts'
@@ -9,6 +10,7 @@ import { rebuildProjection, type RebuildReport } from '../kit/consumers/rebuild-
 import type { Services } from '../kit/services.ts'
 import { decodeTransition } from '../reactors/dispatch/owe.ts'
 import { decideAgain } from '../reactors/matcher/decide-again.ts'
+import { type AuditedEvent, auditRows } from '../../projections/audit-log.ts'
 import { decisionRows, DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import type { Placed } from '../../projections/history-consumer.ts'
@@ -18,6 +20,7 @@ import { rebuildLatestPositions, type NewestPosition } from '../../projections/l
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY } from '../../projections/location-history.ts'
 import { decodeRuns, RUNS_HISTORY, runRows } from '../../projections/runs-history.ts'
+import { AUDITED } from './product.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
 import type { RoleServices } from './role.ts'
 import { eventsOf, locationEntries } from './stream-entries.ts'
@@ -77,6 +80,35 @@ const rebuildRuns: Rebuild = (services, signal) => {
   return rebuildHistory(parts, RUNS_HISTORY, [RUNS], runRows(history, origin.epoch), entries)
 }
 
+const rebuildAudit: Rebuild = (services, signal) =>
+  rebuildHistory(
+    { history: services.history, mark: String(services.clock.now()), since: 0 },
+    AUDIT,
+    [AUDIT_TABLE],
+    auditRows(AUDITED),
+    auditedEvents(services, signal),
+  )
+
+/** Every event of the audited streams up to where the audit log stands. */
+async function* auditedEvents(
+  { log, tables }: RoleServices,
+  signal: AbortSignal,
+): AsyncGenerator<Placed<AuditedEvent>> {
+  const through = (await tables.checkpoint(AUDIT))?.all ?? -1
+  const end = new AbortController()
+  const either = AbortSignal.any([signal, end.signal])
+  for await (const { events, checkpoint, caughtUp } of log.follow(
+    { prefixes: auditedPrefixes(AUDITED) },
+    undefined,
+    either,
+  )) {
+    for (const event of events)
+      if (event.position <= through) yield { partition: 0, entry: { revision: event.revision, event } }
+    if (caughtUp || checkpoint >= through) end.abort()
+  }
+  signal.throwIfAborted()
+}
+
 /** Every entry that a consumer has put into the history and the log still has. */
 async function* storedEntries<Entry>(
   { log, tables, partitions }: RoleServices,
@@ -128,6 +160,7 @@ const OTHERS: { [name: string]: Rebuild } = {
   'location-history': rebuildPoints,
   transitions: rebuildDecisions,
   [RUNS_HISTORY]: rebuildRuns,
+  [AUDIT]: rebuildAudit,
   [LATEST_POSITION]: rebuildLatest,
   matcher: rebuildMatcher,
 }

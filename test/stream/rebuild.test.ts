@@ -24,7 +24,15 @@ const BEFORE = 2_000
 const PARTITIONS = 16
 const FLAGS = ['--location-log-days', '0']
 const TABLES = ['directory', 'access', 'automations', 'backtests']
-const EVERY = [...TABLES, 'location-history', 'transitions', 'automation-runs', 'latest-position', 'matcher']
+const EVERY = [
+  ...TABLES,
+  'location-history',
+  'transitions',
+  'automation-runs',
+  'audit-log',
+  'latest-position',
+  'matcher',
+]
 
 const send = async (service: Service, key: string, fixes: Fix[]): Promise<void> => {
   const gateway = await IngestClient.connect(service.url, key)

@@ -3,6 +3,7 @@ export const POINTS = 'points'
 export const TRANSITIONS = 'transitions'
 export const TRIPS = 'trips'
 export const RUNS = 'automation_runs'
+export const AUDIT = 'audit_log'
 
 /** Epochs of a log that a version can tell apart, and revisions. */
 const EPOCH_MAX = 32_767
@@ -137,13 +138,38 @@ ORDER BY (organizationId, createdAt, _id)
 TTL ${timeToLive('createdAt', runDays)}
 SETTINGS ${TABLE_SETTINGS}`
 
+/**
+ * One row for each event that somebody's command made: where it stands in the log, which has who and what. It never
+ * expires: the log keeps those events for as long as what they are about is not erased.
+ */
+const createAudit = (): string => `
+CREATE TABLE IF NOT EXISTS ${AUDIT} (
+  organizationId String CODEC(ZSTD(3)),
+  at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
+  _id String CODEC(ZSTD(3)),
+  actorType String CODEC(ZSTD(3)),
+  actorId String CODEC(ZSTD(3)),
+  action String CODEC(ZSTD(3)),
+  noun String CODEC(ZSTD(3)),
+  resourceId String CODEC(ZSTD(3)),
+  hubIds Array(String) CODEC(ZSTD(3)),
+  stream String CODEC(ZSTD(3)),
+  revision UInt64 CODEC(ZSTD(3)),
+  place String CODEC(ZSTD(3)),
+  INDEX byActor actorId TYPE bloom_filter GRANULARITY 1,
+  INDEX byResource resourceId TYPE bloom_filter GRANULARITY 1
+) ENGINE = ReplacingMergeTree
+PARTITION BY toYYYYMM(at)
+ORDER BY (organizationId, at, _id)
+SETTINGS ${TABLE_SETTINGS}`
+
 /** How long rows are kept, in days: `days` points and what was decided of them, `runDays` runs of automations. */
 export interface Retention {
   days: number
   runDays: number
 }
 
-/** Every table, with the time by which its rows expire. */
+/** Every table whose rows expire, with the time by which they do. */
 export const TABLES = [
   { name: POINTS, time: 'recordedAt', days: ({ days }: Retention) => days },
   { name: TRANSITIONS, time: 'at', days: ({ days }: Retention) => days },
@@ -165,4 +191,5 @@ export const MIGRATIONS: readonly ((retention: Retention) => string[])[] = [
   (retention) => [createRuns(retention)],
   // Runs are about tasks, records and routing results, too.
   () => [`ALTER TABLE ${RUNS} RENAME COLUMN IF EXISTS trackerId TO subjectId`],
+  () => [createAudit()],
 ]

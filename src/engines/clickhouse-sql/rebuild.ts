@@ -1,8 +1,8 @@
-import { POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
+import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import type { Statement } from './points.ts'
 
 /** Tables that can be inserted again from the log and compared with what the log says. */
-export type RebuiltTable = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS
+export type RebuiltTable = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS | typeof AUDIT
 
 interface Columns {
   /** What makes a row the same one: the organization, then what is shown as its id. */
@@ -27,6 +27,7 @@ const differ = (columns: readonly string[]): string =>
   columns.map((column) => `live.${column} != told.${column}`).join(' OR ')
 
 const OWED = ['automationId', 'subjectId', 'partition', 'sequence', 'trigger']
+const AUDITED = ['actorType', 'actorId', 'action', 'noun', 'resourceId', 'hubIds', 'stream', 'revision']
 
 const COLUMNS: { [table in RebuiltTable]: Columns } = {
   [POINTS]: {
@@ -71,6 +72,13 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
     isThere: "live.state != ''",
     isDifferent: `live.state < told.state OR NOT hasAll(live.attempts, told.attempts) OR told.automationId != '' AND (${differ(OWED)})`,
     time: 'createdAt',
+  },
+  [AUDIT]: {
+    key: ['organizationId', 'at', '_id'],
+    columns: AUDITED,
+    isThere: "live.stream != ''",
+    isDifferent: differ(AUDITED),
+    time: 'at',
   },
 }
 

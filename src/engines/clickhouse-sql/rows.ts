@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { HistoryParameters, HistoryStore } from '../history-store.ts'
 import type { Find, Found, StoredRow, TableStore } from '../table-store.ts'
-import { RUNS, TRIPS } from './history-tables.ts'
+import { AUDIT, RUNS, TRIPS } from './history-tables.ts'
 import { readAttempts, readState, STATUS_SQL } from './runs.ts'
 
 /** A table of the history that lists are read from: one row for each id, in the order of a time. */
@@ -10,10 +10,14 @@ interface Listed {
   table: string
   /** Its column of time, and the member in which its milliseconds are answered. */
   time: string
+  /** The member that orders rows of the same millisecond; default `_id`. */
+  tie?: string
   /** Which rows are whole, as SQL: of others only the end is known. */
   isWhole: string
   /** Members of a row, as SQL. */
   members: { [member: string]: string }
+  /** Those of `members` that are lists: one of the values asked for must be in them. */
+  lists?: readonly string[]
   /** Puts right what JSON of the engine cannot say. */
   revive(row: Row): Row
 }
@@ -58,6 +62,28 @@ const LISTED: { [name: string]: Listed } = {
       attempts: readAttempts(attempts as string[]).map((text) => JSON.parse(text)),
     }),
   },
+  auditLog: {
+    table: AUDIT,
+    time: 'at',
+    tie: 'place',
+    isWhole: '1',
+    members: {
+      _id: '_id',
+      organizationId: 'organizationId',
+      at: 'toUnixTimestamp64Milli(at)',
+      actorType: 'actorType',
+      actorId: 'actorId',
+      action: 'action',
+      noun: 'noun',
+      resourceId: 'resourceId',
+      hubIds: 'hubIds',
+      stream: 'stream',
+      revision: 'revision',
+      place: 'place',
+    },
+    lists: ['hubIds'],
+    revive: (row) => row,
+  },
 }
 
 const DAY_MS = 86_400_000
@@ -67,7 +93,7 @@ const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, use_skip_indexes_if_final = 1'
 
 /**
- * Trips and runs of automations as lists ask for them. Like a table of rows that live by organization, but: sorted by
+ * Trips, runs of automations and the audit log as lists ask for them. Like a table of rows that live by organization, but: sorted by
  * time alone (newest first unless `sort` says otherwise), without words, and read from the history, which follows the
  * log by some hundred milliseconds.
  */
@@ -108,7 +134,7 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
   }
 
   async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
-    const { time } = listed(table)
+    const { time, tie = '_id' } = listed(table)
     const { conditions, parameters } = conditionsOf(listed(table), scope, question)
     const total = question.total === true ? this.count(table, conditions, parameters) : undefined
     total?.catch(() => undefined) // told where it is awaited
@@ -117,11 +143,11 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     if (after !== undefined) {
       const sign = order === 'desc' ? '<' : '>'
       conditions.push(`${time} ${sign}= ${TIME('afterTime')}`)
-      conditions.push(`(${time}, _id) ${sign} (${TIME('afterTime')}, {afterId:String})`)
-      Object.assign(parameters, { afterTime: after.time, afterId: after.id })
+      conditions.push(`(${time}, ${tie}) ${sign} (${TIME('afterTime')}, {afterTie:String})`)
+      Object.assign(parameters, { afterTime: after.time, afterTie: after.tie })
     }
     const wanted = question.limit + 1
-    const tail = `ORDER BY ${time} ${order}, _id ${order} LIMIT {limit:UInt64} OFFSET {offset:UInt64}`
+    const tail = `ORDER BY ${time} ${order}, ${tie} ${order} LIMIT {limit:UInt64} OFFSET {offset:UInt64}`
     Object.assign(parameters, { limit: wanted, offset: question.offset ?? 0 })
     let rows: StoredRow<R>[] = []
     for (const since of order === 'desc' ? this.sinces(question, after?.time) : [undefined]) {
@@ -131,7 +157,7 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     }
     const page = rows.slice(0, question.limit)
     const last = page.at(-1)
-    const next = rows.length < wanted || last === undefined ? null : JSON.stringify([last.row[time], last.id])
+    const next = rows.length < wanted || last === undefined ? null : JSON.stringify([last.row[time], last.row[tie]])
     return { rows: page, ...(total !== undefined && { total: await total }), next }
   }
 
@@ -177,7 +203,7 @@ const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${paramet
 
 /** @throws Error for a question that the table does not answer. */
 const conditionsOf = (
-  { time, members }: Listed,
+  { time, members, lists = [] }: Listed,
   scope: string,
   { where = {}, range, text, sort }: Find,
 ): { conditions: string[]; parameters: HistoryParameters } => {
@@ -191,7 +217,10 @@ const conditionsOf = (
     throw new Error(`This list of the history is sorted and bounded by ${time} alone, and has no words.`)
   for (const [field, values] of Object.entries(where)) {
     if (members[field] === undefined) throw new Error(`This list of the history has no ${field}.`)
-    conditions.push(`toString(${members[field]}) IN {where_${field}:Array(String)}`)
+    const asked = `{where_${field}:Array(String)}`
+    conditions.push(
+      lists.includes(field) ? `hasAny(${members[field]}, ${asked})` : `toString(${members[field]}) IN ${asked}`,
+    )
     parameters[`where_${field}`] = (Array.isArray(values) ? values : [values]).map(textOf)
   }
   for (const [side, sign] of [
@@ -210,8 +239,8 @@ const textOf = (value: string | number | boolean): string =>
   typeof value === 'boolean' ? (value ? '1' : '0') : `${value}`
 
 /** @throws Error for a cursor that this list did not give out. */
-const placeOf = (cursor: string): { time: number; id: string } => {
-  const [time, id] = JSON.parse(cursor) as [number, string]
-  if (typeof time !== 'number' || typeof id !== 'string') throw new Error('no cursor of this list')
-  return { time, id }
+const placeOf = (cursor: string): { time: number; tie: string } => {
+  const [time, tie] = JSON.parse(cursor) as [number, string]
+  if (typeof time !== 'number' || typeof tie !== 'string') throw new Error('no cursor of this list')
+  return { time, tie }
 }

@@ -82,7 +82,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
 /** Revokes the token of the call; sockets that were opened with it stay open for `graceMs`. */
 export const revokeToken = (
   context: IdentityContext,
-  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
+  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent' | 'address'>,
   graceMs: number,
 ): Promise<Wrote | undefined> => {
   const { identityId, organizationId, userId, jti, expiresAt } = userOf(request)
@@ -113,7 +113,7 @@ const login = async (context: IdentityContext, request: RouteRequest<object, Log
   const { _id: userId, organizationId } = member
   const signed = context.tokens.issue({ userId, organizationId, jti: ids.next() }, now)
   const metadata = metadataOf(
-    { correlationId: request.correlationId, traceparent: request.traceparent },
+    { correlationId: request.correlationId, traceparent: request.traceparent, address },
     organizationId,
     `user:${userId}`,
   )

@@ -4,7 +4,8 @@ import type { EventMetadata } from '../../kernel/event.ts'
 import type { RouteRequest } from './route.ts'
 
 /** What of a request goes into the metadata of its events. */
-export type RequestOrigin = Pick<RouteRequest, 'correlationId' | 'traceparent'> & { caller?: Caller }
+export type RequestOrigin = Pick<RouteRequest, 'correlationId' | 'traceparent'> &
+  Partial<Pick<RouteRequest, 'address'>> & { caller?: Caller }
 
 /** @throws Failure forbidden for a device's or a gateway's credential. */
 export const userOf = (request: { caller: Caller }): UserCaller => {
@@ -25,6 +26,7 @@ export const metadataOf = (
 ): EventMetadata => ({
   organizationId,
   actor: actor ?? (request.caller === undefined ? undefined : actorOf(request.caller)),
+  address: request.address,
   $correlationId: request.correlationId,
   $causationId: request.correlationId,
   traceparent: request.traceparent,

@@ -33,6 +33,10 @@ export class ResourceSet implements KnownResources {
       for (const reference of referencesOf(declaration)) this.add({ ...reference, declaration })
   }
 
+  all(): readonly ResourceDeclaration[] {
+    return [...this.declarations.values()]
+  }
+
   /** The resource that `reference(plural)` means. */
   declarationOf(plural: string): ResourceDeclaration {
     const declaration = this.declarations.get(plural)

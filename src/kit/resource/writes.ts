@@ -78,7 +78,8 @@ export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObje
 
 /** Who writes, from a request. */
 export const originOf = (
-  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>,
+  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'> &
+    Partial<Pick<RouteRequest, 'address'>>,
 ): WriteOrigin => {
   const caller = userOf(request)
   return {

@@ -1,0 +1,44 @@
+import { encodeNativeBlock, type NativeColumn } from './native-block.ts'
+
+/** One event of the log as the audit log lists it. */
+export interface AuditEntry {
+  organizationId: string
+  /** When the log took it, ms since the epoch. */
+  at: number
+  /** Of the event. */
+  _id: string
+  actorType: string
+  actorId: string
+  action: string
+  noun: string
+  resourceId: string
+  /** Hubs of what the event is about; none for what belongs to no hub. */
+  hubIds: readonly string[]
+  stream: string
+  /** In its stream. */
+  revision: number
+  /** In the whole log: orders what was logged in the same millisecond. */
+  position: number
+}
+
+/** Entries of the audit log as a block for their table. */
+export const auditBlock = (entries: readonly AuditEntry[]): Uint8Array => {
+  const texts = (
+    name: 'organizationId' | '_id' | 'actorId' | 'resourceId' | 'stream' | 'actorType' | 'action' | 'noun',
+  ): NativeColumn => ({ name, type: 'String', values: entries.map((entry) => entry[name]) })
+  const columns: NativeColumn[] = [
+    texts('organizationId'),
+    { name: 'at', type: "DateTime64(3, 'UTC')", values: BigInt64Array.from(entries, ({ at }) => BigInt(at)) },
+    texts('_id'),
+    texts('actorType'),
+    texts('actorId'),
+    texts('action'),
+    texts('noun'),
+    texts('resourceId'),
+    { name: 'hubIds', type: 'Array(String)', values: { lists: entries.map(({ hubIds }) => hubIds) } },
+    texts('stream'),
+    { name: 'revision', type: 'UInt64', values: BigUint64Array.from(entries, ({ revision }) => BigInt(revision)) },
+    { name: 'place', type: 'String', values: entries.map(({ position }) => position.toString(16).padStart(16, '0')) },
+  ]
+  return encodeNativeBlock(columns, entries.length)
+}

@@ -1,0 +1,162 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
+import { listQuerySchema, type ListQuery, type ListShape, wantsField } from '../../kit/http/list-query.ts'
+import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { formatTime, userOf } from '../../kit/http/request-context.ts'
+import { type Route, route } from '../../kit/http/route.ts'
+import { timeBounds } from '../../kit/http/time-parameter.ts'
+import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
+import { type Logged, readLogged } from './changes.ts'
+import { AUDIT_LOG, type AuditRow } from './views.ts'
+
+export interface AuditServices {
+  log: Pick<EventLog, 'read'>
+  /** The audit log as the history lists it. */
+  listed: Pick<TableStore, 'find'>
+  /** Resolves when the list has what was logged before the call, or after a while. */
+  caughtUp(): Promise<unknown>
+  /** Every resource: it says which fields may be shown, and to whom. */
+  resources: readonly ResourceDeclaration[]
+}
+
+const READS_AT_ONCE = 16
+const TIME: JsonSchema = { type: 'string', maxLength: 40 }
+const UUID: JsonSchema = { type: 'string', format: 'uuid' }
+
+const ENTRY = answered(
+  'AuditEntry',
+  {
+    _id: UUID,
+    at: { type: 'string', format: 'date-time' },
+    actor: answered('AuditActor', {
+      type: { type: 'string', enum: ['user', 'service', 'automation', 'schedule', 'import'] },
+      id: { type: 'string', description: 'Of the user, automation, …; of the service the name of its part.' },
+    }),
+    action: { type: 'string', description: '`created`, `changed`, `deleted`, or what else was done.' },
+    noun: {
+      type: 'string',
+      description: 'The kind of thing: `hub`, `role`, …; `identity` for sign-ins and passwords.',
+    },
+    resourceId: { type: 'string' },
+    changes: {
+      type: 'object',
+      description:
+        'Fields with their values before and after, as far as your role shows them. Without secrets; a value of over 4,096 characters is `{"omittedCharacters": n}`. Empty for what was erased.',
+      additionalProperties: { type: 'object', properties: { from: {}, to: {} }, additionalProperties: false },
+    },
+    address: { type: 'string', description: 'Where the request came from.' },
+  },
+  ['address'],
+)
+
+const EXAMPLE = {
+  _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f',
+  at: '2026-01-01T08:00:00.000Z',
+  actor: { type: 'user', id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' },
+  action: 'changed',
+  noun: 'hub',
+  resourceId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+  changes: { name: { from: 'North', to: 'North yard' } },
+  address: '203.0.113.7',
+}
+
+const SHAPE: ListShape = {
+  table: AUDIT_LOG,
+  members: Object.keys(ENTRY.properties as object),
+  filters: {
+    actorId: { type: 'string', maxLength: 100, description: 'What this user, automation, … did.' },
+    noun: { type: 'string', maxLength: 60, description: 'What happened to things of this kind, such as `hub`.' },
+    resourceId: { type: 'string', maxLength: 100, description: 'What happened to this one.' },
+    action: { type: 'string', maxLength: 60, description: 'Such as `created`, `changed`, `deleted`.' },
+  },
+  sortable: [],
+  searchable: false,
+  hubField: 'hubIds',
+}
+
+type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string; resourceId?: string }
+
+/** Who changed what, when, and from where. */
+export const auditRoute = (services: AuditServices): Route => {
+  const schema = listQuerySchema(SHAPE)
+  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
+  return route<AuditQuery>({
+    method: 'GET',
+    path: '/audit-log',
+    operationId: 'listAuditLog',
+    summary: 'List who changed what, newest first',
+    description:
+      'For as long as the log has it. Whoever does not see all hubs sees what concerns their hubs, and nothing of what belongs to no hub.',
+    tag: 'Audit log',
+    access: { permission: 'view/audit-log' },
+    query: {
+      ...schema,
+      properties: {
+        ...properties,
+        from: { ...TIME, description: 'What was done then or later: RFC 3339, or milliseconds since the epoch.' },
+        to: { ...TIME, description: 'What was done then or earlier: RFC 3339, or milliseconds since the epoch.' },
+      },
+    },
+    answers: {
+      200: {
+        description: 'A page of the audit log.',
+        schema: { title: 'AuditPage', ...envelope({ data: { type: 'array', items: ENTRY }, ...PAGE_MEMBERS }) },
+        example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const { query } = request
+      const range = { field: 'at', ...timeBounds(query) }
+      if (query.cursor === undefined) await services.caughtUp()
+      const { body, ...reply } = await answerList(SHAPE, {
+        tables: { find: (table, scope, asked) => services.listed.find(table, scope, { ...asked, total: false }) },
+        scope: caller.organizationId,
+        caller,
+        query: lowerIds(query),
+        path: '/api/v3/audit-log',
+        range,
+        sort: { field: 'at', order: 'desc' },
+        present: (rows) => shown(services, caller, rows as AuditRow[], query.fields),
+      })
+      const { total: _total, ...members } = body ?? {}
+      return { ...reply, body: members }
+    },
+  })
+}
+
+/** Ids compare without case; parts of the service are named in lower case. */
+const lowerIds = ({ actorId, resourceId, ...query }: AuditQuery): AuditQuery => ({
+  ...query,
+  ...(actorId !== undefined && { actorId: actorId.toLowerCase() }),
+  ...(resourceId !== undefined && { resourceId: resourceId.toLowerCase() }),
+})
+
+/** Entries with what the log says of them; it is asked only where that is wanted. */
+const shown = async (
+  { log, resources }: AuditServices,
+  caller: UserCaller,
+  rows: readonly AuditRow[],
+  fields: string | undefined,
+): Promise<Row[]> => {
+  const logged = new Map<string, Logged>()
+  const isRead = ['changes', 'address'].some((member) => wantsField(fields, member))
+  await severalAtOnce(isRead ? rows : [], READS_AT_ONCE, async (row) => {
+    const declaration = resources.find(({ noun }) => noun === row.noun)
+    logged.set(row._id, await readLogged(log, caller, declaration, row))
+  })
+  return rows.map(({ _id, at, actorType, actorId, action, noun, resourceId }) => ({
+    _id,
+    at: formatTime(at),
+    actor: { type: actorType, id: actorId },
+    action,
+    noun,
+    resourceId,
+    ...logged.get(_id),
+  }))
+}

@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { withoutHidden } from '../../kernel/hidden-fields.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { mergePatch, type ResourceDeclaration, writeOnlyOf } from '../../kit/resource/declaration.ts'
+import type { AuditRow } from './views.ts'
+
+export interface Change {
+  from?: Json
+  to?: Json
+}
+
+/** What the log says of an entry: it is gone with what was erased. */
+export interface Logged {
+  changes: { [field: string]: Change }
+  address?: string
+}
+
+/** Events of one stream that are looked at for what a field was before. */
+const LOOK_BACK_EVENTS = 50
+/** A longer value is not shown, only how long it is. */
+const VALUE_CHARACTERS_MAX = 4_096
+/** Shown of others to whoever may not edit users. */
+const USER_FIELDS = ['name', 'status', 'roleId']
+
+/** What an entry says, as far as this reader may see it. */
+export const readLogged = async (
+  log: Pick<EventLog, 'read'>,
+  caller: UserCaller,
+  declaration: ResourceDeclaration | undefined,
+  { stream, revision, _id }: AuditRow,
+): Promise<Logged> => {
+  const [event, previous] = await log.read(stream, revision, 2, 'backwards')
+  if (event?.id !== _id) return { changes: {} }
+  const { address } = event.metadata
+  const shown = { ...(address !== undefined && { address }) }
+  if (declaration === undefined || !caller.permissions.has(declaration.permissions.view))
+    return { changes: {}, ...shown }
+  const change = saidBy(event)
+  const before = previous === undefined ? {} : await valuesAt(log, stream, previous)
+  const after = change.isPatch ? (mergePatch(before, change.values) as JsonObject) : change.values
+  const see = (values: JsonObject): JsonObject => visible(caller, declaration, values)
+  return { changes: differences(see(before), change.isDeleted ? {} : see(after)), ...shown }
+}
+
+interface Said {
+  values: JsonObject
+  /** Only what changed is said. */
+  isPatch: boolean
+  isDeleted: boolean
+}
+
+/** The values in an event, in the forms in which resources keep them. */
+const saidBy = ({ type, data }: RecordedEvent): Said => {
+  const said = decodeJson<{ values?: JsonObject; content?: JsonObject; changes?: JsonObject } & JsonObject>(data)
+  const isDeleted = /Deleted(\.v\d+)?$/.test(type)
+  const isPatch = said.values === undefined && said.content === undefined && !/Created(\.v\d+)?$/.test(type)
+  const { shape, ...values } = said.values ?? said.content ?? said.changes ?? (isPatch ? {} : said)
+  const shaped = shape === undefined ? values : { ...values, ...shapeFields(shape as JsonObject, isPatch) }
+  return { values: shaped, isPatch, isDeleted }
+}
+
+/** The shape of a geofence as its fields; in a patch those of the shape before are taken away. */
+const shapeFields = (shape: JsonObject, isPatch: boolean): JsonObject => ({
+  ...(isPatch && { geometry: null, center: null, radius: null, width: null }),
+  ...('coordinates' in shape ? { geometry: shape } : shape),
+})
+
+/** The values as they were after an event. */
+const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: RecordedEvent): Promise<JsonObject> => {
+  const said = saidBy(event)
+  if (!said.isPatch) return said.isDeleted ? {} : said.values
+  const earlier = await log.read(stream, event.revision, LOOK_BACK_EVENTS, 'backwards')
+  const all = earlier.map(saidBy)
+  const whole = all.findIndex(({ isPatch }) => !isPatch)
+  return all
+    .slice(0, whole < 0 ? undefined : whole + 1)
+    .reverse()
+    .reduce((values, { values: next, isDeleted }) => (isDeleted ? {} : (mergePatch(values, next) as JsonObject)), {})
+}
+
+/** Fields that the resource's own reads would show to this reader: no secret, nothing internal, nothing that their role hides. */
+const visible = (caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): JsonObject => {
+  const { noun, fields, restriction, permissions } = declaration
+  const isOthers = noun === 'user' && !caller.permissions.has(permissions.edit)
+  const names = Object.keys(fields).filter(
+    (name) => !writeOnlyOf(declaration).includes(name) && (!isOthers || USER_FIELDS.includes(name)),
+  )
+  const seen = withoutHidden(caller, restriction, values)
+  return Object.fromEntries(Object.entries(seen).filter(([name]) => names.includes(name))) as JsonObject
+}
+
+const differences = (before: JsonObject, after: JsonObject): Logged['changes'] => {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return Object.fromEntries(
+    names
+      .filter((name) => !isDeepStrictEqual(before[name], after[name]))
+      .map((name) => [name, { ...side('from', before[name]), ...side('to', after[name]) }]),
+  )
+}
+
+const side = (name: 'from' | 'to', value: Json | undefined): Change => {
+  if (value === undefined) return {}
+  const { length } = JSON.stringify(value)
+  return { [name]: length > VALUE_CHARACTERS_MAX ? { omittedCharacters: length } : value }
+}

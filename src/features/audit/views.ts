@@ -1,0 +1,75 @@
+import type { AuditEntry } from '../../engines/clickhouse-sql/audit.ts'
+import { categoryOf, decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { AUTOMATION_PREFIXES } from '../automations/events.ts'
+
+/** Consumer that keeps the audit log. */
+export const AUDIT = 'audit-log'
+
+/** The audit log as lists ask for it: who did what is read from the history, what changed from the log. */
+export const AUDIT_LOG: TableDeclaration = {
+  name: 'auditLog',
+  version: 1,
+  equality: ['actorId', 'noun', 'resourceId', 'action', 'hubIds'],
+  range: ['at'],
+}
+
+export type AuditRow = Row & Omit<AuditEntry, 'position'>
+
+export type ActorType = 'user' | 'service' | 'automation' | 'schedule' | 'import'
+
+/** Beside the resources: what people do to their own identity, signing in among it. */
+const IDENTITY = 'identity'
+/** Events that say nothing of a thing: they only keep others from writing at the same place. */
+const FENCE = /Fenced$/
+const VERSION = /\.v\d+$/
+const ACTOR_TYPES: readonly string[] = ['user', 'automation', 'schedule', 'import'] satisfies ActorType[]
+
+/** Everything that is a resource is audited. */
+export const auditedNouns = (resources: readonly { noun: string }[]): ReadonlySet<string> =>
+  new Set([...resources.map(({ noun }) => noun), IDENTITY])
+
+/** The streams of these nouns. */
+export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
+  [...nouns].flatMap((noun) => (noun === 'automation' ? AUTOMATION_PREFIXES : [`${noun}-`]))
+
+/** The entry of an event; undefined for one that is about nothing of an organization. */
+export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): AuditEntry | undefined => {
+  const noun = categoryOf(event.stream)
+  const resourceId = idOfStream(event.stream)
+  // `<noun>-by-<hash>` holds claims on unique values.
+  if (!nouns.has(noun) || resourceId.startsWith('by-') || FENCE.test(event.type)) return undefined
+  const data = decodeJson<{ organizationId?: string; values?: { hubId?: string | string[] } }>(event.data)
+  const organizationId = event.metadata.organizationId ?? data.organizationId
+  if (organizationId === undefined) return undefined
+  return {
+    organizationId,
+    at: event.loggedAt,
+    _id: event.id,
+    ...actorOf(event.metadata.actor),
+    action: actionOf(noun, event.type),
+    noun,
+    resourceId,
+    hubIds: noun === 'hub' ? [resourceId] : [data.values?.hubId ?? []].flat(),
+    stream: event.stream,
+    revision: event.revision,
+    position: event.position,
+  }
+}
+
+/** `hubCreated` is `created` of a hub; `passwordChanged` of an identity is just that. */
+const actionOf = (noun: string, type: string): string => {
+  const name = type.replace(VERSION, '')
+  const action = name.startsWith(noun) ? name.slice(noun.length) : name
+  return action[0].toLowerCase() + action.slice(1)
+}
+
+/** Whatever is no user and none of what users set up is a part of the service. */
+const actorOf = (actor = 'service'): { actorType: string; actorId: string } => {
+  const colon = actor.indexOf(':')
+  const type = colon < 0 ? actor : actor.slice(0, colon)
+  return ACTOR_TYPES.includes(type)
+    ? { actorType: type, actorId: actor.slice(colon + 1) }
+    : { actorType: 'service', actorId: actor }
+}
