@@ -33,6 +33,7 @@ for (let i = 0; i < 1000; i++) {
 const resolver: TrackerResolver = {
   known: (_, trackerId, externalId) => trackers.get(externalId ?? trackerId ?? '') ?? 'unknown_tracker',
   resolve: async () => [],
+  listed: async () => {},
 }
 let revision = 0
 const log = { append: async () => ({ revision: revision++, position: revision }) } as unknown as EventLog

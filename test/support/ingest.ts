@@ -102,6 +102,8 @@ export class FixedTrackers implements TrackerResolver {
     return this.trackers.get(`${organizationId} ${name}`) ?? 'unknown_tracker'
   }
 
+  async listed(): Promise<void> {}
+
   async resolve({ organizationId }: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]> {
     await this.gate
     await new Promise((done) => setImmediate(done))

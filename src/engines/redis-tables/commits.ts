@@ -10,6 +10,8 @@ import { packRow, termsOf } from './terms.ts'
 /** Rows that one call stores: the server serves nobody else meanwhile. */
 const STEP_ROWS = 32
 const WAIT_MS = 2
+/** Places that a commit writes at the same time: each answer is waited for, and takes a turn of a busy event loop. */
+const PLACES_AT_ONCE = 16
 
 /** Writes, those of one place in the order in which they were asked for. Rows of all places come before their checkpoint. */
 export class Commits {
@@ -66,11 +68,16 @@ export class Commits {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', own, args))) return
     }
-    for (const [key, changes] of others) {
-      await breathe()
-      if (this.registry.tableOf(changes[0].table).declaration.lives === 'row') await this.storeSingle(key, changes)
-      else await this.storePlace(key, changes, move, false)
-    }
+    for (let at = 0; at < others.length; at += PLACES_AT_ONCE)
+      await all(
+        others
+          .slice(at, at + PLACES_AT_ONCE)
+          .map(([key, changes]) =>
+            this.registry.tableOf(changes[0].table).declaration.lives === 'row'
+              ? this.storeSingle(key, changes)
+              : this.storePlace(key, changes, move, false),
+          ),
+      )
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
   }
 
@@ -85,7 +92,7 @@ export class Commits {
     const at = checkpointText(move?.at)
     const head = [move?.consumer ?? '', String(move?.fence ?? 0)]
     for (let start = 0; start === 0 || start < changes.length; start += STEP_ROWS) {
-      await breathe()
+      if (start > 0) await breathe()
       const part = changes.slice(start, start + STEP_ROWS)
       const isLast = start + STEP_ROWS >= changes.length
       const step = start === 0 ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next'
@@ -131,3 +138,8 @@ export const rowArguments = (
   packRow(row),
   termsOf(declaration, id, row),
 ]
+
+/** Resolves when all have; where some failed, rejects with the first failure once all have ended. */
+const all = async (writes: readonly Promise<void>[]): Promise<void> => {
+  for (const ended of await Promise.allSettled(writes)) if (ended.status === 'rejected') throw ended.reason
+}

@@ -85,6 +85,10 @@ export class KnownTrackers implements TrackerResolver {
     })
   }
 
+  listed(): Promise<void> {
+    return this.options.writer.listed()
+  }
+
   /** The log has that the tracker was deleted: no point of it is taken, whatever the table still says. */
   noteDeleted(organizationId: string, trackerId: string): void {
     this.forget(trackerId, organizationId)

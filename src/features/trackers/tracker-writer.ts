@@ -19,6 +19,7 @@ import type { TrackerQuota } from './tracker-quota.ts'
 
 const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
+const LISTED_TIMEOUT_MS = 2_000
 
 /** What follows a tracker's deletion: it is said in the tracker's partition, and its last position is forgotten. */
 export const forgotten = (trackerId: string, partitions: number): Settlement[] => {
@@ -43,6 +44,8 @@ export class TrackerWriter implements ResourceWrites {
   private readonly resource: ResourceWriter
   private readonly services: TrackerWriterServices
   private readonly quota: TrackerQuota
+  /** Position of the last tracker that was made for a point. */
+  private ensuredAt = -1
 
   constructor(services: TrackerWriterServices, quota: TrackerQuota) {
     this.services = services
@@ -97,6 +100,12 @@ export class TrackerWriter implements ResourceWrites {
     }
   }
 
+  /** Resolves when lists have every tracker that was made for a point up to now; after 2 s, or while the tables are down, all the same. */
+  async listed(): Promise<void> {
+    const wrote = { position: this.ensuredAt, types: [TRACKER.created] }
+    await this.services.settle(wrote, LISTED_TIMEOUT_MS).catch(() => false)
+  }
+
   private async checks(write: WriteContext): Promise<void> {
     await tracker.declaration.checks?.(write)
     if (write.before !== undefined) return
@@ -136,6 +145,7 @@ export class TrackerWriter implements ResourceWrites {
       version,
       metadata,
     )
+    if (wrote !== undefined) this.ensuredAt = Math.max(this.ensuredAt, wrote.position)
     return wrote !== undefined
   }
 }

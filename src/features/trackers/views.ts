@@ -106,6 +106,8 @@ export interface TrackerResolver {
   ): KnownTracker | TrackerRefusal | undefined
   /** Looks up and, where the credential allows it, makes what is not known. Answers in the order of the names. @throws Failure engine_down. */
   resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]>
+  /** Resolves when lists have what `resolve` made. */
+  listed(): Promise<void>
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

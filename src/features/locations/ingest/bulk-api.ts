@@ -50,8 +50,10 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
       if (ingest.batcher.isRefusing) throw new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       charge(ingest, caller, points.length)
       const frame = ingest.pack(caller, points)
-      if (frame.unresolved.length > 0) await ingest.resolve(caller, frame)
-      return { body: { data: await store(ingest, caller, frame, keyring) } }
+      const isNew = frame.unresolved.length > 0
+      if (isNew) await ingest.resolve(caller, frame)
+      const [data] = await Promise.all([store(ingest, caller, frame, keyring), isNew ? ingest.listed() : undefined])
+      return { body: { data } }
     },
   })
 

@@ -130,6 +130,7 @@ class IngestConnection implements ChannelConnection {
       await new Promise<void>((done) => this.ingest.clock.after(RESOLVE_AGAIN_MS, done))
     }
     this.isResolving = false
+    ticket.notBefore(this.ingest.listed())
     this.submit(ticket, packed)
     while (this.held.length > 0 && !this.isResolving) {
       const { ticket: next, frame } = this.held.shift() as (typeof this.held)[number]

@@ -16,6 +16,8 @@ export class FrameTicket implements Ticket {
   duplicates = 0
   rejected: Rejected[] = []
   private readonly connection: FrameOwner
+  /** What it still waits for: the log, and what `notBefore` named. */
+  private awaited = 1
 
   constructor(connection: FrameOwner, seq: number, bytes: number) {
     this.connection = connection
@@ -23,7 +25,14 @@ export class FrameTicket implements Ticket {
     this.bytes = bytes
   }
 
+  /** Acknowledged no sooner than this. */
+  notBefore(done: Promise<void>): void {
+    this.awaited++
+    void done.then(() => this.durable())
+  }
+
   durable(): void {
+    if (--this.awaited > 0) return
     this.isDurable = true
     this.connection.frameIsDurable(this)
   }

@@ -80,6 +80,11 @@ export class Ingest {
     frame.rejected.sort((a, b) => a.index - b.index)
   }
 
+  /** Resolves when lists have the trackers that were made for resolved frames. */
+  listed(): Promise<void> {
+    return this.options.resolver.listed()
+  }
+
   /** False when the organization's queue is full: nothing was taken. A frame without a good point is durable at once. */
   submit(caller: Caller, frame: PackedFrame, ticket: Ticket, paid: boolean): boolean {
     if (frame.columns.count === 0) {
