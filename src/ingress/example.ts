@@ -9,6 +9,8 @@ const FORMATS: { [format: string]: string } = {
   email: 'ada@example.org',
   uri: 'https://example.org/',
   'time-zone': 'Europe/Berlin',
+  language: 'pl',
+  currency: 'PLN',
 }
 
 /** A value that fits the schema, for documents: its own example or default where it has one. */

@@ -116,7 +116,13 @@ export const timeOfDay = (): Field => ({
 
 /** A language tag such as `de` or `pt-BR`. */
 export const language = (): Field => ({
-  schema: { type: 'string', pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', maxLength: 35, examples: ['pl'] },
+  schema: { type: 'string', format: 'language', maxLength: 35, examples: ['pl'] },
+  normalize: (tag) => new Intl.Locale(tag as string).toString(),
+})
+
+/** A currency of ISO 4217, such as `EUR`. */
+export const currency = (): Field => ({
+  schema: { type: 'string', format: 'currency', minLength: 3, maxLength: 3, examples: ['PLN'] },
 })
 
 /** A name of the IANA time zone database, such as `Europe/Warsaw`. */

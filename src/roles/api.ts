@@ -15,6 +15,8 @@ import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
 import { hub } from '../features/hubs/hub.ts'
 import { identityContext } from '../features/identity/context.ts'
+import { appIntegrationRoutes } from '../features/integrations/app-integration.ts'
+import { pluginSetting } from '../features/plugins/plugin-setting.ts'
 import { identityRoutes } from '../features/identity/routes.ts'
 import { historyRoutes } from '../features/locations/history/api.ts'
 import { readTrack } from '../features/locations/history/query.ts'
@@ -83,7 +85,11 @@ const officeRoutes = (roleServices: RoleServices): Route[] => {
   const identity = identityContext(services, config)
   processes.start(listProcesses(services))
   metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
-  return [...identityRoutes(identity), ...hub.routes(services), ...team.routes(services), ...vehicle.routes(services)]
+  return [
+    ...identityRoutes(identity),
+    ...appIntegrationRoutes(services),
+    ...[hub, team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),
+  ]
 }
 
 const backtests = (services: RoleServices): Route[] => {

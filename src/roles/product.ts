@@ -7,6 +7,8 @@ import { geofence } from '../features/geofences/declaration.ts'
 import { geofenceGroup } from '../features/geofences/group.ts'
 import { hub } from '../features/hubs/hub.ts'
 import { organization } from '../features/identity/organization.ts'
+import { appIntegration } from '../features/integrations/app-integration.ts'
+import { pluginSetting } from '../features/plugins/plugin-setting.ts'
 import { role } from '../features/identity/role.ts'
 import { user } from '../features/identity/user.ts'
 import { team } from '../features/teams/team.ts'
@@ -19,7 +21,20 @@ import { directory } from '../../projections/directory.ts'
 import { processes } from '../../projections/processes.ts'
 
 /** Resources whose tables are kept together, each rebuilt by itself. */
-const DIRECTORY = [organization, role, user, hub, team, vehicle, tracker, ingestKey, geofenceGroup, geofence]
+const DIRECTORY = [
+  organization,
+  role,
+  user,
+  hub,
+  team,
+  vehicle,
+  tracker,
+  ingestKey,
+  geofenceGroup,
+  geofence,
+  appIntegration,
+  pluginSetting,
+]
 
 /** Every resource of the product. */
 export const resources = new ResourceSet([...DIRECTORY, automationResource])

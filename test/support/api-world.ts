@@ -49,6 +49,13 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     automationDetails: { url: 'http://127.0.0.1:9/closed' },
     rules: { fields: { geofenceGroupId: group._id } },
   })
+  const setting = await make('/plugin-setting', { plugin: 'colors' })
+  const integration = await make('/app-integration', {
+    name: 'Sign-in',
+    tenantId: '72f988bf-86f1-41af-91ab-2d7cd011db47',
+    clientId: 'client',
+    clientSecret: 'secret',
+  })
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -72,6 +79,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       geofenceGroupId: group._id,
       geofenceId: geofence._id,
       automationId: automation._id,
+      pluginSettingId: setting._id,
+      appIntegrationId: integration._id,
       runId: run._id,
       tripId: tripRow._id,
       token: trip,

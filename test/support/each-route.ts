@@ -37,6 +37,7 @@ const real = (value: Json, ids: { [name: string]: string }): Json => {
     Object.entries(value).map(([name, member]) => {
       if (name === 'email') return [name, `made${++made}.${process.pid}@example.com`]
       if (name === 'name') return [name, `${member} ${++made}`]
+      if (name === 'plugin') return [name, `${member} ${++made}`]
       if (name === 'externalId') return [name, `made-${++made}`]
       if (name === 'recordedAt') return [name, new Date().toISOString()]
       if (typeof member === 'string' && ids[name] !== undefined && name.endsWith('Id')) return [name, ids[name]]

@@ -6,6 +6,8 @@ import { role } from '../../src/features/identity/role.ts'
 import { type UserAccessChange, watchAccess } from '../../src/features/identity/watch-access.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { user } from '../../src/features/identity/user.ts'
+import { appIntegration, appIntegrationRoutes } from '../../src/features/integrations/app-integration.ts'
+import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { tracker } from '../../src/features/trackers/declaration.ts'
@@ -22,7 +24,7 @@ import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
 
-const RESOURCES = [organization, role, user, hub, team, vehicle, tracker]
+const RESOURCES = [organization, role, user, hub, team, vehicle, tracker, appIntegration, pluginSetting]
 
 export interface Session {
   token: string
@@ -56,6 +58,8 @@ export const openIdentity = async (
       team.routes(these),
       vehicle.routes(these),
       tracker.routes(these),
+      pluginSetting.routes(these),
+      appIntegrationRoutes(these),
       further(these),
     ].flat()
     return { runs, context, routes, call: routeCaller({ routes, clock, settle }) }

@@ -1,10 +1,10 @@
-import { anyObject, language, optional, text, timeZone, withDefault, object } from '../../kernel/schema.ts'
+import { anyObject, currency, language, optional, text, timeZone, withDefault, object } from '../../kernel/schema.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 export const SETTINGS_FIELDS = {
   language: withDefault(language(), 'en'),
-  currency: withDefault(text({ min: 3, max: 3, pattern: '^[A-Z]{3}$' }), 'EUR'),
+  currency: withDefault(currency(), 'EUR'),
   timeZone: withDefault(timeZone(), 'UTC'),
   configuration: withDefault(anyObject(), {}),
 }

@@ -2,42 +2,60 @@ import type { UserCaller } from '../../kernel/caller.ts'
 
 export type RoleKey = NonNullable<UserCaller['roleKey']>
 
-/** Things that have a `view` and an `edit` permission. */
-const SUBJECTS = [
-  'organization',
-  'user',
-  'role',
-  'hub',
-  'team',
-  'vehicle',
-  'tracker',
-  'location-history',
-  'geofence',
-  'automation',
-  'data-type',
-  'data',
-  'flow',
-  'task',
-  'schedule',
-  'routing',
-  'export-config',
-  'app-integration',
-  'plugin-setting',
-  'addon',
-] as const
+/** Things that have a `view` and an `edit` permission, each with the group in which a role editor shows them. */
+const SUBJECTS = {
+  organization: 'Organization',
+  user: 'People',
+  role: 'People',
+  hub: 'Places',
+  team: 'People',
+  vehicle: 'Fleet',
+  tracker: 'Fleet',
+  'location-history': 'Fleet',
+  geofence: 'Places',
+  automation: 'Automation',
+  'data-type': 'Data',
+  data: 'Data',
+  flow: 'Tasks',
+  task: 'Tasks',
+  schedule: 'Tasks',
+  routing: 'Tasks',
+  'export-config': 'Import and export',
+  'app-integration': 'Organization',
+  'plugin-setting': 'Organization',
+  addon: 'Organization',
+} as const
 
-/** Every permission there is. */
-export const PERMISSIONS: readonly string[] = [
-  'create/organization',
-  'import/data',
-  'export/task',
-  'view/audit-log',
-  'view/all-hubs',
-  'dispatch/task',
-  ...SUBJECTS.flatMap((subject) => [`view/${subject}`, `edit/${subject}`]),
-]
+type Subject = keyof typeof SUBJECTS
 
-const only = (action: 'view' | 'edit', ...subjects: (typeof SUBJECTS)[number][]): string[] =>
+/** Permissions beside those pairs, with their groups. */
+const FURTHER = {
+  'create/organization': 'Organization',
+  'import/data': 'Import and export',
+  'export/task': 'Import and export',
+  'view/audit-log': 'Organization',
+  'view/all-hubs': 'Places',
+  'dispatch/task': 'Tasks',
+} as const
+
+const inTitle = (name: string): string =>
+  name
+    .split(/[/-]/)
+    .map((word) => word[0].toUpperCase() + word.slice(1))
+    .join(' ')
+
+/** Every permission there is, as `GET /permissions` answers it. */
+export const PERMISSION_LIST: readonly { name: string; group: string; title: string }[] = [
+  ...Object.entries(FURTHER),
+  ...Object.entries(SUBJECTS).flatMap(([subject, group]) => [
+    [`view/${subject}`, group] as const,
+    [`edit/${subject}`, group] as const,
+  ]),
+].map(([name, group]) => ({ name, group, title: inTitle(name) }))
+
+export const PERMISSIONS: readonly string[] = PERMISSION_LIST.map(({ name }) => name)
+
+const only = (action: 'view' | 'edit', ...subjects: Subject[]): string[] =>
   subjects.map((subject) => `${action}/${subject}`)
 
 export interface PredefinedRole {

@@ -3,6 +3,7 @@ import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
 import { organizationRoutes } from './organization-routes.ts'
 import { ownUserRoute } from './own-user-route.ts'
+import { permissionsRoute } from './permissions-route.ts'
 import { role } from './role.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { signupRoute } from './signup-routes.ts'
@@ -19,4 +20,5 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...userRoutes(context),
   ownUserRoute(context),
   ...role.routes(context.services),
+  permissionsRoute(),
 ]

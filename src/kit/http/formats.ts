@@ -11,7 +11,7 @@ const addStandardFormats = addFormatsModule as unknown as (
 
 /**
  * What schemas say beyond the standard. `x-text` holds a text to what its kind may hold (kernel/text.ts) and brings it, in
- * place, into the form in which it is kept; `x-names` does so with the names of an object. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA).
+ * place, into the form in which it is kept; `x-names` does so with the names of an object. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
  */
 export const addFormats = (ajv: Ajv2020): void => {
   ajv.addKeyword('example')
@@ -21,6 +21,8 @@ export const addFormats = (ajv: Ajv2020): void => {
   ajv.addFormat('uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i)
   ajv.addFormat('date-time', isDateTime)
   ajv.addFormat('time-zone', isTimeZone)
+  ajv.addFormat('language', isLanguage)
+  ajv.addFormat('currency', (code: string) => CURRENCIES.has(code))
 }
 
 const checkText: SchemaValidateFunction = (kind: TextKind, text: string, _schema, context): boolean => {
@@ -51,6 +53,19 @@ const isDateTime = (value: string): boolean => {
   // Date.parse takes 31 February for 3 March.
   const lastDay = new Date(Date.UTC(Number(value.slice(0, 4)), Number(value.slice(5, 7)), 0)).getUTCDate()
   return !Number.isNaN(Date.parse(value)) && Number(value.slice(8, 10)) <= lastDay
+}
+
+const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
+const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' })
+
+/** A tag whose language has a name: the form alone would let `xx` pass. */
+const isLanguage = (tag: string): boolean => {
+  try {
+    return LANGUAGES.of(new Intl.Locale(tag).language) !== undefined
+  } catch (error) {
+    if (error instanceof RangeError) return false
+    throw error
+  }
 }
 
 const isTimeZone = (value: string): boolean => {

@@ -44,6 +44,10 @@ export class ResourceSet implements KnownResources {
     return declaration
   }
 
+  isDeclared(plural: string): boolean {
+    return this.declarations.has(plural)
+  }
+
   /** Those whose records a deletion takes out of what names them. */
   takenOut(): ResourceDeclaration[] {
     return [...this.declarations.values()].filter(({ whenReferenced }) => whenReferenced === 'takeOut')

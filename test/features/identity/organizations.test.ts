@@ -155,3 +155,26 @@ test('the tables of identity, built anew, equal the live ones', async (t) => {
   for (const name of ['directory', access.name])
     t.match(await runner.rebuild(name), { differing: 0, differences: [] }, name)
 })
+
+test('settings take languages, currencies and time zones that there are', async (t) => {
+  const { signup } = await openIdentity(t)
+  const owner = await signup()
+  const set = (method: 'PUT' | 'PATCH', body: object) => owner.call(method, '/organization/settings', body)
+  t.match(await set('PATCH', { language: 'PT-br', currency: 'PLN', timeZone: 'Europe/Warsaw' }), {
+    status: 200,
+    body: { data: { language: 'pt-BR', currency: 'PLN', timeZone: 'Europe/Warsaw', configuration: {} } },
+  })
+  for (const [field, values] of Object.entries({
+    language: ['xx', 'klingon-', 'e', ''],
+    currency: ['XYZ', 'pln', 'EURO'],
+    timeZone: ['Europe/Atlantis', 'Mars'],
+    configuration: [[], 'x', null].slice(0, 2),
+  }))
+    for (const value of values)
+      t.match(
+        await set('PATCH', { [field]: value }),
+        { status: 400, body: { errors: [{ path: `/${field}` }] } },
+        `${field} ${JSON.stringify(value)}`,
+      )
+  t.match(await set('PUT', { currency: 'CHF' }), { status: 200, body: { data: { language: 'en', currency: 'CHF' } } })
+})

@@ -1,5 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
+import { directory } from '../../../projections/directory.ts'
+import { role } from '../../../src/features/identity/role.ts'
+import { anyObject, list, text } from '../../../src/kernel/schema.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
+import { defineResource } from '../../../src/kit/resource/resource.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { openServices, startProjections } from '../../support/open-services.ts'
 import { PERMISSIONS, PREDEFINED_ROLES } from '../../../src/features/identity/predefined-roles.ts'
 import { rolesDocument } from '../../../src/features/identity/roles-document.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
@@ -73,4 +80,58 @@ test('custom roles; predefined ones keep name and existence, the owner all permi
   t.equal((await clerk.call('POST', '/role', { name: 'Late' })).status, 403, 'counts at the next call')
   await owner.call('DELETE', `/user/${clerk.body.data._id}`)
   t.equal((await owner.call('DELETE', `/role/${_id}`)).status, 200)
+})
+
+test('every permission is listed with its title and group', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const { data } = (await owner.call('GET', '/permissions')).body
+  t.same(
+    data.map(({ name }: { name: string }) => name),
+    PERMISSIONS,
+  )
+  const found = (name: string) => data.find((one: { name: string }) => one.name === name)
+  t.same(found('view/export-config'), {
+    name: 'view/export-config',
+    group: 'Import and export',
+    title: 'View Export Config',
+  })
+  t.ok(data.every(({ title, group }: { title: string; group: string }) => title !== '' && group !== ''))
+  t.same((await owner.call('GET', '/permissions?fields=title')).body.data[0], {
+    name: 'create/organization',
+    title: 'Create Organization',
+  })
+  const field = { name: 'F', email: 'field@example.com', password: PASSWORD, roleId: await roleId(owner, 'fieldUser') }
+  await owner.call('POST', '/user', field)
+  t.equal((await (await login(field.email)).call('GET', '/permissions')).status, 403)
+})
+
+test('permissionDetails name data types that there are, each once, and fields that they have', async (t) => {
+  const dataType = defineResource({
+    noun: 'dataType',
+    plural: 'dataTypes',
+    tag: 'Data',
+    fields: { name: text({ max: 50 }), fields: list(anyObject(), { max: 9 }) },
+    permissions: { view: 'view/data-type', edit: 'edit/data-type' },
+    example: {},
+  })
+  const services = await openServices(folderOf(t), undefined, [role, dataType])
+  const { runner, settle } = await startProjections(services, [directory([role.rows, dataType.rows])])
+  t.teardown(() => services.close())
+  t.teardown(() => runner.close())
+  const now = services.clock.now()
+  const origin = { organizationId: 'o', now, ids: idSource(now), metadata: {} }
+  const made = await dataType.writer(services).create(origin, { name: 'customer', fields: [{ name: 'phone' }] })
+  await settle(made.wrote ?? { position: -1, types: [] }, 5_000)
+  const dataTypeId = made.row._id as string
+  const detail = { permissionName: 'view/data', dataTypeId, hiddenFields: ['phone'] }
+  const write = (...permissionDetails: object[]) =>
+    role.writer(services).create(origin, { name: `Role ${origin.ids.next()}`, permissionDetails } as never)
+  t.same((await write(detail)).row.permissionDetails, [detail])
+  for (const [details, path] of [
+    [[detail, detail], '/permissionDetails/1/dataTypeId'],
+    [[{ ...detail, dataTypeId: origin.ids.next() }], '/permissionDetails/0/dataTypeId'],
+    [[{ ...detail, hiddenFields: ['phone', 'fax'] }], '/permissionDetails/0/hiddenFields/1'],
+  ] as const)
+    await t.rejects(write(...details), { code: 'invalid', details: { errors: [{ path }] } }, path)
 })

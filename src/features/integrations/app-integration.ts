@@ -1,0 +1,44 @@
+import { bool, oneOf, secret, text, withDefault } from '../../kernel/schema.ts'
+import type { Route } from '../../kit/http/route.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+
+/** A tenant or an application by its id, or by a domain. The names that stand for any tenant are none. */
+const DIRECTORY_ID = '^(?!(common|organizations|consumers)$)[A-Za-z0-9][A-Za-z0-9.-]*$'
+
+/** An application of another service that users of the organization sign in with. */
+export const appIntegration = defineResource({
+  noun: 'appIntegration',
+  plural: 'appIntegrations',
+  paths: { one: '/app-integration', many: '/app-integrations' },
+  tag: 'App integrations',
+  fields: {
+    type: withDefault(oneOf('azure'), 'azure'),
+    name: text({ max: 100 }),
+    tenantId: text({ max: 100, pattern: DIRECTORY_ID }),
+    clientId: text({ max: 100, pattern: DIRECTORY_ID }),
+    clientSecret: secret({ max: 500 }),
+    isActive: withDefault(bool(), true),
+  },
+  writeOnly: ['clientSecret'],
+  permissions: { view: 'view/app-integration', edit: 'edit/app-integration' },
+  indexes: { equality: ['type', 'tenantId', 'isActive'], range: ['name'], text: ['name'] },
+  example: {
+    type: 'azure',
+    name: 'Company sign-in',
+    tenantId: '72f988bf-86f1-41af-91ab-2d7cd011db47',
+    clientId: '6731de76-14a6-49ae-97bc-6eba6914391e',
+    clientSecret: 'kept encrypted and never answered',
+    isActive: true,
+  },
+})
+
+/** The two forms of an update are one operation under two names. */
+export const appIntegrationRoutes = (services: ResourceServices): Route[] =>
+  appIntegration.routes(services).map((route) => (route.method === 'PUT' ? { ...route, aliases: [UPDATE] } : route))
+
+const UPDATE: NonNullable<Route['aliases']>[number] = {
+  method: 'POST',
+  path: '/app-integration/{appIntegrationId}',
+  operationId: 'updateAppIntegration',
+}
