@@ -24,6 +24,7 @@ import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin } from './kit/consumers/log-origin.ts'
 import { ProcessRunner } from './processes/runner.ts'
+import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { closeAll } from './roles/close-all.ts'
@@ -82,7 +83,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       config,
       services,
       origin,
-      owners: new SoleOwner({ clock, logger }),
+      owners: isAlone(config) ? new SoleOwner(services) : kept(await LeaseOwners.open({ ...services, life })),
       life,
       caller,
       rotateTokenKey: tokenKeys.rotate,
@@ -97,6 +98,9 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     throw error
   }
 }
+
+/** LMDB serves one process. */
+const isAlone = ({ tablesUrl }: Config): boolean => tablesUrl === 'lmdb:'
 
 const makeFolder = (path: string): void => {
   try {
@@ -157,6 +161,7 @@ const assertEngines = ({ logUrl, tablesUrl, historyUrl, roles }: Config): void =
         `--${flag} ${url.replace(/\/\/[^@/]*@/, '//***@')} names no engine that Waymark has; see docs/operations.md`,
       )
   }
-  if (roles.length < ROLES.length)
+  const isEmbedded = [logUrl, tablesUrl, historyUrl].some((url) => url === 'lmdb:' || url === 'chdb:')
+  if (isEmbedded && roles.length < ROLES.length)
     throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
 }

@@ -22,6 +22,9 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { Services } from '../kit/services.ts'
 import { OPEN_PROCESSES, type OpenProcessRow } from './views.ts'
 
+/** What one node does: it carries on what others left. */
+export const CARRY_ON = 'carry-on-processes'
+
 /** Each one that is lost is a process of somebody else that came to its end, so that many at once all come through. */
 const TRIES = 50
 /** A process that is open for so long was left by a node that crashed. */
@@ -52,17 +55,31 @@ export class ProcessRunner implements Processes {
   private readonly failed = new Map<string, { failures: number; notBefore: number }>()
   private round: Promise<void> = Promise.resolve()
   private cancelPoll = (): void => undefined
-  private isClosed = false
+  /** Whether what was left open is looked for here. */
+  private isLooking = false
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>) {
     this.services = services
   }
 
-  /** To be called once the projection of open processes has caught up: what an earlier life left is carried on, in the background. */
+  /** To be called before anything is run. */
   // biome-ignore lint/suspicious/noExplicitAny: see `kinds`
-  start(processes: readonly Process<any>[]): void {
+  know(processes: readonly Process<any>[]): void {
     for (const process of processes) this.kinds.set(process.key.name, process)
+  }
+
+  /** Carries on, in the background, what earlier lives and other nodes left; once the projection of open processes has caught up. */
+  startCarryingOn(): void {
+    this.isLooking = true
     this.poll(0)
+  }
+
+  /** What is carried on is brought to its end or its failure. */
+  async stopCarryingOn(): Promise<void> {
+    this.isLooking = false
+    this.cancelPoll()
+    await this.idle()
+    this.failed.clear()
   }
 
   /** Processes that failed several times in a row. */
@@ -103,13 +120,6 @@ export class ProcessRunner implements Processes {
   async idle(): Promise<void> {
     await this.round
     await Promise.allSettled(this.running.values())
-  }
-
-  /** What runs is brought to its end or its failure; nothing new is begun. */
-  async close(): Promise<void> {
-    this.isClosed = true
-    this.cancelPoll()
-    await this.idle()
   }
 
   private async append<Data extends object>(
@@ -211,6 +221,7 @@ export class ProcessRunner implements Processes {
 
   private noteFailure(stream: string, error: unknown): void {
     const { clock, logger } = this.services
+    if (!this.isLooking) return logger.warn('a process failed', { stream, error: String(error) })
     const failures = (this.failed.get(stream)?.failures ?? 0) + 1
     const retryMs = RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]
     this.failed.set(stream, { failures, notBefore: clock.now() + retryMs })
@@ -228,7 +239,7 @@ export class ProcessRunner implements Processes {
       this.services.logger.warn('open processes could not be listed', { error: String(error) }),
     )
     void this.round.then(() => {
-      if (!this.isClosed) this.cancelPoll = this.services.clock.after(POLL_MS, () => this.poll(LEFT_AFTER_MS))
+      if (this.isLooking) this.cancelPoll = this.services.clock.after(POLL_MS, () => this.poll(LEFT_AFTER_MS))
     })
   }
 
@@ -246,11 +257,11 @@ export class ProcessRunner implements Processes {
       })
       await severalAtOnce(page.rows, AT_ONCE, ({ id }) => this.carryOnStream(processStream(id)))
       after = page.next ?? undefined
-    } while (after !== undefined && !this.isClosed)
+    } while (after !== undefined && this.isLooking)
   }
 
   private async carryOnStream(stream: string): Promise<void> {
-    if (this.isClosed) return
+    if (!this.isLooking) return
     const { open } = await this.readOpen(stream)
     if (open === undefined) return void this.failed.delete(stream)
     if ((this.failed.get(stream)?.notBefore ?? 0) > this.services.clock.now()) return

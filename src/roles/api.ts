@@ -39,7 +39,6 @@ import { seesHubs } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
 import { decodeJson } from '../kernel/event.ts'
 import type { Route } from '../kit/http/route.ts'
-import { listProcesses } from '../processes/list.ts'
 import { backtestOf } from '../reactors/backtests/answer-backtest.ts'
 import { dryRun } from '../reactors/dispatch/dry-run.ts'
 import { TableDirectory } from '../reactors/dispatch/directory.ts'
@@ -71,20 +70,16 @@ export const openApi: OpenRole = async (services) => {
       auditLog(services),
     ],
     close: async () => {
-      await services.processes.close()
+      await services.processes.idle()
       await watching.close()
       await shapes.close()
     },
   }
 }
 
-/** Begins to carry on what an earlier life left of commands that write several streams, too. */
 const officeRoutes = (roleServices: RoleServices): Route[] => {
-  const { config, metrics, processes } = roleServices
   const services = { ...roleServices, resources }
-  const identity = identityContext(services, config)
-  processes.start(listProcesses(services))
-  metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
+  const identity = identityContext(services, roleServices.config)
   return [
     ...identityRoutes(identity),
     ...appIntegrationRoutes(services),

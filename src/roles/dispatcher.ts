@@ -1,6 +1,6 @@
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
-import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
+import { ownedPartitions } from '../kit/consumers/owners.ts'
 import { Dispatcher } from '../reactors/dispatch/dispatcher.ts'
 import { TableDirectory } from '../reactors/dispatch/directory.ts'
 import type { OpenRole } from './role.ts'
@@ -20,7 +20,7 @@ export const openDispatcher: OpenRole = async (services) => {
     onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),
   })
   await dispatcher.declare()
-  const joined = await joinAll(owners, ownedPartitions(feeds.transitions, dispatcher, partitions))
+  const joined = await owners.join(ownedPartitions(feeds.transitions, dispatcher, partitions))
   return {
     close: async () => {
       await joined.leave()

@@ -1,11 +1,12 @@
 import { ANNOUNCE_DELETIONS, ANNOUNCE_FENCES } from '../features/locations/events.ts'
 import { trackerLookups } from '../features/trackers/views.ts'
-import { joinAll, ownedPart } from '../kit/consumers/owners.ts'
+import { ownedPart } from '../kit/consumers/owners.ts'
 import type { Follower, Lag } from '../kit/consumers/follower.ts'
 import { announceDeletions } from '../reactors/announce/deletions.ts'
 import { announceFences } from '../reactors/announce/fences.ts'
 import { BACKTEST_RUNS, BacktestJobs } from '../reactors/backtests/backtest-jobs.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
+import { CARRY_ON } from '../processes/runner.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
 import { resources } from './product.ts'
 import type { OpenRole } from './role.ts'
@@ -15,7 +16,7 @@ const DAY_MS = 86_400_000
 
 /** What is done once in the whole service, by whichever process owns it. */
 export const openJobs: OpenRole = async (services) => {
-  const { config, tables, owners, origin, clock } = services
+  const { config, tables, owners, origin, clock, processes, metrics } = services
   const running = new Set<{ lags(): Lag[] }>()
   /** What is open is asked for its lags. */
   const shown = <Part extends { close(): Promise<void> }>(part: Part, lags: () => Lag[]) => {
@@ -32,17 +33,22 @@ export const openJobs: OpenRole = async (services) => {
   const { tripStopMs, tripGapMs, geofenceRollout } = config
   const settings = { tripStopMs, tripGapMs, rollout: geofenceRollout === '*' ? ('*' as const) : [...geofenceRollout] }
   const { visibleTrackers } = trackerLookups(tables)
-  const joined = await joinAll(owners, [
-    ownedPart(ANNOUNCE_FENCES, async () => follows(await announceFences(services, settings))),
-    ownedPart(ANNOUNCE_DELETIONS, async () => follows(announceDeletions(services, origin.epoch))),
-    ownedPart(TAKE_OUT, async () => follows(takeOutReferences({ ...services, resources }))),
-    ownedPart(BACKTEST_RUNS, async () => {
+  metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
+  const joined = await owners.join([
+    ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
+    ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
+    ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
+    ownedPart(BACKTEST_RUNS, async (isOurs) => {
       const keepMs = config.automationLogDays * DAY_MS
-      const jobs = await new BacktestJobs({ ...services, visibleTrackers, keepMs }).start()
+      const jobs = await new BacktestJobs({ ...services, visibleTrackers, keepMs, isOurs }).start()
       return shown(jobs, () => jobs.lag(clock.now()))
     }),
-    ownedPart(UPKEEP, async () => {
-      const upkeep = await openUpkeep(services)
+    ownedPart(CARRY_ON, async () => {
+      processes.startCarryingOn()
+      return { close: () => processes.stopCarryingOn() }
+    }),
+    ownedPart(UPKEEP, async (isOurs) => {
+      const upkeep = await openUpkeep(services, isOurs)
       return shown(upkeep, upkeep.lags)
     }),
   ])

@@ -1,5 +1,5 @@
 import type { Decided } from '../features/transitions/events.ts'
-import { joinAll, ownedPartitions } from '../kit/consumers/owners.ts'
+import { ownedPartitions } from '../kit/consumers/owners.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import { GeofenceMatcher } from '../reactors/matcher/match-geofences.ts'
 import type { OpenRole } from './role.ts'
@@ -14,7 +14,7 @@ export const openMatcher: OpenRole = async (services) => {
     },
     onFailure: (partition, error) => logger.error('matcher failed', { partition, error: String(error) }),
   })
-  const joined = await joinAll(owners, ownedPartitions(feeds.locations, matcher, partitions))
+  const joined = await owners.join(ownedPartitions(feeds.locations, matcher, partitions))
   return {
     close: async () => {
       await joined.leave()

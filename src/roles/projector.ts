@@ -5,7 +5,7 @@ import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-hi
 import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
 import { AUDIT } from '../features/audit/views.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import { joinAll, ownedPart, ownedPartitions } from '../kit/consumers/owners.ts'
+import { ownedPart, ownedPartitions } from '../kit/consumers/owners.ts'
 import { RunningProjection } from '../kit/consumers/run-projection.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
@@ -27,20 +27,17 @@ export const openProjector: OpenRole = async (services) => {
   const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const runs = new RunsHistory({ ...archive, onFailure: failed(RUNS_HISTORY) })
   const running = projections.map((projection) => new RunningProjection(projection, services))
-  const tablesJoined = await joinAll(owners, running)
+  const tablesJoined = await owners.join(running)
   await Promise.all(running.map((projection) => projection.ready()))
   const mended = await mendPositions(services)
   const register = await new LogConsumers(services, KEEPING_LOCATIONS).sayRunning()
-  // Together: one pass over the table restores all that begin at the same time.
-  const latestJoined = await Promise.all(
-    ownedPartitions(feeds.locations, latest, partitions).map((owned) => owners.join(owned)),
-  )
   let audit: Follower | undefined
-  const joined = await joinAll(owners, [
-    ownedPart(AUDIT, async () => {
-      audit = auditFollower({ ...services, epoch: origin.epoch, nouns: AUDITED }).start(tables)
+  const joined = await owners.join([
+    ownedPart(AUDIT, async (isOurs) => {
+      audit = auditFollower({ ...services, isOurs, epoch: origin.epoch, nouns: AUDITED }).start(tables)
       return audit
     }),
+    ...ownedPartitions(feeds.locations, latest, partitions),
     ...ownedPartitions(feeds.locations, points, partitions),
     ...ownedPartitions(feeds.transitions, decisions, partitions),
     ...ownedPartitions(feeds.runs, runs, partitions),
@@ -54,7 +51,7 @@ export const openProjector: OpenRole = async (services) => {
     close: async () => {
       mended.giveUp()
       register.close()
-      await Promise.all([...latestJoined, joined, tablesJoined].map((one) => one.leave()))
+      await Promise.all([joined, tablesJoined].map((one) => one.leave()))
       await latest.close()
       await points.close()
       await decisions.close()

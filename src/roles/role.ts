@@ -20,8 +20,9 @@ import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe
 import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { Actions } from '../reactors/dispatch/actions/action.ts'
 import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
+import { listProcesses } from '../processes/list.ts'
 import type { ProcessRunner } from '../processes/runner.ts'
-import { inRollout, PROJECTIONS } from './product.ts'
+import { inRollout, PROJECTIONS, resources } from './product.ts'
 
 /** The families of streams that partitions have, each read once for all who follow it in this process. */
 export interface Feeds {
@@ -74,6 +75,7 @@ export type OpenRole = (services: RoleServices) => Promise<Role>
 export const roleServices = ({ services, ...parts }: ServiceParts): RoleServices => {
   const { config } = parts
   const { log, logger } = services
+  services.processes.know(listProcesses({ ...services, resources }))
   return {
     ...services,
     ...parts,

@@ -1,7 +1,7 @@
 import { locationStream, SNAPSHOT_ASKED } from '../features/locations/events.ts'
 import { encodeJson } from '../kernel/event.ts'
 import { idSource } from '../kit/commands/ids.ts'
-import type { Lag } from '../kit/consumers/follower.ts'
+import type { IsOurs, Lag } from '../kit/consumers/follower.ts'
 import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
 import { newestSnapshot } from '../reactors/matcher/snapshot.ts'
 import { type AbsentConsumer, LogConsumers } from '../reactors/sweep/log-consumers.ts'
@@ -23,7 +23,7 @@ const SNAPSHOT_LOOK_MS = 50
 const SNAPSHOT_LIMIT_MS = 60_000
 
 /** What is done once in the whole service to keep it in order: hourly sweeps of the log, and what operators ask for. */
-export const openUpkeep = async (services: RoleServices) => {
+export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const { logger } = services
   const turns = new InTurn()
   const consumers = new LogConsumers(services, KEEPING_LOCATIONS)
@@ -35,15 +35,18 @@ export const openUpkeep = async (services: RoleServices) => {
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })
   sweeper.start()
-  const follower = doUpkeep(services, {
-    rebuild: (name, signal) => turns.run(() => rebuild(services, name, AbortSignal.any([signal, turns.signal]))),
-    sweep: () => sweeper.sweepAll(),
-    forget: async (name) => {
-      await consumers.forget(name)
-      absent = absent.filter(({ consumer }) => consumer !== name)
-      return { forgotten: name }
+  const follower = doUpkeep(
+    { ...services, isOurs },
+    {
+      rebuild: (name, signal) => turns.run(() => rebuild(services, name, AbortSignal.any([signal, turns.signal]))),
+      sweep: () => sweeper.sweepAll(),
+      forget: async (name) => {
+        await consumers.forget(name)
+        absent = absent.filter(({ consumer }) => consumer !== name)
+        return { forgotten: name }
+      },
     },
-  })
+  )
   return {
     /** Of consumers that run nowhere. */
     lags: (): Lag[] => absent.map((one) => ({ ...one, partition: String(one.partition) })),

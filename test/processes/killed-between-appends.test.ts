@@ -34,7 +34,7 @@ const walk = async (t: Test, world: World, prepare: Walk['prepare'], writes: num
   const seed = randomBytes(32)
   const first = world.over(dying.log)
   const answer = await send(request, first.call, authenticate, seed)
-  await first.runs.close()
+  await first.runs.stopCarryingOn()
 
   // Another life: nothing of the first one but what it stored.
   await openKnown(world, dying.appended)
@@ -49,7 +49,7 @@ const walk = async (t: Test, world: World, prepare: Walk['prepare'], writes: num
   await check(t, world, answers[1] as CallAnswer)
   t.same(await halvesOf(world), [], `repeated after ${writes} writes, nothing is half`)
   await references.close()
-  await second.runs.close()
+  await second.runs.stopCarryingOn()
   return answer === undefined ? undefined : dying.appended
 }
 

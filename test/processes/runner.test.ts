@@ -52,8 +52,9 @@ const start = async (t: Test) => {
   ])
   const life = (log = services.log): ProcessRunner => {
     const runs = new ProcessRunner({ ...services, log })
-    runs.start([move])
-    t.teardown(() => runs.close())
+    runs.know([move])
+    runs.startCarryingOn()
+    t.teardown(() => runs.stopCarryingOn())
     return runs
   }
   const origin = () => ({ organizationId: 'org-1', now: 1, ids: idSource(1), metadata: { actor: 'user:u' } })

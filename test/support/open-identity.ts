@@ -51,7 +51,8 @@ export const openIdentity = async (
     const runs = new ProcessRunner({ ...services, log })
     const these = { ...services, log, processes: runs }
     const context = identityContext(these, settings)
-    runs.start(listProcesses(these))
+    runs.know(listProcesses(these))
+    runs.startCarryingOn()
     const routes = [
       identityRoutes(context),
       hub.routes(these),
@@ -70,7 +71,7 @@ export const openIdentity = async (
   const watching = await watchAccess(services, (change) => void accessChanges.push(change))
   const close = async (): Promise<void> => {
     await watching.close()
-    await runs.close()
+    await runs.stopCarryingOn()
     await runner.close()
     await services.close()
   }

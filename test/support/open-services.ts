@@ -11,7 +11,7 @@ import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import type { Projection } from '../../src/kit/consumers/projection.ts'
 import { ResourceSet } from '../../src/kit/resource/resource-set.ts'
-import { joinAll, SoleOwner } from '../../src/kit/consumers/owners.ts'
+import { SoleOwner } from '../../src/kit/consumers/owners.ts'
 import { rebuildProjection, type RebuildReport } from '../../src/kit/consumers/rebuild-projection.ts'
 import { RunningProjection } from '../../src/kit/consumers/run-projection.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
@@ -79,7 +79,7 @@ export const runProjections = async (
 ) => {
   const owners = new SoleOwner(services)
   const running = projections.map((projection) => new RunningProjection(projection, services))
-  const joined = await joinAll(owners, running)
+  const joined = await owners.join(running)
   return {
     ready: async () => void (await Promise.all(running.map((one) => one.ready()))),
     lags: () => running.flatMap((one) => one.lags()),

@@ -8,10 +8,15 @@ import { OwnedCheckpoint } from './checkpoint.ts'
 import { defer } from './deferred.ts'
 import { forever, pause, RETRY_MS } from './retry.ts'
 
+/** Whether something that was taken is still this process's, by what is stored: asked before it is taken anew after a failure. */
+export type IsOurs = () => Promise<boolean>
+
 export interface FollowerServices {
   log: Pick<EventLog, 'follow'>
   clock: Clock
   logger: Logger
+  /** Asked before the stored checkpoint is taken anew; left out, it is always ours. */
+  isOurs?: IsOurs
 }
 
 type CheckpointTables = Pick<TableStore, 'take' | 'commit'>
@@ -62,6 +67,7 @@ export class Follower {
   private running: Promise<void> | undefined
   private tables: CheckpointTables | undefined
   private owned: OwnedCheckpoint | undefined
+  private wasLost = false
   private storedAtMs = Number.NEGATIVE_INFINITY
   /** Logged time of the oldest event that is read and not handled. */
   private behindSince: number | undefined
@@ -111,7 +117,10 @@ export class Follower {
     const { clock, logger } = this.services
     const onFailure = (error: unknown, failures: number): void => {
       // Another owner stored something, or the store lost what it had: goes on from what is stored.
-      if (error instanceof StaleCommit) this.owned = undefined
+      if (error instanceof StaleCommit) {
+        this.owned = undefined
+        this.wasLost = true
+      }
       logger.error('consumer failed', { consumer: this.name, at: this.at, error: String(error), failures })
     }
     this.running = forever((progressed) => this.follow(progressed), { clock, signal: this.abort.signal, onFailure })
@@ -120,6 +129,7 @@ export class Follower {
   private async follow(progressed: () => void): Promise<void> {
     const { signal } = this.abort
     const { source, batchEventsMax } = this.options
+    if (this.wasLost && (await this.services.isOurs?.()) === false) throw new Error('another process follows by now')
     if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
     await this.options.begin?.()
     for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {

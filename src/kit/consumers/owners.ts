@@ -1,23 +1,24 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
+import type { IsOurs } from './follower.ts'
 import type { PartitionConsumer } from './partition-consumer.ts'
 import type { PartitionFeed } from './partition-feed.ts'
 import { untilDone } from './retry.ts'
 
 /** Something that one process at a time does: a consumer of the log, or one partition of it. */
 export interface Owned {
-  /** As its checkpoint is called. */
+  /** Of a partition it ends with `-<partition>`. */
   name: string
   /** It is this process's from now on. */
-  take(): Promise<void>
+  take(isOurs: IsOurs): Promise<void>
   /** It goes: resolves when nothing of it is done here any more. */
   leave(): Promise<void>
 }
 
 /** Decides which process does what. Checkpoints have fences besides, so that whoever does not know yet stores nothing. */
 export interface Owners {
-  /** Takes part in doing it. Resolves when it is taken, or another process has it; `leave` ends the taking part. */
-  join(owned: Owned): Promise<{ leave(): Promise<void> }>
+  /** Takes part in doing these. Resolves when each is taken, or another process's; `leave` ends the taking part. */
+  join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }>
   /** Has these left by whoever does them, for as long as `run` takes. */
   borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result>
 }
@@ -33,15 +34,15 @@ export class SoleOwner implements Owners {
     this.logger = logger
   }
 
-  async join(owned: Owned): Promise<{ leave(): Promise<void> }> {
+  async join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }> {
     const end = new AbortController()
-    this.joined.set(owned.name, { owned, end })
-    await owned.take()
+    for (const owned of all) this.joined.set(owned.name, { owned, end })
+    await Promise.all(all.map((owned) => owned.take(isOurs)))
     return {
       leave: async () => {
-        this.joined.delete(owned.name)
+        for (const { name } of all) this.joined.delete(name)
         end.abort()
-        await owned.leave()
+        await Promise.all(all.map((owned) => owned.leave()))
       },
     }
   }
@@ -59,9 +60,11 @@ export class SoleOwner implements Owners {
   private takeAgain(owned: Owned, signal: AbortSignal): Promise<void> {
     const onFailure = (error: unknown): void =>
       this.logger.error('a consumer could not be taken', { consumer: owned.name, error: String(error) })
-    return untilDone(() => owned.take(), { clock: this.clock, signal, onFailure })
+    return untilDone(() => owned.take(isOurs), { clock: this.clock, signal, onFailure })
   }
 }
+
+const isOurs: IsOurs = async () => true
 
 /** What a consumer does for each of its partitions, fed while it is this process's. */
 export const ownedPartitions = <Entry>(
@@ -71,28 +74,21 @@ export const ownedPartitions = <Entry>(
 ): Owned[] =>
   Array.from({ length: partitions }, (_, partition) => ({
     name: `${consumer.name}-${partition}`,
-    take: () => feed.add(consumer, partition),
+    take: (isOurs) => feed.add(consumer, partition, isOurs),
     leave: () => feed.remove(consumer, partition),
   }))
 
 /** Something that is opened when it is taken, and closed when it goes. */
-export const ownedPart = (name: string, open: () => Promise<{ close(): Promise<void> }>): Owned => {
+export const ownedPart = (name: string, open: (isOurs: IsOurs) => Promise<{ close(): Promise<void> }>): Owned => {
   let part: { close(): Promise<void> } | undefined
   return {
     name,
-    take: async () => {
-      part = await open()
+    take: async (isOurs) => {
+      part = await open(isOurs)
     },
     leave: async () => {
       await part?.close()
       part = undefined
     },
   }
-}
-
-/** Takes part in doing all of them, begun one after the other. */
-export const joinAll = async (owners: Owners, all: readonly Owned[]): Promise<{ leave(): Promise<void> }> => {
-  const joined: { leave(): Promise<void> }[] = []
-  for (const owned of all) joined.push(await owners.join(owned))
-  return { leave: async () => void (await Promise.all(joined.map((one) => one.leave()))) }
 }

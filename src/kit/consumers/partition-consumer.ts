@@ -4,7 +4,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { breathe } from '../../kernel/breath.ts'
-import type { Lag } from './follower.ts'
+import type { IsOurs, Lag } from './follower.ts'
 import { forever } from './retry.ts'
 
 /**
@@ -49,6 +49,7 @@ export class FedConsumer<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
   private readonly partition: number
   private readonly consumer: PartitionConsumer<Entry>
+  private readonly isOurs: IsOurs | undefined
   private readonly abort = new AbortController()
   private running: Promise<void> = Promise.resolve()
   /** Revision of the last entry handled. */
@@ -64,8 +65,15 @@ export class FedConsumer<Entry> {
   private inboxWeight = 0
   private wake: (() => void) | undefined
 
-  constructor(options: PartitionFeedOptions<Entry>, partition: number, consumer: PartitionConsumer<Entry>, at: number) {
+  constructor(
+    options: PartitionFeedOptions<Entry>,
+    partition: number,
+    consumer: PartitionConsumer<Entry>,
+    at: number,
+    isOurs?: IsOurs,
+  ) {
     this.options = options
+    this.isOurs = isOurs
     this.partition = partition
     this.consumer = consumer
     this.at = at
@@ -176,6 +184,7 @@ export class FedConsumer<Entry> {
   }
 
   private async reload(): Promise<void> {
+    if ((await this.isOurs?.()) === false) throw new Error('another process has the partition')
     this.at = await this.consumer.load(this.partition)
     this.underWay = this.at
     this.handled.clear()

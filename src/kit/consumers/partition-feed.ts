@@ -1,7 +1,7 @@
 import type { FollowBatch } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
-import { Follower, type Lag } from './follower.ts'
+import { Follower, type IsOurs, type Lag } from './follower.ts'
 import { within } from './retry.ts'
 import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
 
@@ -23,15 +23,18 @@ export class PartitionFeed<Entry> {
     this.options = options
   }
 
-  /** Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. */
-  async add(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
+  /**
+   * Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. `isOurs` is asked
+   * before it is loaded anew after a failure; left out, the partition is always ours.
+   */
+  async add(consumer: PartitionConsumer<Entry>, partition: number, isOurs?: IsOurs): Promise<void> {
     const at = await consumer.load(partition)
     const known = this.partitions.get(partition) ?? new FedPartition(this.options, partition)
     if (!this.partitions.has(partition)) {
       this.partitions.set(partition, known)
       await known.begin()
     }
-    known.add(consumer, at)
+    known.add(consumer, at, isOurs)
   }
 
   /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
@@ -94,8 +97,8 @@ class FedPartition<Entry> {
     this.follower.startBehind(this.head)
   }
 
-  add(consumer: PartitionConsumer<Entry>, at: number): void {
-    const member = new FedConsumer(this.options, this.partition, consumer, at)
+  add(consumer: PartitionConsumer<Entry>, at: number, isOurs?: IsOurs): void {
+    const member = new FedConsumer(this.options, this.partition, consumer, at, isOurs)
     this.members.set(consumer, member)
     member.start(this.head)
   }

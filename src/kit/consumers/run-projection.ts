@@ -1,4 +1,4 @@
-import { Follower, type Lag } from './follower.ts'
+import { Follower, type IsOurs, type Lag } from './follower.ts'
 import type { Owned } from './owners.ts'
 import { applyBatch } from './projection-overlay.ts'
 import { type Projection, type ProjectionServices, staleParts, versionsOf } from './projection.ts'
@@ -21,13 +21,13 @@ export class RunningProjection implements Owned {
   }
 
   /** Declares the tables and begins; what is of another version than the stored one is built anew beside the live tables first. */
-  async take(): Promise<void> {
+  async take(isOurs?: IsOurs): Promise<void> {
     const { tables } = this.services
     for (const table of this.projection.tables) await tables.declare(table)
     const stored = await tables.checkpoint(this.name)
     const stale = stored === undefined ? undefined : staleParts(this.projection, stored)
     const end = new AbortController()
-    const follower = projectionFollower(this.projection, this.services)
+    const follower = projectionFollower(this.projection, { ...this.services, isOurs })
     const begun = stale === undefined ? Promise.resolve() : this.renewed(stale, stored?.all, end.signal)
     this.running = { follower, begun: begun.then(() => void (end.signal.aborted || follower.start(tables))), end }
   }
@@ -42,8 +42,11 @@ export class RunningProjection implements Owned {
 
   /** Resolves when it has applied what was in the log when it was taken, or is another process's. */
   async ready(): Promise<void> {
-    await this.running?.begun
-    await this.running?.follower.ready()
+    const { running } = this
+    await running?.begun
+    await running?.follower.ready().catch((error: unknown) => {
+      if (this.running === running) throw error
+    })
   }
 
   lags(): Lag[] {
@@ -68,7 +71,7 @@ export class RunningProjection implements Owned {
 }
 
 /** Follows the log for one projection: each batch of rows is committed together with the place in the log. */
-const projectionFollower = (projection: Projection, services: ProjectionServices): Follower => {
+const projectionFollower = (projection: Projection, services: ProjectionServices & { isOurs?: IsOurs }): Follower => {
   const inputs = new Set(projection.inputs)
   return new Follower(services, {
     name: projection.name,

@@ -13,10 +13,10 @@ import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../../features/track
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
-import { Follower } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
 
-type AnnouncerServices = Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'partitions'>
+type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'partitions'>
 type Log = AnnouncerServices['log']
 
 const PAGE_EVENTS = 64

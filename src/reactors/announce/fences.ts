@@ -17,7 +17,7 @@ import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../..
 import type { Row } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
-import { Follower } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
 import { MATCHER_STATE } from '../matcher/store.ts'
 
@@ -26,7 +26,7 @@ const SETTINGS_ROW = 'announced-settings'
 const BATCH_EVENTS = 512
 const GROUP_TYPES: readonly string[] = [GROUP_CREATED, GROUP_CHANGED, GROUP_DELETED]
 
-type AnnouncerServices = Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'partitions'>
+type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'partitions'>
 
 /**
  * Says in every partition from where on an edit of geofences or groups counts, and before that the settings where they

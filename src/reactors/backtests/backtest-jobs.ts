@@ -17,13 +17,13 @@ import type { Logger } from '../../kernel/logger.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
-import { Follower, type Lag } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices, type Lag } from '../../kit/consumers/follower.ts'
 import { RowsOverlay } from '../../kit/consumers/projection-overlay.ts'
 import { pause, untilDone } from '../../kit/consumers/retry.ts'
 import { runBacktest, teller, type RunServices } from './run-backtest.ts'
 import { WaitingBacktests } from './waiting-backtests.ts'
 
-export interface BacktestJobsServices extends RunServices {
+export interface BacktestJobsServices extends RunServices, Pick<FollowerServices, 'isOurs'> {
   tables: TableStore
   logger: Logger
   /** How long a back-test is kept after it was asked for. */

@@ -15,8 +15,6 @@ import { MATCHER_STATE } from './store.ts'
 export interface MatcherOptions {
   onDecided?: OnDecided
   onFailure?: (partition: number, error: unknown) => void
-  /** Whether this process may (still) own the partition, asked before it is taken. */
-  mayTake?: (partition: number) => boolean
 }
 
 interface Running {
@@ -51,11 +49,8 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     this.book = new FenceBook(services.log)
   }
 
-  /** @throws Error when another owner has taken the partition and this process may not. */
   async load(partition: number): Promise<number> {
     await this.drop(partition)
-    if (this.options.mayTake?.(partition) === false)
-      throw new Error(`partition ${partition} belongs to another process`)
     const { log, tables, clock } = this.services
     await tables.declare(MATCHER_STATE)
     await tables.declare(RUNNING_TRIPS)

@@ -1,12 +1,11 @@
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { idSource } from '../../kit/commands/ids.ts'
-import { Follower } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import { pause } from '../../kit/consumers/retry.ts'
 import type { Settle } from '../../kit/consumers/settle.ts'
 import type { ResourceDeclaration, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceSet } from '../../kit/resource/resource-set.ts'
-import type { Services } from '../../kit/services.ts'
 
 export const TAKE_OUT = 'take-out-references'
 
@@ -14,7 +13,7 @@ export const TAKE_OUT = 'take-out-references'
 const LATE_WRITES_MS = 10_000
 const SETTLE_MS = 5_000
 
-interface TakeOutServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
+interface TakeOutServices extends ResourceServices, Omit<FollowerServices, 'log'> {
   resources: ResourceSet
   /** Waits for the tables. */
   settle: Settle

@@ -2,7 +2,7 @@ import type { EventLog } from '../../engines/event-log.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom, idSource } from '../../kit/commands/ids.ts'
-import { Follower } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
 
 /**
@@ -55,10 +55,7 @@ export const upkeepEnd = async (
 }
 
 /** Does what is asked for, one task after the other. */
-export const doUpkeep = (
-  services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>,
-  tasks: UpkeepTasks,
-): Follower =>
+export const doUpkeep = (services: FollowerServices & Pick<Services, 'log' | 'tables'>, tasks: UpkeepTasks): Follower =>
   new Follower(services, {
     name: UPKEEP,
     source: { prefixes: [UPKEEP_STREAMS] },

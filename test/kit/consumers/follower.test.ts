@@ -141,6 +141,7 @@ test('an owner that another one replaced stores nothing over it, and goes on fro
   await append()
   await until('the stale one to notice', () => lines.length > 0)
   t.match(lines[0].fields, { error: /another owner/ })
+  await until('the row of the other', async () => (await tables.get('rows', 's', '1')) !== undefined)
   t.same((await tables.get('rows', 's', '1'))?.who, 'b')
   await other.close()
   clock.advance(100)
@@ -168,4 +169,40 @@ test('it ends while a batch is being handled, and what was not finished counts a
   await follower.close()
   t.equal(follower.at, undefined)
   await t.rejects(follower.ready(), /slow is closed/)
+})
+
+test('an owner that has lost its checkpoint takes it back only while it is its own', async (t) => {
+  const { append, tables, clock, lines, ...services } = await open(t)
+  const ours = { a: true, b: true }
+  let handled = 0
+  const follow = (who: 'a' | 'b') =>
+    new Follower(
+      { ...services, clock, isOurs: async () => ours[who] },
+      {
+        name: 'owned',
+        source: SOURCE,
+        handle: ({ events }) => {
+          handled += events.length
+          return []
+        },
+      },
+    ).start(tables)
+  await append()
+  const one = follow('a')
+  await one.ready()
+  ours.a = false
+  const other = follow('b')
+  await other.ready()
+  t.teardown(() => Promise.all([one.close(), other.close()]))
+  const stored = await append()
+  await until('the stale one to notice', () => lines.length > 0)
+  await until('the other to store', async () => ((await tables.checkpoint('owned'))?.all ?? 0) >= stored)
+  const failures = lines.length
+  clock.advance(100)
+  await until('the stale one to be asked', () => lines.length > failures)
+  t.match(lines.at(-1)?.fields, { error: /another process follows/ })
+  const before = handled
+  const next = await append()
+  await until('the owner to go on', async () => ((await tables.checkpoint('owned'))?.all ?? 0) >= next)
+  t.equal(handled, before + 1, 'the other one alone')
 })

@@ -61,9 +61,10 @@ export const PERMISSIONS = ['depot', 'shelf', 'crate'].flatMap((noun) => [`view/
 export const openWarehouse = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock(), WAREHOUSE)
   const { runner, settle } = await startProjections(services, [directory(WAREHOUSE.map(({ rows }) => rows)), processes])
-  services.processes.start([giveWay(services)])
+  services.processes.know([giveWay(services)])
+  services.processes.startCarryingOn()
   t.teardown(async () => {
-    await services.processes.close()
+    await services.processes.stopCarryingOn()
     await runner.close()
     await services.close()
   })

@@ -1,0 +1,90 @@
+import { StaleCommit, type TableStore } from '../../engines/table-store.ts'
+import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+
+/** One row that says whose everything is, and one for each process with what it takes part in. */
+const LEASES: TableDeclaration = { name: 'leases', version: 1, lives: 'partition' }
+/** Scope of the rows, and the consumer under whose fence leases change: whoever saw an older state changes nothing. */
+const SCOPE = 'leases'
+const HELD = 'held'
+const MEMBER = 'member-'
+
+const CHANGE_TRIES = 20
+const PAGE_ROWS = 500
+
+/** Whose everything is, by name. What is borrowed nobody does, until the borrower is done or dies. */
+export interface Held {
+  owners: { readonly [name: string]: string }
+  borrowed: { readonly [name: string]: string }
+}
+
+/** A process that takes part. */
+export interface Member extends Row {
+  /** What an earlier life of the same node had is free at once. */
+  node: string
+  /** Rises with each sign of life: no clock is compared between machines. */
+  beat: number
+  joins: readonly string[]
+}
+
+export interface Leases {
+  held: Held
+  /** By owner. */
+  members: ReadonlyMap<string, Member>
+}
+
+export type LeaseTables = Pick<TableStore, 'declare' | 'find' | 'get' | 'commit' | 'take'>
+
+/** What is stored of leases. */
+export class LeaseRows {
+  private readonly tables: LeaseTables
+
+  constructor(tables: LeaseTables) {
+    this.tables = tables
+  }
+
+  declare(): Promise<void> {
+    return this.tables.declare(LEASES)
+  }
+
+  async read(): Promise<Leases> {
+    const members = new Map<string, Member>()
+    let held = heldIn(undefined)
+    for (let after: string | undefined; ; ) {
+      const page = await this.tables.find(LEASES.name, SCOPE, { limit: PAGE_ROWS, after })
+      for (const { id, row } of page.rows) {
+        if (id === HELD) held = heldIn(row)
+        else members.set(id.slice(MEMBER.length), row as Member)
+      }
+      if (page.next === null) return { held, members }
+      after = page.next
+    }
+  }
+
+  async held(): Promise<Held> {
+    return heldIn(await this.tables.get(LEASES.name, SCOPE, HELD))
+  }
+
+  /** Gives a sign of life. */
+  sign(owner: string, member: Member): Promise<void> {
+    return this.tables.commit([change(MEMBER + owner, member)])
+  }
+
+  /** Changes whose everything is, by what it is at that moment, and forgets the dead; answers what it is then. */
+  async change(edit: (held: Held) => Held, dead: readonly string[]): Promise<Held> {
+    for (let tries = 1; ; tries++) {
+      const { at, fence } = await this.tables.take(SCOPE)
+      const held = edit(await this.held())
+      const rows = [change(HELD, { ...held }), ...dead.map((owner) => change(MEMBER + owner, null))]
+      try {
+        await this.tables.commit(rows, { consumer: SCOPE, from: at, fence })
+        return held
+      } catch (error) {
+        if (!(error instanceof StaleCommit) || tries === CHANGE_TRIES) throw error
+      }
+    }
+  }
+}
+
+const change = (id: string, row: Row | null): RowChange => ({ table: LEASES.name, scope: SCOPE, id, row })
+
+const heldIn = (row: Row | undefined): Held => ({ owners: {}, borrowed: {}, ...(row as Partial<Held> | undefined) })

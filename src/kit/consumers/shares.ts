@@ -1,0 +1,36 @@
+import { hash } from 'node:crypto'
+
+/**
+ * Shares everything out between those who take part in it, by name: evenly, with few moves when somebody comes or goes
+ * (rendezvous hashing, Thaler and Ravishankar 1998, with a bound on each share), and what belongs to one partition to one
+ * process where the same ones take part in it.
+ */
+export const sharesOf = (joins: ReadonlyMap<string, readonly string[]>): Map<string, string> => {
+  const candidates = new Map<string, string[]>()
+  for (const [owner, names] of [...joins].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const name of names) candidates.set(name, [...(candidates.get(name) ?? []), owner])
+  /** Names by who may do them and by partition. */
+  const groups = new Map<string, { owners: string[]; places: Map<string, string[]> }>()
+  for (const [name, owners] of candidates) {
+    const group = groups.get(owners.join()) ?? { owners, places: new Map<string, string[]>() }
+    groups.set(owners.join(), group)
+    group.places.set(placeOf(name), [...(group.places.get(placeOf(name)) ?? []), name])
+  }
+  const shares = new Map<string, string>()
+  for (const { owners, places } of groups.values()) {
+    const most = Math.ceil(places.size / owners.length)
+    const counts = new Map(owners.map((owner) => [owner, 0]))
+    for (const place of [...places.keys()].sort()) {
+      const free = owners.filter((owner) => (counts.get(owner) ?? 0) < most)
+      const owner = free.reduce((best, one) => (weight(one, place) > weight(best, place) ? one : best))
+      counts.set(owner, (counts.get(owner) ?? 0) + 1)
+      for (const name of places.get(place) ?? []) shares.set(name, owner)
+    }
+  }
+  return shares
+}
+
+/** The partition that a name ends with, or the name. */
+const placeOf = (name: string): string => /-(\d+)$/.exec(name)?.[1] ?? name
+
+const weight = (owner: string, place: string): string => hash('sha1', `${owner} ${place}`)

@@ -1,0 +1,214 @@
+import { test, type Test } from 'tap'
+import type { TableStore } from '../../../src/engines/table-store.ts'
+import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { openRedisTables } from '../../../src/engines/redis-tables/redis-tables.ts'
+import { LeaseOwners } from '../../../src/kit/consumers/leases.ts'
+import type { IsOurs } from '../../../src/kit/consumers/follower.ts'
+import type { Owned } from '../../../src/kit/consumers/owners.ts'
+import { sharesOf } from '../../../src/kit/consumers/shares.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { keepErrors } from '../../support/open-services.ts'
+import { hasRedis, openRedisServer } from '../../support/redis-server.ts'
+import { until } from '../../support/service.ts'
+
+const NAMES = Array.from({ length: 8 }, (_, partition) => ['matcher', 'history'].map((name) => `${name}-${partition}`))
+  .flat()
+  .concat('sweep')
+const LOOK_MS = 1_000
+const LIFE_MS = 8_000
+
+/** A process as its leases see it: its clock can be held still. */
+const openNode = async (t: Test, tables: TableStore, owner: string, names: readonly string[] = NAMES, node = owner) => {
+  const clock = new FakeClock()
+  const logger = keepErrors([])
+  const owners = await LeaseOwners.open({ tables, clock, logger, life: { node, id: owner } })
+  const has = new Set<string>()
+  const isOurs = new Map<string, IsOurs>()
+  const fails = { take: 0 }
+  const all = names.map(
+    (name): Owned => ({
+      name,
+      take: async (asks) => {
+        if (fails.take-- > 0) throw new Error('not now')
+        has.add(name)
+        isOurs.set(name, asks)
+      },
+      leave: async () => void has.delete(name),
+    }),
+  )
+  const joining = owners.join(all)
+  let isClosed = false
+  const close = async (): Promise<void> => {
+    if (isClosed) return
+    isClosed = true
+    await (await joining).leave()
+    await owners.close()
+  }
+  t.teardown(close)
+  return { owner, owners, clock, has, isOurs, fails, joining, close, crash: () => owners.close() }
+}
+
+type Node = Awaited<ReturnType<typeof openNode>>
+
+/** Lets time pass for these nodes, a look at a time, until it is so. */
+const pass = (nodes: readonly Node[], what: string, isSo: () => boolean): Promise<void> =>
+  until(what, () => {
+    if (isSo()) return true
+    for (const { clock } of nodes) clock.advance(LOOK_MS)
+    return false
+  })
+
+const isShared = (nodes: readonly Node[], names: readonly string[] = NAMES): boolean =>
+  names.every((name) => nodes.filter(({ has }) => has.has(name)).length === 1)
+
+const open = async (t: Test): Promise<TableStore> => {
+  const tables = await openLmdbTableStore({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => tables.close())
+  return tables
+}
+
+const walk = async (t: Test, tables: TableStore): Promise<void> => {
+  const a = await openNode(t, tables, 'a')
+  await a.joining
+  t.equal(a.has.size, NAMES.length, 'the first takes all')
+  const b = await openNode(t, tables, 'b')
+  await b.joining
+  await pass([a, b], 'an even share', () => isShared([a, b]) && b.has.size >= 6 && a.has.size >= 6)
+  for (let partition = 0; partition < 8; partition++)
+    t.equal(a.has.has(`matcher-${partition}`), a.has.has(`history-${partition}`), 'partitions stay together')
+  await b.close()
+  await pass([a], 'one that ends to hand over at once', () => a.has.size === NAMES.length)
+}
+
+test('shares follow who takes part, and what ends goes over at once', async (t) => walk(t, await open(t)))
+
+test('the same on Redis', { skip: hasRedis() ? false : 'redis-server is not installed' }, async (t) => {
+  const server = await openRedisServer('/tmp')
+  t.teardown(() => server.kill())
+  const tables = await openRedisTables({ url: server.url })
+  t.teardown(() => tables.close())
+  await walk(t, tables)
+})
+
+test('what a dead process had is taken after its life, counted by looks and by nobody’s clock', async (t) => {
+  const tables = await open(t)
+  const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
+  await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
+  const had = [...b.has]
+  // b gives no more signs, and goes on with what it has.
+  for (let ms = 0; ms < LIFE_MS - 3 * LOOK_MS; ms += LOOK_MS) {
+    a.clock.advance(LOOK_MS)
+    await a.owners.borrow([], async () => undefined)
+  }
+  t.notOk(
+    had.some((name) => a.has.has(name)),
+    'not before',
+  )
+  a.clock.stand(10 * LIFE_MS)
+  await a.owners.borrow([], async () => undefined)
+  t.notOk(
+    had.some((name) => a.has.has(name)),
+    'who stood still itself holds nobody to be dead for that',
+  )
+  await pass([a], 'all to be taken', () => a.has.size === NAMES.length)
+  const asks = had.map((name) => b.isOurs.get(name) as IsOurs)
+  t.same(
+    await Promise.all(asks.map((ask) => ask())),
+    had.map(() => false),
+    'who is asked says that it has nothing any more',
+  )
+  await pass([b], 'it to notice', () => had.every((name) => !b.has.has(name)))
+  await pass([a, b], 'its share again', () => isShared([a, b]) && b.has.size > 0)
+})
+
+test('what is borrowed is left by whoever has it, and goes back', async (t) => {
+  const tables = await open(t)
+  const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
+  await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
+  const names = [[...a.has][0], [...b.has][0]]
+  let lent = false
+  let end = (): void => undefined
+  const borrowing = a.owners.borrow(names, async () => {
+    lent = true
+    await new Promise<void>((resume) => (end = resume))
+    return 'done'
+  })
+  await pass([a, b], 'both to be lent', () => lent)
+  t.notOk(
+    names.some((name) => a.has.has(name) || b.has.has(name)),
+    'nobody does it',
+  )
+  await pass([a, b], 'the others to be done', () =>
+    isShared(
+      [a, b],
+      NAMES.filter((name) => !names.includes(name)),
+    ),
+  )
+  end()
+  t.equal(await borrowing, 'done')
+  await pass([a, b], 'all to be done', () => isShared([a, b]))
+})
+
+test('a node that starts again has at once what it had before', async (t) => {
+  const tables = await open(t)
+  await (await openNode(t, tables, 'before', NAMES, 'node')).joining
+  const after = await openNode(t, tables, 'after', NAMES, 'node')
+  await after.joining
+  t.equal(after.has.size, NAMES.length)
+})
+
+test('a borrower that dies lends nothing', async (t) => {
+  const tables = await open(t)
+  const a = await openNode(t, tables, 'a')
+  await a.joining
+  const b = await openNode(t, tables, 'b', [])
+  let lent = false
+  void b.owners.borrow(['sweep'], () => new Promise(() => (lent = true))).catch(() => undefined)
+  await pass([a, b], 'the loan', () => lent)
+  await pass([a], 'it to come back', () => a.has.has('sweep'))
+})
+
+test('what cannot be taken is tried again, and given up when it goes', async (t) => {
+  const tables = await open(t)
+  const a = await openNode(t, tables, 'a', [])
+  const taken: string[] = []
+  let failures = 2
+  const joining = a.owners.join([
+    {
+      name: 'sweep',
+      take: async () => {
+        if (failures-- > 0) throw new Error('not now')
+        taken.push('sweep')
+      },
+      leave: async () => void taken.pop(),
+    },
+  ])
+  await pass([a], 'it to be taken', () => taken.length === 1)
+  await (await joining).leave()
+  t.same(taken, [])
+})
+
+test('only who takes part in something has a share of it, even and with few moves', async (t) => {
+  const partitions = Array.from({ length: 16 }, (_, partition) => `matcher-${partition}`)
+  const two = sharesOf(
+    new Map([
+      ['a', [...partitions, 'api']],
+      ['b', partitions],
+    ]),
+  )
+  t.equal(two.get('api'), 'a')
+  const counts = (shares: Map<string, string>, owner: string): number =>
+    partitions.filter((name) => shares.get(name) === owner).length
+  t.same([counts(two, 'a'), counts(two, 'b')], [8, 8])
+  const three = sharesOf(
+    new Map([
+      ['a', partitions],
+      ['b', partitions],
+      ['c', partitions],
+    ]),
+  )
+  t.ok(['a', 'b', 'c'].every((owner) => counts(three, owner) >= 4 && counts(three, owner) <= 6))
+  const moved = partitions.filter((name) => three.get(name) !== two.get(name) && three.get(name) !== 'c')
+  t.ok(moved.length <= 4, `${moved.length} moved between those who stay`)
+})
