@@ -1,11 +1,13 @@
 import { decodeJson, type RecordedEvent } from '../src/kernel/event.ts'
 import { NO_ORGANIZATION } from '../src/kernel/table.ts'
-import { IDENTITY, type TokenRevoked } from '../src/features/identity/events.ts'
+import { type EmailVerified, IDENTITY, SESSION_STREAMS, type TokenRevoked } from '../src/features/identity/events.ts'
 import {
   ACCESS,
+  ACCESS_IDENTITIES,
   ACCESS_ROLES,
   ACCESS_USERS,
   REVOCATIONS,
+  type AccessIdentityRow,
   type AccessRoleRow,
   type AccessUserRow,
   type RevocationRow,
@@ -18,15 +20,18 @@ const USER = eventTypes('user')
 const ROLE = eventTypes('role')
 const TEAM = eventTypes('team')
 
-/** What a token needs to know at each call: users, roles, revoked tokens. */
+const IDENTITY_TYPES = [IDENTITY.tokenRevoked, IDENTITY.emailVerified, IDENTITY.emailChanged, IDENTITY.deleted]
+
+/** What a token needs to know at each call: users, roles, verified addresses, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 1,
-  tables: [ACCESS_USERS, ACCESS_ROLES, REVOCATIONS],
-  prefixes: ['user-', 'role-', 'team-', 'identity-'],
-  inputs: [...Object.values(USER), ...Object.values(ROLE), ...Object.values(TEAM), IDENTITY.tokenRevoked],
+  version: 2,
+  tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, REVOCATIONS],
+  prefixes: ['user-', 'role-', 'team-', 'identity-', SESSION_STREAMS],
+  inputs: [...Object.values(USER), ...Object.values(ROLE), ...Object.values(TEAM), ...IDENTITY_TYPES],
   apply: async (event, rows) => {
     if (event.type === IDENTITY.tokenRevoked) applyRevocation(event, rows)
+    else if (event.stream.startsWith('identity-')) applyIdentity(event, rows)
     else if (event.stream.startsWith('user-')) await applyUser(event, rows)
     else if (event.stream.startsWith('role-')) applyRole(event, rows)
     else await applyTeam(event, rows)
@@ -42,6 +47,16 @@ const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
     { organizationId, userId, graceMs } satisfies RevocationRow,
     Date.parse(expiresAt),
   )
+}
+
+/** An address that changes is unverified until its owner shows that it is theirs. */
+const applyIdentity = ({ type, stream, data }: RecordedEvent, rows: Rows): void => {
+  const id = idOfStream(stream)
+  if (type === IDENTITY.emailVerified) {
+    const { email: verifiedEmail } = decodeJson<EmailVerified>(data)
+    rows.put(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id, { verifiedEmail } satisfies AccessIdentityRow)
+  } else if (type === IDENTITY.emailChanged || type === IDENTITY.deleted)
+    rows.delete(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
 }
 
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {

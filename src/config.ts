@@ -97,7 +97,11 @@ export const FLAGS: readonly Flag[] = [
   { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },
   { name: 'webhook-allow', default: '', meaning: 'CIDR list that webhooks may reach although it is private' },
   { name: 'geofence-rollout', default: '*', meaning: 'organization ids that have geofences, or *' },
-  { name: 'staff', default: '', meaning: 'e-mail domains that have geofences in any organization' },
+  {
+    name: 'staff',
+    default: '',
+    meaning: 'domains of verified e-mail addresses that have geofences in any organization',
+  },
   { name: 'rate-limit-token', default: '', meaning: 'requests a second of one token' },
   { name: 'rate-limit-org', default: '', meaning: 'requests a second of one organization' },
   { name: 'rate-limit-address', default: '', meaning: 'requests a second of one address' },

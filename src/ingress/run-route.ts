@@ -156,6 +156,7 @@ const requestOf = (
   correlationId,
   traceparent: traceparentOf(exchange),
   address: exchange.client.address,
+  network: exchange.client.network,
   isLocal: exchange.isLocal,
   get signal() {
     return exchange.signal

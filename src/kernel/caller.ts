@@ -12,6 +12,8 @@ export interface UserCaller {
   userId: string
   identityId: string
   email: string
+  /** The address that they have shown to be theirs; absent until then. */
+  verifiedEmail?: string
   /** Id of the token. */
   jti: string
   /** When the token ends, ms since the epoch. */

@@ -9,7 +9,7 @@ import { joinTeams, leaveTeams } from './team-members.ts'
 
 /**
  * Changes a user with all that hangs on it: an owner's place, the e-mail (of the identity, and as every other user record
- * of the person shows it), teams, the password. The last owner, a stale version and a taken e-mail refuse it.
+ * of the person shows it), teams, the password (which ends sessions). The last owner, a stale version and a taken e-mail refuse it.
  */
 export const changeUser = (office: Office): Process<ChangeUserData> => {
   const owners = async (type: 'add' | 'remove', userId: string, originOf: OriginOf): Promise<Wrote | undefined> => {
@@ -61,12 +61,21 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
     { name: 'left teams', run: ({ userId, left }, originOf) => leaveTeams(office, originOf, userId, left) },
     {
       name: 'password',
-      run: async ({ identityId, passwordHash, opensOnly }, originOf) => {
-        if (passwordHash === undefined) return undefined
-        const origin = originOf()
-        const command = { type: 'changePassword', passwordHash, opensOnly, at: formatTime(origin.now) } as const
-        return office.people.command(identityId, command, origin)
-      },
+      run: (data, originOf) => changePassword(office, data, originOf),
     },
   ])
+}
+
+/** Sessions are ended after the password is changed: a login that began before finds the new one, or is among them. */
+const changePassword = async (
+  office: Office,
+  { identityId, passwordHash, opensOnly, keeps }: ChangeUserData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  if (passwordHash === undefined) return undefined
+  const origin = originOf()
+  const command = { type: 'changePassword', passwordHash, opensOnly, at: formatTime(origin.now) } as const
+  const changed = await office.people.command(identityId, command, origin)
+  const ended = await office.sessions.endAll(identityId, { except: keeps, at: command.at }, originOf('sessions'))
+  return allWrote(changed, ended)
 }

@@ -1,6 +1,7 @@
 import { hub } from '../features/hubs/hub.ts'
 import { organization } from '../features/identity/organization.ts'
 import { People } from '../features/identity/people.ts'
+import { Sessions } from '../features/identity/sessions.ts'
 import { role } from '../features/identity/role.ts'
 import { user } from '../features/identity/user.ts'
 import { team } from '../features/teams/team.ts'
@@ -19,6 +20,7 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
   const office: Office = {
     log: services.log,
     people: new People(services),
+    sessions: new Sessions(services.log),
     organizations: organization.writer(services),
     hubs: hub.writer(services),
     roles: role.writer(services),

@@ -1,5 +1,6 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { People } from '../features/identity/people.ts'
+import type { Sessions } from '../features/identity/sessions.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
 import type { StepOrigin } from '../kit/commands/process.ts'
@@ -10,6 +11,7 @@ import type { ResourceWriter } from '../kit/resource/write.ts'
 export interface Office {
   log: EventLog
   people: People
+  sessions: Sessions
   organizations: ResourceWriter
   hubs: ResourceWriter
   roles: ResourceWriter

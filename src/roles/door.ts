@@ -1,4 +1,5 @@
 import { createAuthenticator } from '../features/identity/authenticate.ts'
+import { SessionUses } from '../features/identity/session-uses.ts'
 import { Tokens } from '../features/identity/tokens.ts'
 import { watchAccess } from '../features/identity/watch-access.ts'
 import { webhookDocuments } from '../features/automations/webhook-documents.ts'
@@ -22,7 +23,9 @@ export const openDoor = async (
   { routes, channels }: { routes: readonly Route[]; channels: readonly Channel[] },
 ) => {
   const { config, tables, keyring } = services
-  const users = createAuthenticator(services, new Tokens(keyring, config.tokenTtlMs))
+  const uses = new SessionUses(services)
+  const used = (jti: string, expiresAt: number): void => uses.note(jti, expiresAt)
+  const users = createAuthenticator({ ...services, used }, new Tokens(keyring, config.tokenTtlMs))
   const devices = new DeviceAuthenticator(tables, keyring)
   const listeners = new Set<(change: AccessChange) => void>()
   const tell = (change: AccessChange): void => {

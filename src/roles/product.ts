@@ -51,10 +51,10 @@ export const PROJECTIONS: readonly Projection[] = [
   processes,
 ]
 
-/** Whether geofences are there for the caller: by organization, or by the e-mail domain of staff. */
+/** Whether geofences are there for the caller: by organization, or by the domain of an address that staff have shown to be theirs. */
 export const inRollout =
   ({ geofenceRollout, staffDomains }: { geofenceRollout: readonly string[] | '*'; staffDomains: readonly string[] }) =>
-  ({ organizationId, email }: UserCaller): boolean =>
+  ({ organizationId, verifiedEmail = '' }: UserCaller): boolean =>
     geofenceRollout === '*' ||
     geofenceRollout.includes(organizationId) ||
-    staffDomains.includes(email.slice(email.lastIndexOf('@') + 1).toLowerCase())
+    staffDomains.includes(verifiedEmail.slice(verifiedEmail.lastIndexOf('@') + 1).toLowerCase())

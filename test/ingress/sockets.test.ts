@@ -134,7 +134,7 @@ test('a socket that does not authenticate is closed', async (t) => {
   const { channel } = noteChannel()
   const door = await openDoor(t, {
     channels: [channel],
-    limits: { authTimeoutMs: 50, unauthenticatedPerAddressMax: 2 },
+    limits: { authTimeoutMs: 3_000, unauthenticatedPerAddressMax: 2 },
   })
   const [first, second] = [await open(t, door), await open(t, door)]
   const third = await upgrade(t, door, '')

@@ -57,7 +57,7 @@ const walk = async (t: Test, world: World, prepare: Walk['prepare'], writes: num
 const BOTH_ORDERS_MAX = 4
 
 for (const { operationId, what, prepare } of WALKS) {
-  test(`${what} (${operationId}), killed between every two writes and repeated`, { timeout: 120_000 }, async (t) => {
+  test(`${what} (${operationId}), killed between every two writes and repeated`, { timeout: 600_000 }, async (t) => {
     const world = await openIdentity(t)
     let appended: readonly string[] | undefined
     let writes = 0

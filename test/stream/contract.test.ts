@@ -254,11 +254,15 @@ test('a repeated request under its key, versions, and what may be written back',
 })
 
 test('tokens: refresh revokes, live sockets follow, logout ends', { timeout: 900_000 }, async (t) => {
-  const { service, token, post } = await open(t)
+  const { service, token } = await open(t)
   const live = await socketOf(service, '/live', token)
   live.socket.send(JSON.stringify({ type: 'subscribe', id: 's', channels: ['positions'] }))
   await until('the snapshot', () => live.messages.some((message) => message.type === 'snapshot'))
-  const fresh = (await post('/auth/refresh')).token
+  const refresh = (key: string) =>
+    call(service, 'POST', '/auth/refresh', { token, headers: { 'idempotency-key': key } })
+  const fresh = (await refresh('lost')).json.token
+  t.equal((await refresh('lost')).json.token, fresh, 'an answer that got lost is answered again')
+  t.equal((await refresh('other')).status, 401, 'and nothing else')
   t.match(await call(service, 'GET', '/user', { token }), { status: 401, headers: { 'www-authenticate': /Bearer/ } })
   live.socket.send(JSON.stringify({ type: 'auth', token: fresh }))
   t.equal((await call(service, 'GET', '/user', { token: fresh })).status, 200)

@@ -60,6 +60,7 @@ export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2
         ids: idSource(now, options.seed),
         correlationId: randomUUID(),
         address: options.address ?? '127.0.0.1',
+        network: options.address ?? '127.0.0.1',
         isLocal: true,
         signal: new AbortController().signal,
       })

@@ -66,7 +66,8 @@ export const openIdentity = async (
     return { runs, context, routes, call: routeCaller({ routes, clock, settle }) }
   }
   const { runs, context, routes, call } = over(services.log)
-  const authenticator = createAuthenticator(services, context.tokens)
+  const used = (jti: string, expiresAt: number): void => context.uses.note(jti, expiresAt)
+  const authenticator = createAuthenticator({ ...services, used }, context.tokens)
   const accessChanges: UserAccessChange[] = []
   const watching = await watchAccess(services, (change) => void accessChanges.push(change))
   const close = async (): Promise<void> => {

@@ -5,9 +5,11 @@ import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import type { Tokens } from './tokens.ts'
 import {
+  ACCESS_IDENTITIES,
   ACCESS_ROLES,
   ACCESS_USERS,
   REVOCATIONS,
+  type AccessIdentityRow,
   type AccessRoleRow,
   type AccessUserRow,
   type RevocationRow,
@@ -21,13 +23,15 @@ export interface Authenticator {
 export interface AuthenticatorServices {
   tables: Pick<TableStore, 'get'>
   clock: Clock
+  /** Hears of each use of a token that counts; `expiresAt` in ms since the epoch. */
+  used?(jti: string, expiresAt: number): void
 }
 
 /**
  * Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts
  * at once, on every node.
  */
-export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, tokens: Tokens): Authenticator => ({
+export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => ({
   authenticate: async (token) => {
     const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
     const [user, revoked] = await Promise.all([
@@ -35,21 +39,41 @@ export const createAuthenticator = ({ tables, clock }: AuthenticatorServices, to
       tables.get<RevocationRow>(REVOCATIONS.name, NO_ORGANIZATION, jti),
     ])
     if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
-    const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
-    return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role) }
+    used?.(jti, expiresAt)
+    const [role, identity] = await Promise.all([
+      tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId),
+      identityOf(tables, user),
+    ])
+    return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role, identity) }
   },
 })
+
+export const identityOf = (
+  tables: Pick<TableStore, 'get'>,
+  { identityId }: Pick<AccessUserRow, 'identityId'>,
+): Promise<AccessIdentityRow | undefined> =>
+  tables.get<AccessIdentityRow>(ACCESS_IDENTITIES.name, NO_ORGANIZATION, identityId)
 
 /** What a user may do and see, from the rows of access. */
 export const rightsOf = (
   user: AccessUserRow,
   role: AccessRoleRow | undefined,
+  identity: AccessIdentityRow | undefined,
 ): Pick<
   UserCaller,
-  'identityId' | 'email' | 'roleId' | 'roleKey' | 'permissions' | 'permissionDetails' | 'hubIds' | 'teamIds'
+  | 'identityId'
+  | 'email'
+  | 'verifiedEmail'
+  | 'roleId'
+  | 'roleKey'
+  | 'permissions'
+  | 'permissionDetails'
+  | 'hubIds'
+  | 'teamIds'
 > => ({
   identityId: user.identityId,
   email: user.email,
+  ...(identity !== undefined && { verifiedEmail: identity.verifiedEmail }),
   roleId: user.roleId,
   roleKey: role?.key,
   permissions: new Set(role?.permissions),

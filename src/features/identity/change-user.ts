@@ -81,6 +81,7 @@ export const changeOwnUser = async (
   { identityId, teamIds }: Pick<UserRow, 'identityId' | 'teamIds'>,
   change: Change,
   password: string | undefined,
+  keeps: string,
 ): Promise<Written> => {
   if (password === undefined) return context.users.change(origin, change)
   const wrote = await withoutRaces(change, () =>
@@ -88,7 +89,7 @@ export const changeOwnUser = async (
       const { state, version } = await context.users.load(change.id)
       assertVersion(change.expectedVersion, version)
       const passwordHash = await context.passwords.hash(password)
-      return { ...unchanged(change, version, state.values, identityId, teamIds), passwordHash }
+      return { ...unchanged(change, version, state.values, identityId, teamIds), passwordHash, keeps }
     }),
   )
   const { state, version } = await context.users.load(change.id)

@@ -1,10 +1,13 @@
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { Services } from '../../kit/services.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { organization } from './organization.ts'
 import { Passwords } from './passwords.ts'
 import { People } from './people.ts'
 import { role } from './role.ts'
+import { SessionUses } from './session-uses.ts'
+import { Sessions } from './sessions.ts'
 import { Tokens } from './tokens.ts'
 import { user } from './user.ts'
 
@@ -15,7 +18,7 @@ export interface IdentityConfig {
   tokenTtlMs: number
 }
 
-export type IdentityServices = ResourceServices
+export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger'>
 
 /** What the routes of this feature share. */
 export interface IdentityContext {
@@ -25,6 +28,8 @@ export interface IdentityContext {
   passwords: Passwords
   tokens: Tokens
   throttle: LoginThrottle
+  sessions: Sessions
+  uses: SessionUses
   organizations: ResourceWriter
   users: ResourceWriter
   roles: ResourceWriter
@@ -37,6 +42,8 @@ export const identityContext = (services: IdentityServices, config: IdentityConf
   passwords: new Passwords(),
   tokens: new Tokens(services.keyring, config.tokenTtlMs),
   throttle: new LoginThrottle(services.tables, services.keyring),
+  sessions: new Sessions(services.log),
+  uses: new SessionUses(services),
   organizations: organization.writer(services),
   users: user.writer(services),
   roles: role.writer(services),

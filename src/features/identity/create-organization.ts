@@ -5,9 +5,10 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import { foundOrganization } from './found-organization.ts'
+import { openMemberships } from './identity.ts'
+import { exchangeToken } from './issue-token.ts'
 import { beginning, type HubFields } from './organization-source.ts'
 import { organizationItem, organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
-import { revokeToken } from './session-routes.ts'
 import type { UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -69,17 +70,16 @@ const createOrganization = async (
     name: body.organizationName,
     owner: { identityId, userId, name: member.name, email },
   }))
-  // Last, so that whoever got no answer may ask again with this token.
-  const revoked = await revokeToken(context, request, 0)
-  const before = person.state.memberships.filter((membership) => membership.organizationId !== organizationId)
+  const before = openMemberships(person.state).filter((membership) => membership.organizationId !== organizationId)
   const items = [
     ...(await organizationItems(context, { memberships: before }, undefined)),
     organizationItem(organization, { key: 'owner' }, userId, true),
   ]
-  const signed = context.tokens.issue({ userId, organizationId, jti }, now)
+  // Last, so that whoever got no answer may ask again with this token.
+  const exchanged = await exchangeToken(context, request, { userId, organizationId, jti })
   return {
-    body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
-    wrote: allWrote(wrote, revoked),
+    body: { ...sessionBody('Your organization is ready.', exchanged.signed, owner, items), isHubSet: true },
+    wrote: allWrote(wrote, exchanged.wrote),
     secret: true,
   }
 }

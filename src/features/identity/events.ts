@@ -1,6 +1,6 @@
 /**
- * Streams: `identity-<id>` (a person's e-mail, password, memberships and revoked tokens), `identity-by-<hash>` (claim on
- * an e-mail), `owners-<organization>`, and the declared resources `organization-`, `user-` and `role-`.
+ * Streams: `identity-<id>` (a person's e-mail, password and memberships), `identity-by-<hash>` (claim on an e-mail),
+ * `sessions-<identity>` (tokens issued and revoked, until they would have ended), `owners-<organization>`, and the declared resources `organization-`, `user-` and `role-`.
  */
 export const IDENTITY = {
   created: 'identityCreated',
@@ -10,6 +10,9 @@ export const IDENTITY = {
   organizationAccessed: 'organizationAccessed',
   passwordChanged: 'passwordChanged',
   emailChanged: 'emailChanged',
+  /** The owner followed a link that was mailed to the address, or signed in with it elsewhere. */
+  emailVerified: 'emailVerified',
+  /** In logs of before sessions; now in theirs. */
   tokenRevoked: 'tokenRevoked',
   /** Changes nothing: whoever decided on what stood before is refused by the log. */
   fenced: 'identityFenced',
@@ -50,6 +53,25 @@ export interface PasswordChanged {
 
 export interface EmailChanged {
   email: string
+  at: string
+}
+
+export interface EmailVerified {
+  email: string
+  at: string
+}
+
+export const SESSION_STREAMS = 'sessions-'
+export const SESSION = { began: 'sessionBegan', ended: IDENTITY.tokenRevoked } as const
+
+/** A token was issued. */
+export interface SessionBegan {
+  jti: string
+  organizationId: string
+  userId: string
+  /** The client's. */
+  address: string
+  expiresAt: string
   at: string
 }
 

@@ -4,12 +4,12 @@ import type { Fact } from '../../kernel/event.ts'
 import {
   IDENTITY,
   type EmailChanged,
+  type EmailVerified,
   type IdentityCreated,
   type MembershipAdded,
   type MembershipEnded,
   type OrganizationAccessed,
   type PasswordChanged,
-  type TokenRevoked,
 } from './events.ts'
 
 export interface Membership {
@@ -25,6 +25,8 @@ export interface IdentityState {
   /** The only organization that the password opens, since somebody else set it; absent for all of them. */
   opensOnly?: string
   originOrganizationId: string
+  /** Its owner has shown that `email` is theirs. */
+  isVerified: boolean
   /** Oldest first. */
   memberships: readonly Membership[]
   /** Organizations that a token was issued for, the most recent one last. */
@@ -39,7 +41,8 @@ export type IdentityCommand =
   | { type: 'access'; organizationId: string; at: string }
   | { type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string }
   | { type: 'changeEmail'; email: string; at: string }
-  | ({ type: 'revokeToken' } & TokenRevoked)
+  /** Shown for this address; another one by now stays unverified. */
+  | { type: 'verifyEmail'; email: string; at: string }
 
 /** One person: an e-mail and a password, however many organizations they are in. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
@@ -49,6 +52,7 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
     name: '',
     passwordHash: '',
     originOrganizationId: '',
+    isVerified: false,
     memberships: [],
     accessed: [],
   },
@@ -90,16 +94,26 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
         return { ...state, passwordHash, opensOnly }
       }
       case IDENTITY.emailChanged:
-        return { ...state, email: (fact.data as EmailChanged).email }
+        return { ...state, email: (fact.data as EmailChanged).email, isVerified: false }
+      case IDENTITY.emailVerified:
+        return { ...state, isVerified: (fact.data as EmailVerified).email === state.email }
       default:
         return state
     }
   },
 }
 
+/** Organizations that the password opens, oldest membership first: of the others whoever set it learns nothing. */
+export const openMemberships = ({
+  memberships,
+  opensOnly,
+}: Pick<IdentityState, 'memberships' | 'opensOnly'>): Membership[] =>
+  memberships.filter(({ organizationId }) => opensOnly === undefined || organizationId === opensOnly)
+
 /** Organizations that the password opens, in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
-export const loginOrder = ({ memberships, accessed, opensOnly }: IdentityState): Membership[] => {
-  const open = memberships.filter(({ organizationId }) => opensOnly === undefined || organizationId === opensOnly)
+export const loginOrder = (state: IdentityState): Membership[] => {
+  const { accessed } = state
+  const open = openMemberships(state)
   const rank = ({ organizationId }: Membership): number => accessed.indexOf(organizationId)
   return open.sort((a, b) => rank(b) - rank(a))
 }
@@ -159,9 +173,10 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
       return state.email === command.email
         ? []
         : [{ type: IDENTITY.emailChanged, data: { email: command.email, at } satisfies EmailChanged }]
-    case 'revokeToken': {
-      const { type: _type, ...data } = command
-      return [{ type: IDENTITY.tokenRevoked, data: data satisfies TokenRevoked }]
+    case 'verifyEmail': {
+      const { email } = command
+      if (state.isVerified || state.email !== email) return []
+      return [{ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified }]
     }
   }
 }

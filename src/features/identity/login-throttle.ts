@@ -5,36 +5,59 @@ import type { Keyring } from '../../kit/keys/keyring.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import type { GuessGuard } from './passwords.ts'
 
-/** Identities and addresses that failed too often, until they may try again. Written at once, not by a projection. */
+/**
+ * Who failed too often, until they may try again, and from where identities logged in. Written at once, not by a
+ * projection.
+ */
 const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1, lives: 'row' }
 
 const FAILURES_MAX = 5
+/** Behind one address many people may sit. */
+const ADDRESS_FAILURES_MAX = 50
 const FAILURE_WINDOW_MS = 15 * 60_000
+/** From where somebody logged in counts as theirs for so long. */
+const KNOWN_MS = 30 * 86_400_000
+/** So often that is written anew. */
+const KNOWN_AGAIN_MS = 86_400_000
 
-/** Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by address. */
+type Tables = Pick<TableStore, 'declare' | 'get' | 'getMany' | 'increment' | 'commit'>
+
+/**
+ * Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by network. A network from which the
+ * identity logged in lately has a count of its own: strangers who guess elsewhere lock nobody out.
+ */
 export class LoginThrottle {
-  private readonly tables: Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>
+  private readonly tables: Tables
   private readonly keyring: Keyring
   private declared: Promise<void> | undefined
 
-  constructor(tables: Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>, keyring: Keyring) {
+  constructor(tables: Tables, keyring: Keyring) {
     this.tables = tables
     this.keyring = keyring
   }
 
   /** Counts for one login. */
-  guard(email: string, address: string, now: number): GuessGuard {
-    return { admit: () => this.admit(email, address, now), noteFailure: () => this.noteFailure(email, address) }
+  guard(email: string, network: string, now: number): GuessGuard {
+    return {
+      admit: () => this.admit(email, network, now),
+      noteFailure: () => this.noteFailure(email, network, now),
+    }
   }
 
-  /** @throws Failure rate_limited while one of both is blocked. */
-  private async admit(email: string, address: string, now: number): Promise<void> {
+  /** The identity logged in from there. */
+  async noteLogin(email: string, network: string, now: number): Promise<void> {
     await this.declare()
-    const rows = await this.tables.getMany<{ until: number }>(
-      LOGIN_BLOCKS.name,
-      NO_ORGANIZATION,
-      this.keysOf(email, address),
-    )
+    const id = this.knownKey(email, network)
+    const row = await this.tables.get<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, id)
+    const until = now + KNOWN_MS
+    if (row === undefined || row.until < until - KNOWN_AGAIN_MS) await this.put(id, until)
+  }
+
+  /** @throws Failure rate_limited while one of the counts is full. */
+  private async admit(email: string, network: string, now: number): Promise<void> {
+    const keys = await this.countsOf(email, network, now)
+    const ids = keys.map(({ id }) => id)
+    const rows = await this.tables.getMany<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, ids)
     const until = Math.max(...rows.map((row) => row?.until ?? 0))
     if (until <= now) return
     throw new Failure('rate_limited', {
@@ -43,16 +66,37 @@ export class LoginThrottle {
     })
   }
 
-  private async noteFailure(email: string, address: string): Promise<void> {
+  private async noteFailure(email: string, network: string, now: number): Promise<void> {
+    const counts = await this.countsOf(email, network, now)
     await Promise.all(
-      this.keysOf(email, address).map(async (id) => {
+      counts.map(async ({ id, max }) => {
         const { count, expiresAt } = await this.tables.increment(NO_ORGANIZATION, id, FAILURE_WINDOW_MS)
-        if (count < FAILURES_MAX) return
-        await this.tables.commit([
-          { table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until: expiresAt }, expiresAt },
-        ])
+        if (count >= max) await this.put(id, expiresAt)
       }),
     )
+  }
+
+  /** What a login from there counts against, and is refused by. */
+  private async countsOf(email: string, network: string, now: number): Promise<{ id: string; max: number }[]> {
+    await this.declare()
+    const known = await this.tables.get<{ until: number }>(
+      LOGIN_BLOCKS.name,
+      NO_ORGANIZATION,
+      this.knownKey(email, network),
+    )
+    const identity = normalizeKey(email)
+    if (known !== undefined && known.until > now)
+      return [{ id: this.idOf(`own:${identity}|${network}`), max: FAILURES_MAX }]
+    return [
+      { id: this.idOf(`identity:${identity}`), max: FAILURES_MAX },
+      { id: this.idOf(`address:${network}`), max: ADDRESS_FAILURES_MAX },
+    ]
+  }
+
+  private put(id: string, until: number): Promise<void> {
+    return this.tables.commit([
+      { table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until }, expiresAt: until },
+    ])
   }
 
   private async declare(): Promise<void> {
@@ -65,10 +109,12 @@ export class LoginThrottle {
     }
   }
 
+  private knownKey(email: string, network: string): string {
+    return this.idOf(`known:${normalizeKey(email)}|${network}`)
+  }
+
   // Hashed, so that no table holds what people typed.
-  private keysOf(email: string, address: string): string[] {
-    return [`identity:${normalizeKey(email)}`, `address:${address}`].map(
-      (key) => `login-${this.keyring.hmac('login-throttle', key).toString('base64url')}`,
-    )
+  private idOf(key: string): string {
+    return `login-${this.keyring.hmac('login-throttle', key).toString('base64url')}`
   }
 }

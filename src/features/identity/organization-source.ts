@@ -3,7 +3,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { pick } from '../../kit/resource/declaration.ts'
 import type { IdentityContext } from './context.ts'
-import type { IdentityState, Membership } from './identity.ts'
+import { type IdentityState, type Membership, openMemberships } from './identity.ts'
 import type { Founding } from './found-organization.ts'
 import type { UserRow } from './user.ts'
 import { HUBS_TABLE, ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
@@ -23,12 +23,12 @@ const PAGE_ROWS = 500
  */
 export const beginning = async (
   context: IdentityContext,
-  person: Pick<IdentityState, 'memberships'>,
+  person: Pick<IdentityState, 'memberships' | 'opensOnly'>,
   fields: HubFields,
   isCopy: boolean,
 ): Promise<Pick<Founding, 'hubs' | 'settings' | 'roles'>> => {
   const sent = sentHub(fields)
-  const owned = await ownedMemberships(context, person.memberships)
+  const owned = await ownedMemberships(context, openMemberships(person))
   const hubs = await copiedHubs(context, owned, isCopy, sent === undefined)
   if (sent === undefined && hubs.length === 0) throw missing(['hubName', 'hubLat', 'hubLng'])
   const all = sent === undefined ? hubs : [...hubs, sent]

@@ -34,7 +34,7 @@ export const ownUserRoute = (context: IdentityContext): Route =>
 
 const amendOwn = async (context: IdentityContext, request: RouteRequest<object, JsonObject>): Promise<Reply> => {
   const { body } = request
-  const { organizationId, userId, identityId } = userOf(request)
+  const { organizationId, userId, identityId, jti } = userOf(request)
   const origin = originOf(request)
   const row = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
   if (row === undefined) throw new Failure('not_found')
@@ -48,7 +48,7 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
   const change: Change = { id: userId, kind: 'amend', body: kept, expectedVersion: versionOf(request, body) }
   const password = typeof body.password === 'string' ? body.password : undefined
-  const { row: changed, wrote } = await changeOwnUser(context, origin, row, change, password)
+  const { row: changed, wrote } = await changeOwnUser(context, origin, row, change, password, jti)
   const written = { ...changed, teamIds: row.teamIds }
   return rowReply(await shownBy(user.declaration, context.services, request, written), changed, wrote)
 }
@@ -62,7 +62,7 @@ const assertPassword = async (
 ): Promise<void> => {
   const { currentPassword } = pick(request.body, ['currentPassword'])
   if (typeof currentPassword !== 'string') throw invalid('/currentPassword', 'is required to change the password')
-  const guard = context.throttle.guard(email, request.address, request.now)
+  const guard = context.throttle.guard(email, request.network, request.now)
   await guard.admit()
   const person = await context.people.load(identityId)
   if (!(await context.passwords.verify(currentPassword, person?.state.passwordHash, guard)))

@@ -51,6 +51,8 @@ export interface ChangeUserData {
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
+  /** The session of whoever changes their own password: every other one ends. */
+  keeps?: string
   /** The organization that the password opens alone, where an administrator set it. */
   opensOnly?: string
 }

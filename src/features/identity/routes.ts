@@ -3,6 +3,7 @@ import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
 import { organizationRoutes } from './organization-routes.ts'
 import { ownUserRoute } from './own-user-route.ts'
+import { ownSessionRoutes } from './own-sessions.ts'
 import { permissionsRoute } from './permissions-route.ts'
 import { role } from './role.ts'
 import { sessionRoutes } from './session-routes.ts'
@@ -14,6 +15,7 @@ import { userRoutes } from './user-routes.ts'
 export const identityRoutes = (context: IdentityContext): Route[] => [
   signupRoute(context),
   ...sessionRoutes(context),
+  ...ownSessionRoutes(context),
   switchOrganizationRoute(context),
   createOrganizationRoute(context),
   ...organizationRoutes(context),

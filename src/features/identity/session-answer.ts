@@ -7,7 +7,7 @@ import { answered, envelope } from '../../kit/http/page-members.ts'
 import { exampleRow } from '../../kit/resource/answers.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
-import type { IdentityState } from './identity.ts'
+import { type IdentityState, openMemberships } from './identity.ts'
 import type { SignedToken } from './tokens.ts'
 import { user, type UserRow } from './user.ts'
 import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
@@ -22,14 +22,14 @@ export interface OrganizationItem {
   isCurrent: boolean
 }
 
-/** The organizations of which somebody is an active member, oldest membership first. */
+/** The organizations of which somebody is an active member and which their password opens, oldest membership first. */
 export const organizationItems = async (
   { services: { tables } }: Pick<IdentityContext, 'services'>,
-  { memberships }: Pick<IdentityState, 'memberships'>,
+  person: Pick<IdentityState, 'memberships' | 'opensOnly'>,
   currentId: string | undefined,
 ): Promise<OrganizationItem[]> => {
   const items: OrganizationItem[] = []
-  for (const { organizationId, userId } of memberships) {
+  for (const { organizationId, userId } of openMemberships(person)) {
     const member = await tables.get<UserRow>(USERS_TABLE, organizationId, userId)
     const organization = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
     if (member === undefined || member.status !== 'active' || organization === undefined) continue

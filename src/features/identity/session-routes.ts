@@ -1,9 +1,13 @@
+import { allWrote } from '../../kit/commands/wrote.ts'
+import type { CommandContext } from '../../kit/commands/handle-command.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { id, objectSchema, optional, secret, text } from '../../kernel/schema.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
-import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
+import type { SessionBegan } from './events.ts'
+import { exchangeToken, issueToken, revocationOfCall } from './issue-token.ts'
 import { loginOrder, type Membership } from './identity.ts'
 import type { Person } from './people.ts'
 import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
@@ -14,6 +18,8 @@ import {
   sessionAnswer,
   sessionBody,
 } from './session-answer.ts'
+import { revocationOf } from './sessions.ts'
+import type { SignedToken } from './tokens.ts'
 import type { UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -47,6 +53,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'Exchange the token of the call for a new one',
     tag: 'Authentication',
     access: 'user',
+    revokesToken: true,
     answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
     handler: (request) => refresh(context, request),
   }),
@@ -58,7 +65,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     tag: 'Authentication',
     access: 'user',
     answers: { 200: { description: 'The token is revoked.' } },
-    handler: async (request) => ({ wrote: await revokeToken(context, request, 0) }),
+    handler: (request) => logout(context, request),
   }),
   route<{ fields?: string }>({
     method: 'GET',
@@ -79,28 +86,15 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
   }),
 ]
 
-/** Revokes the token of the call; sockets that were opened with it stay open for `graceMs`. */
-export const revokeToken = (
-  context: IdentityContext,
-  request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent' | 'address'>,
-  graceMs: number,
-): Promise<Wrote | undefined> => {
-  const { identityId, organizationId, userId, jti, expiresAt } = userOf(request)
-  const command = {
-    type: 'revokeToken',
-    jti,
-    organizationId,
-    userId,
-    expiresAt: formatTime(expiresAt),
-    graceMs,
-    at: formatTime(request.now),
-  } as const
-  return context.people.command(identityId, command, { ids: request.ids, metadata: metadataOf(request) })
+const logout = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
+  const origin = { ids: request.ids, metadata: metadataOf(request) }
+  const { identityId } = userOf(request)
+  return { wrote: await context.sessions.end(identityId, revocationOfCall(request, 0), origin) }
 }
 
 const login = async (context: IdentityContext, request: RouteRequest<object, LoginBody>): Promise<Reply> => {
-  const { body, address, now, ids } = request
-  const guard = context.throttle.guard(body.email, address, now)
+  const { body, network, now, ids } = request
+  const guard = context.throttle.guard(body.email, network, now)
   await guard.admit()
   const person = await context.people.findByEmail(body.email)
   const isRight = await context.passwords.verify(body.password, person?.state.passwordHash, guard)
@@ -111,19 +105,47 @@ const login = async (context: IdentityContext, request: RouteRequest<object, Log
     throw new Failure('invalid_credentials')
   }
   const { _id: userId, organizationId } = member
-  const signed = context.tokens.issue({ userId, organizationId, jti: ids.next() }, now)
+  const { identityId, state } = person
+  const subject = { identityId, email: state.email, userId, organizationId, jti: ids.next() }
   const metadata = metadataOf(
-    { correlationId: request.correlationId, traceparent: request.traceparent, address },
+    { correlationId: request.correlationId, traceparent: request.traceparent, address: request.address },
     organizationId,
     `user:${userId}`,
   )
-  const wrote = await context.people.command(
-    person.identityId,
+  const accessed = await context.people.command(
+    identityId,
     { type: 'access', organizationId, at: formatTime(now) },
     { ids, metadata },
   )
-  const organizations = await organizationItems(context, person.state, organizationId)
-  return { body: sessionBody('Welcome.', signed, member, organizations), wrote, secret: true }
+  const { signed, wrote } = await issueToken(context, request, subject)
+  await assertStillOpen(
+    context,
+    person,
+    signed,
+    { ...subject, address: request.address, at: formatTime(now) },
+    { ids, metadata },
+  )
+  const organizations = await organizationItems(context, state, organizationId)
+  return {
+    body: sessionBody('Welcome.', signed, member, organizations),
+    wrote: allWrote(accessed, wrote),
+    secret: true,
+  }
+}
+
+/** Whoever changed the password meanwhile ended the sessions that they found: this one may have begun after that. */
+const assertStillOpen = async (
+  context: IdentityContext,
+  { identityId, state }: Person,
+  { expiresAt }: SignedToken,
+  session: Omit<SessionBegan, 'expiresAt'>,
+  origin: CommandContext,
+): Promise<void> => {
+  const now = await context.people.load(identityId)
+  if (now?.state.passwordHash === state.passwordHash) return
+  const begun = { ...session, expiresAt: formatTime(expiresAt) }
+  await context.sessions.end(identityId, revocationOf(begun, session.at), origin)
+  throw new Failure('invalid_credentials')
 }
 
 const refresh = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
@@ -133,18 +155,9 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
   const person = await personOf(context, caller)
   const member = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
   if (member === undefined) throw new Failure('unauthenticated')
-  const wrote = await revokeToken(context, request, REFRESH_GRACE_MS)
   const organizations = await organizationItems(context, person.state, organizationId)
-  return {
-    body: sessionBody(
-      'Here is a new token.',
-      context.tokens.issue({ userId, organizationId, jti }, request.now),
-      member,
-      organizations,
-    ),
-    wrote,
-    secret: true,
-  }
+  const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti }, REFRESH_GRACE_MS)
+  return { body: sessionBody('Here is a new token.', signed, member, organizations), wrote, secret: true }
 }
 
 /** The active user record to log in to: of the organization named, or of the first of the login order. */

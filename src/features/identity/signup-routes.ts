@@ -1,9 +1,11 @@
 import { Failure } from '../../kernel/errors.ts'
 import { email, latitude, longitude, objectSchema, text } from '../../kernel/schema.ts'
 import { metadataOf } from '../../kit/http/request-context.ts'
+import { allWrote } from '../../kit/commands/wrote.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { foundOrganization } from './found-organization.ts'
+import { issueToken } from './issue-token.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
 import { SIGNUP_CLOSED } from './people.ts'
 import { organizationItem, sessionAnswer, sessionBody } from './session-answer.ts'
@@ -65,11 +67,11 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
     },
   }))
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
-  const signed = context.tokens.issue({ userId, organizationId, jti }, now)
+  const issued = await issueToken(context, request, { identityId, email: body.email, userId, organizationId, jti })
   const items = [organizationItem(organization, ownerRole, userId, true)]
   return {
-    body: { ...sessionBody('Your organization is ready.', signed, owner, items), isHubSet: true },
-    wrote,
+    body: { ...sessionBody('Your organization is ready.', issued.signed, owner, items), isHubSet: true },
+    wrote: allWrote(wrote, issued.wrote),
     secret: true,
   }
 }

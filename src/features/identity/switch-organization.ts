@@ -5,7 +5,8 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
-import { memberFor, revokeToken } from './session-routes.ts'
+import { exchangeToken } from './issue-token.ts'
+import { memberFor } from './session-routes.ts'
 
 interface SwitchBody {
   organizationId: string
@@ -33,9 +34,9 @@ const switchOrganization = async (
   request: RouteRequest<object, SwitchBody>,
 ): Promise<Reply> => {
   const { identityId, email } = userOf(request)
-  const { body, address, now, ids } = request
+  const { body, network, now, ids } = request
   const jti = ids.next()
-  const guard = context.throttle.guard(email, address, now)
+  const guard = context.throttle.guard(email, network, now)
   await guard.admit()
   const person = await context.people.load(identityId)
   const isRight = await context.passwords.verify(body.password, person?.state.passwordHash, guard)
@@ -49,12 +50,11 @@ const switchOrganization = async (
     { type: 'access', organizationId, at: formatTime(now) },
     origin,
   )
-  const revoked = await revokeToken(context, request, 0)
-  const signed = context.tokens.issue({ userId, organizationId, jti }, now)
   const organizations = await organizationItems(context, person.state, organizationId)
+  const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti })
   return {
     body: sessionBody('Welcome.', signed, member, organizations),
-    wrote: allWrote(accessed, revoked),
+    wrote: allWrote(accessed, wrote),
     secret: true,
   }
 }

@@ -17,6 +17,8 @@ export interface TokenClaims {
 export interface SignedToken {
   token: string
   expiresInSeconds: number
+  /** ms since the epoch. */
+  expiresAt: number
 }
 
 /** Signs access tokens with the newest key of the ring and verifies those of every key, by `kid`, as the ring is at that time. */
@@ -36,7 +38,9 @@ export class Tokens {
     const iat = Math.floor(now / 1000)
     const expiresInSeconds = Math.ceil(this.ttlMs / 1000)
     const { userId: sub, organizationId: org, jti } = subject
-    return { token: this.newest()({ sub, org, jti, iat, exp: iat + expiresInSeconds, iss: ISSUER }), expiresInSeconds }
+    const exp = iat + expiresInSeconds
+    const token = this.newest()({ sub, org, jti, iat, exp, iss: ISSUER })
+    return { token, expiresInSeconds, expiresAt: exp * 1000 }
   }
 
   /**

@@ -25,6 +25,11 @@ export type AccessRoleRow = {
   permissionDetails: PermissionDetail[]
 }
 
+/** Addresses that their owners have shown to be theirs, by identity, without organization. */
+export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 1 }
+
+export type AccessIdentityRow = { verifiedEmail: string }
+
 /** Revoked tokens by `jti`, without organization, until they would have ended. */
 export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 1, lives: 'row' }
 

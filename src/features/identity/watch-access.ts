@@ -3,7 +3,7 @@ import { decodeJson } from '../../kernel/event.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { Follower } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
-import { IDENTITY, type TokenRevoked } from './events.ts'
+import { IDENTITY, SESSION_STREAMS, type TokenRevoked } from './events.ts'
 import { ACCESS } from './views.ts'
 
 /** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
@@ -27,7 +27,7 @@ export const watchAccess = async (
 ): Promise<Follower> =>
   new Follower(services, {
     name: 'watch-access',
-    source: { prefixes: ['user-', 'role-', 'team-', 'identity-'] },
+    source: { prefixes: ['user-', 'role-', 'team-', 'identity-', SESSION_STREAMS] },
     handle: async ({ events }) => {
       const changes = events.map(changeOf)
       const last = changes.findLastIndex((change) => change !== undefined)

@@ -33,6 +33,8 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   traceparent?: string
   /** The client's address, proxies taken into account. */
   address: string
+  /** What counts as one client: the address, or the /64 of an IPv6 one. */
+  network: string
   /** The client runs on this machine, and is no proxy for others. */
   isLocal: boolean
   /** Aborts when the client is gone. */

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { encodeJson } from '../../../src/kernel/event.ts'
 import { dyingLog } from '../../support/dying-log.ts'
 import { until } from '../../support/service.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
@@ -144,8 +145,8 @@ test('logging in', async (t) => {
   t.same(elsewhere, wrong)
 })
 
-test('five failures block an identity and an address, for the right password too', async (t) => {
-  const { signup, call, clock } = await openIdentity(t)
+test('five failures block an identity, fifty an address, for the right password too', async (t) => {
+  const { signup, call, clock, context } = await openIdentity(t)
   const ada = await signup()
   const eve = await signup()
   const attempt = (email: string, password: string, address: string) =>
@@ -160,11 +161,124 @@ test('five failures block an identity and an address, for the right password too
   )
   clock.advance(15 * 60_000 + 1)
   t.equal((await attempt(ada.email, PASSWORD, '10.0.0.99')).status, 200)
-  for (let i = 0; i < 5; i++) t.equal((await attempt(`nobody${i}@example.com`, 'wrong', '10.0.1.1')).status, 401)
-  t.equal((await attempt(eve.email, PASSWORD, '10.0.1.1')).status, 429, 'the address is blocked')
+  const key = (email: string, address: string) => context.throttle.guard(email, address, clock.now())
+  for (let i = 0; i < 49; i++) await key(`nobody${i}@example.com`, '10.0.1.1').noteFailure()
+  t.equal((await attempt('nobody49@example.com', 'wrong', '10.0.1.1')).status, 401)
+  t.equal((await attempt(eve.email, PASSWORD, '10.0.1.1')).status, 429, 'fifty block the address')
   t.equal((await attempt(eve.email, PASSWORD, '10.0.1.2')).status, 200)
   const burst = await Promise.all(Array.from({ length: 12 }, () => attempt('burst@example.com', 'wrong', '10.0.2.1')))
   t.ok(burst.filter(({ status }) => status === 401).length <= 6, 'guesses at the same time count too')
+})
+
+test('strangers who guess lock nobody out who comes from where they logged in lately', async (t) => {
+  const { signup, call, clock } = await openIdentity(t)
+  const ada = await signup()
+  const attempt = (password: string, address: string) =>
+    call('POST', '/auth/login', { body: { email: ada.email, password }, address })
+  t.equal((await attempt(PASSWORD, '10.0.0.1')).status, 200)
+  for (let i = 0; i < 6; i++) await attempt('wrong', '10.9.9.9')
+  t.equal((await attempt(PASSWORD, '10.0.0.2')).status, 429, 'from elsewhere')
+  t.equal((await attempt(PASSWORD, '10.0.0.1')).status, 200, 'from where they were')
+  for (let i = 0; i < 5; i++) t.equal((await attempt('wrong', '10.0.0.1')).status, 401)
+  t.equal((await attempt(PASSWORD, '10.0.0.1')).status, 429, 'which has a count of its own')
+  clock.advance(31 * 86_400_000)
+  for (let i = 0; i < 5; i++) await attempt('wrong', '10.9.9.9')
+  t.equal((await attempt(PASSWORD, '10.0.0.1')).status, 429, 'for thirty days')
+})
+
+test('a new password ends every other session', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const other = await login(owner.email)
+  const change = { password: 'Another-pass-1', currentPassword: PASSWORD }
+  t.equal((await owner.call('PATCH', '/user', change)).status, 200)
+  t.equal((await other.call('GET', '/user')).status, 401)
+  t.equal((await owner.call('GET', '/user')).status, 200, 'but that of whoever changed it')
+  const email = 'field@example.com'
+  const made = { name: 'F', email, password: PASSWORD, roleId: await roleId(owner, 'fieldUser') }
+  const { _id } = (await owner.call('POST', '/user', made)).body.data
+  const field = await login(email)
+  t.equal((await owner.call('PATCH', `/user/${_id}`, { password: 'Another-pass-2' })).status, 200)
+  t.equal((await field.call('GET', '/user')).status, 401, 'a password that an administrator sets too')
+  t.equal((await login(email, 'Another-pass-2')).body.data._id, _id)
+})
+
+test('a login that a change of the password overtakes is none', async (t) => {
+  const { signup, over, log, context, call } = await openIdentity(t)
+  const ada = await signup()
+  const { identityId } = (await context.people.findByEmail(ada.email)) ?? {}
+  const passwordHash = await context.passwords.hash('Another-pass-1')
+  let isChanged = false
+  // The moment between the check of the password and the session.
+  const append: typeof log.append = async (stream, events, expected) => {
+    if (stream === `sessions-${identityId}` && !isChanged) {
+      isChanged = true
+      const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
+      await context.people.command(identityId as string, { type: 'changePassword', passwordHash, at: '' }, origin)
+      await context.sessions.endAll(identityId as string, { at: '' }, origin)
+    }
+    return log.append(stream, events, expected)
+  }
+  const racing = over(Object.assign(Object.create(log), { append }))
+  const body = { email: ada.email, password: PASSWORD }
+  t.equal((await racing.call('POST', '/auth/login', { body })).status, 401)
+  t.ok(isChanged)
+  const now = (await call('POST', '/auth/login', { body: { ...body, password: 'Another-pass-1' } })).body
+  t.equal((await context.sessions.live(identityId as string, 0)).length, 1, 'the other one has ended')
+  t.ok(now.token)
+})
+
+test('people list their sessions and end them', async (t) => {
+  const { signup, login, clock } = await openIdentity(t)
+  const ada = await signup()
+  const eve = await signup()
+  clock.advance(1_000)
+  const phone = await login(ada.email, PASSWORD, { address: '10.0.0.7' })
+  await phone.call('GET', '/user')
+  const { body } = await ada.call('GET', '/auth/sessions')
+  t.match(body, { total: 2, page: 1, limit: 20, nextCursor: null })
+  t.match(body.data, [
+    { _id: String, address: '10.0.0.7', isCurrent: false, createdAt: new Date(clock.now()).toISOString() },
+    { address: '127.0.0.1', isCurrent: true, organizationId: ada.body.data.organizationId },
+  ])
+  t.equal(body.data[0]._id, body.data[0].jti)
+  const usedAt = async () => (await ada.call('GET', '/auth/sessions')).body.data[0].lastUsedAt
+  await until('the use to be noted', async () => (await usedAt()) === new Date(clock.now()).toISOString())
+  const first = (await ada.call('GET', '/auth/sessions?limit=1&fields=address')).body
+  t.same(first.data, [{ _id: body.data[0]._id, address: '10.0.0.7' }])
+  const rest = (await ada.call('GET', `/auth/sessions?limit=1&cursor=${first.nextCursor}`)).body
+  t.match([rest.data[0]._id, rest.nextCursor], [body.data[1]._id, null])
+  t.equal((await eve.call('DELETE', `/auth/session/${body.data[0].jti}`)).status, 404, "others' are not there")
+  t.equal((await ada.call('DELETE', `/auth/session/${body.data[0].jti}`)).status, 200)
+  t.equal((await phone.call('GET', '/user')).status, 401)
+  t.equal((await ada.call('DELETE', `/auth/session/${body.data[0].jti}`)).status, 404)
+  t.same(
+    (await ada.call('GET', '/auth/sessions')).body.data.map(({ isCurrent }: { isCurrent: boolean }) => isCurrent),
+    [true],
+  )
+  const refreshed = await ada.call('POST', '/auth/refresh')
+  t.equal((await eve.call('GET', '/auth/sessions')).body.total, 1)
+  t.ok(refreshed.body.token)
+})
+
+test('the log keeps sessions no longer than their tokens live', async (t) => {
+  const { context, log } = await openIdentity(t)
+  const identityId = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b99'
+  const time = (ms: number): string => new Date(ms).toISOString()
+  const session = (i: number) => ({
+    ...{ jti: `j${i}`, organizationId: 'o', userId: 'u', address: '' },
+    ...{ expiresAt: time(i + 10), at: time(i) },
+  })
+  const events = Array.from({ length: 255 }, (_, i) => {
+    const data = encodeJson(session(i))
+    return { id: crypto.randomUUID(), type: 'sessionBegan', data, isJson: true, metadata: {} }
+  })
+  await log.append(`sessions-${identityId}`, events, 'none')
+  const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
+  await context.sessions.begin(identityId, session(255), origin)
+  const [oldest] = await log.read(`sessions-${identityId}`, 0, 1)
+  t.equal(oldest.revision, 246)
+  t.equal((await context.sessions.live(identityId, 255)).length, 10)
 })
 
 test('refresh and logout revoke the token of the call, over a restart too', async (t) => {

@@ -123,9 +123,11 @@ test('e-mail and password change in the organization of origin alone, and everyw
     status: 200,
     body: { data: { email: 'robert@example.com' } },
   })
-  t.equal((await login('robert@example.com', 'Another-pass-1')).body.data._id, bob._id)
+  await t.rejects(authenticator.authenticate(bobs.token), /bearer/, 'a password that somebody else sets ends sessions')
+  const roberts = await login('robert@example.com', 'Another-pass-1')
+  t.equal(roberts.body.data._id, bob._id)
   t.equal((await two.call('GET', `/user/${guest._id}`)).body.data.email, 'robert@example.com')
-  t.equal((await authenticator.authenticate(bobs.token)).email, 'robert@example.com')
+  t.equal((await authenticator.authenticate(roberts.token)).email, 'robert@example.com')
   t.equal(
     (
       await two.call('POST', '/user', {

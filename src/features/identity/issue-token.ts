@@ -1,0 +1,70 @@
+import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
+import type { RouteRequest, Wrote } from '../../kit/http/route.ts'
+import type { IdentityContext } from './context.ts'
+import type { SessionBegan, TokenRevoked } from './events.ts'
+import type { SignedToken } from './tokens.ts'
+
+/** What a token is issued for. `jti` is drawn before anything is written, so that a repeated request draws the same one. */
+export interface TokenSubject {
+  identityId: string
+  email: string
+  organizationId: string
+  userId: string
+  jti: string
+}
+
+export interface Issued {
+  signed: SignedToken
+  wrote: Wrote
+}
+
+type Request = Pick<RouteRequest, 'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>
+
+/** Signs a token for somebody who gave a password or followed a link, and begins its session. */
+export const issueToken = async (
+  context: IdentityContext,
+  request: Request,
+  subject: TokenSubject,
+): Promise<Issued> => {
+  const { identityId, email, organizationId, userId } = subject
+  const signed = context.tokens.issue(subject, request.now)
+  const metadata = metadataOf(request, organizationId, `user:${userId}`)
+  const wrote = await context.sessions.begin(identityId, sessionOf(request, subject, signed), {
+    ids: request.ids,
+    metadata,
+  })
+  await context.throttle.noteLogin(email, request.network, request.now)
+  return { signed, wrote }
+}
+
+/**
+ * Signs a token in the place of the one of the call, which ends; sockets that it opened stay open for `graceMs`.
+ * @throws Failure unauthenticated when it has ended meanwhile.
+ */
+export const exchangeToken = async (
+  context: IdentityContext,
+  request: Request,
+  subject: Omit<TokenSubject, 'identityId' | 'email'>,
+  graceMs = 0,
+): Promise<Issued> => {
+  const signed = context.tokens.issue(subject, request.now)
+  const wrote = await context.sessions.replace(
+    userOf(request).identityId,
+    revocationOfCall(request, graceMs),
+    sessionOf(request, subject, signed),
+    { ids: request.ids, metadata: metadataOf(request, subject.organizationId) },
+  )
+  return { signed, wrote }
+}
+
+/** The end of the token of the call. */
+export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, graceMs: number): TokenRevoked => {
+  const { organizationId, userId, jti, expiresAt } = userOf(request)
+  return { jti, organizationId, userId, expiresAt: formatTime(expiresAt), graceMs, at: formatTime(request.now) }
+}
+
+const sessionOf = (
+  { address, now }: Pick<Request, 'address' | 'now'>,
+  { jti, organizationId, userId }: Omit<TokenSubject, 'identityId' | 'email'>,
+  { expiresAt }: SignedToken,
+): SessionBegan => ({ jti, organizationId, userId, address, expiresAt: formatTime(expiresAt), at: formatTime(now) })
