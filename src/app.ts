@@ -5,6 +5,8 @@ import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-h
 import type { EventLog } from './engines/event-log.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
 import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
+import { openFileFolder } from './engines/file-folder/file-folder.ts'
+import type { FileStore } from './engines/file-store.ts'
 import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { migrateHistory } from './engines/clickhouse-sql/migrate.ts'
@@ -61,6 +63,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const origin = await openLogOrigin(log, facts, () => ids.next())
     const tables = kept(await openTables(config, clock))
     const history = kept(await openHistory(config))
+    const files = kept(await openFiles(config))
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
     await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
@@ -72,6 +75,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       tables: checkpoints.tables,
       checkpoints,
       history,
+      files,
       clock,
       keyring,
       logger,
@@ -132,6 +136,15 @@ const openHistory = ({ historyUrl, dataPath }: Config): Promise<HistoryStore> =>
     ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
     : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))
 
+const openFiles = ({ filesUrl }: Config): Promise<FileStore> =>
+  filesUrl.startsWith('file:')
+    ? openFileFolder(resolve(filesUrl.slice('file:'.length).replace(/^\/\/(?=\/)/, '')))
+    : named('files', filesUrl, async () => {
+        // Its driver is large, and most installations have a folder.
+        const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
+        return openS3Files({ url: filesUrl })
+      })
+
 /** @throws Error that says which engine does not answer, without the password in its URL. */
 const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {
   try {
@@ -149,11 +162,12 @@ const SCHEMES = {
   log: /^(lmdb:$|esdb(\+discover)?:\/\/)/,
   tables: /^(lmdb:$|rediss?:\/\/)/,
   history: /^(chdb:$|https?:\/\/)/,
+  files: /^(file:.|s3:\/\/.)/,
 }
 
 /** @throws Error for a URL of no engine, and for roles that are divided over an engine of one process. */
-const assertEngines = ({ logUrl, tablesUrl, historyUrl, roles }: Config): void => {
-  const given = { log: logUrl, tables: tablesUrl, history: historyUrl }
+const assertEngines = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Config): void => {
+  const given = { log: logUrl, tables: tablesUrl, history: historyUrl, files: filesUrl }
   for (const [flag, scheme] of Object.entries(SCHEMES)) {
     const url = given[flag as keyof typeof given]
     if (!scheme.test(url))

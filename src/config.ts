@@ -14,6 +14,8 @@ export interface Config {
   logUrl: string
   tablesUrl: string
   historyUrl: string
+  /** `file:<path>`, or `s3://bucket/prefix`. */
+  filesUrl: string
   keysPath: string
   partitions: number
   roles: readonly Role[]
@@ -62,6 +64,11 @@ export const FLAGS: readonly Flag[] = [
   { name: 'log', default: 'lmdb:', meaning: 'engine of the event log' },
   { name: 'tables', default: 'lmdb:', meaning: 'engine of the tables' },
   { name: 'history', default: 'chdb:', meaning: 'engine of the location history' },
+  {
+    name: 'files',
+    default: 'file:<data>/files',
+    meaning: 'where uploads and made files are kept; s3://bucket/prefix for many machines',
+  },
   {
     name: 'keys',
     default: '<data>/keys.json',
@@ -139,6 +146,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     logUrl: read.text('log'),
     tablesUrl: read.text('tables'),
     historyUrl: read.text('history'),
+    filesUrl: read.given('files') ?? `file:${join(dataPath, 'files')}`,
     keysPath: resolve(read.given('keys') ?? join(dataPath, 'keys.json')),
     partitions: read.integer('partitions', 1, 1_024),
     roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),

@@ -1,4 +1,5 @@
 import type { EventLog } from '../engines/event-log.ts'
+import type { FileStore } from '../engines/file-store.ts'
 import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -14,6 +15,7 @@ export interface Services {
   tables: TableStore
   checkpoints: Checkpoints
   history: HistoryStore
+  files: FileStore
   clock: Clock
   keyring: Keyring
   logger: Logger

@@ -43,8 +43,8 @@ const CLOSE_REQUESTS_MS = 3_000
 /** The roles of this process on top of the engines, and the door before them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
   const services = roleServices(parts)
-  const { log, tables, history, clock, logger, metrics, feeds, projections, config } = services
-  const health = new EngineHealth({ engines: { log, tables, history }, metrics, clock })
+  const { log, tables, history, files, clock, logger, metrics, feeds, projections, config } = services
+  const health = new EngineHealth({ engines: { log, tables, history, files }, metrics, clock })
   const roles: Role[] = []
   const stopping = new AbortController()
   const end = async (): Promise<void> => {

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { openGappedLog } from './gapped-log.ts'
+import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
+import type { FileStore } from '../../src/engines/file-store.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Logger } from '../../src/kernel/logger.ts'
@@ -23,6 +25,7 @@ export interface TestServices {
   log: EventLog
   tables: TableStore
   checkpoints: Checkpoints
+  files: FileStore
   clock: Clock
   keyring: Keyring
   logger: Logger
@@ -44,6 +47,7 @@ export const openServices = async <C extends Clock = FakeClock>(
   const checkpoints = new Checkpoints(await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
   const { tables } = checkpoints
   const keyring = await openKeyring(join(folder, 'keys.json'))
+  const files = await openFileFolder(join(folder, 'files'))
   const lines: TestServices['lines'] = []
   const note = (level: string) => (msg: string, fields?: object) => void lines.push({ level, msg, fields })
   const logger = { debug: () => undefined, info: () => undefined, warn: note('warn'), error: note('error') }
@@ -56,6 +60,7 @@ export const openServices = async <C extends Clock = FakeClock>(
     tables,
     checkpoints,
     processes: new ProcessRunner({ log, tables, clock, logger }),
+    files,
     clock,
     keyring,
     logger,
