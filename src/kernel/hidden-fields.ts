@@ -12,9 +12,37 @@ export interface Restriction {
   member: string
 }
 
-/** Whose role is looked at. */
+/** Fields of a person's record that are for themselves and for whoever has the permission. */
+export interface Personal {
+  permission: string
+  fields: readonly string[]
+}
+
+/** Whose role is looked at. The service itself has no permissions: it sees all that no role hides. */
 export interface Restricted {
   permissionDetails: readonly PermissionDetail[]
+  permissions?: ReadonlySet<string>
+  userId?: string
+}
+
+/** The personal fields that the role hides in the records of others. */
+export const personalFields = (viewer: Restricted, personal: Personal | undefined): readonly string[] =>
+  personal === undefined || viewer.permissions === undefined || viewer.permissions.has(personal.permission)
+    ? []
+    : personal.fields
+
+/** The record without what is for others to see alone; one's own is whole. */
+export const withoutPersonal = <R extends Row>(viewer: Restricted, personal: Personal | undefined, row: R): R => {
+  const hidden = personalFields(viewer, personal)
+  if (hidden.length === 0 || row._id === viewer.userId) return row
+  return Object.fromEntries(Object.entries(row).filter(([name]) => !hidden.includes(name))) as R
+}
+
+/** @throws Failure forbidden with `fields`, for a question that names some of the hidden ones. */
+export const assertShown = (hidden: readonly string[], names: readonly string[]): void => {
+  const fields = [...new Set(names)].filter((name) => hidden.includes(name))
+  if (fields.length > 0)
+    throw new Failure('forbidden', { message: `Your role hides ${fields.join(', ')}.`, extra: { fields } })
 }
 
 /** Names of the fields that the role hides in records of the type; without a type: in those of any. */
@@ -53,7 +81,8 @@ export const assertNoneHidden = (
   if (restriction === undefined) return
   const hidden = hiddenFields(viewer, restriction, typeId)
   const prefix = `${restriction.member}.`
-  const fields = [...new Set(names)].filter((name) => name.startsWith(prefix) && hidden.has(name.slice(prefix.length)))
-  if (fields.length > 0)
-    throw new Failure('forbidden', { message: `Your role hides ${fields.join(', ')}.`, extra: { fields } })
+  assertShown(
+    [...hidden].map((name) => prefix + name),
+    names,
+  )
 }

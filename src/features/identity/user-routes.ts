@@ -1,3 +1,4 @@
+import { assertShown, personalFields } from '../../kernel/hidden-fields.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
@@ -56,7 +57,9 @@ const readByEmail = ({ services }: IdentityContext): Route =>
     query: FIELDS_QUERY,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
-      const { organizationId } = userOf(request)
+      const { organizationId, email } = userOf(request)
+      const hidden = personalFields(userOf(request), declaration.personal)
+      if (normalizeKey(email) !== normalizeKey(request.params.email)) assertShown(hidden, ['email'])
       const { rows } = await services.tables.find(USERS_TABLE, organizationId, {
         where: { emailKey: normalizeKey(request.params.email) },
         limit: 1,

@@ -1,7 +1,14 @@
 import type { Find, Found, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { assertNoneHidden, hiddenFields, withoutHidden } from '../../kernel/hidden-fields.ts'
+import {
+  assertNoneHidden,
+  assertShown,
+  hiddenFields,
+  personalFields,
+  withoutHidden,
+  withoutPersonal,
+} from '../../kernel/hidden-fields.ts'
 import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
@@ -43,7 +50,9 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const typeId =
     shape.restriction === undefined ? undefined : (query[shape.restriction.typeField] as string | undefined)
   const show = shownRow(shape, query.fields, request.caller, typeId)
-  assertNoneHidden(request.caller, shape.restriction, askedOf(query).flatMap(namedBy), typeId)
+  const asked = askedOf(query).flatMap(namedBy)
+  assertNoneHidden(request.caller, shape.restriction, asked, typeId)
+  assertShown(personalFields(request.caller, shape.personal), asked)
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
@@ -156,12 +165,14 @@ const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find[
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */
 const keepOf = (shape: ListShape, { query, caller }: ListRequest): ((row: Row) => boolean) | undefined => {
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
-  const isSearchWider =
-    query.q !== undefined && shape.restriction !== undefined && hiddenFields(caller, shape.restriction).size > 0
+  const isHidden = shape.restriction !== undefined && hiddenFields(caller, shape.restriction).size > 0
+  const isSearchWider = query.q !== undefined && (isHidden || personalFields(caller, shape.personal).length > 0)
   if (asked.length === 0 && !isSearchWider) return undefined
+  const shownTo = (viewer: UserCaller, row: Row): Row =>
+    withoutPersonal(viewer, shape.personal, withoutHidden(viewer, shape.restriction, row))
   return (row) =>
     asked.every((name) => row[name] === query[name]) &&
-    (!isSearchWider || hasWords(shape, withoutHidden(caller, shape.restriction, row), query.q ?? ''))
+    (!isSearchWider || hasWords(shape, shownTo(caller, row), query.q ?? ''))
 }
 
 /** The index of words has hidden fields too: whoever may not see them finds a row by what is shown alone. */

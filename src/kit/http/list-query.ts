@@ -1,7 +1,16 @@
 import type { Find } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { assertNoneHidden, withoutHidden, type Restricted, type Restriction } from '../../kernel/hidden-fields.ts'
+import {
+  assertNoneHidden,
+  assertShown,
+  type Personal,
+  personalFields,
+  type Restricted,
+  type Restriction,
+  withoutHidden,
+  withoutPersonal,
+} from '../../kernel/hidden-fields.ts'
 import type { Json, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
@@ -27,6 +36,8 @@ export interface ListShape {
   hubField?: string
   /** Which fields of its rows a role can hide. */
   restriction?: Restriction
+  /** Which of its members are for the person alone whose record a row is. */
+  personal?: Personal
 }
 
 export type ListQuery = { [name: string]: unknown } & {
@@ -95,10 +106,26 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
  * @throws Failure invalid for a name that no row has, forbidden for a hidden one.
  */
 export const shownRow = (
-  { members, restriction }: Pick<ListShape, 'members' | 'restriction'>,
+  shape: Pick<ListShape, 'members' | 'restriction' | 'personal'>,
   fields: string | undefined,
   viewer: Restricted,
   typeId?: string,
+): ((row: Row) => Row) => {
+  const show = showingTypes(shape, fields, viewer, typeId)
+  const personal = personalFields(viewer, shape.personal)
+  if (personal.length === 0) return show
+  const asked = fields?.split(',').map((name) => name.trim()) ?? []
+  return (row) => {
+    if (row._id !== viewer.userId) assertShown(personal, asked)
+    return show(withoutPersonal(viewer, shape.personal, row))
+  }
+}
+
+const showingTypes = (
+  { members, restriction }: Pick<ListShape, 'members' | 'restriction'>,
+  fields: string | undefined,
+  viewer: Restricted,
+  typeId: string | undefined,
 ): ((row: Row) => Row) => {
   if (restriction === undefined) return chooseFields(members, fields ?? members.join())
   const inside = `${restriction.member}.`

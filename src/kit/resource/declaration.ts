@@ -3,7 +3,7 @@ import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Find } from '../../engines/table-store.ts'
-import type { Restriction } from '../../kernel/hidden-fields.ts'
+import type { Personal, Restriction } from '../../kernel/hidden-fields.ts'
 import { answered } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
@@ -135,6 +135,8 @@ export interface ResourceDeclaration {
   hubField?: string
   /** Which fields of its records a role can hide (`permissionDetails`). */
   restriction?: Restriction
+  /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
+  personal?: Personal
   rollout?: 'geofences'
   /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`. */
   indexes?: { equality?: readonly string[]; range?: readonly string[]; text?: readonly string[] }
@@ -205,10 +207,11 @@ export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
 
 /** What a read answers in `data`. */
 export const rowSchema = (
-  declaration: Pick<ResourceDeclaration, 'noun' | 'fields' | 'readOnly' | 'writeOnly'>,
+  declaration: Pick<ResourceDeclaration, 'noun' | 'fields' | 'readOnly' | 'writeOnly' | 'personal'>,
 ): JsonSchema => {
   const fields = { ...without(declaration.fields, declaration.writeOnly ?? []), ...declaration.readOnly }
-  const optional = Object.keys(fields).filter((name) => fields[name].optional)
+  const { personal } = declaration
+  const optional = Object.keys(fields).filter((name) => fields[name].optional || personal?.fields.includes(name))
   const base = {
     _id: UUID,
     organizationId: UUID,

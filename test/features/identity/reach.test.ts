@@ -116,3 +116,37 @@ test('a password that an administrator sets opens their organization alone', asy
   const again = { ...there, password: 'Changed-again-9' }
   t.equal((await owner.call('POST', '/auth/login', again)).status, 401, 'changing it opens no more')
 })
+
+test('who may not edit users sees name, status, role and teams of others', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup({ name: 'Olga' })
+  const [hubId] = owner.body.data.hubId
+  const email = 'pat@example.com'
+  const made = { name: 'Pat', email, password: PASSWORD, roleId: await roleId(owner, 'planner'), hubId: [hubId] }
+  const { _id } = (await owner.call('POST', '/user', made)).body.data
+  const planner = await login(email)
+  const ownerId = owner.body.data._id
+  const { data: other } = (await planner.call('GET', `/user/${ownerId}`)).body
+  t.match(other, { _id: ownerId, name: 'Olga', status: 'active', roleId: String, teamIds: [] })
+  for (const field of ['email', 'hubId', 'language', 'timeZone']) t.notOk(field in other, field)
+  t.match((await planner.call('GET', `/user/${_id}`)).body.data, { email, hubId: [hubId] }, 'their own record is whole')
+  const { data } = (await planner.call('GET', '/users?sortBy=name')).body
+  t.same(
+    data.map((row: { email?: string }) => row.email),
+    [undefined, email],
+  )
+  const refused = (field: string) => ({ status: 403, body: { fields: [field] } })
+  for (const query of [`email=${owner.email}`, 'sortBy=email', 'fields=email'])
+    t.match(await planner.call('GET', `/users?${query}`), refused('email'), query)
+  t.match(await planner.call('GET', `/users?hubId=${hubId}`), refused('hubId'))
+  t.match(await planner.call('GET', `/user/${ownerId}?fields=email`), refused('email'))
+  t.match(await planner.call('GET', `/user/email/${owner.email}`), refused('email'))
+  t.match(await planner.call('GET', `/user/email/nobody@example.com`), refused('email'), 'nor who is there')
+  t.equal((await planner.call('GET', `/user/email/${email}`)).body.data._id, _id)
+  const found = async (q: string) =>
+    (await planner.call('GET', `/users?q=${q}`)).body.data.map((row: { _id: string }) => row._id)
+  t.same(await found(owner.email.split('@')[0]), [], 'a search looks at what is shown alone')
+  t.same(await found('olga'), [ownerId])
+  t.same(await found('pat'), [_id])
+  t.equal((await owner.call('GET', `/users?email=${email}`)).body.total, 1)
+})
