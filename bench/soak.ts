@@ -21,18 +21,32 @@ const SAMPLE_MS = 10_000
 const EXPORT_PAUSE_MS = 5_000
 const ROWS_SHOWN = 12
 
-const COLUMNS = ['seconds', 'rssMb', 'anonMb', 'fileMb', 'heapMb', 'externalMb', 'handles', 'threads'] as const
+const COLUMNS = [
+  'seconds',
+  'rssMb',
+  'anonMb',
+  'fileMb',
+  'heapMb',
+  'heapTotalMb',
+  'externalMb',
+  'acceptedPoints',
+  'handles',
+  'threads',
+] as const
 type Sample = { [column in (typeof COLUMNS)[number]]: number }
 
 const sampleOf = async (service: Service, seconds: number): Promise<Sample> => {
   const pid = service.process.pid as number
   const { text } = await call(service, 'GET', '//metrics')
-  const mb = (name: string): number => Math.round(Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]) / 2 ** 20)
+  const figure = (name: string): number => Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1])
+  const mb = (name: string): number => Math.round(figure(name) / 2 ** 20)
   return {
     seconds,
     ...memoryOf(pid),
     heapMb: mb('nodejs_heap_size_used_bytes'),
+    heapTotalMb: mb('nodejs_heap_size_total_bytes'),
     externalMb: mb('nodejs_external_memory_bytes'),
+    acceptedPoints: figure('waymark_points_total\\{result="accepted"\\}'),
     handles: sum(handlesOf(pid)),
     threads: sum(threadsOf(pid)),
   }

@@ -13,6 +13,8 @@ import { npmParent } from './npm-parent.ts'
 export const startCommand = async (config: Config, bounds?: Bounds): Promise<number> => {
   const logger = createLogger()
   const stopped = stopSignal()
+  // A write beyond a limit of file sizes fails then and says so; without a listener it ends the process without a word.
+  process.on('SIGXFSZ', () => undefined)
   const app = await opened(config, logger, bounds)
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })

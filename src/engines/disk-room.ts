@@ -1,6 +1,8 @@
-import { statfsSync } from 'node:fs'
+import { accessSync, constants, statfsSync } from 'node:fs'
+import { constants as system } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
+import { isBeyondRepair } from './write-errors.ts'
 
 export interface DiskRoomOptions {
   /** A folder on the disk. */
@@ -10,12 +12,13 @@ export interface DiskRoomOptions {
   clock: Clock
   /** Writes so many bytes to the disk and gives their space back; rejects when they do not fit. */
   tryBytes(bytes: number): Promise<void>
+  /** Called for an error that room does not mend, before anything else is written. */
+  broken(error: unknown): void
 }
 
 /** So much stays free. A commit of less may fit into pages that the engine reuses: it proves nothing about the disk. */
 const FREE_BYTES_MIN = 1024 * 1024
 const TRY_EVERY_MS = 1_000
-const LOOK_EVERY_MS = 50
 
 /**
  * Whether an engine may write. It may not once the disk is full or a commit has failed, until a filler at least as large
@@ -26,7 +29,6 @@ export class DiskRoom {
   private readonly options: DiskRoomOptions
   private refusal: { cause: unknown; bytes: number } | undefined
   private triedAt = Number.NEGATIVE_INFINITY
-  private lookedAt = Number.NEGATIVE_INFINITY
   private cancelTry: (() => void) | undefined
   private isClosed = false
 
@@ -40,15 +42,14 @@ export class DiskRoom {
 
   /** Whether a commit of so many bytes may be tried. */
   takes(bytes: number): boolean {
-    const now = this.options.clock.monotonic()
-    if (this.refusal !== undefined || now - this.lookedAt < LOOK_EVERY_MS) return !this.isShort
-    this.lookedAt = now
-    this.look(bytes)
+    if (this.refusal === undefined) this.look(bytes)
     return !this.isShort
   }
 
   /** A commit of so many bytes failed. */
   refused(cause: unknown, bytes: number): void {
+    if (isBeyondRepair(cause) && !(isShortWrite(cause) && this.freeBytes() < bytes + FREE_BYTES_MIN))
+      this.options.broken(cause)
     this.refusal = { cause, bytes: Math.max(FREE_BYTES_MIN, bytes, this.refusal?.bytes ?? 0) }
     this.tryLater()
   }
@@ -81,10 +82,21 @@ export class DiskRoom {
   }
 
   private look(bytes: number): boolean {
-    const { bavail, bsize } = statfsSync(this.options.path)
-    const isEnough = bavail * bsize >= bytes + FREE_BYTES_MIN
-    if (!isEnough) this.refused(new Error(`The disk has ${bavail * bsize} bytes left.`), bytes)
+    try {
+      accessSync(this.options.path, constants.W_OK) // EROFS where the system made the disk read-only
+    } catch (error) {
+      this.refused(error, bytes)
+      return false
+    }
+    const free = this.freeBytes()
+    const isEnough = free >= bytes + FREE_BYTES_MIN
+    if (!isEnough) this.refused(new Error(`The disk has ${free} bytes left.`), bytes)
     return isEnough
+  }
+
+  private freeBytes(): number {
+    const { bavail, bsize } = statfsSync(this.options.path)
+    return bavail * bsize
   }
 
   private mayTry(): boolean {
@@ -102,3 +114,6 @@ export class DiskRoom {
     })
   }
 }
+
+/** What LMDB makes of a write that ended half-way, as the last one before a full disk does, and of a disk that failed. */
+const isShortWrite = (error: unknown): boolean => (error as { code?: unknown }).code === system.errno.EIO

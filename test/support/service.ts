@@ -34,7 +34,9 @@ export const startService = async (
   entry = 'dist/src/main.js',
 ): Promise<Service> => {
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  // Without the runner's hooks, which it hands on in NODE_OPTIONS: they catch the signals of crashes.
+  const node = process.env.TAP === '1' ? ['env', '-u', 'NODE_OPTIONS', process.execPath] : [process.execPath]
+  const child = spawn(node[0], [...node.slice(1), ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   started.add(child)
   child.once('exit', () => started.delete(child))
   const lines: string[] = []

@@ -11,6 +11,16 @@ import type { HistoryFormat, HistoryParameters, HistoryStore } from '../history-
 const ROWS_MAX = 10_000
 const ROWS_DEADLINE_MS = 60_000
 const RESTART_MS = [100, 500, 2_000, 5_000]
+const CRASHES = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGTRAP'] as const
+
+/**
+ * The engine catches crashes of the whole process with its first session and then keeps it hanging, so that no supervisor
+ * starts it again. The last listener that leaves gives a signal its default action back.
+ */
+const endAtCrashes = (): void => {
+  const listener = (): void => undefined
+  for (const signal of CRASHES) process.on(signal, listener).off(signal, listener)
+}
 
 /** The engine of the location history in this process. Resolves when its worker answers. */
 export const openChdbHistoryStore = async (options: ChdbOptions): Promise<ChdbHistoryStore> => {
@@ -170,6 +180,7 @@ export class ChdbHistoryStore implements HistoryStore {
         if (reply.kind === 'ready') {
           this.worker = worker
           this.starts = 0
+          endAtCrashes()
           resolve()
         } else if (reply.kind === 'dying') this.fallen(reply.message)
         else if (reply.kind !== 'closed') this.operations.get(reply.id)?.receive(reply)

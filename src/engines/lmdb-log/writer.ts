@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { DiskRoom } from '../disk-room.ts'
+import { endProcess } from '../write-errors.ts'
 import { APPEND_BYTES_MAX, type Appended, type ExpectedRevision, WrongRevision } from '../event-log.ts'
 import { LogBatch } from './batch.ts'
 import { idOfFrame, type PreparedEvent, positionOfFrame, prepareEvent } from './frame.ts'
@@ -49,6 +50,7 @@ export class LogWriter {
       path,
       clock,
       tryBytes: (bytes) => this.probe(bytes),
+      broken: (error) => endProcess('event log', path, error),
     })
     for (const key of this.store.sweeps.getKeys({})) this.sweeps.add(Buffer.from(key).toString('utf8'))
     if (this.sweeps.size > 0) this.start()

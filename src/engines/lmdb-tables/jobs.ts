@@ -32,7 +32,11 @@ export type JobResult =
   | { count: number; expiresAt: number }
   | undefined
 
-export type Answer = { no: number; result: JobResult } | { no: number; error: string; isFault: boolean }
+/** `broken` is an error after which nothing may be written: the process has to end. */
+export type Answer =
+  | { no: number; result: JobResult }
+  | { no: number; error: string; isFault: boolean }
+  | { no: 0; broken: { code: number | undefined; message: string } }
 
 export interface WriterSettings {
   path: string

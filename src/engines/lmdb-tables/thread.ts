@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { endProcess } from '../write-errors.ts'
 import type { Answer, Job, JobMessage, JobResult, WriterSettings } from './jobs.ts'
 import type { TableRecord } from './layout.ts'
 
@@ -92,6 +93,7 @@ export class WriterThread {
   }
 
   private take(answer: Answer): void {
+    if ('broken' in answer) return endProcess('tables', this.settings.path, answer.broken)
     if (answer.no === 0 && 'result' in answer) this.ready(answer.result as { records: [string, TableRecord][] })
     const pending = this.pending.get(answer.no)
     if (pending === undefined) return

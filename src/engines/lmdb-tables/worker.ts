@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { DiskRoom } from '../disk-room.ts'
+import { numberOf } from '../write-errors.ts'
 import type { Answer, Job, JobMessage, WriterSettings } from './jobs.ts'
 import { openTableEnvironment } from './layout.ts'
 import { Misuse, TableWriter } from './writer.ts'
@@ -22,6 +23,7 @@ const waiting: JobMessage[] = []
 let scheduled = false
 let lastNow = 0
 let mayClear = false
+let isBroken = false
 
 const answer = (message: Answer): void => port.postMessage(message)
 
@@ -31,6 +33,10 @@ const room = new DiskRoom({
   clock: systemClock,
   tryBytes: async (bytes) => {
     writer.tryBytes(bytes)
+  },
+  broken: (error) => {
+    isBroken = true
+    answer({ no: 0, broken: { code: numberOf(error), message: (error as Error).message } })
   },
 })
 
@@ -87,6 +93,7 @@ const nextGroup = (): JobMessage[] => {
 
 const turn = (): void => {
   scheduled = false
+  if (isBroken) return
   takeGroup(nextGroup())
   if (waiting[0]?.job.kind === 'close') {
     const { no } = waiting[0]
