@@ -6,6 +6,13 @@ export interface StoredRow<R extends Row = Row> {
   row: R
 }
 
+/** Bounds of one field. */
+export interface Range {
+  field: string
+  from?: string | number
+  to?: string | number
+}
+
 /**
  * A question to one table within one scope. All conditions hold together; each needs its index declared, else the
  * engine refuses with an Error (a programming fault, not a 400).
@@ -13,12 +20,19 @@ export interface StoredRow<R extends Row = Row> {
 export interface Find {
   /** Equality; several values: any of them. A field that is an array matches when one of its members does. */
   where?: { [field: string]: string | number | boolean | readonly (string | number | boolean)[] }
+  /** As `where`, but the field, an array, has every one of these. */
+  every?: { [field: string]: readonly (string | number | boolean)[] }
   /** Bounds on one field declared `range`, inclusive. */
-  range?: { field: string; from?: string | number; to?: string | number }
+  range?: Range
+  /** Further ones, all of which hold. */
+  ranges?: readonly Range[]
   /** Words that must all occur (as beginnings of words, case and accents aside) in the fields declared `text`. */
   text?: string
-  /** A field declared `range`; ties by id. Without it: by id. */
-  sort?: { field: string; order: 'asc' | 'desc' }
+  /**
+   * A field declared `range`; ties by id. Without it: by id. `within` are bounds that every row keeps which the other
+   * conditions match: only that part of the index is walked.
+   */
+  sort?: { field: string; order: 'asc' | 'desc'; within?: Omit<Range, 'field'> }
   limit: number
   /** Skips so many rows (for `?page=`). */
   offset?: number
@@ -27,6 +41,10 @@ export interface Find {
   /** Count all that match (costs a pass over index entries, never over rows). */
   total?: boolean
 }
+
+/** All bounds of a question. */
+export const rangesOf = ({ range, ranges = [] }: Pick<Find, 'range' | 'ranges'>): readonly Range[] =>
+  range === undefined ? ranges : [range, ...ranges]
 
 export interface Found<R extends Row = Row> {
   rows: StoredRow<R>[]

@@ -82,7 +82,7 @@ export const assertNoneHidden = (
   const hidden = hiddenFields(viewer, restriction, typeId)
   const prefix = `${restriction.member}.`
   assertShown(
-    [...hidden].map((name) => prefix + name),
-    names,
+    [...hidden],
+    names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length)),
   )
 }

@@ -19,6 +19,8 @@ export interface TableDeclaration {
   equality?: readonly string[]
   /** Fields that `range` and `sort` may name: all numbers or all strings; rows without the field come first. */
   range?: readonly string[]
+  /** Those of `range` whose index names no row without the field: only questions that match no such row may sort by them. */
+  sparse?: readonly string[]
   /** Fields whose words `text` searches. */
   text?: readonly string[]
 }

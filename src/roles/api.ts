@@ -12,6 +12,8 @@ import { backtestRoutes } from '../features/backtests/api.ts'
 import { BacktestPlaces } from '../features/backtests/places.ts'
 import { geofenceRoutes } from '../features/geofences/api.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
+import { dataRoutes } from '../features/data/api.ts'
+import { readRecord, RECORDS } from '../features/data/views.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
 import { hub } from '../features/hubs/hub.ts'
 import { identityContext } from '../features/identity/context.ts'
@@ -62,6 +64,7 @@ export const openApi: OpenRole = async (services) => {
   return {
     routes: [
       ...officeRoutes(services),
+      ...dataRoutes({ ...services, resources }),
       ...trackerRoutes({ ...services, resources, ages: config, writer }),
       ...geofenceRoutes({ ...services, resources, shapes }),
       ...backtests(services),
@@ -154,11 +157,12 @@ const listedRows = ({ history, clock, settle, partitions }: RoleServices): Histo
   })
 
 const auditLog = (services: RoleServices): Route => {
-  const { log, settle } = services
+  const { log, tables, settle } = services
   return auditRoute({
     log,
     listed: listedRows(services),
     resources: resources.all(),
+    asShown: async (caller, { plural }, values) => (plural === RECORDS ? readRecord(tables, caller, values) : values),
     caughtUp: async () => settle({ types: [], position: await log.headPosition() }, CATCH_UP_MS, [{ consumer: AUDIT }]),
   })
 }

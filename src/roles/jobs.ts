@@ -5,6 +5,7 @@ import type { Follower, Lag } from '../kit/consumers/follower.ts'
 import { announceDeletions } from '../reactors/announce/deletions.ts'
 import { announceFences } from '../reactors/announce/fences.ts'
 import { BACKTEST_RUNS, BacktestJobs } from '../reactors/backtests/backtest-jobs.ts'
+import { CHECK_RECORDS, checkRecords } from '../reactors/records/check-records.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
@@ -38,6 +39,7 @@ export const openJobs: OpenRole = async (services) => {
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
     ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
     ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
+    ownedPart(CHECK_RECORDS, async (isOurs) => follows(checkRecords({ ...services, isOurs }))),
     ownedPart(BACKTEST_RUNS, async (isOurs) => {
       const keepMs = config.automationLogDays * DAY_MS
       const jobs = await new BacktestJobs({ ...services, visibleTrackers, keepMs, isOurs }).start()

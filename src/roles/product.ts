@@ -3,6 +3,8 @@ import type { Projection } from '../kit/consumers/projection.ts'
 import { ResourceSet } from '../kit/resource/resource-set.ts'
 import { auditedNouns } from '../features/audit/views.ts'
 import { automationResource } from '../features/automations/declaration.ts'
+import { dataType } from '../features/data/data-type.ts'
+import { record } from '../features/data/record.ts'
 import { geofence } from '../features/geofences/declaration.ts'
 import { geofenceGroup } from '../features/geofences/group.ts'
 import { hub } from '../features/hubs/hub.ts'
@@ -34,6 +36,8 @@ const DIRECTORY = [
   geofence,
   appIntegration,
   pluginSetting,
+  dataType,
+  record,
 ]
 
 /** Every resource of the product. */

@@ -6,7 +6,8 @@ export const THINGS: TableDeclaration = {
   name: 'things',
   version: 1,
   equality: ['status', 'hubId', 'teamIds', 'isDone', 'size'],
-  range: ['name', 'createdAt', 'size'],
+  range: ['name', 'createdAt', 'size', 'rank'],
+  sparse: ['rank'],
   text: ['name', 'notes'],
 }
 
@@ -68,6 +69,7 @@ export const randomThing = (random: () => number): ThingRow => {
     row.teamIds = Array.from({ length: Math.floor(random() * 4) }, () => `team-${Math.floor(random() * 6)}`)
   if (random() < 0.9) row.createdAt = Math.floor(random() * 50) * 1000 - 20_000
   if (random() < 0.8) row.size = pick([0, -1.5, 3, 3.25, 1e12, -1e-3])
+  if (random() < 0.4) row.rank = `${pick(['a', 'b'])}${pick(['', '1', '7'])}`
   row.notes = `${pick(WORDS)} ${pick(WORDS)}-${pick(WORDS)}`
   return row
 }
@@ -102,7 +104,7 @@ const compareValues = (a: unknown, b: unknown): number => {
 /** What a question means, by looking at every row: the ids in order. */
 export const bruteForce = (
   rows: ReadonlyMap<string, Row>,
-  { where = {}, range, text, sort }: Omit<Find, 'limit'>,
+  { where = {}, every = {}, range, ranges = [], text, sort }: Omit<Find, 'limit'>,
 ): string[] => {
   const matches = (row: Row): boolean => {
     for (const [field, wanted] of Object.entries(where)) {
@@ -110,11 +112,15 @@ export const bruteForce = (
       const any: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted]
       if (!members.some((member) => any.includes(member))) return false
     }
-    if (range !== undefined) {
-      const value = row[range.field]
+    for (const [field, wanted] of Object.entries(every)) {
+      const members = Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]
+      if (!wanted.every((one) => members.includes(one))) return false
+    }
+    for (const { field, from, to } of [...(range === undefined ? [] : [range]), ...ranges]) {
+      const value = row[field]
       if (value === undefined) return false
-      if (range.from !== undefined && compareValues(value, range.from) < 0) return false
-      if (range.to !== undefined && compareValues(value, range.to) > 0) return false
+      if (from !== undefined && compareValues(value, from) < 0) return false
+      if (to !== undefined && compareValues(value, to) > 0) return false
     }
     const words = ['name', 'notes'].flatMap((field) => plainWords(String(row[field] ?? '')))
     return plainWords(text ?? '').every((wanted) => words.some((word) => word.startsWith(wanted)))
@@ -156,7 +162,22 @@ export const questions = (): Omit<Find, 'limit'>[] => {
     { field: 'size', order: 'asc' },
     { field: 'name', order: 'desc' },
   ]
-  return wheres.flatMap((where) =>
+  const sparse: Omit<Find, 'limit'>[] = [
+    { range: { field: 'rank', from: 'a', to: 'a9' }, sort: { field: 'rank', order: 'asc' } },
+    { range: { field: 'rank' }, where: { status: 'open' }, sort: { field: 'rank', order: 'desc' } },
+    { range: { field: 'rank', from: 'b' }, sort: { field: 'name', order: 'asc' } },
+    { ranges: [{ field: 'rank', from: 'b' }, { field: 'createdAt', to: 9_000 }, { field: 'size' }] },
+    { every: { teamIds: ['team-1', 'team-4'] }, sort: { field: 'createdAt', order: 'desc' } },
+    { every: { teamIds: ['team-1'] }, where: { status: ['open', 'late'] } },
+    {
+      every: { teamIds: ['team-1', 'team-0'] },
+      ranges: [
+        { field: 'createdAt', from: 0 },
+        { field: 'name', to: 'b' },
+      ],
+    },
+  ]
+  const plain = wheres.flatMap((where) =>
     ranges.flatMap((range) =>
       texts.flatMap((text) =>
         sorts.map((sort) => ({
@@ -168,4 +189,5 @@ export const questions = (): Omit<Find, 'limit'>[] => {
       ),
     ),
   )
+  return [...plain, ...sparse]
 }

@@ -56,6 +56,17 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     clientId: 'client',
     clientSecret: 'secret',
   })
+  const dataType = await make('/data-type', {
+    name: 'Customers',
+    primaryKey: 'number',
+    fields: [
+      { name: 'number', type: 'text' },
+      { name: 'name', type: 'text' },
+      { name: 'phone', type: 'text' },
+      { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+    ],
+  })
+  const record = await make('/data', { dataTypeId: dataType._id, values: { number: 'C-1', name: 'Shop' } })
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -86,6 +97,9 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       token: trip,
       pointId: first._id,
       backtestId,
+      dataTypeId: dataType._id,
+      dataId: record._id,
+      name: 'Customers',
     },
   }
 }
@@ -94,6 +108,9 @@ const spare = async (make: (path: string, body: Json) => Promise<Json>): Promise
   hubId: (await make('/hub', { name: 'Spare hub', lat: 52, lng: 21 }))._id,
   roleId: (await make('/role', { name: 'Spare role' }))._id,
   geofenceGroupId: (await make('/geofence-group', { name: 'Spare group' }))._id,
+  dataTypeId: (
+    await make('/data-type', { name: 'Spare type', primaryKey: 'id', fields: [{ name: 'id', type: 'text' }] })
+  )._id,
 })
 
 /** A session that nobody uses. */

@@ -5,11 +5,27 @@ import { type Answer, call, type Service } from './service.ts'
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
 
+let made = 0
+
+const dataTypeBody = () => ({
+  name: `Products ${++made}`,
+  primaryKey: 'number',
+  fields: [
+    { name: 'number', type: 'text' },
+    { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+  ],
+})
+
 const NOWHERE = '0190f3a2-7c1e-7d4b-9a55-000000000000'
 /** Bodies for which no example of a document can do: they name what only this test knows. */
 const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
   switchOrganization: ({ organizationId, password }) => ({ organizationId, password }),
   amendAutomation: () => ({ name: 'Tell the yard at once' }),
+  createDataType: () => dataTypeBody(),
+  replaceDataType: ({ ids }) => ({ ...dataTypeBody(), name: ids.name }),
+  amendDataType: () => ({ type: 'customer' }),
+  createData: ({ ids }) => ({ dataTypeId: ids.dataTypeId, values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
+  replaceData: () => ({ values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
   login: ({ email, password }) => ({ email, password }),
   replaceUser: ({ ids }) => ({ name: 'Planner', email: ids.email, roleId: ids.roleId, hubId: [ids.hubId] }),
   backtestGeofence: () => ({ from: Date.now() - 3_600_000, to: Date.now() }),
@@ -29,7 +45,6 @@ export const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json 
   return real(body.example, world.ids)
 }
 
-let made = 0
 const real = (value: Json, ids: { [name: string]: string }): Json => {
   if (Array.isArray(value)) return value.map((one) => real(one, ids))
   if (typeof value !== 'object' || value === null) return value

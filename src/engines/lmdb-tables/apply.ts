@@ -149,6 +149,7 @@ export class RowWriter {
       const old = before === undefined ? undefined : orderBytes(before[field])
       changed = true
       if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
+      if (sortable(row[field]) === null && record.sparse?.includes(field)) continue
       this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))
     }
     if (changed)

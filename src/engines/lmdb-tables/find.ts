@@ -4,7 +4,7 @@ import { fieldKey, idBytes, numberKey, orderBytes, rangeField, unpack } from './
 import { isInside } from './question.ts'
 import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from './sets.ts'
 import { storedBytes } from './terms.ts'
-import type { Find, Found, StoredRow } from '../table-store.ts'
+import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
 
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
@@ -26,21 +26,25 @@ export class Finder {
   private readonly sets: QuestionSets
   private readonly question: Find
   private readonly after: Buffer | undefined
+  /** The bounds on the field that the sort follows. */
+  private readonly sortRange: Range | undefined
 
   constructor(source: FindSource, question: Find) {
     this.source = source
     this.question = question
     this.sets = new QuestionSets(source, question)
+    this.sortRange = rangesOf(question).find(({ field }) => field === question.sort?.field)
     this.after = question.after === undefined ? undefined : Buffer.from(question.after, 'base64url')
   }
 
   async find<R extends Row>(): Promise<Found<R>> {
-    const { range, sort, limit, offset = 0, total } = this.question
+    const { limit, offset = 0, total } = this.question
+    const ranges = rangesOf(this.question)
     let set = await this.sets.filtered()
-    const isBoundedBySort = range !== undefined && range.field === sort?.field
-    const isCountable = isBoundedBySort && set === undefined && this.sets.expired === undefined
-    if (range !== undefined && !isSmall(set) && (!isBoundedBySort || (total === true && !isCountable)))
-      set = await this.sets.ranged(set)
+    const isCountable =
+      this.sortRange !== undefined && ranges.length === 1 && set === undefined && this.sets.expired === undefined
+    for (const range of isSmall(set) ? [] : ranges)
+      if (range !== this.sortRange || (total === true && !isCountable)) set = await this.sets.ranged(range, set)
     if (set !== undefined && this.sets.expired !== undefined) set.drop(this.sets.expired)
     const sorted = set !== undefined && isSmall(set) ? this.sorted(set) : undefined
     const entries =
@@ -51,17 +55,20 @@ export class Finder {
     const found: Found<R> = { rows: page.flatMap(({ id }) => this.rowOf<R>(id) ?? []), next: null }
     if (entries.length > limit) found.next = (page.at(-1) ?? NO_ENTRY).place.toString('base64url')
     if (total === true)
-      found.total = sorted?.length ?? set?.size ?? (isCountable ? this.sets.countBounded() : this.sets.all().size)
+      found.total =
+        sorted?.length ?? set?.size ?? (isCountable ? this.sets.countBounded(ranges[0]) : this.sets.all().size)
     return found
   }
 
   private sorted(set: RowSet): Entry[] {
-    const { range } = this.question
-    const rangeAt = range === undefined ? 0 : rangeField(this.source.record, range.field)
+    const ranges = rangesOf(this.question).map((range) => ({
+      ...range,
+      at: rangeField(this.source.record, range.field),
+    }))
     const entries: Entry[] = []
     for (const no of set) {
       const doc = this.docOf(no)
-      if (doc !== undefined && (range === undefined || isInside(doc[rangeAt] ?? null, range)))
+      if (doc !== undefined && ranges.every((range) => isInside(doc[range.at] ?? null, range)))
         entries.push(this.entryOf(doc))
     }
     return entries.sort((a, b) => this.compare(a.place, b.place))
@@ -103,13 +110,12 @@ export class Finder {
   }
 
   private walkRange(): { start: Buffer; end: Buffer; reverse?: true } {
-    const { sort, range } = this.question
+    const { sort } = this.question
     const base =
       sort === undefined ? this.sets.space : fieldKey(this.sets.space, rangeField(this.source.record, sort.field))
+    const bounds = this.sortRange ?? (sort?.within && { field: sort.field, ...sort.within })
     let { low, high }: Bounds =
-      range !== undefined && range.field === sort?.field
-        ? this.sets.bounds()
-        : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
+      bounds !== undefined ? this.sets.bounds(bounds) : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
     const isDescending = sort?.order === 'desc'
     if (this.after !== undefined) {
       const place = Buffer.concat([base, this.after])

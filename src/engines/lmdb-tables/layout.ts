@@ -39,6 +39,7 @@ export interface TableRecord {
   equality: readonly string[]
   range: readonly string[]
   text: readonly string[]
+  sparse?: readonly string[]
 }
 
 export const openTableEnvironment = (path: string): TableEnvironment => {
@@ -83,6 +84,7 @@ export const recordOf = (table: TableDeclaration, number: number): TableRecord =
   equality: table.equality ?? [],
   range: table.range ?? [],
   text: table.text ?? [],
+  ...(table.sparse !== undefined && { sparse: table.sparse }),
 })
 
 // Numbers of fields in `postings` and `order`.

@@ -1,13 +1,13 @@
 import type { TableRecord } from './layout.ts'
 import { orderBytes } from './layout.ts'
-import type { Find } from '../table-store.ts'
+import { type Find, type Range, rangesOf } from '../table-store.ts'
 
 /** @throws Error when the question names a field without an index: a fault of the program, not of the client. */
 export const checkQuestion = (name: string, record: TableRecord, question: Find): void => {
-  const { where = {}, range, sort, text } = question
-  for (const field of Object.keys(where))
+  const { where = {}, every = {}, sort, text } = question
+  for (const field of Object.keys({ ...where, ...every }))
     if (!record.equality.includes(field)) throw new Error(`Table ${name} declares no equality index on ${field}.`)
-  for (const field of [range?.field, sort?.field]) {
+  for (const field of [...rangesOf(question).map((range) => range.field), sort?.field]) {
     if (field !== undefined && !record.range.includes(field))
       throw new Error(`Table ${name} declares no range index on ${field}.`)
   }
@@ -15,7 +15,7 @@ export const checkQuestion = (name: string, record: TableRecord, question: Find)
 }
 
 /** Whether a value of the bounded field lies within the bounds; what is missing does not. */
-export const isInside = (value: string | number | null, range: NonNullable<Find['range']>): boolean => {
+export const isInside = (value: string | number | null, range: Omit<Range, 'field'>): boolean => {
   if (value === null) return false
   const bytes = orderBytes(value)
   if (range.from !== undefined && Buffer.compare(bytes, orderBytes(range.from)) < 0) return false

@@ -17,7 +17,7 @@ import {
 } from './layout.ts'
 import type { TableReaders } from './readers.ts'
 import { wordsOf } from '../../kernel/words.ts'
-import type { Find } from '../table-store.ts'
+import type { Find, Range } from '../table-store.ts'
 
 const ENTRIES_AT_ONCE_MAX = 8_000
 const VALUES_AT_ONCE = 250
@@ -69,6 +69,15 @@ export class QuestionSets {
       }
       sets.push(some)
     }
+    for (const [field, wanted] of Object.entries(this.question.every ?? {})) {
+      for (const value of wanted) {
+        const some = new RowSet()
+        const bytes = equalityBytes(value)
+        if (bytes !== undefined)
+          this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
+        sets.push(some)
+      }
+    }
     for (const word of wordsOf(this.question.text ?? '')) {
       const some = new RowSet()
       this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
@@ -88,9 +97,9 @@ export class QuestionSets {
   }
 
   /** The rows within the bounds, of those in the set. */
-  async ranged(set: RowSet | undefined): Promise<RowSet> {
+  async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
     const inside = new RowSet()
-    const { low, high } = this.bounds()
+    const { low, high } = this.bounds(range)
     for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
       if (set === undefined || set.has(no)) inside.add(no)
       if (this.isTimeToBreathe()) await breathe()
@@ -99,14 +108,13 @@ export class QuestionSets {
   }
 
   /** How many rows lie within the bounds, ended ones too. */
-  countBounded(): number {
-    const { low, high } = this.bounds()
+  countBounded(range: Range): number {
+    const { low, high } = this.bounds(range)
     return this.source.readers.order.getKeysCount({ start: low, end: high, ...this.options })
   }
 
   /** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */
-  bounds(): Bounds {
-    const { field, from, to } = this.question.range as NonNullable<Find['range']>
+  bounds({ field, from, to }: Range): Bounds {
     const number = rangeField(this.source.record, field)
     return {
       low: fieldKey(this.space, number, from === undefined ? Buffer.of(1) : orderBytes(from)),

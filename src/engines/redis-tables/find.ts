@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf } from '../../kernel/words.ts'
-import type { Find, Found, StoredRow } from '../table-store.ts'
+import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
 import type { Argument, RedisConnection } from './connection.ts'
 import { assertIndexed, matches, valuesOf } from './matching.ts'
 import type { KnownTable } from './places.ts'
@@ -108,9 +108,10 @@ const entryOf = (sort: Find['sort'], id: string, row: Row): Buffer => {
 }
 
 const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise<Omit<Found<R>, 'total'>> => {
-  const { sort, range, after, limit } = question
+  const { sort, after, limit } = question
+  const ranges = rangesOf(question)
   const isDown = sort?.order === 'desc'
-  const stretch = orderStretch(sort, range)
+  const stretch = orderStretch(sort, ranges)
   if (after !== undefined) {
     const bound = Buffer.concat([Buffer.from('('), Buffer.from(after, 'base64url')])
     if (isDown) stretch.to = bound
@@ -119,7 +120,7 @@ const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise
   const rows: StoredRow<R>[] = []
   let skip = question.offset ?? 0
   let last: Buffer | undefined
-  const isDecidedThere = question.text === undefined && (range === undefined || range.field === sort?.field)
+  const isDecidedThere = question.text === undefined && ranges.every(({ field }) => field === sort?.field)
   const rowsMax = isDecidedThere ? Math.min(WALK_ENTRIES, skip + limit + 1) : WALK_ROWS
   for await (const { id, row } of walkStretch<R>(place, stretch, checksOf(question), isDown, rowsMax)) {
     if (!matches(place.table.declaration, row, question)) continue
@@ -131,13 +132,15 @@ const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise
   return { rows, next: null }
 }
 
-const orderStretch = (sort: Find['sort'], range: Find['range']): Stretch => {
+const orderStretch = (sort: Find['sort'], ranges: readonly Range[]): Stretch => {
   if (sort === undefined) return { ...ALL }
-  if (range?.field === sort.field) return rangeStretch(range)
+  const range = ranges.find(({ field }) => field === sort.field)
+  if (range !== undefined) return rangeStretch(range)
+  if (sort.within !== undefined) return rangeStretch({ field: sort.field, ...sort.within })
   return { index: `r:${sort.field}`, from: '-', to: '+' }
 }
 
-const rangeStretch = ({ field, from, to }: NonNullable<Find['range']>): Stretch => ({
+const rangeStretch = ({ field, from, to }: Range): Stretch => ({
   index: `r:${field}`,
   // Rows without the field stand first, under a zero byte.
   from: from === undefined ? Buffer.from('[\x01') : Buffer.concat([Buffer.from('['), encoded(from)]),
@@ -150,8 +153,12 @@ const valueStretch = (index: string, value: Buffer): Stretch => ({
   to: Buffer.concat([Buffer.from('('), value, Buffer.of(255)]),
 })
 
-const checksOf = ({ where = {} }: Find): Check[] =>
-  Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, values: valuesOf(wanted).map(encoded) }))
+const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
+  ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, values: valuesOf(wanted).map(encoded) })),
+  ...Object.entries(every).flatMap(([field, wanted]) =>
+    wanted.map((one) => ({ index: `e:${field}`, values: [encoded(one)] })),
+  ),
+]
 
 interface Driver {
   stretches: Stretch[]
@@ -162,7 +169,7 @@ interface Driver {
 const mostSelective = async (place: Place, question: Find): Promise<Driver> => {
   const conditions: Stretch[][] = [[ALL]]
   for (const { index, values } of checksOf(question)) conditions.push(values.map((value) => valueStretch(index, value)))
-  if (question.range !== undefined) conditions.push([rangeStretch(question.range)])
+  for (const range of rangesOf(question)) conditions.push([rangeStretch(range)])
   for (const word of question.text === undefined ? [] : wordsOf(question.text))
     conditions.push([valueStretch('w', textStart(word))])
   const counts = await countStretches(place, conditions.flat())
@@ -182,12 +189,13 @@ const countStretches = async ({ connection, table, key }: Place, stretches: read
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
 const countAll = async (place: Place, question: Find, driver: Driver): Promise<number> => {
-  const { where = {}, range, text } = question
+  const { text } = question
+  const ranges = rangesOf(question)
   const checks = checksOf(question)
-  const conditions = Object.keys(where).length + Number(range !== undefined) + Number(text !== undefined)
-  if (conditions === 0 || (conditions === 1 && (range !== undefined || checks[0]?.values.length === 1)))
+  const conditions = checks.length + ranges.length + Number(text !== undefined)
+  if (conditions === 0 || (conditions === 1 && (ranges.length === 1 || checks[0]?.values.length === 1)))
     return driver.count
-  const needsRows = range !== undefined || text !== undefined
+  const needsRows = ranges.length > 0 || text !== undefined
   const seen = new Set<string>()
   for (const stretch of driver.stretches) {
     if (!needsRows) for await (const id of walkIds(place, stretch, checks)) seen.add(id)

@@ -1,9 +1,9 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
-import type { Find } from '../table-store.ts'
+import { type Find, type Range, rangesOf } from '../table-store.ts'
 import { encoded } from './terms.ts'
 
-type Conditions = Pick<Find, 'where' | 'range' | 'text'>
+type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text'>
 
 /** Whether a row meets every condition of a question, by itself. */
 export const matches = ({ text: fields = [] }: TableDeclaration, row: Row, question: Conditions): boolean => {
@@ -12,14 +12,16 @@ export const matches = ({ text: fields = [] }: TableDeclaration, row: Row, quest
     const members: readonly unknown[] = Array.isArray(value) ? value : [value]
     if (!members.some((member) => valuesOf(wanted).includes(member as string))) return false
   }
-  return isInRange(row, question.range) && hasWords(row, fields, question.text)
+  for (const [field, wanted] of Object.entries(question.every ?? {}))
+    if (!wanted.every((one) => (Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]).includes(one)))
+      return false
+  return rangesOf(question).every((range) => isInRange(row, range)) && hasWords(row, fields, question.text)
 }
 
 export const valuesOf = (wanted: NonNullable<Find['where']>[string]): readonly (string | number | boolean)[] =>
   Array.isArray(wanted) ? (wanted as (string | number | boolean)[]) : [wanted as string | number | boolean]
 
-const isInRange = (row: Row, range: Find['range']): boolean => {
-  if (range === undefined) return true
+const isInRange = (row: Row, range: Range): boolean => {
   const value = row[range.field]
   if (typeof value !== 'string' && typeof value !== 'number') return false
   const bytes = encoded(value)
@@ -35,12 +37,15 @@ const hasWords = (row: Row, fields: readonly string[], text: string | undefined)
 }
 
 /** @throws Error for a question without its index. */
-export const assertIndexed = (declaration: TableDeclaration, { where = {}, range, text, sort }: Find): void => {
+export const assertIndexed = (
+  declaration: TableDeclaration,
+  { where = {}, every = {}, range, ranges: more, text, sort }: Find,
+): void => {
   const { name, equality = [], range: ranges = [], text: texts = [], lives } = declaration
   if (lives === 'row') throw new Error(`rows of ${name} live by themselves and are asked for by id`)
-  for (const field of Object.keys(where))
+  for (const field of Object.keys({ ...where, ...every }))
     if (!equality.includes(field)) throw new Error(`table ${name} has no index of equality on ${field}`)
-  for (const field of [range?.field, sort?.field])
+  for (const field of [...rangesOf({ range, ranges: more }).map((one) => one.field), sort?.field])
     if (field !== undefined && !ranges.includes(field)) throw new Error(`table ${name} has no range index on ${field}`)
   if (text !== undefined && texts.length === 0) throw new Error(`table ${name} has no index of words`)
 }

@@ -52,7 +52,11 @@ export const indexNames = ({ equality = [], range = [], text = [] }: TableDeclar
 ]
 
 /** Every term under which the indexes of its table name a row: index, zero byte, member. Packed, so that the server can compare and take them apart. */
-export const termsOf = ({ equality = [], range = [], text = [] }: TableDeclaration, id: string, row: Row): Buffer => {
+export const termsOf = (
+  { equality = [], range = [], sparse = [], text = [] }: TableDeclaration,
+  id: string,
+  row: Row,
+): Buffer => {
   const idBytes = Buffer.from(id)
   const terms: Buffer[] = []
   const add = (index: string, value: Buffer): void => {
@@ -64,7 +68,9 @@ export const termsOf = ({ equality = [], range = [], text = [] }: TableDeclarati
     for (const member of new Set(Array.isArray(value) ? value : [value]))
       if (isTerm(member)) add(`e:${field}`, encoded(member))
   }
-  for (const field of range) add(`r:${field}`, encoded(isSortable(row[field]) ? row[field] : undefined))
+  for (const field of range)
+    if (isSortable(row[field])) add(`r:${field}`, encoded(row[field]))
+    else if (!sparse.includes(field)) add(`r:${field}`, encoded(undefined))
   if (text.length > 0) for (const word of wordsOfRow(row, text)) add('w', encoded(word))
   return Buffer.concat(terms.sort(Buffer.compare).flatMap((term) => [sizeOf(term), term]))
 }

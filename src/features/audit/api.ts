@@ -1,4 +1,3 @@
-import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
@@ -11,11 +10,10 @@ import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
-import { type Logged, readLogged } from './changes.ts'
+import { type Logged, type LoggedServices, readLogged } from './changes.ts'
 import { AUDIT_LOG, type AuditRow } from './views.ts'
 
-export interface AuditServices {
-  log: Pick<EventLog, 'read'>
+export interface AuditServices extends LoggedServices {
   /** The audit log as the history lists it. */
   listed: Pick<TableStore, 'find'>
   /** Resolves when the list has what was logged before the call, or after a while. */
@@ -139,7 +137,7 @@ const lowerIds = ({ actorId, resourceId, ...query }: AuditQuery): AuditQuery => 
 
 /** Entries with what the log says of them; it is asked only where that is wanted. */
 const shown = async (
-  { log, resources }: AuditServices,
+  services: AuditServices,
   caller: UserCaller,
   rows: readonly AuditRow[],
   fields: string | undefined,
@@ -147,8 +145,8 @@ const shown = async (
   const logged = new Map<string, Logged>()
   const isRead = ['changes', 'address'].some((member) => wantsField(fields, member))
   await severalAtOnce(isRead ? rows : [], READS_AT_ONCE, async (row) => {
-    const declaration = resources.find(({ noun }) => noun === row.noun)
-    logged.set(row._id, await readLogged(log, caller, declaration, row))
+    const declaration = services.resources.find(({ noun }) => noun === row.noun)
+    logged.set(row._id, await readLogged(services, caller, declaration, row))
   })
   return rows.map(({ _id, at, actorType, actorId, action, noun, resourceId }) => ({
     _id,

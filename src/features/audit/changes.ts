@@ -25,9 +25,15 @@ const VALUE_CHARACTERS_MAX = 4_096
 /** Shown of others to whoever may not edit users. */
 const USER_FIELDS = ['name', 'status', 'roleId']
 
+export interface LoggedServices {
+  log: Pick<EventLog, 'read'>
+  /** Values as reads of their resource show them to the caller, where the log keeps them in another form. */
+  asShown(caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): Promise<JsonObject>
+}
+
 /** What an entry says, as far as this reader may see it. */
 export const readLogged = async (
-  log: Pick<EventLog, 'read'>,
+  { log, asShown }: LoggedServices,
   caller: UserCaller,
   declaration: ResourceDeclaration | undefined,
   { stream, revision, _id }: AuditRow,
@@ -41,8 +47,9 @@ export const readLogged = async (
   const change = saidBy(event)
   const before = previous === undefined ? {} : await valuesAt(log, stream, previous)
   const after = change.isPatch ? (mergePatch(before, change.values) as JsonObject) : change.values
-  const see = (values: JsonObject): JsonObject => visible(caller, declaration, values)
-  return { changes: differences(see(before), change.isDeleted ? {} : see(after)), ...shown }
+  const see = async (values: JsonObject): Promise<JsonObject> =>
+    visible(caller, declaration, await asShown(caller, declaration, values))
+  return { changes: differences(await see(before), change.isDeleted ? {} : await see(after)), ...shown }
 }
 
 interface Said {

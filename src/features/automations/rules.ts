@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { linearPattern } from '../../kit/values/pattern.ts'
 import type { Rules } from './events.ts'
 
 const FIELDS_MAX = 50
 const KEY_CHARS_MAX = 200
 const FIELDS_BYTES_MAX = 16 * 1024
 const DEPTH_MAX = 10
-/** Texts longer than this are not put to a pattern: it could take its time over them. */
-const PATTERN_TEXT_CHARS_MAX = 512
-const PATTERN_CHARS_MAX = 200
 const COMPILED_MAX = 1_000
 
 /** Whether the data of an event satisfies an automation's rules. */
@@ -82,26 +80,19 @@ const schemaFault = (schema: { [keyword: string]: unknown }): string | undefined
   }
 }
 
-/** References are refused (they reach outside, or go round in circles), and patterns that may take exponential time. */
+/** References are refused: they reach outside, or go round in circles. */
 const structureFault = (value: unknown, depth: number): string | undefined => {
   if (depth > DEPTH_MAX) return `must be nested at most ${DEPTH_MAX} deep`
   if (typeof value !== 'object' || value === null) return undefined
   for (const [key, member] of Object.entries(value)) {
     if (/^\$(?!comment$)/.test(key)) return `must not use ${key}`
-    if (key === 'pattern' && typeof member === 'string' && !isCheapPattern(member))
-      return 'must not use a pattern with repeated groups, look-arounds, back-references or more than two open repetitions'
+    const pattern = key === 'pattern' && typeof member === 'string' ? linearPattern(member) : undefined
+    if (typeof pattern === 'string') return pattern
     if (key === 'patternProperties') return 'must not use patternProperties'
     const fault = structureFault(member, depth + 1)
     if (fault !== undefined) return fault
   }
   return undefined
-}
-
-/** At most two open repetitions of single characters or classes: cubic in a text of bounded length at worst. */
-const isCheapPattern = (pattern: string): boolean => {
-  const bare = pattern.replace(/\\[^0-9k]/g, 'x').replace(/\[[^\]]*\]/g, 'x')
-  if (pattern.length > PATTERN_CHARS_MAX || /\\|\(\?(?!:)|\)[*+?{]/.test(bare)) return false
-  return (bare.match(/[*+]|\{\d+,|\{\d{3,}/g) ?? []).length <= 2
 }
 
 const cache = new Map<string, (value: unknown) => boolean>()
@@ -115,21 +106,19 @@ const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => 
     strict: false,
     validateFormats: false,
     addUsedSchema: false,
-    code: { regExp: boundedRegExp },
+    code: { regExp: linearRegExp },
   }).compile(schema)
   const test = (value: unknown): boolean => validate(value)
   cache.set(text, test)
   return test
 }
 
-const boundedRegExp = Object.assign(
-  (pattern: string, flags: string) => {
-    const regExp = new RegExp(pattern, flags)
-    return {
-      test: (text: string) => text.length <= PATTERN_TEXT_CHARS_MAX && regExp.test(text),
-      source: pattern,
-      flags,
-    } as unknown as RegExp
+const linearRegExp = Object.assign(
+  (source: string, flags: string) => {
+    const pattern = linearPattern(source)
+    if (typeof pattern === 'string') throw new Error(pattern)
+    // ajv tells patterns apart by their text.
+    return { test: pattern, source, flags, toString: () => source } as unknown as RegExp
   },
-  { code: 'boundedRegExp' },
+  { code: 'linearRegExp' },
 )

@@ -47,9 +47,11 @@ export const uniqueClaim = (
   field: string,
   scope: string,
   value: string,
+  /** What a refusal names instead. */
+  shownField = field,
 ): UniqueClaim => ({
   noun,
-  field,
+  field: shownField,
   stream: `${noun}-by-${keyring.hmac('unique', [noun, field, scope, normalizeKey(value)].join('\u0000')).toString('hex')}`,
 })
 

@@ -28,7 +28,9 @@ export interface ListRequest {
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
   /** Conditions beside those of the query; on the same field they count instead. */
   where?: Find['where']
+  every?: Find['every']
   range?: Find['range']
+  ranges?: Find['ranges']
   /** The order of a list that cannot be sorted otherwise. */
   sort?: Find['sort']
 }
@@ -56,7 +58,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
-  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range])
+  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range, request.ranges])
   const after = query.cursor === undefined ? undefined : openCursor(query.cursor, fingerprint)
   const question = questionOf(shape, request)
   const keep = keepOf(shape, request)
@@ -128,14 +130,16 @@ const walk = async (
 
 /** Undefined where no row can match. */
 const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
-  const { query, range, sort } = request
+  const { query, every, range, ranges, sort } = request
   const where = whereOf(shape, request)
   if (where === undefined) return undefined
   const sortBy =
     query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
   return {
     where,
+    ...(every !== undefined && { every }),
     range,
+    ...(ranges !== undefined && { ranges }),
     text: query.q,
     ...(sortBy !== undefined && { sort: { field: sortBy, order: query.sortOrder ?? 'asc' } }),
     ...(sort !== undefined && { sort }),

@@ -34,15 +34,17 @@ export class ResourceClaims implements ClaimOwners {
   takerFor(organizationId: string, id: string, context: ClaimContext): TakeUnique {
     const taker = new ClaimTaker(this.services.log, id, this, context)
     return async (values, before, version) => {
-      const claim = this.claimOf(organizationId, values)
-      const last = before && this.claimOf(organizationId, before)
-      if (claim !== undefined && claim.stream !== last?.stream) await taker.take(claim, version)
+      const held = before === undefined ? [] : this.claimsOf(organizationId, before)
+      for (const claim of this.claimsOf(organizationId, values))
+        if (!held.some(({ stream }) => stream === claim.stream)) await taker.take(claim, version)
     }
   }
 
   async ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }> {
     const { state, version } = await this.load(owner)
-    const holds = state.status === 'live' && this.claimOf(state.organizationId, state.values)?.stream === claim.stream
+    const holds =
+      state.status === 'live' &&
+      this.claimsOf(state.organizationId, state.values).some(({ stream }) => stream === claim.stream)
     return { holds, version }
   }
 
@@ -61,10 +63,13 @@ export class ResourceClaims implements ClaimOwners {
     return wrote !== undefined
   }
 
-  private claimOf(organizationId: string, values: JsonObject): UniqueClaim | undefined {
-    const { noun, unique } = this.declaration
+  private claimsOf(organizationId: string, values: JsonObject): UniqueClaim[] {
+    const { noun, unique, uniques } = this.declaration
     const value = unique === undefined ? undefined : values[unique]
-    if (unique === undefined || value === undefined) return undefined
-    return uniqueClaim(this.services.keyring, noun, unique, organizationId, String(value))
+    const own =
+      unique === undefined || value === undefined ? [] : [{ key: unique, value: String(value), field: unique }]
+    return [...own, ...(uniques?.(values) ?? [])].map((one) =>
+      uniqueClaim(this.services.keyring, noun, one.key, organizationId, one.value, one.field),
+    )
   }
 }

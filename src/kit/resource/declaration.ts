@@ -85,6 +85,15 @@ export interface ActionContext {
   services: ResourceServices
 }
 
+/** A value that only one record of an organization may have. */
+export interface UniqueValue {
+  /** What it is unique among. */
+  key: string
+  value: string
+  /** The path that a refusal names, without the slash before it. */
+  field: string
+}
+
 /** `POST /<noun>/{id}/<path>`. */
 export interface ResourceAction {
   path: string
@@ -151,6 +160,8 @@ export interface ResourceDeclaration {
   version?: number
   /** A field whose value (case aside) only one record of an organization may have. */
   unique?: string
+  /** Values of that kind that only the record itself knows. */
+  uniques?(values: JsonObject): readonly UniqueValue[]
   /** The id follows from a value of `fields`, where there is one; under it a deleted record can be made anew. */
   idFrom?: { field: string; idOf(organizationId: string, value: string): string }
   /**

@@ -8,7 +8,7 @@ import { AUDIT as AUDIT_TABLE } from '../../../src/engines/clickhouse-sql/histor
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { auditRoute } from '../../../src/features/audit/api.ts'
-import { readLogged } from '../../../src/features/audit/changes.ts'
+import { type LoggedServices, readLogged } from '../../../src/features/audit/changes.ts'
 import { AUDIT, auditEntry, type AuditRow, auditedPrefixes } from '../../../src/features/audit/views.ts'
 import { geofence } from '../../../src/features/geofences/declaration.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
@@ -28,6 +28,7 @@ const open = async (t: Test) => {
   let follower: ReturnType<typeof auditFollower> | undefined
   const world = await openIdentity(t, {}, (services) => [
     auditRoute({
+      asShown: async (_caller, _declaration, values) => values,
       log: services.log,
       listed: new HistoryRows(history, services.clock),
       resources: resources.all(),
@@ -215,6 +216,11 @@ const logOf = (stream: string, events: [type: string, data: object][]) => {
   return { log: { read }, rowAt }
 }
 
+const services = (log: LoggedServices['log']): LoggedServices => ({
+  log,
+  asShown: async (_caller, _declaration, values) => values,
+})
+
 test('fields that a role hides do not show, whatever changed; long values are counted', async (t) => {
   const values = (phone: string) => ({
     values: { dataTypeId: 'type', values: { phone, note: 'n'.repeat(phone.length) }, pin: 1 },
@@ -224,16 +230,16 @@ test('fields that a role hides do not show, whatever changed; long values are co
     ['cargoChanged', values('12'.repeat(5_000))],
   ])
   const open = callerWith(['view/data'])
-  const { changes } = await readLogged(log, open, CARGO, rowAt(1))
+  const { changes } = await readLogged(services(log), open, CARGO, rowAt(1))
   t.strictSame(Object.keys(changes), ['values'])
   t.match(changes.values, { from: { phone: '1' }, to: { omittedCharacters: /^2\d{4}$/ } })
   const hidden = { permissionName: 'view/data', dataTypeId: 'type', hiddenFields: ['phone'] }
   const bound = callerWith(['view/data'], { permissionDetails: [hidden] })
-  const shown = await readLogged(log, bound, CARGO, rowAt(1))
+  const shown = await readLogged(services(log), bound, CARGO, rowAt(1))
   t.match(shown.changes.values, { from: { note: 'n' } })
   t.notMatch(JSON.stringify(shown), /phone|pin/)
-  t.strictSame((await readLogged(log, callerWith([]), CARGO, rowAt(1))).changes, {})
-  const erased = await readLogged({ read: async () => [] }, open, CARGO, rowAt(1))
+  t.strictSame((await readLogged(services(log), callerWith([]), CARGO, rowAt(1))).changes, {})
+  const erased = await readLogged(services({ read: async () => [] }), open, CARGO, rowAt(1))
   t.strictSame(erased, { changes: {} }, 'what was erased says nothing')
 })
 
@@ -250,7 +256,7 @@ test('a geofence says in patches what changed: both sides are shown', async (t) 
   ])
   const caller = callerWith(['view/geofence'])
   const changes = async (revision: number) =>
-    (await readLogged(log, caller, geofence.declaration, rowAt(revision))).changes
+    (await readLogged(services(log), caller, geofence.declaration, rowAt(revision))).changes
   t.strictSame(await changes(1), { name: { from: 'Yard', to: 'Gate' } })
   t.strictSame(await changes(2), {
     center: { from: { lat: 1, lng: 2 } },

@@ -37,8 +37,7 @@ test('fields that could do harm are refused', (t) => {
     { a: { $ref: '#' } },
     { a: { properties: { b: { $dynamicRef: '#x' } } } },
     { a: { $id: 'https://example.com' } },
-    { a: { pattern: '(a+)+' } },
-    { a: { pattern: 'a*a*a*b' } },
+    { a: { pattern: '(a{1,99}){1,99}' } },
     { a: { pattern: '(?=a)b' } },
     { a: { pattern: '(a)\\1' } },
     { a: { pattern: '[' } },
@@ -56,6 +55,8 @@ test('fields that could do harm are refused', (t) => {
     { a: 1 },
     { a: { pattern: '^bus-\\d+$' } },
     { a: { pattern: '.*yard.*' } },
+    { a: { pattern: '(a+)+$' } },
+    { a: { pattern: 'a*a*a*b' } },
     { a: { type: 'string', minLength: 1 } },
     { a: [1, 2] },
     { a: null },
@@ -64,7 +65,11 @@ test('fields that could do harm are refused', (t) => {
   for (const fields of good) t.equal(faultOf(fields), undefined, JSON.stringify(fields))
   const long = 'a'.repeat(100_000)
   t.equal(matcherOf({ a: { pattern: 'a' } })({ a: 'a' }), true)
-  t.equal(matcherOf({ a: { pattern: 'a' } })({ a: long }), false, 'a long text is not put to a pattern')
+  t.equal(
+    matcherOf({ a: { pattern: '(a+)+$' } })({ a: `${long}!` }),
+    false,
+    'a pattern that explodes elsewhere takes linear time',
+  )
   t.end()
 })
 
