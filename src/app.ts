@@ -175,7 +175,7 @@ const assertEngines = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Confi
         `--${flag} ${url.replace(/\/\/[^@/]*@/, '//***@')} names no engine that Waymark has; see docs/operations.md`,
       )
   }
-  const isEmbedded = [logUrl, tablesUrl, historyUrl].some((url) => url === 'lmdb:' || url === 'chdb:')
+  const isEmbedded = [logUrl, tablesUrl, historyUrl, filesUrl].some((url) => /^(lmdb|chdb|file):/.test(url))
   if (isEmbedded && roles.length < ROLES.length)
     throw new Error('--role splits the work over processes, which the embedded engines cannot share; leave it out')
 }

@@ -3,6 +3,7 @@ import { v7 } from 'uuid'
 import { readConfig, type Role, ROLES } from '../../src/config.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { undiciCaller } from '../../src/engines/undici/undici-caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
@@ -63,6 +64,7 @@ export const openEngines = async (folder: string) => {
   const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
   await migrateHistory(history, { days: 365, runDays: 30 })
+  const files = await openFileFolder(join(folder, 'files'))
   const keysPath = join(folder, 'keys.json')
   const { fingerprint } = await openKeyring(keysPath)
   const origin = await openLogOrigin(log, { partitions: PARTITIONS, keyringFingerprint: fingerprint }, () => v7())
@@ -71,8 +73,9 @@ export const openEngines = async (folder: string) => {
     tables,
     partitions: PARTITIONS,
     open: (name: string, roles: readonly Role[] = ROLES) =>
-      openNode({ log, tables, history, origin }, { name, roles, folder, keysPath }),
+      openNode({ log, tables, history, files, origin }, { name, roles, folder, keysPath }),
     close: async () => {
+      await files.close()
       await history.close()
       await tables.close()
       await log.close()
@@ -84,6 +87,7 @@ interface Shared {
   log: Awaited<ReturnType<typeof openGappedLog>>
   tables: Awaited<ReturnType<typeof openLmdbTableStore>>
   history: Awaited<ReturnType<typeof openChdbHistoryStore>>
+  files: Awaited<ReturnType<typeof openFileFolder>>
   origin: Awaited<ReturnType<typeof openLogOrigin>>
 }
 
@@ -91,7 +95,7 @@ export type Engines = Awaited<ReturnType<typeof openEngines>>
 
 /** A process of the service, as far as one in this process can be: it shares nothing with others but the engines. */
 const openNode = async (
-  { log, tables, history, origin }: Shared,
+  { log, tables, history, files, origin }: Shared,
   { name, roles, folder, keysPath }: { name: string; roles: readonly Role[]; folder: string; keysPath: string },
 ) => {
   const clock = systemClock
@@ -110,7 +114,7 @@ const openNode = async (
   const caller = undiciCaller({ clock, allow: config.webhookAllow })
   const service = await openService({
     config,
-    services: { log, history, clock, partitions: origin.partitions, ...own },
+    services: { log, history, files, clock, partitions: origin.partitions, ...own },
     origin,
     owners,
     life,
