@@ -1,0 +1,196 @@
+import { Failure, type FieldError } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import {
+  list,
+  object,
+  oneOf,
+  optional,
+  integer,
+  reference,
+  text,
+  withDefault,
+  type Field,
+} from '../../kernel/schema.ts'
+import type { Row } from '../../kernel/table.ts'
+import { mergePatch, type PresentContext, type WriteContext } from '../../kit/resource/declaration.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { ruleFields } from '../../kit/values/value-type.ts'
+import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField } from './fields.ts'
+import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, RECORDS } from './views.ts'
+
+const FIELDS_MAX = 200
+/** Data types of one organization. */
+const TYPES_MAX = 500
+
+/** Letters of any script, digits, spaces, _ and -, so that a name can stand in a query, a path and a template. */
+const FIELD_NAME = '^[\\p{L}][\\p{L}\\p{M}\\p{N}_ -]{0,49}$'
+
+const described = (field: Field, description: string): Field => ({ ...field, schema: { ...field.schema, description } })
+
+const field = object({
+  _id: optional(
+    described(
+      text({ max: 60 }),
+      'The field as it was read: with it, a field that has another name now keeps its values.',
+    ),
+  ),
+  name: text({ max: 50, pattern: FIELD_NAME }),
+  label: optional(text({ max: 100 })),
+  unique: optional({ schema: { type: 'boolean' } }),
+  ...ruleFields(FIELD_TYPES),
+})
+
+/** What records of one kind are made of. Its rows are kept as every resource's; its records look at them. */
+export const dataType = defineResource({
+  noun: 'dataType',
+  plural: DATA_TYPES,
+  tag: 'Data',
+  paths: { one: '/data-type', many: '/data-types' },
+  fields: {
+    name: text({ max: 100 }),
+    type: withDefault(
+      described(text({ max: 50 }), '`customer`, `product`, `employee`, `other`, or a word of your own.'),
+      'other',
+    ),
+    primaryKey: described(text({ max: 50 }), 'The name of a text or number field; its values are required and unique.'),
+    fields: list(field, { min: 1, max: FIELDS_MAX }),
+  },
+  readOnly: {
+    check: withDefault(
+      object({ state: oneOf('running', 'done'), records: integer({ min: 0 }), invalid: integer({ min: 0 }) }),
+      { state: 'done', records: 0, invalid: 0 },
+    ),
+  },
+  internal: {
+    dataTypeIds: list(reference(DATA_TYPES), { max: FIELDS_MAX }),
+    /** The highest number that a field had. */
+    lastNo: integer({ min: 0 }),
+  },
+  permissions: { view: 'view/data-type', edit: 'edit/data-type' },
+  unique: 'name',
+  indexes: { equality: ['name', 'type', 'nameKey'], range: ['name'], text: ['name'] },
+  derived: ({ name }) => ({ nameKey: nameKey(name as string) }),
+  bodyBytesMax: 1024 * 1024,
+  example: {
+    name: 'Customers',
+    type: 'customer',
+    primaryKey: 'number',
+    fields: [
+      { name: 'number', type: 'text', pattern: '^C-[0-9]+$' },
+      { name: 'name', label: 'Name', type: 'text', required: true },
+      { name: 'phone', type: 'text', max: 30 },
+      { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+      { name: 'place', type: 'coordinate' },
+    ],
+  },
+  keep: (write) => kept(write),
+  merge: (before, patch) =>
+    mergePatch(
+      { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
+      patch,
+    ) as JsonObject,
+  present: (rows, context) => withCheck(rows, context),
+})
+
+/** Names of types are compared without case. */
+export const nameKey = (name: string): string => name.normalize('NFC').trim().toLowerCase()
+
+const kept = async (write: WriteContext): Promise<JsonObject> => {
+  const { id, values, before } = write
+  const sent = values.fields as unknown as SentField[]
+  const lastNo = Number(before?.lastNo ?? 0)
+  const fields = keptFields(sent, (before?.fields ?? []) as unknown as StoredField[], lastNo)
+  const primaryKey = renamedKey(fields, values.primaryKey as string)
+  const faults = fieldsFaults(sent, primaryKey)
+  if (faults.length > 0) throw refused(faults)
+  await assertReferences(write, fields)
+  const dataTypeIds = [...new Set(fields.flatMap(({ dataTypeId }) => dataTypeId?.toLowerCase() ?? []))]
+  return {
+    ...values,
+    primaryKey,
+    fields: fields as unknown as Json,
+    dataTypeIds: dataTypeIds.filter((one) => one !== id),
+    lastNo: Math.max(lastNo, ...fields.map(({ no }) => no)),
+  }
+}
+
+/** The primary key follows the field that it names to its new name. */
+const renamedKey = (fields: readonly StoredField[], primaryKey: string): string =>
+  fields.some(({ name }) => name === primaryKey)
+    ? primaryKey
+    : (fields.find(({ formerNames }) => formerNames?.includes(primaryKey))?.name ?? primaryKey)
+
+const FAULTS_MAX = 20
+
+const refused = (faults: readonly FieldError[]): Failure =>
+  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })
+
+/** Types that fields refer to are there, and no record needs another one of its own kind before it. */
+const assertReferences = async (
+  { services: { tables }, organizationId, id, before }: WriteContext,
+  fields: readonly StoredField[],
+): Promise<void> => {
+  const { total = 0 } = await tables.find(DATA_TYPES, organizationId, { limit: 1, total: true })
+  if (before === undefined && total >= TYPES_MAX)
+    throw new Failure('conflict', { message: `An organization has at most ${TYPES_MAX} data types.` })
+  for (const [i, { dataTypeId, required }] of fields.entries()) {
+    if (dataTypeId === undefined) continue
+    const path = `/fields/${i}/dataTypeId`
+    const isOwn = dataTypeId === id
+    if (!isOwn && (await tables.get(DATA_TYPES, organizationId, dataTypeId)) === undefined)
+      throw refused([{ path, message: NAMES_NOTHING }])
+    if (required === true && (isOwn || (await needs(tables, organizationId, dataTypeId, id))))
+      throw refused([
+        { path, message: 'must not be required: the references would go round in a circle without a first record' },
+      ])
+  }
+}
+
+/** Whether a record of one type needs a record of the other, over any number of required references. */
+const needs = async (
+  tables: WriteContext['services']['tables'],
+  organizationId: string,
+  from: string,
+  target: string,
+): Promise<boolean> => {
+  const seen = new Set([from])
+  for (const dataTypeId of seen) {
+    const row = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, dataTypeId)
+    for (const one of row?.fields ?? []) {
+      if (one.dataTypeId === undefined || one.required !== true) continue
+      if (one.dataTypeId === target) return true
+      seen.add(one.dataTypeId)
+    }
+  }
+  return false
+}
+
+/** How far the records are checked; what of a field is only kept for them is not answered. */
+const withCheck = async (
+  rows: readonly Row[],
+  { services: { tables }, caller, wants }: PresentContext,
+): Promise<Row[]> => {
+  const scope = caller.organizationId
+  const shown = rows.map((row) => ({ ...row, fields: (row.fields as StoredField[]).map(shownField) }))
+  if (!wants('check')) return shown
+  const count = async (where: { [field: string]: string | boolean }): Promise<number> =>
+    (await tables.find(RECORDS, scope, { where, limit: 1, total: true })).total ?? 0
+  return Promise.all(
+    shown.map(async (row) => {
+      const { _id } = row as unknown as DataTypeRow
+      const check = await tables.get<CheckRow>(CHECKS.name, scope, _id)
+      const state = check?.isRunning === true ? 'running' : 'done'
+      return {
+        ...row,
+        check: {
+          state,
+          records: await count({ dataTypeId: _id }),
+          invalid: await count({ dataTypeId: _id, isInvalid: true }),
+        },
+      }
+    }),
+  )
+}
+
+const shownField = ({ no: _no, slot: _slot, formerNames: _formerNames, ...field }: StoredField): Row => ({ ...field })

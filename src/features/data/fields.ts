@@ -1,0 +1,152 @@
+import type { FieldError } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { ruleFaults, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
+
+/** A field of a data type as it is sent. */
+export interface SentField extends ValueRule {
+  /** The field that it was, where it has another name now. */
+  _id?: string
+  name: string
+  label?: string
+  unique?: boolean
+}
+
+/** A field as it is kept. */
+export interface StoredField extends SentField {
+  /** Under which records keep its value: the first name that it had. Never another field's. */
+  _id: string
+  /** Part of its terms in the index; never another field's. */
+  no: number
+  /** Which of the sorted indexes it has. */
+  slot?: number
+  /** Names that it had before: what a role hides stays hidden. */
+  formerNames?: string[]
+}
+
+export const FIELD_TYPES: readonly ValueType[] = [
+  'text',
+  'number',
+  'boolean',
+  'date',
+  'time',
+  'datetime',
+  'coordinate',
+  'option',
+  'options',
+  'reference',
+  'file',
+]
+
+/** Types whose values lie in an order that lists can be bounded by. */
+export const RANGED: readonly ValueType[] = ['number', 'date', 'time', 'datetime']
+const SORTED: readonly ValueType[] = [...RANGED, 'text', 'option']
+const UNIQUE: readonly ValueType[] = ['text', 'number', 'date', 'datetime', 'reference']
+const KEYS: readonly ValueType[] = ['text', 'number']
+
+/** How many fields of these types one data type can have: each has a sorted index of its own. */
+export const RANGED_MAX = 30
+/** So many further fields can be sorted by. */
+const TEXTS_SORTED_MAX = 10
+export const SLOTS = RANGED_MAX + TEXTS_SORTED_MAX
+
+/** What is wrong with the fields of a type and its primary key. */
+export const fieldsFaults = (fields: readonly SentField[], primaryKey: string): FieldError[] => {
+  const faults = fields.flatMap((field, i) => fieldFaults(fields, i, `/fields/${i}`, field))
+  if (fields.filter(({ type }) => RANGED.includes(type)).length > RANGED_MAX)
+    faults.push({
+      path: '/fields',
+      message: `must have at most ${RANGED_MAX} fields of the types ${RANGED.join(', ')}`,
+    })
+  const key = fields.find(({ name }) => name === primaryKey)
+  if (key === undefined) faults.push({ path: '/primaryKey', message: 'must be the name of a field' })
+  else if (!KEYS.includes(key.type))
+    faults.push({ path: '/primaryKey', message: `must be a field of the type ${KEYS.join(' or ')}` })
+  return faults
+}
+
+const fieldFaults = (fields: readonly SentField[], at: number, path: string, field: SentField): FieldError[] => {
+  const faults = ruleFaults(field, path)
+  const isNamedBefore = fields.slice(0, at).some(({ name }) => name.toLowerCase() === field.name.toLowerCase())
+  if (isNamedBefore) faults.push({ path: `${path}/name`, message: 'is the name of an earlier field' })
+  if (field.unique === true && !UNIQUE.includes(field.type))
+    faults.push({ path: `${path}/unique`, message: `is for ${UNIQUE.join(', ')} only` })
+  return faults
+}
+
+/**
+ * The fields as they will be kept: each is the one that it names by `_id`, else the one of its name, else the one in its
+ * place, where that has the same type and no other name in the new list. So a field that is renamed keeps its values.
+ */
+export const keptFields = (
+  sent: readonly SentField[],
+  before: readonly StoredField[],
+  lastNo: number,
+): StoredField[] => {
+  const taken = new Set<StoredField>()
+  const claim = (field: StoredField | undefined): StoredField | undefined => {
+    if (field === undefined || taken.has(field)) return undefined
+    taken.add(field)
+    return field
+  }
+  const byId = sent.map(({ _id }) => claim(_id === undefined ? undefined : before.find((one) => one._id === _id)))
+  const byName = sent.map(({ name }, i) => byId[i] ?? claim(before.find((one) => one.name === name)))
+  const was = sent.map(({ type }, i) => {
+    if (byName[i] !== undefined) return byName[i]
+    const same = before.length === sent.length && before[i].type === type ? before[i] : undefined
+    return claim(same)
+  })
+  const ids = new Set(before.map(({ _id }) => _id))
+  let no = lastNo
+  const kept = sent.map((field, i): StoredField => {
+    const old = was[i]
+    if (old !== undefined) return { ...field, _id: old._id, no: old.no, ...slotOf(old, field), ...namesOf(old, field) }
+    const _id = freeId(field.name, ids)
+    ids.add(_id)
+    return { ...field, _id, no: ++no }
+  })
+  return withSlots(kept)
+}
+
+/** A field that was of another type before begins without an index. */
+const slotOf = (old: StoredField, { type }: SentField): { slot?: number } =>
+  old.slot === undefined || old.type !== type ? {} : { slot: old.slot }
+
+const namesOf = (old: StoredField, { name }: SentField): { formerNames?: string[] } => {
+  const names = [...new Set([...(old.formerNames ?? []), old.name])].filter((one) => one !== name)
+  return names.length === 0 ? {} : { formerNames: names }
+}
+
+const freeId = (name: string, taken: ReadonlySet<string>): string => {
+  for (let i = 1; ; i++) {
+    const id = i === 1 ? name : `${name}~${i}`
+    if (!taken.has(id)) return id
+  }
+}
+
+const withSlots = (fields: readonly StoredField[]): StoredField[] => {
+  const used = new Set(fields.map(({ slot }) => slot))
+  const give = (wants: (field: StoredField) => boolean, from: number, to: number): Map<StoredField, number> => {
+    const given = new Map<StoredField, number>()
+    for (const field of fields) {
+      if (field.slot !== undefined || !wants(field)) continue
+      let slot = from
+      while (slot < to && used.has(slot)) slot++
+      if (slot === to) break
+      used.add(slot)
+      given.set(field, slot)
+    }
+    return given
+  }
+  const given = new Map([
+    ...give(({ type }) => RANGED.includes(type), 0, RANGED_MAX),
+    ...give(({ type }) => SORTED.includes(type) && !RANGED.includes(type), RANGED_MAX, SLOTS),
+  ])
+  return fields.map((field) => {
+    const slot = given.get(field)
+    return slot === undefined ? field : { ...field, slot }
+  })
+}
+
+/** Whether records must be looked at again, for their validity or for their index. */
+export const changesRecords = (before: JsonObject, after: JsonObject): boolean =>
+  JSON.stringify([before.fields, before.primaryKey]) !== JSON.stringify([after.fields, after.primaryKey])

@@ -1,0 +1,233 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
+import {
+  FIELDS_PARAMETER,
+  FIELDS_QUERY,
+  idSchema,
+  type ListQuery,
+  type ListShape,
+  listQuerySchema,
+  shownRow,
+} from '../../kit/http/list-query.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { route, type Route } from '../../kit/http/route.ts'
+import { listAnswer, rowAnswer, rowReply } from '../../kit/resource/answers.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { listShape } from '../../kit/resource/rows.ts'
+import { nameKey } from './data-type.ts'
+import { uniqueKey, uniqueTermOf } from './record-index.ts'
+import { asksForValues, assertShown, recordQuestion } from './record-question.ts'
+import { record } from './record.ts'
+import {
+  DATA_TYPES,
+  type DataTypeRow,
+  hiddenOf,
+  RECORDS,
+  type RecordRow,
+  RECORD_RESTRICTION,
+  shownRecord,
+} from './views.ts'
+
+type Services = Pick<ResourceServices, 'tables'>
+
+const PATH = '/data'
+const declared = listShape(record.declaration)
+
+const shape: ListShape = {
+  ...declared,
+  searchable: true,
+  filters: {
+    dataTypeId: { type: 'string', format: 'uuid' },
+    invalid: {
+      type: 'boolean',
+      const: true,
+      description: 'Only records that do not keep the rules of their data type.',
+    },
+  },
+}
+
+const fieldsParameter: JsonSchema = {
+  ...FIELDS_PARAMETER,
+  description: `${FIELDS_PARAMETER.description} Fields of the data type are named as \`phone\` or \`values.phone\`; one that your role hides is 403.`,
+}
+
+const query: JsonSchema = {
+  ...listQuerySchema(shape),
+  properties: {
+    ...(listQuerySchema(shape).properties as object),
+    sortBy: {
+      type: 'string',
+      maxLength: 200,
+      description: '`createdAt`, `updatedAt`, or with `dataTypeId` `values.<name>`. Left out: the order of creation.',
+    },
+    fields: fieldsParameter,
+  },
+  patternProperties: { '^values\\.': { type: 'string', maxLength: 1_000 } },
+}
+
+/** Lists and reads of records. */
+export const recordReads = (services: Services): Route[] => [
+  listRoute(services),
+  readRoute(services),
+  readByTypeRoute(services),
+]
+
+const listRoute = (services: Services): Route =>
+  route<ListQuery>({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listData',
+    summary: 'List records',
+    description:
+      'With `dataTypeId`, `values.<name>` filters by a field, `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
+    tag: 'Data',
+    access: { permission: 'view/data' },
+    query,
+    answers: { 200: listAnswer(record.declaration) },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const { tables } = services
+      const types = await typesOf(services, caller, request.query.dataTypeId as string | undefined)
+      const [only] = request.query.dataTypeId === undefined ? [] : types
+      assertSortable(request.query)
+      if (only === undefined && asksForValues(request.query))
+        throw invalid('/dataTypeId', 'is required where fields are asked for')
+      const question = only === undefined ? plainQuestion(request.query) : recordQuestion(caller, only, request.query)
+      const own = withFields(caller, types, request.query)
+      return answerList(
+        { ...shape, filters: {} },
+        {
+          tables,
+          scope: caller.organizationId,
+          caller,
+          query: own,
+          path: `/api/v3${PATH}`,
+          ...question,
+          present: (rows) => shownRecords(types, caller, rows),
+        },
+      )
+    },
+  })
+
+const readRoute = (services: Services): Route =>
+  route<{ fields?: string }>({
+    method: 'GET',
+    path: `${PATH}/{dataId}`,
+    operationId: 'readData',
+    summary: 'Read a record',
+    tag: 'Data',
+    access: { permission: 'view/data' },
+    params: { dataId: idSchema('The id of the record.') },
+    query: { ...FIELDS_QUERY, properties: { fields: fieldsParameter } },
+    answers: { 200: rowAnswer(record.declaration) },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const row = await services.tables.get<RecordRow>(
+        RECORDS,
+        caller.organizationId,
+        request.params.dataId.toLowerCase(),
+      )
+      if (row === undefined) throw new Failure('not_found')
+      const [type] = await typesOf(services, caller, row.dataTypeId)
+      return rowReply(shown(caller, type, row, request.query), row)
+    },
+  })
+
+const readByTypeRoute = (services: Services): Route =>
+  route<{ fields?: string }>({
+    method: 'GET',
+    path: `${PATH}/type/{name}/{dataId}`,
+    operationId: 'readDataByType',
+    summary: 'Read a record by the name of its data type',
+    tag: 'Data',
+    access: { permission: 'view/data' },
+    params: {
+      name: idSchema('The name of the data type, in any case.'),
+      dataId: idSchema('The id of the record, or the value of its primary key.'),
+    },
+    query: { ...FIELDS_QUERY, properties: { fields: fieldsParameter } },
+    answers: { 200: rowAnswer(record.declaration) },
+    handler: async (request) => {
+      const caller = userOf(request)
+      const where = { nameKey: nameKey(request.params.name) }
+      const found = await services.tables.find<DataTypeRow>(DATA_TYPES, caller.organizationId, { where, limit: 1 })
+      const type = found.rows.at(0)?.row
+      const row = type === undefined ? undefined : await recordOf(services, caller, type, request.params.dataId)
+      if (type === undefined || row === undefined) throw new Failure('not_found')
+      return rowReply(shown(caller, type, row, request.query), row)
+    },
+  })
+
+/** By its id or its primary key; by a key that the caller's role hides nothing is found. */
+const recordOf = async (
+  { tables }: Services,
+  caller: UserCaller,
+  type: DataTypeRow,
+  idOrKey: string,
+): Promise<RecordRow | undefined> => {
+  const row = await tables.get<RecordRow>(RECORDS, caller.organizationId, idOrKey.toLowerCase())
+  if (row?.dataTypeId === type._id) return row
+  const field = type.fields.find(({ name }) => name === type.primaryKey)
+  if (field === undefined || hiddenOf(caller, type).has(field.name)) return undefined
+  const where = { terms: uniqueTermOf(type._id, field, uniqueKey(idOrKey)) }
+  const found = await tables.find<RecordRow>(RECORDS, caller.organizationId, { where, limit: 1 })
+  return found.rows.at(0)?.row
+}
+
+/** The type that is asked for, or all of the organization. @throws Failure invalid */
+const typesOf = async ({ tables }: Services, caller: UserCaller, dataTypeId?: string): Promise<DataTypeRow[]> => {
+  if (dataTypeId !== undefined) {
+    const row = await tables.get<DataTypeRow>(DATA_TYPES, caller.organizationId, dataTypeId.toLowerCase())
+    if (row === undefined) throw invalid('/dataTypeId', NAMES_NOTHING)
+    return [row]
+  }
+  const { rows } = await tables.find<DataTypeRow>(DATA_TYPES, caller.organizationId, { limit: 500 })
+  return rows.map(({ row }) => row)
+}
+
+const assertSortable = ({ sortBy }: ListQuery): void => {
+  if (sortBy !== undefined && !shape.sortable.includes(sortBy) && !sortBy.startsWith('values.'))
+    throw invalid('/sortBy', `must be one of ${shape.sortable.join(', ')}, values.<name>`)
+}
+
+const plainQuestion = ({ invalid: isInvalid }: ListQuery): { where: { isInvalid?: boolean } } => ({
+  where: isInvalid === true ? { isInvalid } : {},
+})
+
+const shownRecords = (types: readonly DataTypeRow[], caller: UserCaller, rows: readonly Row[]): Row[] => {
+  const byId = new Map(types.map((type) => [type._id, type]))
+  return rows.map((row) => shownRecord(caller, byId.get(row.dataTypeId as string), row))
+}
+
+/** `fields` with the fields of types under `values.`. @throws Failure invalid for a name that nothing has, forbidden for a hidden one */
+const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: ListQuery): ListQuery => {
+  if (query.fields === undefined) return query
+  const names = new Set(types.flatMap(({ fields }) => fields.map(({ name }) => name)))
+  const asked: string[] = []
+  const chosen = query.fields.split(',').map((part) => {
+    const name = part.trim()
+    if (shape.members.includes(name)) return name
+    const bare = name.startsWith('values.') ? name.slice('values.'.length) : name
+    if (!names.has(bare)) throw invalid('/fields', `names an unknown field ${JSON.stringify(bare)}`)
+    asked.push(bare)
+    return `values.${bare}`
+  })
+  assertShown(caller, types, asked)
+  return { ...query, fields: chosen.join() }
+}
+
+const shown = (caller: UserCaller, type: DataTypeRow, row: RecordRow, { fields }: ListQuery): Row => {
+  const query = withFields(caller, [type], { fields })
+  // What is hidden is gone by then.
+  return shownRow(
+    { members: shape.members, restriction: RECORD_RESTRICTION },
+    query.fields,
+    NOBODY,
+  )(shownRecord(caller, type, row))
+}
+
+const NOBODY = { permissionDetails: [] }

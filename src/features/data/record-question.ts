@@ -1,0 +1,141 @@
+import type { Find, Range } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { Json } from '../../kernel/json.ts'
+import type { ListQuery } from '../../kit/http/list-query.ts'
+import { keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { RANGED, type StoredField } from './fields.ts'
+import { boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
+import { type DataTypeRow, hiddenOf } from './views.ts'
+
+/** What `?values.…=` and `?sortBy=values.…` ask of the table. */
+export interface RecordQuestion {
+  where: NonNullable<Find['where']>
+  every?: Find['every']
+  range?: Range
+  ranges?: readonly Range[]
+  sort?: Find['sort']
+}
+
+const VALUES = 'values.'
+const BOUNDS = ['from', 'to'] as const
+
+/**
+ * The table's question for one type. Filters and sorts by a field that the caller's role hides are refused: their answer
+ * would tell its value. @throws Failure invalid, forbidden with `fields`
+ */
+export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: ListQuery): RecordQuestion => {
+  const asked = askedFields(type, query)
+  assertShown(
+    caller,
+    [type],
+    asked.map(({ field }) => field.name),
+  )
+  const terms: string[] = []
+  const bounds = new Map<StoredField, { from?: string; to?: string }>()
+  for (const { field, bound, name, text } of asked) {
+    if (bound === 'sort') continue
+    const value = askedValue(field, text as string, `/${name}`)
+    if (bound === undefined) terms.push(termOf(type._id, field, value))
+    else bounds.set(field, { ...bounds.get(field), [bound]: boundText(type._id, field, value) })
+  }
+  const ranges = [...bounds].map(([field, own]): Range => {
+    const all = sortBounds(type._id, field)
+    return {
+      field: slotNames[field.slot as number],
+      from: own.from ?? `${all.from.slice(0, -1)}!`,
+      to: own.to ?? all.to,
+    }
+  })
+  const sorted = asked.find(({ bound }) => bound === 'sort')?.field
+  const isInvalid = query.invalid as boolean | undefined
+  // A value of a field names its type too.
+  const isImplied = isInvalid === undefined && (terms.length > 0 || ranges.length > 0)
+  return {
+    where: {
+      ...(!isImplied && { dataTypeId: type._id }),
+      ...(isInvalid === true && { isInvalid }),
+    },
+    ...(terms.length > 0 && { every: { terms } }),
+    ...(ranges.length > 0 && { range: ranges[0], ranges: ranges.slice(1) }),
+    ...orderOf(query, type, sorted, ranges),
+  }
+}
+
+/** @throws Failure forbidden that lists the fields, where the caller's role hides one in one of the types. */
+export const assertShown = (caller: UserCaller, types: readonly DataTypeRow[], names: readonly string[]): void => {
+  const hidden = new Set(types.flatMap((type) => [...hiddenOf(caller, type)]))
+  const fields = [...new Set(names)].filter((name) => hidden.has(name))
+  if (fields.length > 0)
+    throw new Failure('forbidden', { message: `Your role hides ${fields.join(', ')}.`, extra: { fields } })
+}
+
+/** Names of fields in `values.<name>` parameters and in `sortBy`. */
+export const asksForValues = (query: ListQuery): boolean =>
+  Object.keys(query).some((name) => name.startsWith(VALUES)) || query.sortBy?.startsWith(VALUES) === true
+
+interface Asked {
+  /** Of the parameter. */
+  name: string
+  field: StoredField
+  bound?: 'from' | 'to' | 'sort'
+  text?: string
+}
+
+const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
+  const asked = Object.entries(query).flatMap(([name, text]): Asked[] =>
+    name.startsWith(VALUES) && text !== undefined ? [filterOf(type, name, text)] : [],
+  )
+  const { sortBy } = query
+  if (sortBy?.startsWith(VALUES) !== true) return asked
+  const field = type.fields.find(({ name }) => name === sortBy.slice(VALUES.length))
+  if (field === undefined) throw invalid('/sortBy', `names no field of ${type.name}`)
+  return [...asked, { name: 'sortBy', field, bound: 'sort' }]
+}
+
+const filterOf = (type: DataTypeRow, name: string, text: unknown): Asked => {
+  if (typeof text !== 'string') throw invalid(`/${name}`, 'must be sent once')
+  const asked = name.slice(VALUES.length)
+  const field = type.fields.find((one) => one.name === asked)
+  if (field !== undefined) {
+    if (!isFiltered(field)) throw invalid(`/${name}`, `cannot be filtered by: it is a ${field.type}`)
+    return { name, field, text }
+  }
+  const bound = BOUNDS.find((one) => asked.endsWith(`.${one}`))
+  const bounded = type.fields.find((one) => `${one.name}.${bound}` === asked)
+  if (bound === undefined || bounded === undefined) throw invalid(`/${name}`, `names no field of ${type.name}`)
+  if (!RANGED.includes(bounded.type) || bounded.slot === undefined)
+    throw invalid(`/${name}`, `must name a field of the types ${RANGED.join(', ')}`)
+  return { name, field: bounded, bound, text }
+}
+
+/** The value that a parameter means; a filter finds what the field could hold before it got the rules that it has now. */
+const askedValue = ({ type, options }: StoredField, text: string, path: string): Json => {
+  const value = type === 'number' ? numberOf(text) : type === 'boolean' ? booleanOf(text) : timeOr(type, text)
+  const bare =
+    type === 'options' ? { type: 'text' as const } : type === 'option' ? { type: 'text' as const, options } : { type }
+  const fault = valueFault(bare, value)
+  if (fault !== undefined) throw invalid(path, fault)
+  return keptValue(bare, value)
+}
+
+const numberOf = (text: string): Json => (text.trim() === '' ? text : Number.isNaN(Number(text)) ? text : Number(text))
+
+const booleanOf = (text: string): Json => (text === 'true' ? true : text === 'false' ? false : text)
+
+const timeOr = (type: StoredField['type'], text: string): Json =>
+  type === 'datetime' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
+
+/** Without an order of its own, a list that is bounded stands in the order of what bounds it. */
+const orderOf = (
+  { sortBy, sortOrder = 'asc' }: ListQuery,
+  type: DataTypeRow,
+  sorted: StoredField | undefined,
+  ranges: readonly Range[],
+): Pick<RecordQuestion, 'sort'> => {
+  if (sorted === undefined)
+    return sortBy !== undefined || ranges.length === 0 ? {} : { sort: { field: ranges[0].field, order: sortOrder } }
+  if (sorted.slot === undefined) throw invalid('/sortBy', 'cannot be sorted by')
+  const field = slotNames[sorted.slot]
+  return { sort: { field, order: sortOrder, within: sortBounds(type._id, sorted) } }
+}

@@ -1,0 +1,163 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, type FieldError } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { mergePatch, pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import { isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
+import type { StoredField } from './fields.ts'
+import { isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
+import { record } from './record.ts'
+import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
+
+/** The writes of records: values by the names that clients use, kept by the keys of their fields. */
+export class RecordWriter implements ResourceWrites {
+  private readonly services: ResourceServices
+  private readonly writer: ResourceWriter
+
+  constructor(services: ResourceServices) {
+    this.services = services
+    this.writer = record.writer(services)
+  }
+
+  /** @throws Failure invalid with every field that is not as its type wants it, key_in_use. */
+  async create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+    const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
+    const id = this.writer.idOf(origin, body)
+    const kept = keyed(type, body.values as JsonObject)
+    for (const field of type.fields)
+      if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
+    const values = await this.checked(origin, type, id, kept)
+    return this.writer.create(
+      origin,
+      { ...body, _id: id, dataTypeId: type._id, values: values.values },
+      extraOf(values),
+    )
+  }
+
+  /** A field that the caller's role hides keeps its value where a PUT leaves it out. @throws Failure as `create`, not_found, stale_version */
+  change(origin: WriteOrigin, { id, kind, body, expectedVersion }: Change): Promise<Written> {
+    return this.writer.update(
+      origin,
+      id,
+      async (before) => {
+        const { organizationId, caller } = origin
+        if (typeof body.dataTypeId === 'string' && body.dataTypeId.toLowerCase() !== before.dataTypeId)
+          throw refused([{ path: '/dataTypeId', message: 'cannot be changed' }])
+        const type = await this.typeOf(organizationId, before.dataTypeId as string)
+        const own = ofType(type, before.values as JsonObject)
+        const sent = keyed(type, (body.values ?? {}) as JsonObject)
+        const merged =
+          kind === 'amend' ? (mergePatch(own, sent) as JsonObject) : { ...hiddenValues(caller, type, own), ...sent }
+        return { ...before, ...(await this.checked(origin, type, id, merged)) }
+      },
+      expectedVersion,
+    )
+  }
+
+  delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
+    return this.writer.delete(origin, deletion)
+  }
+
+  private typeOf(organizationId: string, dataTypeId: string): Promise<DataTypeRow> {
+    const { tables } = this.services
+    return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
+  }
+
+  /** The values as they are kept, and what follows from them. @throws Failure invalid, key_in_use */
+  private async checked(
+    { organizationId }: WriteOrigin,
+    type: DataTypeRow,
+    id: string,
+    sent: JsonObject,
+  ): Promise<{ values: JsonObject; recordIds: string[]; uniques: Json }> {
+    const faults: FieldError[] = []
+    const values: JsonObject = {}
+    for (const field of type.fields) {
+      const value = valueIn(sent, field._id)
+      const path = `/values/${field.name}`
+      if (value === undefined || isEmpty(value)) {
+        if (field.required === true || field.name === type.primaryKey) faults.push({ path, message: 'is required' })
+        continue
+      }
+      const fault = valueFault(field, value)
+      if (fault === undefined) values[field._id] = keptValue(field, value)
+      else faults.push({ path, message: fault })
+    }
+    if (faults.length > 0) throw refused(faults)
+    const recordIds = await this.references(organizationId, type, values)
+    const uniques = type.fields.flatMap((field): UniqueValue[] => {
+      const value = valueIn(values, field._id)
+      if (value === undefined || !isUnique(type, field)) return []
+      return [{ key: `${type._id}/${field._id}`, value: uniqueKey(value), field: `values/${field.name}` }]
+    })
+    await this.assertUnique(organizationId, type, id, values)
+    return { values, recordIds, uniques: uniques as unknown as Json }
+  }
+
+  /** Records that are named are there, and are of the type that the field wants. */
+  private async references(organizationId: string, type: DataTypeRow, values: JsonObject): Promise<string[]> {
+    const named = type.fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
+    const ids = named.map((field) => valueIn(values, field._id) as string)
+    const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
+    const faults = named.flatMap(({ name, dataTypeId }, i) =>
+      rows[i]?.dataTypeId === dataTypeId ? [] : [{ path: `/values/${name}`, message: NAMES_NOTHING }],
+    )
+    if (faults.length > 0) throw refused(faults)
+    return [...new Set(ids)]
+  }
+
+  /** Records of before a field became unique have no claim: the index has them. */
+  private async assertUnique(organizationId: string, type: DataTypeRow, id: string, values: JsonObject): Promise<void> {
+    for (const field of type.fields) {
+      const value = valueIn(values, field._id)
+      if (value === undefined || !isUnique(type, field)) continue
+      const where = { terms: uniqueTermOf(type._id, field, value) }
+      const { rows } = await this.services.tables.find(RECORDS, organizationId, { where, limit: 2 })
+      if (rows.some((row) => row.id !== id)) throw taken(`/values/${field.name}`)
+    }
+  }
+}
+
+/** Values by the keys of their fields. @throws Failure invalid for a name that no field has */
+const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
+  const names = new Map(type.fields.map((field) => [field.name, field]))
+  const faults: FieldError[] = []
+  const kept: JsonObject = {}
+  for (const [name, value] of Object.entries(values)) {
+    const field = names.get(name)
+    if (field === undefined) faults.push({ path: `/values/${name}`, message: 'is not a field of this data type' })
+    else kept[field._id] = value
+  }
+  if (faults.length > 0) throw refused(faults)
+  return kept
+}
+
+/** Without what fields left that are gone. */
+const ofType = (type: DataTypeRow, values: JsonObject): JsonObject => chosen(values, type.fields)
+
+const hiddenValues = (caller: UserCaller | undefined, type: DataTypeRow, own: JsonObject): JsonObject => {
+  const hidden = caller === undefined ? new Set<string>() : hiddenOf(caller, type)
+  const isHidden = ({ name }: StoredField): boolean => hidden.has(name)
+  return chosen(own, type.fields.filter(isHidden))
+}
+
+const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject =>
+  pick(
+    values,
+    fields.map(({ _id }) => _id).filter((key) => Object.hasOwn(values, key)),
+  )
+
+const extraOf = ({ recordIds, uniques }: { recordIds: string[]; uniques: Json }): JsonObject => ({ recordIds, uniques })
+
+const FAULTS_MAX = 20
+
+const refused = (faults: readonly FieldError[]): Failure =>
+  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })
+
+const taken = (path: string): Failure =>
+  new Failure('key_in_use', {
+    message: `${path} is taken by another record.`,
+    errors: [{ path, message: 'is taken by another record' }],
+  })

@@ -1,0 +1,50 @@
+import { anyObject, id, list, object, reference, type Field } from '../../kernel/schema.ts'
+import type { UniqueValue } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { recordRows } from './record-rows.ts'
+import { DATA_TYPES, RECORD_RESTRICTION, RECORDS } from './views.ts'
+
+/** More than any type can say needs. */
+const BODY_BYTES_MAX = 256 * 1024
+
+const values: Field = {
+  ...anyObject(),
+  schema: {
+    type: 'object',
+    additionalProperties: true,
+    maxProperties: 200,
+    description: 'By the names of the fields of its data type.',
+  },
+}
+
+const claims: Field = { schema: { type: 'array', items: { type: 'object' } } }
+
+/** A record of a data type. Reads and lists are in read-records.ts, writes in record-writer.ts. */
+export const record = defineResource(
+  {
+    noun: 'data',
+    plural: RECORDS,
+    tag: 'Data',
+    paths: { one: '/data', many: '/data' },
+    verbs: ['create', 'replace', 'amend', 'delete'],
+    fields: { dataTypeId: reference(DATA_TYPES), values },
+    fixed: ['dataTypeId'],
+    internal: {
+      recordIds: list(reference(RECORDS), { max: 200 }),
+      /** What only one record may have. */
+      uniques: claims,
+    },
+    permissions: { view: 'view/data', edit: 'edit/data' },
+    restriction: RECORD_RESTRICTION,
+    uniques: ({ uniques }) => (uniques ?? []) as unknown as UniqueValue[],
+    bodyBytesMax: BODY_BYTES_MAX,
+    example: {
+      dataTypeId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',
+      values: { number: 'C-1001', name: 'Corner shop', phone: '+48 22 123 45 67', kind: 'shop' },
+    },
+  },
+  recordRows,
+)
+
+/** The id of a record, in the schema of other things. */
+export const dataSource: Field = object({ dataTypeId: { ...id() }, dataId: { ...id() } })

@@ -1,0 +1,91 @@
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { hiddenFields, type Restricted, type Restriction } from '../../kernel/hidden-fields.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import type { StoredField } from './fields.ts'
+
+export const DATA_TYPES = 'dataTypes'
+export const RECORDS = 'data'
+
+export interface DataTypeRow extends Row {
+  _id: string
+  organizationId: string
+  version: number
+  name: string
+  type: string
+  primaryKey: string
+  fields: StoredField[]
+}
+
+export interface RecordRow extends Row {
+  _id: string
+  organizationId: string
+  version: number
+  dataTypeId: string
+  /** As they are kept: by the key of the field. */
+  values: JsonObject
+}
+
+/** Which fields of records a role can hide. */
+export const RECORD_RESTRICTION: Restriction = {
+  permission: 'view/data',
+  typeField: 'dataTypeId',
+  member: 'values',
+}
+
+/** A value by the key of its field, whatever that is called: `constructor` is no value of an object without one. */
+export const valueIn = (values: JsonObject, key: string): Json | undefined =>
+  Object.hasOwn(values, key) ? values[key] : undefined
+
+/** Names of the fields of a type that the viewer's role hides; a field that was renamed stays hidden. */
+export const hiddenOf = (
+  viewer: Restricted,
+  { _id, fields }: Pick<DataTypeRow, '_id' | 'fields'>,
+): ReadonlySet<string> => {
+  const hidden = hiddenFields(viewer, RECORD_RESTRICTION, _id)
+  if (hidden.size === 0) return hidden
+  const isHidden = ({ _id: key, name, formerNames = [] }: StoredField): boolean =>
+    hidden.has(name) || hidden.has(key) || formerNames.some((former) => hidden.has(former))
+  return new Set(fields.filter(isHidden).map(({ name }) => name))
+}
+
+/**
+ * A record as a viewer may see it: values by the names that their fields have now, without those that the role hides.
+ * Every way out of a record goes through here: reads, lists, live messages, webhooks, notifications, exports, the audit
+ * log. Without a viewer nothing is hidden: that is for the service's own work.
+ */
+export const shownRecord = <R extends Row>(
+  viewer: Restricted | undefined,
+  type: DataTypeRow | undefined,
+  row: R,
+): R => {
+  const kept = row.values as JsonObject
+  const hidden = viewer === undefined || type === undefined ? undefined : hiddenOf(viewer, type)
+  const values: JsonObject = {}
+  for (const { _id, name } of type?.fields ?? [])
+    if (Object.hasOwn(kept, _id) && hidden?.has(name) !== true) values[name] = kept[_id]
+  return { ...row, values }
+}
+
+/** Whether the records of a type that changed are being looked at again. Its fields stand beside, for the index of its records. */
+export const CHECKS: TableDeclaration = { name: 'dataChecks', version: 1, equality: [] }
+
+export interface CheckRow extends Row {
+  /** Of the type. */
+  version: number
+  primaryKey: string
+  fields: StoredField[]
+  isRunning: boolean
+}
+
+/** The same for a record by itself. */
+export const readRecord = async <R extends Row>(
+  tables: Pick<TableStore, 'get'>,
+  caller: UserCaller,
+  row: R,
+): Promise<R> => {
+  if (row.values === undefined) return row
+  const type = await tables.get<DataTypeRow>(DATA_TYPES, caller.organizationId, row.dataTypeId as string)
+  return shownRecord(caller, type, row)
+}

@@ -1,0 +1,71 @@
+import type { Test } from 'tap'
+import { directory } from '../../../projections/directory.ts'
+import { processes } from '../../../projections/processes.ts'
+import { dataRoutes } from '../../../src/features/data/api.ts'
+import { dataType } from '../../../src/features/data/data-type.ts'
+import { record } from '../../../src/features/data/record.ts'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
+import type { Method } from '../../../src/kit/http/route.ts'
+import { checkRecords } from '../../../src/reactors/records/check-records.ts'
+import { callerWith } from '../../support/callers.ts'
+import { routeCaller } from '../../support/call-route.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { folderOf } from '../../support/folder-of.ts'
+import { openServices, startProjections } from '../../support/open-services.ts'
+import { until } from '../../support/service.ts'
+
+const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/data-type']
+
+/** Data types and records over the embedded engines. */
+export const openData = async (t: Test) => {
+  const services = await openServices(folderOf(t), new FakeClock())
+  const projections = [directory([dataType.rows, record.rows]), processes]
+  const { runner, settle } = await startProjections(services, projections)
+  const checks = checkRecords({ ...services, settle })
+  t.teardown(async () => {
+    await checks.close()
+    await runner.close()
+    await services.close()
+  })
+  const ask = routeCaller({ routes: dataRoutes(services), clock: services.clock, settle, timeoutMs: 60_000 })
+  const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
+    ask(method, url, { body, caller: callerWith(PERMISSIONS, caller) })
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  const make = async (path: string, body: object): Promise<any> => {
+    const answer = await call('POST', path, body)
+    if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+    return answer.body.data
+  }
+  const list = async (query: string, caller: Partial<UserCaller> = {}) =>
+    (await call('GET', `/data?${query}`, undefined, caller)).body
+  const checked = (id: string) =>
+    until(
+      'the records to be checked',
+      async () => (await call('GET', `/data-type/${id}`)).body.data.check.state === 'done',
+    )
+  return { ...services, runner, call, make, list, checked }
+}
+
+/** A role that hides fields of a type. */
+export const hiding = (dataTypeId: string, ...hiddenFields: string[]): Partial<UserCaller> => ({
+  permissionDetails: [{ permissionName: 'view/data', dataTypeId, hiddenFields }],
+})
+
+export const CUSTOMERS = {
+  name: 'Customers',
+  type: 'customer',
+  primaryKey: 'number',
+  fields: [
+    { name: 'number', type: 'text', pattern: '^C-[0-9]+$' },
+    { name: 'name', type: 'text', required: true, max: 100 },
+    { name: 'phone', type: 'text', unique: true },
+    { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+    { name: 'tags', type: 'options', options: ['vip', 'late', 'cash'] },
+    { name: 'debt', type: 'number', min: -10 },
+    { name: 'since', type: 'date' },
+    { name: 'opens', type: 'time' },
+    { name: 'seenAt', type: 'datetime' },
+    { name: 'active', type: 'boolean', default: true },
+    { name: 'place', type: 'coordinate' },
+  ],
+}

@@ -1,0 +1,74 @@
+import { test } from 'tap'
+import { CUSTOMERS, hiding, openData } from './open-data.ts'
+
+test('a field that a role hides is in no read, list, filter, sort or search, and writes keep it', async (t) => {
+  const { call, make, list } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const open = await make('/data-type', { ...CUSTOMERS, name: 'Open' })
+  const values = { number: 'C-1', name: 'Shop', phone: 'secret', debt: 7 }
+  const made = await make('/data', { dataTypeId: type._id, values })
+  await make('/data', { dataTypeId: open._id, values })
+  const clerk = hiding(type._id, 'phone', 'debt')
+  const of = `dataTypeId=${type._id}`
+  t.same((await call('GET', `/data/${made._id}`, undefined, clerk)).body.data.values, {
+    number: 'C-1',
+    name: 'Shop',
+    active: true,
+  })
+  t.same((await call('GET', '/data/type/customers/C-1', undefined, clerk)).body.data.values, {
+    number: 'C-1',
+    name: 'Shop',
+    active: true,
+  })
+  const all = await list('sortBy=createdAt', clerk)
+  t.same(
+    all.data.map((row: { values: object }) => Object.keys(row.values).includes('phone')).sort(),
+    [false, true],
+    'each by its own type',
+  )
+  for (const url of [
+    `/data/${made._id}?fields=phone,name,values.debt`,
+    `/data?${of}&fields=phone,values.debt`,
+    `/data/type/Customers/C-1?fields=debt,phone`,
+  ])
+    t.same((await call('GET', url, undefined, clerk)).body.fields?.sort(), ['debt', 'phone'], url)
+  for (const query of ['values.phone=secret', 'values.debt.from=1', 'values.debt.to=9', 'sortBy=values.debt'])
+    t.match(
+      await call('GET', `/data?${of}&${query}`, undefined, clerk),
+      { status: 403, body: { fields: [/^(phone|debt)$/] } },
+      query,
+    )
+  t.match(await list(`${of}&q=secret`, clerk), { total: 0, data: [] })
+  t.match(await list(`${of}&q=shop`, clerk), { total: 1 })
+  t.match(await list('q=secret', clerk), { total: 1 }, 'of the type that hides nothing')
+
+  const put = await call('PUT', `/data/${made._id}`, { values: { number: 'C-1', name: 'Shop 2' } }, clerk)
+  t.same(put.body.data.values, { number: 'C-1', name: 'Shop 2' }, 'answers to writes omit it')
+  t.match(
+    (await call('GET', `/data/${made._id}`)).body.data.values,
+    { phone: 'secret', debt: 7, name: 'Shop 2' },
+    'it keeps its value',
+  )
+  const patched = await call('PATCH', `/data/${made._id}`, { values: { debt: 9 } }, clerk)
+  t.match(patched, { status: 200, body: { data: { values: { debt: undefined } } } }, 'writes are not affected')
+  t.match((await call('GET', `/data/${made._id}`)).body.data.values, { debt: 9 })
+  const created = await call(
+    'POST',
+    '/data',
+    { dataTypeId: type._id, values: { number: 'C-2', name: 'N', phone: 'x' } },
+    clerk,
+  )
+  t.match(created, { status: 201, body: { data: { values: { number: 'C-2', phone: undefined } } } })
+})
+
+test('a role that hides the primary key finds nothing by it', async (t) => {
+  const { call, make } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const made = await make('/data', { dataTypeId: type._id, values: { number: 'C-1', name: 'Shop' } })
+  const clerk = hiding(type._id, 'number')
+  t.equal((await call('GET', '/data/type/customers/C-1', undefined, clerk)).status, 404)
+  t.match(await call('GET', `/data/type/customers/${made._id}`, undefined, clerk), {
+    status: 200,
+    body: { data: { values: { number: undefined, name: 'Shop' } } },
+  })
+})
