@@ -5,12 +5,14 @@ import { AUDIT, auditedPrefixes, auditEntry } from '../src/features/audit/views.
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { Follower, type FollowerServices } from '../src/kit/consumers/follower.ts'
 import { pause } from '../src/kit/consumers/retry.ts'
-import type { EntryRows } from './history-consumer.ts'
+import type { Erased, HistoryErasures } from './erasures.ts'
+import { EntryBuffer } from './history-consumer.ts'
 
 export interface AuditServices extends FollowerServices {
   history: Pick<HistoryStore, 'insert'>
   /** Epoch of the log, from 0. */
   epoch: number
+  erasures: HistoryErasures
   /** The kinds of things whose events are audited. */
   nouns: ReadonlySet<string>
 }
@@ -25,33 +27,42 @@ export interface AuditedEvent {
   event: RecordedEvent
 }
 
-/** The rows of the audit log. */
-export const auditRows = (nouns: ReadonlySet<string>): EntryRows<AuditedEvent> => ({
-  rowsOf: ({ event }) => (auditEntry(event, nouns) === undefined ? 0 : 1),
-  blocks: (entries) => {
-    const rows = entries.map(({ entry }) => auditEntry(entry.event, nouns)).filter((row) => row !== undefined)
-    return rows.length === 0 ? [] : [{ table: AUDIT_TABLE, block: auditBlock(rows) }]
-  },
-})
+/** The rows of the audit log, without those of organizations that are erased. */
+export const auditBuffer = (nouns: ReadonlySet<string>, erased: Erased): EntryBuffer<AuditedEvent> => {
+  const rowOf = ({ event }: AuditedEvent) => {
+    const row = auditEntry(event, nouns)
+    return row === undefined || erased.hasAllOf(row.organizationId) ? undefined : row
+  }
+  return new EntryBuffer(
+    (entry) => (rowOf(entry) === undefined ? 0 : 1),
+    (entries) => {
+      const rows = entries.map(({ entry }) => rowOf(entry)).filter((row) => row !== undefined)
+      return rows.length === 0 ? [] : [{ table: AUDIT_TABLE, block: auditBlock(rows) }]
+    },
+  )
+}
 
 /** Puts what people and the service did into the history: from which, with the log, the audit log is answered. */
 export const auditFollower = (services: AuditServices): Follower => {
-  const { history, clock, epoch, nouns } = services
-  const { blocks } = auditRows(nouns)
+  const { history, clock, epoch, nouns, erasures } = services
+  const buffer = auditBuffer(nouns, erasures.known)
   let insertedAtMs = Number.NEGATIVE_INFINITY
   return new Follower(services, {
     name: AUDIT,
     source: { prefixes: auditedPrefixes(nouns) },
     batchEventsMax: BATCH_EVENTS_MAX,
     handle: async ({ events, caughtUp }, signal) => {
-      const entries = events.map((event) => ({ partition: 0, entry: { revision: event.revision, event } }))
-      const [made] = await blocks(entries)
-      if (made === undefined) return undefined
+      buffer.clear()
+      for (const event of events) buffer.add({ revision: event.revision, event }, 0)
+      if (buffer.rows === 0) return undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)
       if (signal.aborted) return undefined
       const token = `audit:${epoch}:${events[0].position}-${events.at(-1)?.position}`
-      await history.insert(made.table, made.block, token)
+      // Made and inserted in one turn of the erasures: what they take away is not on its way here.
+      await erasures.beside(async () => {
+        for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)
+      })
       insertedAtMs = clock.monotonic()
       return []
     },

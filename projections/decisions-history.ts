@@ -1,5 +1,12 @@
 import { TRANSITIONS, TRIPS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import { type EntryRows, type HistoryBlock, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
+import type { Erased } from './erasures.ts'
+import {
+  EntryBuffer,
+  type HistoryBlock,
+  HistoryConsumer,
+  type HistoryServices,
+  type Placed,
+} from './history-consumer.ts'
 import { transitionVersionOf, tripVersionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { encodeNativeBlock } from '../src/engines/clickhouse-sql/native-block.ts'
 import type { Decided, Transition, TripChange } from '../src/features/transitions/events.ts'
@@ -15,31 +22,34 @@ export interface DecidedEntry {
 /** Puts transitions and trips of the streams `transitions-<partition>` into the history. */
 export class DecisionsHistory extends HistoryConsumer<DecidedEntry> {
   constructor(services: HistoryServices) {
-    super({ ...services, ...decisionRows(services.epoch), name: DECISIONS_HISTORY })
+    const buffer = () => decisionBuffer(services.epoch, services.erasures.known)
+    super({ ...services, name: DECISIONS_HISTORY, buffer, ageMsMax: 100 })
   }
 }
 
 /** The rows of transitions and of trips. */
-export const decisionRows = (epoch: number): EntryRows<DecidedEntry> => ({
-  rowsOf: ({ decided }) => decided?.decisions.length ?? 0,
-  blocks: (entries) => {
-    const events = entries.map(({ partition, entry }) => ({ ...entry, partition }) as DecidedAt)
-    return [...blockOf(TRANSITIONS, transitionsBlock(events, epoch)), ...blockOf(TRIPS, tripsBlock(events, epoch))]
-  },
-})
+export const decisionBuffer = (epoch: number, erased: Erased): EntryBuffer<DecidedEntry> =>
+  new EntryBuffer(
+    ({ decided }) => decided?.decisions.length ?? 0,
+    (entries) => {
+      const decisions = placed(entries).filter(
+        ({ decision }) => erased.isEmpty || !erased.has(decision.organizationId, decision.trackerId, timeOf(decision)),
+      )
+      return [
+        ...blockOf(TRANSITIONS, transitionsBlock(decisions, epoch)),
+        ...blockOf(TRIPS, tripsBlock(decisions, epoch)),
+      ]
+    },
+  )
+
+const timeOf = (decision: Transition | TripChange): number =>
+  decision.kind === 'transition' ? decision.at : decision.startedAt
 
 const blockOf = (table: string, block: Uint8Array | undefined): HistoryBlock[] =>
   block === undefined ? [] : [{ table, block }]
 
-/** What one event of a transition stream decided, and where it stands. */
-export interface DecidedAt {
-  partition: number
-  /** In the stream of the partition. */
-  revision: number
-  decided: Decided
-}
-
-interface Placed<Kind> {
+/** A decision and where it stands. */
+interface PlacedDecision<Kind = Transition | TripChange> {
   decision: Kind
   partition: number
   revision: number
@@ -47,8 +57,8 @@ interface Placed<Kind> {
 }
 
 /** The transitions among what was decided, as a block for their table; undefined when there are none. The first logged wins. */
-export const transitionsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
-  const rows = placed(events).filter((row): row is Placed<Transition> => row.decision.kind === 'transition')
+const transitionsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
+  const rows = decisions.filter((row): row is PlacedDecision<Transition> => row.decision.kind === 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (transition: Transition) => string): string[] => rows.map(({ decision }) => value(decision))
   return encodeNativeBlock(
@@ -76,8 +86,8 @@ export const transitionsBlock = (events: readonly DecidedAt[], epoch: number): U
 }
 
 /** The changes of trips among what was decided, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
-export const tripsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Array | undefined => {
-  const rows = placed(events).filter((row): row is Placed<TripChange> => row.decision.kind !== 'transition')
+const tripsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
+  const rows = decisions.filter((row): row is PlacedDecision<TripChange> => row.decision.kind !== 'transition')
   if (rows.length === 0) return undefined
   const texts = (value: (trip: TripChange) => string): string[] => rows.map(({ decision }) => value(decision))
   return encodeNativeBlock(
@@ -106,9 +116,14 @@ export const tripsBlock = (events: readonly DecidedAt[], epoch: number): Uint8Ar
   )
 }
 
-const placed = (events: readonly DecidedAt[]): Placed<Transition | TripChange>[] =>
-  events.flatMap(({ partition, revision, decided }) =>
-    decided.decisions.map((decision, i) => ({ decision, partition, revision, ordinal: decided.ordinal + i })),
+const placed = (entries: readonly Placed<DecidedEntry>[]): PlacedDecision[] =>
+  entries.flatMap(({ partition, entry: { revision, decided } }) =>
+    (decided?.decisions ?? []).map((decision, i) => ({
+      decision,
+      partition,
+      revision,
+      ordinal: (decided as Decided).ordinal + i,
+    })),
   )
 
 const times = (values: readonly number[]): BigInt64Array => BigInt64Array.from(values, (value) => BigInt(value))

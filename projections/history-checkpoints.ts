@@ -4,6 +4,16 @@ import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 /** Each partition has a checkpoint of its own: partitions may be followed by different processes. */
 export const historyConsumer = (consumer: string, partition: number): string => `${consumer}-${partition}`
 
+/** The source of checkpoints that says how far what is erased has left the history. */
+export const ERASURES = 'erasures'
+
+/** A partition in the hands of its owner. */
+export interface OwnedPlace {
+  checkpoint: OwnedCheckpoint
+  /** Revision in the stream of erasures up to which nothing erased is left of its rows; stored with its checkpoint. */
+  erased: number
+}
+
 /** Names the entries that an insert is made of: its deduplication token. */
 export const revisionsToken = (
   epoch: number,
@@ -19,7 +29,7 @@ export const revisionsToken = (
 export class HistoryCheckpoints {
   private readonly tables: Pick<TableStore, 'commit' | 'take'>
   private readonly consumer: string
-  private readonly owned = new Map<number, OwnedCheckpoint>()
+  private readonly owned = new Map<number, OwnedPlace>()
 
   constructor(tables: Pick<TableStore, 'commit' | 'take'>, consumer: string) {
     this.tables = tables
@@ -28,14 +38,22 @@ export class HistoryCheckpoints {
 
   /** Revision of the partition's last event that is in the history, -1 for none. */
   async take(partition: number): Promise<number> {
-    const owned = await OwnedCheckpoint.take(this.tables, historyConsumer(this.consumer, partition))
-    this.owned.set(partition, owned)
-    return owned.at?.[partition] ?? -1
+    const checkpoint = await OwnedCheckpoint.take(this.tables, historyConsumer(this.consumer, partition))
+    this.owned.set(partition, { checkpoint, erased: checkpoint.at?.[ERASURES] ?? -1 })
+    return this.storedAt(partition)
   }
 
   /** Answers as `take`, of what is stored by now. */
   storedAt(partition: number): number {
-    return this.owned.get(partition)?.at?.[partition] ?? -1
+    return this.owned.get(partition)?.checkpoint.at?.[partition] ?? -1
+  }
+
+  erasedAt(partition: number): number {
+    return this.owned.get(partition)?.erased ?? -1
+  }
+
+  notErased(through: number): OwnedPlace[] {
+    return [...this.owned.values()].filter(({ erased }) => erased < through)
   }
 
   /** Stores nothing more of the partition. */
@@ -52,8 +70,13 @@ export class HistoryCheckpoints {
     const lost: number[] = []
     await Promise.all(
       [...at].map(async ([partition, revision]) => {
+        const owned = this.owned.get(partition)
+        if (owned === undefined) return
         try {
-          await this.owned.get(partition)?.commit([], { [partition]: revision })
+          await owned.checkpoint.commit([], {
+            [partition]: revision,
+            ...(owned.erased >= 0 && { [ERASURES]: owned.erased }),
+          })
         } catch (error) {
           if (!(error instanceof StaleCommit)) throw error
           this.owned.delete(partition)

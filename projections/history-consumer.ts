@@ -3,7 +3,8 @@ import type { TableStore } from '../src/engines/table-store.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { within } from '../src/kit/consumers/retry.ts'
-import { HistoryCheckpoints, revisionsToken } from './history-checkpoints.ts'
+import type { HistoryErasures } from './erasures.ts'
+import { HistoryCheckpoints, type OwnedPlace, revisionsToken } from './history-checkpoints.ts'
 
 export interface HistoryServices {
   history: HistoryStore
@@ -11,8 +12,25 @@ export interface HistoryServices {
   clock: Clock
   /** Epoch of the log, from 0. */
   epoch: number
+  /** What must not come into the history any more. */
+  erasures: HistoryErasures
   /** Called with each insert that failed; it is tried again after a pause, and meanwhile `handle` waits. */
   onFailure: (error: unknown) => void
+}
+
+export interface HistoryBlock {
+  table: string
+  block: Uint8Array
+}
+
+/** Rows on their way into the history: those of some entries, without what is erased. */
+export interface RowBuffer<Entry> {
+  readonly rows: number
+  readonly isFull: boolean
+  add(entry: Entry, partition: number): void
+  /** The same entries always give the same rows, but for what was erased meanwhile. */
+  blocks(): HistoryBlock[] | Promise<HistoryBlock[]>
+  clear(): void
 }
 
 /** An entry and the partition whose stream it stands in. */
@@ -21,25 +39,57 @@ export interface Placed<Entry> {
   entry: Entry
 }
 
-export interface HistoryBlock {
-  table: string
-  block: Uint8Array
+const ENTRY_ROWS = 10_000
+
+/** Keeps entries as they are until they become blocks. */
+export class EntryBuffer<Entry> implements RowBuffer<Entry> {
+  rows = 0
+  private entries: Placed<Entry>[] = []
+  private readonly rowsOf: (entry: Entry) => number
+  private readonly blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>
+
+  /** @param rowsOf so many rows an entry will be; 0 for one that moves the checkpoint alone */
+  constructor(
+    rowsOf: (entry: Entry) => number,
+    blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>,
+  ) {
+    this.rowsOf = rowsOf
+    this.blocksOf = blocksOf
+  }
+
+  get isFull(): boolean {
+    return this.rows >= ENTRY_ROWS
+  }
+
+  add(entry: Entry, partition: number): void {
+    const rows = this.rowsOf(entry)
+    if (rows > 0) this.entries.push({ partition, entry })
+    this.rows += rows
+  }
+
+  blocks(): HistoryBlock[] | Promise<HistoryBlock[]> {
+    return this.entries.length === 0 ? [] : this.blocksOf(this.entries)
+  }
+
+  clear(): void {
+    this.rows = 0
+    this.entries = []
+  }
 }
 
-/** What entries become in the history. */
-export interface EntryRows<Entry> {
-  /** So many rows the entry will be; 0 for one that moves the checkpoint alone. */
-  rowsOf(entry: Entry): number
-  /** The same entries always give the same rows. */
-  blocks(entries: readonly Placed<Entry>[]): HistoryBlock[] | Promise<HistoryBlock[]>
-}
-
-export interface HistoryConsumerOptions<Entry> extends HistoryServices, EntryRows<Entry> {
+export interface HistoryConsumerOptions<Entry> extends HistoryServices {
   name: string
-  /** Inserted when so many rows wait (default 10,000) … */
-  rowsMax?: number
-  /** … or the oldest waits so long (default 100 ms). */
-  ageMsMax?: number
+  /** Made twice: one fills while the other one is inserted. */
+  buffer(): RowBuffer<Entry>
+  /** Inserted when the buffer is full, or the oldest entry waits so long. */
+  ageMsMax: number
+}
+
+/** Entries that wait, and the first and last revision of each of their partitions. */
+interface Filling<Entry> {
+  buffer: RowBuffer<Entry>
+  from: Map<number, number>
+  to: Map<number, number>
 }
 
 const RETRY_MS = [100, 500, 2_000, 5_000]
@@ -47,22 +97,21 @@ const RETRY_MS = [100, 500, 2_000, 5_000]
 const LEAVE_MS = 2_000
 
 /**
- * Puts what streams of partitions tell into the history. What is inserted again after a crash changes nothing; the
- * checkpoint is stored after the durable inserts.
+ * Puts what streams of partitions tell into the history. Two buffers at most are in memory: one that fills and one that is
+ * being inserted; when both are full, `handle` waits. The checkpoint is stored after the durable insert, so what a crash
+ * forgets is inserted again, which changes nothing.
  */
 export class HistoryConsumer<Entry extends { revision: number }> implements PartitionConsumer<Entry> {
   readonly name: string
   private readonly options: HistoryConsumerOptions<Entry>
   private readonly checkpoints: HistoryCheckpoints
   private readonly handled = new Map<number, number>()
-  private waiting: Placed<Entry>[] = []
-  private rows = 0
-  /** First and last revision of each partition that waits. */
-  private from = new Map<number, number>()
-  private to = new Map<number, number>()
-  /** `to` of what is being inserted, or was last. */
-  private inserted = new Map<number, number>()
+  private filling: Filling<Entry>
+  private spare: RowBuffer<Entry>
   private inserting: Promise<void> | undefined
+  /** What is being inserted, or was last. */
+  private inserted: Filling<Entry>
+  private insertingRows = 0
   private cancelTimer: (() => void) | undefined
   private closed = false
   private readonly counts = { rowsInserted: 0, failures: 0 }
@@ -71,6 +120,10 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
     this.name = options.name
     this.options = options
     this.checkpoints = new HistoryCheckpoints(options.tables, options.name)
+    this.filling = emptied(options.buffer())
+    this.spare = options.buffer()
+    this.inserted = emptied(this.spare)
+    options.erasures.join(this)
   }
 
   async load(partition: number): Promise<number> {
@@ -78,6 +131,7 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
       (this.checkpoints.has(partition) ? this.handled.get(partition) : undefined) ??
       (await this.checkpoints.take(partition))
     this.handled.set(partition, at)
+    await this.options.erasures.knowAt(this.checkpoints.erasedAt(partition))
     return at
   }
 
@@ -88,80 +142,100 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
   /** What the history does not take in time is inserted all the same; its checkpoint is the next owner's. */
   async leave(partition: number): Promise<void> {
     await within(this.options.clock, LEAVE_MS, this.flush())
-    for (const moved of [this.to, this.inserted]) moved.delete(partition)
+    for (const { from, to } of [this.filling, this.inserted]) {
+      from.delete(partition)
+      to.delete(partition)
+    }
     this.handled.delete(partition)
     this.checkpoints.leave(partition)
   }
 
   handle(entry: Entry, partition: number): void | Promise<void> {
     if (!this.handled.has(partition)) throw new Error(`partition ${partition} has another owner`)
-    const rows = this.options.rowsOf(entry)
-    if (rows > 0) this.waiting.push({ partition, entry })
-    this.rows += rows
-    if (!this.from.has(partition)) this.from.set(partition, entry.revision)
-    this.to.set(partition, entry.revision)
+    const { filling } = this
+    const { ageMsMax, clock, onFailure } = this.options
+    if (filling.buffer.isFull) return this.insertFilling().then(() => this.handle(entry, partition))
+    filling.buffer.add(entry, partition)
+    if (!filling.from.has(partition)) filling.from.set(partition, entry.revision)
+    filling.to.set(partition, entry.revision)
     this.handled.set(partition, entry.revision)
-    if (this.rows >= (this.options.rowsMax ?? 10_000)) return this.insertWaiting()
-    this.cancelTimer ??= this.options.clock.after(this.options.ageMsMax ?? 100, () => {
+    if (filling.buffer.isFull) return this.insertFilling()
+    this.cancelTimer ??= clock.after(ageMsMax, () => {
       this.cancelTimer = undefined
-      this.insertWaiting().catch(this.options.onFailure)
+      this.insertFilling().catch(onFailure)
     })
   }
 
   /** Everything handled so far is in the history and the checkpoint is stored. */
   async flush(): Promise<void> {
-    await this.insertWaiting()
+    await this.insertFilling()
     await this.inserting
+  }
+
+  /** Partitions whose rows were not yet looked through for what is erased up to that revision. */
+  notErased(through: number): OwnedPlace[] {
+    return this.checkpoints.notErased(through)
+  }
+
+  /** Stores how far what is erased has left the history. */
+  async storeErased(): Promise<void> {
+    for (const [partition, revision] of this.handled) this.filling.to.set(partition, revision)
+    await this.flush()
   }
 
   /** Inserts what waits, once; gives up where the history does not take it (the log still has it). */
   async close(): Promise<void> {
     this.closed = true
+    this.options.erasures.leave(this)
     this.cancelTimer?.()
     await this.flush()
   }
 
   stats(): { rowsWaiting: number; rowsInserted: number; failures: number } {
-    return { ...this.counts, rowsWaiting: this.rows }
+    return { ...this.counts, rowsWaiting: this.filling.buffer.rows + this.insertingRows }
   }
 
-  /** Resolves when what waited is on its way. */
-  private async insertWaiting(): Promise<void> {
+  /** Resolves when what waited is on its way: then the next buffer can be filled. */
+  private async insertFilling(): Promise<void> {
     while (this.inserting !== undefined) await this.inserting
-    if (this.to.size === 0) return
+    if (this.filling.to.size === 0) return
     this.cancelTimer?.()
     this.cancelTimer = undefined
-    const { waiting, rows, from, to } = this
-    this.waiting = []
-    this.rows = 0
-    this.from = new Map()
-    this.to = new Map()
-    this.inserted = to
-    const token = revisionsToken(this.options.epoch, from, to)
-    this.inserting = this.insert(waiting, rows, to, token).finally(() => (this.inserting = undefined))
+    const full = this.filling
+    this.filling = emptied(this.spare)
+    this.inserted = full
+    this.inserting = this.insert(full).finally(() => {
+      this.spare = full.buffer
+      this.inserting = undefined
+    })
   }
 
-  private async insert(
-    entries: readonly Placed<Entry>[],
-    rows: number,
-    to: ReadonlyMap<number, number>,
-    token: string,
-  ): Promise<void> {
-    const { history, clock, onFailure } = this.options
+  private async insert({ buffer, from, to }: Filling<Entry>): Promise<void> {
+    const { history, epoch, onFailure } = this.options
+    const token = revisionsToken(epoch, from, to)
+    this.insertingRows = buffer.rows
     for (let attempt = 0; ; attempt++) {
       try {
-        const blocks = entries.length === 0 ? [] : await this.options.blocks(entries)
-        for (const { table, block } of blocks) await history.insert(table, block, token)
+        for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)
         for (const partition of await this.checkpoints.store(to)) this.handled.delete(partition)
-        this.counts.rowsInserted += rows
-        return
+        break
       } catch (error) {
         this.counts.failures++
         onFailure(error)
         if (this.closed) return
-        const delayMs = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]
-        await new Promise<void>((resume) => void clock.after(delayMs, resume))
+        await this.pause(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)])
       }
     }
+    this.counts.rowsInserted += buffer.rows
+    this.insertingRows = 0
   }
+
+  private pause(delayMs: number): Promise<void> {
+    return new Promise((resume) => void this.options.clock.after(delayMs, resume))
+  }
+}
+
+const emptied = <Entry>(buffer: RowBuffer<Entry>): Filling<Entry> => {
+  buffer.clear()
+  return { buffer, from: new Map(), to: new Map() }
 }

@@ -12,11 +12,13 @@ import {
   type RunReopened,
   type RunsOwed,
   type RunsSkipped,
+  type RunTrigger,
   runsStream,
 } from '../src/features/automations/events.ts'
 import { owedRows } from '../src/features/automations/views.ts'
 import type { Fact, RecordedEvent } from '../src/kernel/event.ts'
-import { type EntryRows, HistoryConsumer, type HistoryServices, type Placed } from './history-consumer.ts'
+import type { Erased } from './erasures.ts'
+import { EntryBuffer, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
 
 export const RUNS_HISTORY = 'automation-runs'
 
@@ -40,33 +42,46 @@ const IDS_MAX = 1_000
 /** Puts runs of automations with their attempts into the history. */
 export class RunsHistory extends HistoryConsumer<RunsEntry> {
   constructor(services: HistoryServices) {
-    super({ ...services, ...runRows(services.history, services.epoch), name: RUNS_HISTORY })
+    const buffer = () => runBuffer(services.history, services.epoch, services.erasures.known)
+    super({ ...services, name: RUNS_HISTORY, buffer, ageMsMax: 100 })
   }
 }
 
 /** The rows of runs. */
-export const runRows = (history: Pick<HistoryStore, 'rows'>, epoch: number): EntryRows<RunsEntry> => ({
-  rowsOf: ({ fact }) => (fact === undefined ? 0 : 1),
-  blocks: async (entries) => {
-    const changes = await runChanges(history, entries, epoch)
-    return changes.length === 0 ? [] : [{ table: RUNS, block: runsBlock(changes) }]
-  },
-})
+export const runBuffer = (history: Pick<HistoryStore, 'rows'>, epoch: number, erased: Erased): EntryBuffer<RunsEntry> =>
+  new EntryBuffer(
+    ({ fact }) => (fact === undefined ? 0 : 1),
+    async (entries) => {
+      const told = entries.flatMap(({ partition, entry }) => changesOf(partition, entry, epoch))
+      const changes = await runChanges(
+        history,
+        erased.isEmpty ? told : told.filter((one) => !isErased(erased, one)),
+        erased,
+      )
+      return changes.length === 0 ? [] : [{ table: RUNS, block: runsBlock(changes) }]
+    },
+  )
 
-type Told = Omit<RunChange, 'createdAt'> & { createdAt: number | undefined }
+/** Whether it says by itself that it is about what is erased; attempts and ends name the run alone. */
+const isErased = (erased: Erased, { organizationId, about }: Told): boolean =>
+  about === undefined ? erased.hasAllOf(organizationId) : erased.has(organizationId, about.subject.id, about.at)
+
+type Told = Omit<RunChange, 'createdAt'> & { createdAt: number | undefined; about?: RunTrigger }
 
 /**
  * What these events say of runs. Attempts from before they said when their run was owed are asked of the history, which
- * has the runs that were owed earlier; of a run that it no longer has there is nothing to say.
+ * has the runs that were owed earlier; so are those of organizations of which something is erased. Of a run that the
+ * history does not have there is nothing to say.
  */
 const runChanges = async (
   history: Pick<HistoryStore, 'rows'>,
-  entries: readonly Placed<RunsEntry>[],
-  epoch: number,
+  told: readonly Told[],
+  erased: Erased,
 ): Promise<RunChange[]> => {
-  const told = entries.flatMap(({ partition, entry }) => changesOf(partition, entry, epoch))
-  const times = new Map(told.flatMap(({ _id, createdAt }) => (createdAt === undefined ? [] : [[_id, createdAt]])))
-  const unknown = told.filter(({ _id, createdAt }) => createdAt === undefined && !times.has(_id))
+  const mustBeThere = ({ organizationId, createdAt, about }: Told): boolean =>
+    createdAt === undefined || (about === undefined && erased.hasOf(organizationId))
+  const times = new Map(told.flatMap((one) => (mustBeThere(one) ? [] : [[one._id, one.createdAt as number]])))
+  const unknown = told.filter((one) => mustBeThere(one) && !times.has(one._id))
   const organizationIds = [...new Set(unknown.map(({ organizationId }) => organizationId))]
   const ids = [...new Set(unknown.map(({ _id }) => _id))]
   for (let from = 0; from < ids.length; from += IDS_MAX) {
@@ -75,7 +90,7 @@ const runChanges = async (
       times.set(_id, createdAt)
   }
   return told.flatMap((change) => {
-    const createdAt = change.createdAt ?? times.get(change._id)
+    const createdAt = mustBeThere(change) ? times.get(change._id) : change.createdAt
     return createdAt === undefined ? [] : [{ ...change, createdAt }]
   })
 }
@@ -92,6 +107,7 @@ const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, 
         status: row.status,
         reason: row.reason,
         owed: { ...row, trigger: JSON.stringify(row.trigger) },
+        about: row.trigger,
       }))
     case ATTEMPTS_MADE:
       return (fact.data as AttemptsMade).attempts.map(
@@ -123,7 +139,7 @@ const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, 
       const { trigger, runId, owedAt, dueAt } = fact.data as RunReopened
       const { organizationId } = trigger
       const createdAt = isUndated ? undefined : owedAt
-      return [{ organizationId, _id: runId, createdAt, at: at(0), status: 'pending', dueAt }]
+      return [{ organizationId, _id: runId, createdAt, at: at(0), status: 'pending', dueAt, about: trigger }]
     }
     default:
       return []

@@ -10,6 +10,17 @@ export type HistoryFormat =
 /** Values for `{name:Type}` placeholders. Values never become part of the SQL text. */
 export type HistoryParameters = { [name: string]: string | number | boolean | readonly string[] | readonly number[] }
 
+/** Whose rows leave the history for ever: an organization's, or one tracker's. */
+export interface HistoryErasure {
+  organizationId: string
+  trackerId?: string
+  /**
+   * Of a tracker: only what happened up to then, ms since the epoch, since a tracker may be made anew under its id. A run
+   * goes by the time of its event. Left out: whatever the time.
+   */
+  through?: number
+}
+
 /**
  * The location history: ClickHouse, in process or as a server. One SQL text, two transports. Promises of every engine
  * (test/contracts/history-store.ts):
@@ -17,6 +28,8 @@ export type HistoryParameters = { [name: string]: string | number | boolean | re
  * - An insert under the same `token` as one of the last hundred into that table inserts nothing; the token only saves work.
  * - A query is answered as a stream of chunks as the engine makes them, never held whole; ending the iteration early ends the query.
  * - Queries run beside each other and beside inserts; more than the bound are refused with a `Failure` `overloaded`.
+ * - What is erased is in no answer to a question that is asked afterwards. An insert that is under way meanwhile may bring
+ *   some of it back: whoever inserts knows what was erased (projections/erasures.ts).
  * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface HistoryStore {
@@ -24,6 +37,8 @@ export interface HistoryStore {
   command(sql: string, parameters?: HistoryParameters): Promise<void>
   /** `block` is one or more blocks in ClickHouse's Native format whose columns are the table's. Handed over: the caller must not use its memory again. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
+  /** Takes the rows of these out of every table; repeating it is harmless. Their bytes leave the disk soon after, in the background. */
+  erase(erasures: readonly HistoryErasure[]): Promise<void>
   /** `sql` has no FORMAT clause. */
   query(
     sql: string,

@@ -1,5 +1,6 @@
 import { auditFollower } from '../../projections/audit-log.ts'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
+import { HistoryErasures } from '../../projections/erasures.ts'
 import { LATEST_POSITION, LatestPositions } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
 import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
@@ -22,7 +23,8 @@ export const openProjector: OpenRole = async (services) => {
   const failed = (consumer: string) => (error: unknown) =>
     logger.error('consumer failed', { consumer, error: String(error) })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
-  const archive = { history, tables, clock, epoch: origin.epoch }
+  const erasures = await new HistoryErasures(services).start()
+  const archive = { history, tables, clock, erasures, epoch: origin.epoch }
   const points = new LocationHistory({ ...archive, onFailure: failed('location-history') })
   const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const runs = new RunsHistory({ ...archive, onFailure: failed(RUNS_HISTORY) })
@@ -34,7 +36,7 @@ export const openProjector: OpenRole = async (services) => {
   let audit: Follower | undefined
   const joined = await owners.join([
     ownedPart(AUDIT, async (isOurs) => {
-      audit = auditFollower({ ...services, isOurs, epoch: origin.epoch, nouns: AUDITED }).start(tables)
+      audit = auditFollower({ ...services, isOurs, erasures, epoch: origin.epoch, nouns: AUDITED }).start(tables)
       return audit
     }),
     ...ownedPartitions(feeds.locations, latest, partitions),
@@ -56,6 +58,7 @@ export const openProjector: OpenRole = async (services) => {
       await points.close()
       await decisions.close()
       await runs.close()
+      await erasures.close()
     },
   }
 }

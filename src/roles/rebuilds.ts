@@ -1,7 +1,8 @@
-import { AUDIT as AUDIT_TABLE, RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
+import { AUDIT as AUDIT_TABLE, POINTS, RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
 import { AUDIT, auditedPrefixes } from '../features/audit/views.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { locationStream } from '../features/locations/events.ts'
+import { locationEntry } from '../features/locations/location-entry.ts'
 import { newestPointSince, newestPoints } from '../features/locations/history/streams.ts'
 import { latestPositionCheckpoint } from '../features/locations/views.ts'
 import { matcherCheckpoint, transitionStream } from '../features/transitions/events.ts'
@@ -10,16 +11,17 @@ import { rebuildProjection, type RebuildReport } from '../kit/consumers/rebuild-
 import type { Services } from '../kit/services.ts'
 import { decodeTransition } from '../reactors/dispatch/owe.ts'
 import { decideAgain } from '../reactors/matcher/decide-again.ts'
-import { type AuditedEvent, auditRows } from '../../projections/audit-log.ts'
-import { decisionRows, DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
+import { type AuditedEvent, auditBuffer } from '../../projections/audit-log.ts'
+import { decisionBuffer, DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
+import { Erased, eraseAfter } from '../../projections/erasures.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import type { Placed } from '../../projections/history-consumer.ts'
-import { rebuildHistory, rebuildLocationHistory, type HistoryRebuild } from '../../projections/history-rebuild.ts'
+import { rebuildHistory, type HistoryRebuild } from '../../projections/history-rebuild.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
-import { LOCATION_HISTORY } from '../../projections/location-history.ts'
-import { decodeRuns, RUNS_HISTORY, runRows } from '../../projections/runs-history.ts'
+import { LOCATION_HISTORY, PointBuffer } from '../../projections/location-history.ts'
+import { decodeRuns, RUNS_HISTORY, runBuffer } from '../../projections/runs-history.ts'
 import { AUDITED } from './product.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
 import type { RoleServices } from './role.ts'
@@ -57,37 +59,34 @@ export const lacksPositions = async ({ log, tables, partitions }: Services): Pro
 }
 
 const rebuildPoints: Rebuild = async (services, signal) => {
-  const { log, tables, partitions, origin } = services
-  const stored = await historyCheckpoint(tables, LOCATION_HISTORY, partitions)
-  async function* entries() {
-    for (let partition = 0; partition < partitions; partition++)
-      yield* locationEntries(log, partition, 0, stored[partition] ?? -1, signal)
-  }
-  return rebuildLocationHistory(historyRebuild(services, services.config.locationHistoryDays), origin.epoch, entries())
+  const { config, log, origin } = services
+  const entries = storedEntries(services, LOCATION_HISTORY, locationStream, locationEntry, signal)
+  const parts = historyRebuild(services, config.locationHistoryDays)
+  const buffer = new PointBuffer(origin.epoch, await new Erased().read(log))
+  return rebuildHistory(parts, LOCATION_HISTORY, [POINTS], buffer, entries)
 }
 
-const rebuildDecisions: Rebuild = (services, signal) => {
-  const { config, origin } = services
+const rebuildDecisions: Rebuild = async (services, signal) => {
+  const { config, log, origin } = services
   const entries = storedEntries(services, DECISIONS_HISTORY, transitionStream, decodeTransition, signal)
   const parts = historyRebuild(services, config.locationHistoryDays)
-  return rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], decisionRows(origin.epoch), entries)
+  const buffer = decisionBuffer(origin.epoch, await new Erased().read(log))
+  return rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], buffer, entries)
 }
 
-const rebuildRuns: Rebuild = (services, signal) => {
-  const { config, origin, history } = services
+const rebuildRuns: Rebuild = async (services, signal) => {
+  const { config, log, origin, history } = services
   const entries = storedEntries(services, RUNS_HISTORY, runsStream, decodeRuns, signal)
   const parts = historyRebuild(services, config.automationLogDays)
-  return rebuildHistory(parts, RUNS_HISTORY, [RUNS], runRows(history, origin.epoch), entries)
+  const buffer = runBuffer(history, origin.epoch, await new Erased().read(log))
+  return rebuildHistory(parts, RUNS_HISTORY, [RUNS], buffer, entries)
 }
 
-const rebuildAudit: Rebuild = (services, signal) =>
-  rebuildHistory(
-    { history: services.history, mark: String(services.clock.now()), since: 0 },
-    AUDIT,
-    [AUDIT_TABLE],
-    auditRows(AUDITED),
-    auditedEvents(services, signal),
-  )
+const rebuildAudit: Rebuild = async (services, signal) => {
+  const parts = { ...historyRebuild(services, 0), since: 0 }
+  const buffer = auditBuffer(AUDITED, await new Erased().read(services.log))
+  return rebuildHistory(parts, AUDIT, [AUDIT_TABLE], buffer, auditedEvents(services, signal))
+}
 
 /** Every event of the audited streams up to where the audit log stands. */
 async function* auditedEvents(
@@ -114,13 +113,13 @@ async function* storedEntries<Entry>(
   { log, tables, partitions }: RoleServices,
   consumer: string,
   streamOf: (partition: number) => string,
-  decode: (event: RecordedEvent) => Entry,
+  decode: (event: RecordedEvent, partition: number) => Entry,
   signal: AbortSignal,
 ): AsyncGenerator<Placed<Entry>> {
   const stored = await historyCheckpoint(tables, consumer, partitions)
   for (let partition = 0; partition < partitions; partition++)
     for await (const event of eventsOf(log, streamOf(partition), 0, stored[partition] ?? -1, signal))
-      yield { partition, entry: decode(event) }
+      yield { partition, entry: decode(event, partition) }
 }
 
 const rebuildLatest: Rebuild = (services, signal) => {
@@ -176,6 +175,7 @@ const historyRebuild = (services: RoleServices, days: number): HistoryRebuild =>
   history: services.history,
   mark: String(services.clock.now()),
   since: expiredBefore(services, days),
+  eraseAgain: () => eraseAfter(services.log, services.history, -1),
 })
 
 const expiredBefore = ({ clock }: RoleServices, days: number): number =>

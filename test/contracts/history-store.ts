@@ -1,7 +1,9 @@
 import type { Test } from 'tap'
+import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { encodeNativeBlock } from '../../src/engines/clickhouse-sql/native-block.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Failure } from '../../src/kernel/errors.ts'
+import { until } from '../support/service.ts'
 
 /** What an engine's test hands to the suite. Each call of `open` answers a store over the same, at first empty, database. */
 export interface HistoryStoreUnderTest {
@@ -134,6 +136,8 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
     await store.ping()
   })
 
+  await t.test('what is erased is gone from every table', (t) => erases(t, store))
+
   if (engine.crash !== undefined) {
     await t.test('a crash of the engine fails what runs with engine_down, and it comes back by itself', async (t) => {
       const { crash } = engine
@@ -172,6 +176,115 @@ export const historyStoreContract = async (t: Test, engine: HistoryStoreUnderTes
     await bounded.ping()
     await bounded.close()
   })
+}
+
+const MINUTE_MS = 60_000
+const BOUND_MS = Date.UTC(2026, 0, 15, 12)
+const uuid = (no: number): string => `01900000-0000-7000-8000-${String(no).padStart(12, '0')}`
+
+/** Of two organizations with a tracker each and one that both have, rows before and after the bound in every table. */
+const erases = async (t: Test, store: HistoryStore): Promise<void> => {
+  await migrateHistory(store, { days: 36_500, runDays: 36_500 })
+  await fillTables(store)
+  /** What is left of an organization's tracker, and how many rows. */
+  const left = async (table: string): Promise<string[]> => {
+    const rows = await store.rows<{ o: string; t: string; n: number }>(
+      `SELECT toString(organizationId) AS o, toString(trackerId) AS t, count() AS n FROM ${table} GROUP BY ALL ORDER BY o, t`,
+    )
+    return rows.map(({ o, t, n }) => `${o.slice(-1)} ${t.slice(-2)} ${n}`)
+  }
+  const runs = async (): Promise<string[]> =>
+    (
+      await store.rows<{ text: string }>("SELECT concat(_id, ' ', state) AS text FROM automation_runs ORDER BY text")
+    ).map(({ text }) => text)
+  const both = (...ids: string[]): string[] => ids.flatMap((id) => [`${id} attempted`, `${id} owed`])
+
+  await store.erase([])
+  await store.erase([{ organizationId: uuid(1), trackerId: uuid(12), through: BOUND_MS }])
+  t.same(
+    await left('points'),
+    ['1 11 4', '1 12 1', '2 12 4', '2 21 4'],
+    'what was ahead of its clock goes with the rest',
+  )
+  for (const table of ['transitions', 'trips']) t.same(await left(table), ['1 11 2', '1 12 1', '2 12 2', '2 21 2'])
+  t.same(
+    await runs(),
+    both('1.11.-1', '1.11.1', '1.12.1', '2.12.-1', '2.12.1', '2.21.-1', '2.21.1'),
+    'with its attempts, by the time of its event',
+  )
+  const further = [{ organizationId: uuid(1), trackerId: uuid(11) }, { organizationId: "';--" }]
+  await store.erase([{ organizationId: uuid(2) }, ...further])
+  await store.erase([{ organizationId: uuid(2) }])
+  t.same(await left('points'), ['1 12 1'])
+  for (const table of ['transitions', 'trips']) t.same(await left(table), ['1 12 1'])
+  t.same(await runs(), both('1.12.1'))
+  const audited = await store.rows<{ o: string }>('SELECT organizationId AS o FROM audit_log')
+  t.same(
+    audited.map(({ o }) => o.slice(-1)),
+    ['1'],
+    'what was done in an organization goes with all of it',
+  )
+  for (const table of ['points', 'transitions', 'trips', 'automation_runs', 'audit_log']) {
+    const stored = async (): Promise<number> =>
+      (await store.rows<{ n: number }>(`SELECT count() AS n FROM ${table} SETTINGS apply_deleted_mask = 0`))[0].n
+    await until(`what was erased to leave the disk of ${table}`, async () => (await stored()) <= 2)
+    await store.command(`DROP TABLE ${table} SYNC`)
+  }
+  await store.command('DROP TABLE schema_versions SYNC')
+}
+
+/** A point right and one ahead of its clock, a transition, a trip, and a run with an attempt, owed a day after its event. */
+const fillTables = async (store: HistoryStore): Promise<void> => {
+  const things = [
+    [1, 11],
+    [1, 12],
+    [2, 12],
+    [2, 21],
+  ].flatMap(([organization, tracker]) =>
+    [-1, 1].map((side) => ({
+      ids: `'${uuid(organization)}', '${uuid(tracker)}'`,
+      organization: `'${uuid(organization)}'`,
+      id: `'${organization}.${tracker}.${side}'`,
+      atMs: BOUND_MS + side * MINUTE_MS,
+    })),
+  )
+  const insert = (table: string, columns: string, rows: readonly string[]): Promise<void> =>
+    store.command(`INSERT INTO ${table} (${columns}) SELECT ${rows.join(' UNION ALL SELECT ')}`)
+  const time = (ms: number): string => `fromUnixTimestamp64Milli(${ms}, 'UTC')`
+  await insert(
+    'points',
+    'organizationId, trackerId, recordedAt, version',
+    things.flatMap(({ ids, atMs }) => [
+      `${ids}, ${time(atMs)}, ${2n ** 63n}`,
+      `${ids}, ${time(atMs + 23 * 60 * MINUTE_MS)}, 1`,
+    ]),
+  )
+  for (const [table, column] of [
+    ['transitions', 'at'],
+    ['trips', 'startedAt'],
+  ])
+    await insert(
+      table,
+      `organizationId, trackerId, _id, ${column}, version`,
+      things.map(({ ids, id, atMs }) => `${ids}, ${id}, ${time(atMs)}, 1`),
+    )
+  await insert('audit_log', 'organizationId, at, _id', [
+    `'${uuid(1)}', ${time(BOUND_MS)}, 'a'`,
+    `'${uuid(2)}', ${time(BOUND_MS)}, 'b'`,
+  ])
+  const run = 'organizationId, createdAt, _id, state'
+  const key = ({ organization, atMs, id }: (typeof things)[number]): string =>
+    `${organization}, ${time(atMs + 24 * 60 * MINUTE_MS)}, ${id}`
+  await insert(
+    'automation_runs',
+    `${run}, automationId, subjectId, trigger`,
+    things.map((thing) => `${key(thing)}, 'owed', 'a', ${thing.ids.split(', ')[1]}, '{"at":${thing.atMs}}'`),
+  )
+  await insert(
+    'automation_runs',
+    run,
+    things.map((thing) => `${key(thing)}, 'attempted'`),
+  )
 }
 
 /** Rows of the contract's table as a block. */

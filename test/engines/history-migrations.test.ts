@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { transitionsBlock } from '../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { MIGRATIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Transition } from '../../src/features/transitions/events.ts'
+import { insertDecided } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const RETENTION = { days: 36_500, runDays: 36_500 }
@@ -50,7 +50,7 @@ test('a history without numbers is brought to this schema, with its rows; each c
   await migrateHistory(history, RETENTION)
   t.equal(await versionOfSchema(history), MIGRATIONS.length)
   const decided = { sourceRevision: 0, ordinal: 3, sourceLoggedAt: AT, decisions: [transition('new')] }
-  await history.insert(TRANSITIONS, transitionsBlock([{ partition: 5, revision: 9, decided }], 0) as Uint8Array, 'a')
+  await insertDecided(history, { partition: 5, revision: 9, decided }, 'a')
   const rows = [
     { _id: 'new', partition: 5, revision: 9, ordinal: 3 },
     { _id: 'old', partition: 0, revision: 777, ordinal: 0 },

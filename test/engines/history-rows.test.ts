@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { tripsBlock } from '../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
-import { RUNS, TRIPS } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { RUNS } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { HistoryRows } from '../../src/engines/clickhouse-sql/rows.ts'
 import { type RunChange, runsBlock } from '../../src/engines/clickhouse-sql/runs.ts'
@@ -11,6 +10,7 @@ import type { TripChange } from '../../src/features/transitions/events.ts'
 import { tripRow, type TripRow } from '../../src/features/trips/views.ts'
 import { seededRandom } from '../contracts/table-store-rows.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { insertDecided } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const DAY_MS = 86_400_000
@@ -66,8 +66,7 @@ test('trips are found as every one of them says, whatever is asked', async (t) =
   ] as const) {
     const decisions = changes.slice(from, token === 'a' ? 200 : undefined)
     const decided = { sourceRevision: 0, ordinal: 0, sourceLoggedAt: NOW, decisions }
-    const events = [{ partition: 0, revision: from, decided }]
-    await history.insert(TRIPS, tripsBlock(events, 0) as Uint8Array, token)
+    await insertDecided(history, { revision: from, decided }, token)
   }
   const questions: Omit<Find, 'limit'>[] = []
   const wheres: NonNullable<Find['where']>[] = [

@@ -14,6 +14,7 @@ import { transitionShown } from '../../src/features/transitions/views.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { entriesOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
+import { noErasures } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const ORGANIZATION = uuidOf('organization')
@@ -66,6 +67,7 @@ test('every point is in the history before the checkpoint says so, also when ins
       tables,
       clock,
       epoch: 0,
+      erasures: noErasures(),
       blockRowsMax: 700,
       onFailure: (error) => failures.push(error),
     })
@@ -73,7 +75,7 @@ test('every point is in the history before the checkpoint says so, also when ins
   const first = open()
   for (let partition = 0; partition < 4; partition++) t.equal(await first.load(partition), -1)
   const pumping = setInterval(() => clock.advance(10_000), 5)
-  for (const entry of entries) await first.handle(entry)
+  for (const entry of entries) await first.handle(entry, entry.partition)
   await first.flush()
   clearInterval(pumping)
   t.equal(failures.length, 3)
@@ -86,7 +88,7 @@ test('every point is in the history before the checkpoint says so, also when ins
   const second = open()
   for (const partition of [0, 1, 2, 3])
     t.equal(await second.load(partition), heads[partition], 'a restart goes on where it was')
-  for (const entry of entries) await second.handle(entry)
+  for (const entry of entries) await second.handle(entry, entry.partition)
   await second.close()
   t.equal(await count(history), points.length, 'what is inserted again changes nothing')
 })
@@ -98,10 +100,11 @@ test('a block that is not full is inserted when it is old enough', async (t) => 
     tables,
     clock,
     epoch: 0,
+    erasures: noErasures(),
     onFailure: (error) => t.fail(String(error)),
   })
   await consumer.load(0)
-  for (const entry of entriesOf(points.slice(0, 100), 1)) await consumer.handle(entry)
+  for (const entry of entriesOf(points.slice(0, 100), 1)) await consumer.handle(entry, 0)
   t.equal(consumer.stats().rowsWaiting, 100)
   clock.advance(500)
   await consumer.flush()
@@ -142,7 +145,14 @@ test('transitions and trips are read as they were decided', async (t) => {
     [trip('tripFinished', NOW + 60_000), transition('d', 'leave', NOW + 1)],
   ]
   const open = (): DecisionsHistory =>
-    new DecisionsHistory({ history, tables, clock, epoch: 0, onFailure: (error) => t.fail(String(error)) })
+    new DecisionsHistory({
+      history,
+      tables,
+      clock,
+      epoch: 0,
+      erasures: noErasures(),
+      onFailure: (error) => t.fail(String(error)),
+    })
   const feed = async (which: readonly number[]): Promise<void> => {
     const consumer = open()
     await consumer.load(0)

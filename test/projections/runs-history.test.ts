@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
+import { Erased, HistoryErasures } from '../../projections/erasures.ts'
 import { rebuildHistory } from '../../projections/history-rebuild.ts'
-import { decodeRuns, RUNS_HISTORY, runRows, RunsHistory } from '../../projections/runs-history.ts'
+import { decodeRuns, RUNS_HISTORY, runBuffer, RunsHistory } from '../../projections/runs-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { RUNS } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
@@ -36,9 +37,10 @@ const open = async (t: Test) => {
     events.push({ ...event, stream: 'automation-runs-2', revision, position: revision, loggedAt })
   }
   const onFailure = (error: unknown) => t.fail(String(error))
+  const erasures = new HistoryErasures({ ...services, history })
   /** As a process that goes on behind the checkpoint and inserts after each event, or only at the end. */
   const follow = async ({ eachAlone = false } = {}) => {
-    const consumer = new RunsHistory({ ...services, history, epoch: 0, onFailure })
+    const consumer = new RunsHistory({ ...services, history, erasures, epoch: 0, onFailure })
     const from = await consumer.load(2)
     for (const event of events.slice(from + 1)) {
       await consumer.handle(decodeRuns(event), 2)
@@ -125,7 +127,13 @@ test('a rebuild puts back what is missing or different, and leaves what the log 
   await follow()
   const whole = await all()
   const rebuild = () =>
-    rebuildHistory({ history, mark: `${Math.random()}`, since: 0 }, RUNS_HISTORY, [RUNS], runRows(history, 0), left())
+    rebuildHistory(
+      { history, mark: `${Math.random()}`, since: 0, eraseAgain: async () => {} },
+      RUNS_HISTORY,
+      [RUNS],
+      runBuffer(history, 0, new Erased()),
+      left(),
+    )
   async function* left() {
     for (const event of events.slice(1)) yield { partition: 2, entry: decodeRuns(event) } // the first is truncated
   }

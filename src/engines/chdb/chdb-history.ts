@@ -6,7 +6,8 @@ import { type ChdbOptions, workerOptions } from './options.ts'
 import { bindParameters } from './parameters.ts'
 import type { Reply, Request } from './protocol.ts'
 import { ChunkStream, failureOf, WriteWait, type Operation } from './operations.ts'
-import type { HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
+import { eraseRows } from '../clickhouse-sql/erase.ts'
+import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
 
 const ROWS_MAX = 10_000
 const ROWS_DEADLINE_MS = 60_000
@@ -59,6 +60,10 @@ export class ChdbHistoryStore implements HistoryStore {
     const { buffer } = block
     const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === block.byteLength ? [buffer] : []
     await this.write((id) => ({ kind: 'insert', id, table, token, block }), transfer)
+  }
+
+  erase(erasures: readonly HistoryErasure[]): Promise<void> {
+    return eraseRows(this, erasures)
   }
 
   async *query(

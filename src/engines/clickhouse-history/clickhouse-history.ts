@@ -3,7 +3,8 @@ import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { Failure } from '../../kernel/errors.ts'
 import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
-import type { HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
+import { eraseRows } from '../clickhouse-sql/erase.ts'
+import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { BrokenAnswer, checkedBody } from './checked-body.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
@@ -104,6 +105,10 @@ class ClickhouseHistory implements HistoryStore {
         // The answer is empty; reading it to its end frees the connection.
       }
     })
+  }
+
+  erase(erasures: readonly HistoryErasure[]): Promise<void> {
+    return eraseRows(this, erasures)
   }
 
   async *query(

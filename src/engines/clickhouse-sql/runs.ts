@@ -57,10 +57,11 @@ export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
   return encodeNativeBlock(columns, changes.length)
 }
 
-/** When these runs were owed, of those that the history has: `_id` and `createdAt` in ms. */
+/** When these runs were owed, of those of which the history has more than their end: `_id` and `createdAt` in ms. */
 export const selectRunTimes = (organizationIds: readonly string[], runIds: readonly string[]): Statement => ({
   sql: `SELECT _id, toUnixTimestamp64Milli(min(runs.createdAt)) AS createdAt FROM ${RUNS} AS runs
-    WHERE organizationId IN {organizations:Array(String)} AND _id IN {ids:Array(String)} GROUP BY _id`,
+    WHERE organizationId IN {organizations:Array(String)} AND _id IN {ids:Array(String)} GROUP BY _id
+    HAVING max(automationId) != ''`,
   parameters: { organizations: organizationIds, ids: runIds },
 })
 

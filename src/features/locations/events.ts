@@ -103,6 +103,13 @@ export interface DeletionPlaced {
   revision: number
 }
 
+/**
+ * What the stream `history-erasures` holds: whose rows left the history for ever (a `HistoryErasure`). Never truncated:
+ * whoever inserts into the history reads it, after any loss and at each rebuild. Appended with `any`: said twice is said once.
+ */
+export const HISTORY_ERASURES = 'history-erasures'
+export const HISTORY_ERASED = 'historyErased.v1'
+
 /** One event of a location stream, decoded once per process. */
 export type LocationEntry = { partition: number; revision: number; position: number } & (
   | { kind: 'points'; batch: PointBatch }

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { AUDITED } from '../../../src/roles/product.ts'
-import { auditFollower, auditRows } from '../../../projections/audit-log.ts'
+import { auditBuffer, auditFollower } from '../../../projections/audit-log.ts'
+import { Erased } from '../../../projections/erasures.ts'
 import { rebuildHistory } from '../../../projections/history-rebuild.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { AUDIT as AUDIT_TABLE } from '../../../src/engines/clickhouse-sql/history-tables.ts'
@@ -16,6 +17,7 @@ import { anyObject, id } from '../../../src/kernel/schema.ts'
 import { defineResource } from '../../../src/kit/resource/resource.ts'
 import { resources } from '../../../src/roles/product.ts'
 import { callerWith } from '../../support/callers.ts'
+import { noErasures } from '../../support/history-writers.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
 import { until } from '../../support/service.ts'
@@ -33,7 +35,9 @@ const open = async (t: Test) => {
       listed: new HistoryRows(history, services.clock),
       resources: resources.all(),
       caughtUp: async () => {
-        follower ??= auditFollower({ ...services, history, epoch: 0, nouns: AUDITED }).start(services.tables)
+        follower ??= auditFollower({ ...services, history, erasures: noErasures(), epoch: 0, nouns: AUDITED }).start(
+          services.tables,
+        )
         const head = await services.log.headPosition()
         await until('the audit log', async () => {
           world.clock.advance(250)
@@ -166,15 +170,16 @@ test('a restart repeats nothing, and rebuilding finds nothing that differs', asy
       if (batch.caughtUp) end.abort()
     }
   }
-  const parts = { history, mark: 'a', since: 0 }
-  const report = await rebuildHistory(parts, AUDIT, [AUDIT_TABLE], auditRows(AUDITED), events())
+  const parts = { history, mark: 'a', since: 0, eraseAgain: async () => {} }
+  const audited = auditBuffer(AUDITED, new Erased())
+  const report = await rebuildHistory(parts, AUDIT, [AUDIT_TABLE], audited, events())
   t.match(report, { projection: AUDIT, rows: rows[0].n, differing: 0 })
   t.strictSame(await entries(owner), before)
   await history.command(`ALTER TABLE ${AUDIT_TABLE} DELETE WHERE noun = 'hub' SETTINGS mutations_sync = 2`)
   await history.command(
     `ALTER TABLE ${AUDIT_TABLE} UPDATE action = 'wrong' WHERE noun = 'role' SETTINGS mutations_sync = 2`,
   )
-  const found = await rebuildHistory({ ...parts, mark: 'b' }, AUDIT, [AUDIT_TABLE], auditRows(AUDITED), events())
+  const found = await rebuildHistory({ ...parts, mark: 'b' }, AUDIT, [AUDIT_TABLE], audited, events())
   t.match(found, { missing: 1, different: 4 })
   t.strictSame(await entries(owner), before, 'and puts it right')
   await close()

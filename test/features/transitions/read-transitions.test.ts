@@ -1,14 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { transitionsBlock } from '../../../projections/decisions-history.ts'
-import { TRANSITIONS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { transitionRoutes } from '../../../src/features/transitions/api.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
 import { transitionShown } from '../../../src/features/transitions/views.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
+import { insertDecided } from '../../support/history-writers.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
 import { routeCaller } from '../../support/call-route.ts'
@@ -46,11 +45,7 @@ const open = async (t: Test) => {
   const all = made()
   for (let i = 0; i < COUNT; i += 500) {
     const decided = { sourceRevision: i, ordinal: 0, sourceLoggedAt: START, decisions: all.slice(i, i + 500) }
-    await history.insert(
-      TRANSITIONS,
-      transitionsBlock([{ partition: 0, revision: i, decided }], 0) as Uint8Array,
-      `block ${i}`,
-    )
+    await insertDecided(history, { revision: i, decided }, `block ${i}`)
   }
   let visible: 'all' | string[] = 'all'
   const routes = transitionRoutes({ history, visibleTrackers: async () => visible })

@@ -14,6 +14,7 @@ import { tripId } from '../../../src/reactors/matcher/detect-trips.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
 import { openServices } from '../../support/open-services.ts'
+import { noErasures } from '../../support/history-writers.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 const HOUR_MS = 3_600_000
@@ -49,7 +50,7 @@ const open = async (t: Test) => {
     change(other, now - 2 * HOUR_MS, now - HOUR_MS),
   ]
   const onFailure = (error: unknown) => t.fail(String(error))
-  const consumer = new DecisionsHistory({ ...services, history, epoch: 0, onFailure })
+  const consumer = new DecisionsHistory({ ...services, history, erasures: noErasures(), epoch: 0, onFailure })
   await consumer.load(0)
   const decided = { sourceRevision: 0, ordinal: 0, sourceLoggedAt: now, decisions }
   await consumer.handle({ revision: 0, decided }, 0)

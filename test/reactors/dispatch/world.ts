@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { Webhook } from 'standardwebhooks'
 import type { Test } from 'tap'
 import { automations } from '../../../projections/automations.ts'
+import { HistoryErasures } from '../../../projections/erasures.ts'
 import { decodeRuns, RunsHistory } from '../../../projections/runs-history.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
@@ -217,7 +218,9 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   })
   const partitions = options.partitions ?? 1
   const runsFeed = new PartitionFeed({ log, streamOf: runsStream, decode: decodeRuns, logger: keepErrors(failures) })
-  const runsHistory = new RunsHistory({ ...services, history, epoch: 0, onFailure: (error) => failures.push(error) })
+  const erasures = new HistoryErasures({ ...services, history })
+  const onFailure = (error: unknown) => failures.push(error)
+  const runsHistory = new RunsHistory({ ...services, history, erasures, epoch: 0, onFailure })
   /** All that the log says of runs can be read. */
   const listing = async (): Promise<void> => {
     for (let p = 0; p < partitions; p++)

@@ -17,9 +17,11 @@ import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts
 import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
 import { eventsOf } from '../../../src/roles/stream-entries.ts'
 import { transitionsApplied } from '../../../src/roles/upkeep.ts'
-import { decisionRows, DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
+import { Erased } from '../../../projections/erasures.ts'
+import { decisionBuffer, DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { storeCheckpoint } from '../../support/store-checkpoint.ts'
 import { rebuildHistory } from '../../../projections/history-rebuild.ts'
+import { noErasures } from '../../support/history-writers.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { until } from '../../support/service.ts'
@@ -139,6 +141,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
       tables,
       clock,
       epoch: 0,
+      erasures: noErasures(),
       onFailure: (error) => t.fail(String(error)),
     })
     const feed = new PartitionFeed({
@@ -173,15 +176,18 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
     { differing: 0 },
     'the matcher decides the same again',
   )
-  const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS }
+  const parts = { history: historyStore, mark: '1', since: clock.now() - KEEP_MS, eraseAgain: async () => {} }
   async function* entries() {
     for await (const event of eventsOf(log, transitionStream(0), 0, applied, signal))
       yield { partition: 0, entry: decodeTransition(event) }
   }
-  t.match(await rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], decisionRows(0), entries()), {
-    missing: 0,
-    different: 0,
-  })
+  t.match(
+    await rebuildHistory(parts, 'transitions', [TRANSITIONS, TRIPS], decisionBuffer(0, new Erased()), entries()),
+    {
+      missing: 0,
+      different: 0,
+    },
+  )
 
   // A history that knows no place in the log any more takes what is left and loses nothing.
   await history.close()

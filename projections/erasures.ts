@@ -1,0 +1,201 @@
+import type { EventLog } from '../src/engines/event-log.ts'
+import type { HistoryErasure, HistoryStore } from '../src/engines/history-store.ts'
+import { HISTORY_ERASURES } from '../src/features/locations/events.ts'
+import type { Clock } from '../src/kernel/clock.ts'
+import { decodeJson } from '../src/kernel/event.ts'
+import type { Logger } from '../src/kernel/logger.ts'
+import { Follower } from '../src/kit/consumers/follower.ts'
+import { untilDone } from '../src/kit/consumers/retry.ts'
+import type { Settlement } from '../src/kit/http/route.ts'
+import { ERASURES, historyConsumer, type OwnedPlace } from './history-checkpoints.ts'
+
+const PAGE_EVENTS = 256
+
+type LogReader = Pick<EventLog, 'read'>
+
+/** What was erased from the history, as far as the log was read: whoever inserts leaves it out. */
+export class Erased {
+  /** Revision in the stream of erasures up to which it knows, -1 for none. */
+  through = -1
+  private readonly organizations = new Set<string>()
+  /** Of each organization, trackers and until when they are erased. */
+  private readonly trackers = new Map<string, Map<string, number>>()
+
+  /** Reads the stream to its end. */
+  async read(log: LogReader): Promise<this> {
+    for await (const { revision, erasure } of erasuresAfter(log, this.through)) this.add(erasure, revision)
+    return this
+  }
+
+  add({ organizationId, trackerId, through = Number.POSITIVE_INFINITY }: HistoryErasure, revision: number): void {
+    if (revision <= this.through) return
+    this.through = revision
+    if (trackerId === undefined) this.organizations.add(organizationId)
+    else {
+      const trackers = this.trackers.get(organizationId) ?? new Map<string, number>()
+      trackers.set(trackerId, Math.max(through, trackers.get(trackerId) ?? 0))
+      this.trackers.set(organizationId, trackers)
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.through < 0
+  }
+
+  /** Whether anything of the organization is erased, or of the one tracker. */
+  hasOf(organizationId: string, trackerId?: string): boolean {
+    if (this.organizations.has(organizationId)) return true
+    const trackers = this.trackers.get(organizationId)
+    return trackers !== undefined && (trackerId === undefined || trackers.has(trackerId))
+  }
+
+  /** Whether the organization is erased whole. */
+  hasAllOf(organizationId: string): boolean {
+    return this.organizations.has(organizationId)
+  }
+
+  /** Whether what happened to the tracker then (ms since the epoch) is erased. */
+  has(organizationId: string, trackerId: string, at: number): boolean {
+    if (this.organizations.has(organizationId)) return true
+    return at <= (this.trackers.get(organizationId)?.get(trackerId) ?? Number.NEGATIVE_INFINITY)
+  }
+}
+
+/** What a write waits for after which nobody reads what it erased: every consumer's partitions say so. */
+export const erasureSteps = (consumers: readonly string[], partitions: number): Settlement[] =>
+  consumers.flatMap((consumer) =>
+    Array.from({ length: partitions }, (_, partition) => ({
+      consumer: historyConsumer(consumer, partition),
+      stream: HISTORY_ERASURES,
+      source: ERASURES,
+    })),
+  )
+
+/** A consumer that inserts into the history. */
+interface Inserter {
+  flush(): Promise<void>
+  notErased(through: number): OwnedPlace[]
+  storeErased(): Promise<void>
+}
+
+/**
+ * What one process does about erasures: it knows them from the log, so that its consumers insert nothing of them any
+ * more; then what was inserted before goes from the history; then each partition's checkpoint says so. A crash in between
+ * leaves the checkpoint as it was, and the partition's next owner does it again. Whoever waits for an erasure waits for
+ * the checkpoints (`erasureSteps`).
+ */
+export class HistoryErasures {
+  readonly known = new Erased()
+  private readonly services: { log: EventLog; history: Pick<HistoryStore, 'erase'>; clock: Clock; logger: Logger }
+  private readonly inserters = new Set<Inserter>()
+  private readonly abort = new AbortController()
+  private follower: Follower | undefined
+  private erasing: Promise<void> | undefined
+  /** Inserts that erasing waits for, besides those of `inserters`. */
+  private readonly inserts = new Set<Promise<unknown>>()
+  private isAsked = false
+
+  constructor(services: { log: EventLog; history: Pick<HistoryStore, 'erase'>; clock: Clock; logger: Logger }) {
+    this.services = services
+  }
+
+  /** Knows what is erased by now, and follows the log for more. */
+  async start(): Promise<this> {
+    await this.known.read(this.services.log)
+    this.follower = new Follower(this.services, {
+      name: 'history-erasures',
+      source: { stream: HISTORY_ERASURES },
+      handle: ({ events }) => {
+        for (const { data, revision } of events) this.known.add(decodeJson<HistoryErasure>(data), revision)
+        if (events.length > 0) this.erase()
+        return undefined
+      },
+    }).startBehind(this.known.through)
+    return this
+  }
+
+  join(inserter: Inserter): void {
+    this.inserters.add(inserter)
+  }
+
+  leave(inserter: Inserter): void {
+    this.inserters.delete(inserter)
+  }
+
+  /** Inserts something from which what is known to be erased is left out in the same turn. */
+  async beside(insert: () => Promise<void>): Promise<void> {
+    const inserting = insert()
+    this.inserts.add(inserting)
+    try {
+      await inserting
+    } finally {
+      this.inserts.delete(inserting)
+    }
+  }
+
+  /** To be awaited before rows of a partition are inserted whose owner before had erased up to that revision. */
+  async knowAt(revision: number): Promise<void> {
+    if (this.known.through < revision) await this.known.read(this.services.log)
+    if (this.known.through > revision) this.erase()
+  }
+
+  async close(): Promise<void> {
+    this.abort.abort()
+    await this.follower?.close()
+    await this.erasing
+  }
+
+  /** Begins, or goes on once more; failures are tried again. */
+  private erase(): void {
+    this.isAsked = true
+    this.erasing ??= this.eraseAll().finally(() => (this.erasing = undefined))
+  }
+
+  private async eraseAll(): Promise<void> {
+    const { clock, logger } = this.services
+    const onFailure = (error: unknown): void => logger.error('the history could not erase', { error: String(error) })
+    while (this.isAsked && !this.abort.signal.aborted) {
+      this.isAsked = false
+      await untilDone(() => this.eraseOnce(), { clock, signal: this.abort.signal, onFailure })
+    }
+  }
+
+  private async eraseOnce(): Promise<void> {
+    const { log, history } = this.services
+    const { through } = this.known
+    const inserters = [...this.inserters]
+    const places = inserters.flatMap((inserter) => inserter.notErased(through))
+    if (places.length === 0) return
+    for (const inserter of inserters) await inserter.flush()
+    await Promise.allSettled(this.inserts)
+    await eraseAfter(log, history, Math.min(...places.map(({ erased }) => erased)))
+    for (const place of places) place.erased = through
+    for (const inserter of inserters) await inserter.storeErased()
+  }
+}
+
+/** Takes from the history what the log says was erased after that revision. */
+export const eraseAfter = async (
+  log: LogReader,
+  history: Pick<HistoryStore, 'erase'>,
+  revision: number,
+): Promise<void> => {
+  const page: HistoryErasure[] = []
+  for await (const { erasure } of erasuresAfter(log, revision)) {
+    page.push(erasure)
+    if (page.length === PAGE_EVENTS) await history.erase(page.splice(0))
+  }
+  await history.erase(page)
+}
+
+async function* erasuresAfter(
+  log: LogReader,
+  revision: number,
+): AsyncGenerator<{ revision: number; erasure: HistoryErasure }> {
+  for (let next = revision + 1; ; ) {
+    const events = await log.read(HISTORY_ERASURES, next, PAGE_EVENTS)
+    for (const event of events) yield { revision: event.revision, erasure: decodeJson<HistoryErasure>(event.data) }
+    if (events.length < PAGE_EVENTS) return
+    next = events[events.length - 1].revision + 1
+  }
+}

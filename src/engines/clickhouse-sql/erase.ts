@@ -1,0 +1,91 @@
+import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
+import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
+
+/** Erasures of one statement. */
+const ERASURES_MAX = 20
+/** Runs of one statement. */
+const IDS_MAX = 1_000
+/** A point may say a time so far ahead of the clock at most; such points were logged before their time. */
+const AHEAD_MS_MAX = 24 * 3_600_000
+
+/** What the tables have of these: `HistoryStore.erase` of every engine. */
+export const eraseRows = async (
+  store: Pick<HistoryStore, 'command' | 'rows'>,
+  erasures: readonly HistoryErasure[],
+): Promise<void> => {
+  for (let from = 0; from < erasures.length; from += ERASURES_MAX) {
+    const some = erasures.slice(from, from + ERASURES_MAX)
+    // While their trackers can still be told: attempts name the run alone.
+    for (const erasure of some) if (erasure.trackerId !== undefined) await eraseRunsOf(store, erasure)
+    await eraseFrom(store, POINTS, some, pointsOf)
+    await eraseFrom(store, TRANSITIONS, some, rowsOf('at'))
+    await eraseFrom(store, TRIPS, some, rowsOf('startedAt'))
+    const whole = some.filter(({ trackerId }) => trackerId === undefined)
+    await eraseFrom(store, RUNS, whole, rowsOf('createdAt'))
+    await eraseFrom(store, AUDIT, whole, rowsOf('at'))
+  }
+  // What is hidden is written out of its parts in the background; without this it stays on the disk until they merge.
+  if (erasures.length > 0)
+    for (const table of [POINTS, TRANSITIONS, TRIPS, RUNS, AUDIT])
+      await store.command(`ALTER TABLE ${table} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
+}
+
+/** SQL for the rows of one erasure, whose parameters end with its number. */
+type Condition = (erasure: HistoryErasure, no: number) => string
+
+const eraseFrom = async (
+  store: Pick<HistoryStore, 'command'>,
+  table: string,
+  erasures: readonly HistoryErasure[],
+  conditionOf: Condition,
+): Promise<void> => {
+  if (erasures.length === 0) return
+  const parameters: HistoryParameters = {}
+  for (const [no, { organizationId, trackerId, through }] of erasures.entries())
+    Object.assign(parameters, {
+      [`organization${no}`]: organizationId,
+      ...(trackerId !== undefined && { [`tracker${no}`]: trackerId }),
+      ...(through !== undefined && { [`through${no}`]: through }),
+    })
+  await store.command(`DELETE FROM ${table} WHERE ${erasures.map(conditionOf).join(' OR ')}`, parameters)
+}
+
+const pointsOf: Condition = ({ trackerId, through }, no) => {
+  const conditions = [`organizationId = toUUIDOrZero({organization${no}:String})`]
+  if (trackerId !== undefined) conditions.push(`trackerId = toUUIDOrZero({tracker${no}:String})`)
+  if (through !== undefined)
+    conditions.push(
+      `(recordedAt <= ${TIME(no)} OR version < 9223372036854775808 AND recordedAt <= ${TIME(no)} + toIntervalMillisecond(${AHEAD_MS_MAX}))`,
+    )
+  return `(${conditions.join(' AND ')})`
+}
+
+const rowsOf =
+  (time: string): Condition =>
+  ({ trackerId, through }, no) => {
+    const conditions = [`organizationId = {organization${no}:String}`]
+    if (trackerId !== undefined) conditions.push(`trackerId = {tracker${no}:String}`)
+    if (through !== undefined) conditions.push(`${time} <= ${TIME(no)}`)
+    return `(${conditions.join(' AND ')})`
+  }
+
+const TIME = (no: number): string => `fromUnixTimestamp64Milli({through${no}:Int64}, 'UTC')`
+
+/** A run is about its event, which may have happened long before the run was owed. */
+const eraseRunsOf = async (
+  store: Pick<HistoryStore, 'command' | 'rows'>,
+  { organizationId, trackerId, through = Number.MAX_SAFE_INTEGER }: HistoryErasure,
+): Promise<void> => {
+  for (;;) {
+    const found = await store.rows<{ _id: string }>(
+      `SELECT DISTINCT _id FROM ${RUNS} WHERE organizationId = {organization:String} AND subjectId = {tracker:String}
+        AND JSONExtractInt(trigger, 'at') <= {through:Int64} LIMIT ${IDS_MAX}`,
+      { organization: organizationId, tracker: trackerId as string, through },
+    )
+    if (found.length === 0) return
+    await store.command(
+      `DELETE FROM ${RUNS} WHERE organizationId = {organization:String} AND _id IN {ids:Array(String)}`,
+      { organization: organizationId, ids: found.map(({ _id }) => _id) },
+    )
+  }
+}
