@@ -1,4 +1,7 @@
+import { ERRORS } from '../kernel/errors.ts'
+import { CLOSE, CLOSE_MEANINGS } from '../kit/http/channel.ts'
 import type { ChannelDocument, ChannelMessage } from '../kit/http/channel-document.ts'
+import { NamedSchemas } from './named-schemas.ts'
 import type { ApiInfo } from './options.ts'
 import { API_BASE } from './router.ts'
 
@@ -21,37 +24,46 @@ const COMMON: readonly ChannelMessage[] = [
   },
   {
     name: 'error',
-    summary: 'Something was wrong with a message; the connection stays open.',
+    summary: 'Something was wrong with a message, or a subscription has ended; the connection stays open.',
     direction: 'out',
     payload: {
       type: 'object',
       properties: {
         type: { const: 'error' },
-        id: { type: 'string' },
-        code: { type: 'string' },
-        message: { type: 'string' },
+        id: { type: 'string', description: 'Of the subscription that it is about.' },
+        code: { type: 'string', enum: Object.keys(ERRORS) },
+        message: { type: 'string', description: 'One sentence; of a message it names the path and what was expected.' },
       },
       required: ['type', 'code', 'message'],
     },
-    examples: [{ type: 'error', code: 'invalid', message: '/bbox must have 4 items' }],
+    examples: [{ type: 'error', id: 's1', code: 'invalid', message: '/interval must be >= 20' }],
   },
 ]
 
-const CLOSE_CODES = `Close codes: 4400 not a message of this channel, 4401 unauthenticated (also when the token expires or is revoked; a new \`auth\` before that renews it), 4403 forbidden, 4408 no \`auth\` in time, 4429 too fast, 1009 a frame too large, 1012 restart (connect again with back-off).`
+const CLOSE_CODES = Object.entries(CLOSE).map(([name, code]) => ({
+  code,
+  name,
+  description: CLOSE_MEANINGS[name as keyof typeof CLOSE],
+}))
+const CLOSE_TABLE = ['| Close code | Meaning |', '| - | - |']
+  .concat(CLOSE_CODES.map(({ code, description }) => `| ${code} | ${description} |`))
+  .join('\n')
 
 /** The AsyncAPI 3 document of the WebSocket channels. */
 export const asyncApiDocument = (documents: readonly ChannelDocument[], info: ApiInfo): Json => {
+  const named = new NamedSchemas()
   const channels: Json = {}
   const operations: Json = {}
   const messages: Json = {}
   for (const document of documents) {
     const name = document.path.slice(1)
     const all = [...COMMON, ...document.messages]
-    for (const message of all) messages[keyOf(name, message)] = messageOf(message)
+    for (const message of all) messages[keyOf(name, message)] = messageOf(message, named)
     channels[name] = {
       address: API_BASE + document.path,
       title: document.title,
-      description: `${document.description}\n\n${CLOSE_CODES}`,
+      description: `${document.description}\n\n${CLOSE_TABLE}`,
+      'x-close-codes': CLOSE_CODES,
       messages: Object.fromEntries(
         all.map((message) => [message.name, { $ref: `#/components/messages/${keyOf(name, message)}` }]),
       ),
@@ -84,18 +96,28 @@ export const asyncApiDocument = (documents: readonly ChannelDocument[], info: Ap
     },
     channels,
     operations,
-    components: { messages, securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+    components: {
+      messages,
+      schemas: named.all(),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'Sent with the upgrade, or in a first message `auth`.',
+        },
+      },
+    },
   }
 }
 
 const keyOf = (channel: string, message: ChannelMessage): string => `${channel}-${message.name}`
 
-const messageOf = ({ name, summary, contentType, payload, examples }: ChannelMessage): Json => ({
+const messageOf = ({ name, summary, contentType, payload, examples }: ChannelMessage, named: NamedSchemas): Json => ({
   name,
   summary,
   contentType: contentType ?? 'application/json',
-  payload,
-  ...(examples.length === 0 ? {} : { examples: examples.map((example) => ({ payload: example })) }),
+  payload: named.shown(payload),
+  examples: examples.map((example) => ({ payload: example })),
 })
 
 const operationOf = (channel: string, action: 'send' | 'receive', messages: readonly ChannelMessage[]): Json => ({

@@ -12,7 +12,6 @@ const FRAME_BYTES_MAX = 1024 * 1024
 /** Frames that a client sends on the heels of its first `auth`; more of them close it with 4429. */
 const HELD_FRAMES_MAX = 64
 const HELD_BYTES_MAX = 1024 * 1024
-const INTERNAL_ERROR = 1011
 const TIMER_MS_MAX = 2 ** 31 - 1
 const LOOKUP_RETRY_MS = 1_000
 const LOOKUP_TRIES_MAX = 30
@@ -211,7 +210,7 @@ export class Connection {
         channel: this.options.channel.path,
         error: String((error as Error).stack ?? error),
       })
-      this.close(INTERNAL_ERROR, 'something went wrong on our side')
+      this.close(CLOSE.internal, 'something went wrong on our side')
     }
   }
 }

@@ -1,35 +1,49 @@
+import { RUN, RUN_EXAMPLE } from '../features/automations/schemas.ts'
+import { JOB_EXAMPLE, JOB_SCHEMA } from '../features/backtests/schemas.ts'
+import { POSITION, POSITION_EXAMPLE } from '../features/locations/schemas.ts'
+import { TRANSITION, TRANSITION_EXAMPLE } from '../features/transitions/schemas.ts'
+import { TRIP, TRIP_EXAMPLE } from '../features/trips/schemas.ts'
+import type { JsonSchema } from '../kernel/json.ts'
 import type { ChannelDocument } from '../kit/http/channel-document.ts'
+import { answered } from '../kit/http/page-members.ts'
+import { MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, SUBSCRIPTIONS_MAX } from './client.ts'
 import { SUBSCRIBE_SCHEMA, UNSUBSCRIBE_SCHEMA } from './messages.ts'
 
-const POSITION = {
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-  name: 'Bus 12',
-  recordedAt: '2026-05-04T09:30:00.000Z',
-  lat: 52.2296756,
-  lng: 21.0122287,
-  speed: 11.2,
-  lastSeenAt: '2026-05-04T09:30:00.000Z',
-  status: 'online',
-}
-const CURSOR = 'AQAAAAcAAAA'
-const message = (type: string, properties: object, required: string[]): { [keyword: string]: unknown } => ({
+const CURSOR = 'AwAAAAcA__8DAP__AwAAAAA'
+const CURSORS: JsonSchema = { type: 'string', description: 'Opaque; `since` of a later subscription.' }
+const POSITIONS: JsonSchema = { type: 'array', items: POSITION }
+
+const message = (type: string, members: { [name: string]: JsonSchema }, optional: readonly string[] = []): JsonSchema =>
+  answered(
+    undefined,
+    { type: { const: type }, id: { type: 'string', description: 'Of the subscription.' }, ...members },
+    optional,
+  )
+
+/** An automation has its schema in the OpenAPI document. */
+const AUTOMATION: JsonSchema = {
   type: 'object',
-  required: ['type', 'id', ...required],
-  properties: { type: { const: type }, id: { type: 'string', description: 'Of the subscription.' }, ...properties },
+  description: 'As `GET /automation/{automationId}` answers it, with `notice`.',
+  properties: { _id: { type: 'string', format: 'uuid' }, isActive: { const: false }, notice: { type: 'object' } },
+  required: ['_id', 'isActive', 'notice'],
+  additionalProperties: true,
+}
+
+const event = (channel: string, description: string, shown: JsonSchema): JsonSchema => ({
+  description,
+  ...message('event', { channel: { const: channel }, cursor: CURSORS, event: shown }),
 })
-const POSITIONS = { type: 'array', items: { type: 'object' }, description: 'As GET /live-positions answers them.' }
-const CURSORS = { type: 'string', description: 'Opaque; `since` of a later subscription.' }
 
 /** The messages of the channel /live, for the AsyncAPI document. */
 export const LIVE_DOCUMENT: ChannelDocument = {
   path: '/live',
   title: 'Live positions and events',
-  description:
-    'Positions by viewport, the newest of each tracker only, at most every `interval` ms; events as they happen, never conflated (the channels task and notification have none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with `since`.',
+  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channels task and notification have none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once); more close it with 4429.`,
   messages: [
     {
       name: 'subscribe',
-      summary: 'Ask for positions and events; the same id replaces the subscription.',
+      summary:
+        'Ask for positions and events; answered by a snapshot, or by an error that names its id. The same id replaces the subscription: one that had no complete snapshot yet is ended by an empty last part.',
       direction: 'in',
       payload: SUBSCRIBE_SCHEMA,
       examples: [
@@ -53,11 +67,8 @@ export const LIVE_DOCUMENT: ChannelDocument = {
       name: 'snapshot',
       summary: 'What is there now; in parts of 1,000, `more` on all but the last.',
       direction: 'out',
-      payload: message('snapshot', { positions: POSITIONS, cursor: CURSORS, more: { const: true } }, [
-        'positions',
-        'cursor',
-      ]),
-      examples: [{ type: 'snapshot', id: 's1', positions: [POSITION], cursor: CURSOR }],
+      payload: message('snapshot', { positions: POSITIONS, cursor: CURSORS, more: { const: true } }, ['more']),
+      examples: [{ type: 'snapshot', id: 's1', positions: [POSITION_EXAMPLE], cursor: CURSOR }],
     },
     {
       name: 'positions',
@@ -65,15 +76,19 @@ export const LIVE_DOCUMENT: ChannelDocument = {
       direction: 'out',
       payload: message(
         'positions',
-        { positions: POSITIONS, cursor: CURSORS, gone: { type: 'array', items: { type: 'string' } } },
-        ['positions', 'cursor'],
+        {
+          cursor: CURSORS,
+          positions: POSITIONS,
+          gone: { type: 'array', items: { type: 'string', format: 'uuid' }, description: 'Ids of trackers.' },
+        },
+        ['gone'],
       ),
       examples: [
         {
           type: 'positions',
           id: 's1',
           cursor: CURSOR,
-          positions: [POSITION],
+          positions: [POSITION_EXAMPLE],
           gone: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b'],
         },
       ],
@@ -81,46 +96,23 @@ export const LIVE_DOCUMENT: ChannelDocument = {
     {
       name: 'event',
       summary:
-        'Something happened, as its GET answers it: a transition (`geofence`), a trip (`trip`), a back-test that is a job (`job`, with `status`, `total` and `processed`; for whoever may read it, whatever trackers, hub or team the subscription names), a run of an automation each time that it changes (`automation`: `pending`, also after an attempt that failed, then `succeeded`, `dead` or `skipped`, as GET /automation-log answers it), and an automation that the service deactivates (`automation` too, as GET /automation/{automationId} answers it, with `notice`; whatever trackers, hub or team the subscription names).',
+        'Something happened, as its GET answers it. `trackerIds`, `hubId` and `teamId` of the subscription choose events too, where they have a tracker.',
       direction: 'out',
-      payload: message('event', { channel: { type: 'string' }, cursor: CURSORS, event: { type: 'object' } }, [
-        'channel',
-        'cursor',
-        'event',
-      ]),
+      payload: {
+        oneOf: [
+          event('geofence', 'An entry or a leave.', TRANSITION),
+          event('trip', 'A trip that started or finished.', TRIP),
+          event('job', 'A back-test that is a job, each time that it goes on, for whoever may read it.', JOB_SCHEMA),
+          event('automation', 'A run each time that it changes, or an automation that the service deactivates.', {
+            anyOf: [RUN, AUTOMATION],
+          }),
+        ],
+      },
       examples: [
-        {
-          type: 'event',
-          id: 's1',
-          channel: 'geofence',
-          cursor: CURSOR,
-          event: { _id: '5f0e2c1a-6a0e-5c1f-8d3b-7a6b5c4d3e2f', type: 'entry' },
-        },
-        {
-          type: 'event',
-          id: 's1',
-          channel: 'job',
-          cursor: CURSOR,
-          event: {
-            _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
-            status: 'processing',
-            total: 48_000_000,
-            processed: 12_000_000,
-          },
-        },
-        {
-          type: 'event',
-          id: 's1',
-          channel: 'automation',
-          cursor: CURSOR,
-          event: {
-            _id: '2f1c9a52-6a0e-5c1f-8d3b-7a6b5c4d3e2f',
-            automationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',
-            event: 'onGeofenceEntry',
-            status: 'succeeded',
-            attempts: [{ at: '2026-05-04T09:30:01.000Z', statusCode: 200, durationMs: 12 }],
-          },
-        },
+        { type: 'event', id: 's1', channel: 'geofence', cursor: CURSOR, event: TRANSITION_EXAMPLE },
+        { type: 'event', id: 's1', channel: 'trip', cursor: CURSOR, event: TRIP_EXAMPLE },
+        { type: 'event', id: 's1', channel: 'job', cursor: CURSOR, event: JOB_EXAMPLE },
+        { type: 'event', id: 's1', channel: 'automation', cursor: CURSOR, event: RUN_EXAMPLE },
         {
           type: 'event',
           id: 's1',
@@ -139,7 +131,7 @@ export const LIVE_DOCUMENT: ChannelDocument = {
       name: 'gap',
       summary: 'Events since the cursor cannot be had without a gap; a new snapshot follows.',
       direction: 'out',
-      payload: message('gap', {}, []),
+      payload: message('gap', {}),
       examples: [{ type: 'gap', id: 's1' }],
     },
   ],

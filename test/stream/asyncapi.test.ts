@@ -1,3 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Ajv } from 'ajv'
+import formats from 'ajv-formats'
 import { test } from 'tap'
 import { faultsOf } from '../support/open-api.ts'
 import { openSocket } from '../support/open-socket.ts'
@@ -6,6 +10,17 @@ import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: parts of a document
 type Json = any
+
+/** Faults of a document by the schema that the AsyncAPI initiative publishes for its version. */
+const faultsByAsyncApi = (document: Json): string[] => {
+  const path = createRequire(import.meta.url).resolve(`@asyncapi/specs/schemas/${document.asyncapi}.json`)
+  const ajv = formats.default(new Ajv({ strict: false, allErrors: true }))
+  const schema = JSON.parse(readFileSync(path, 'utf8'))
+  delete schema.definitions['http://json-schema.org/draft-07/schema'] // ajv has it
+  const validate = ajv.compile(schema)
+  validate(document)
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
 
 const payloadOf = (document: Json, channel: string, type: string): Json =>
   document.components.messages[`${channel}-${type}`]?.payload
@@ -28,9 +43,12 @@ test('what the channels send is what the document says', { timeout: 900_000 }, a
       asyncapi: /^3\./,
       channels: { ingest: { address: '/api/v3/ingest' }, live: { address: '/api/v3/live' } },
     })
+    t.same(faultsByAsyncApi(document), [], 'it is an AsyncAPI document')
+    t.not(faultsByAsyncApi({ ...document, channels: { live: { address: 7 } } }).length, 0, 'which not everything is')
     for (const [name, { payload, examples, contentType }] of Object.entries<Json>(document.components.messages)) {
       t.ok(contentType !== 'application/json' || examples?.length > 0, `${name} has an example`)
-      for (const example of examples ?? []) t.same(faultsOf(payload, example.payload), [], `the example of ${name}`)
+      for (const example of examples ?? [])
+        t.same(faultsOf(payload, example.payload, { document }), [], `the example of ${name}`)
     }
     const referenced = JSON.stringify(document).match(/"#\/[^"]+"/g) ?? []
     for (const reference of new Set(referenced.map((text) => text.slice(3, -1)))) {
@@ -75,7 +93,7 @@ test('what the channels send is what the document says', { timeout: 900_000 }, a
     for (const message of messages) {
       const payload = payloadOf(document, channel, message.type)
       if (t.ok(payload, `${channel}-${message.type} is documented`))
-        t.same(faultsOf(payload, message), [], `${channel}-${message.type}`, { message })
+        t.same(faultsOf(payload, message, { document }), [], `${channel}-${message.type}`, { message })
     }
   }
   const events = live.messages

@@ -12,14 +12,14 @@ import {
   type ListShape,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
-import { POINT_ROW } from '../locations/schemas.ts'
 import { askRetry } from './automation.ts'
 import { showRun } from './run-shown.ts'
+import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
 
 export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring'> {
@@ -65,74 +65,6 @@ const SHAPE: ListShape = {
   searchable: false,
 }
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }
-/** What a run is about: the ones that its event has. */
-const SUBJECTS: { [name: string]: JsonSchema } = {
-  trackerId: UUID,
-  taskId: UUID,
-  dataId: UUID,
-  routingResultId: UUID,
-  geofenceId: UUID,
-  geofenceGroupId: UUID,
-  transitionId: UUID,
-  tripId: UUID,
-  point: POINT_ROW,
-}
-
-const RUN = answered(
-  'AutomationRun',
-  {
-    _id: { ...UUID, description: 'Also the webhook-id of its deliveries.' },
-    organizationId: UUID,
-    automationId: UUID,
-    event: { type: 'string' },
-    at: { ...SHOWN_TIME, description: 'When the event happened.' },
-    ...SUBJECTS,
-    sequence: { type: 'integer', description: 'Rises with each run of the automation for the same subject.' },
-    status: {
-      type: 'string',
-      enum: ['pending', 'succeeded', 'dead', 'skipped'],
-      description: '`pending` also between attempts.',
-    },
-    reason: {
-      type: 'string',
-      enum: ['historical', 'loop', 'overflow', 'deactivated', 'hidden'],
-      description: 'Why it was skipped.',
-    },
-    attempts: {
-      type: 'array',
-      items: answered(
-        'AutomationAttempt',
-        {
-          at: SHOWN_TIME,
-          statusCode: { type: 'integer' },
-          durationMs: { type: 'number' },
-          error: { type: 'string' },
-          response: { type: 'string', description: 'The first KiB of the answer.' },
-        },
-        ['statusCode', 'error', 'response'],
-      ),
-    },
-    nextAttemptAt: SHOWN_TIME,
-    createdAt: SHOWN_TIME,
-  },
-  [...Object.keys(SUBJECTS), 'reason', 'nextAttemptAt'],
-)
-
-const EXAMPLE = {
-  _id: '2f1c9a52-6a0e-5c1f-8d3b-7a6b5c4d3e2f',
-  organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff',
-  automationId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
-  event: 'onGeofenceEntry',
-  at: '2026-01-01T08:00:00.000Z',
-  trackerId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
-  sequence: 7,
-  status: 'succeeded',
-  attempts: [{ at: '2026-01-01T08:00:01.000Z', statusCode: 200, durationMs: 12, response: 'ok' }],
-  createdAt: '2026-01-01T08:00:00.500Z',
-}
-
 /** The log of runs, one of them, and another attempt of one that has ended. */
 export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   logRoute(options),
@@ -169,7 +101,7 @@ const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route =
           title: 'AutomationRunPage',
           ...envelope({ data: { type: 'array', items: RUN }, ...PAGE_MEMBERS }),
         },
-        example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
+        example: { status: true, data: [RUN_EXAMPLE], page: 1, limit: 20, nextCursor: null },
       },
     },
     handler: async (request) => {
@@ -209,7 +141,7 @@ const readRoute = (options: RunsApiOptions): Route =>
     params: PARAMS,
     query: FIELDS_QUERY,
     answers: {
-      200: { description: 'The run.', schema: envelope({ data: RUN }), example: { status: true, data: EXAMPLE } },
+      200: { description: 'The run.', schema: envelope({ data: RUN }), example: { status: true, data: RUN_EXAMPLE } },
     },
     handler: async (request) => {
       const row = await findRun(options, userOf(request), request.params.runId)
