@@ -11,7 +11,7 @@ module.exports = {
     forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),
     forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/app\\.ts$|^test/|^bench/` }, { path: ENGINE }),
     forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
-    forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|@clickhouse/|@eventstore/|@aws-sdk/)' }),
+    forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|nodemailer|@clickhouse/|@eventstore/|@aws-sdk/)' }),
     forbid('uws-stays-in-ingress', 'one folder knows the server', { pathNot: '^src/ingress/|^test/|^bench/' }, { path: '(^|node_modules/)(uWebSockets|@btc-vision/)' }),
     forbid('kit-knows-no-feature', 'a kit that knows a feature is a base class', { path: '^src/kit/' }, { path: '^(src/(features|processes|reactors|live|ingress|cli|app|config)|projections)' }),
     forbid('features-are-strangers', 'features see facts, rows and how they are shown of others, never decisions or routes', { path: '^src/features/([^/]+)/' }, { path: '^src/features/', pathNot: '^src/features/$1/|/(events|views|schemas)\\.ts$' }),

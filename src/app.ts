@@ -12,6 +12,9 @@ import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { migrateHistory } from './engines/clickhouse-sql/migrate.ts'
 import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
+import { openFileMailer } from './engines/file-mailer/file-mailer.ts'
+import type { Mailer } from './engines/mailer.ts'
+import { openSmtpMailer } from './engines/smtp-mailer/smtp-mailer.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
 import { openRedisTables } from './engines/redis-tables/redis-tables.ts'
 import type { TableStore } from './engines/table-store.ts'
@@ -68,20 +71,11 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
+    const mailer = kept(await openMailer(config, clock))
     const checkpoints = new Checkpoints(tables, clock)
     const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
-    const services = {
-      log,
-      tables: checkpoints.tables,
-      checkpoints,
-      history,
-      files,
-      clock,
-      keyring,
-      logger,
-      processes,
-      partitions: origin.partitions,
-    }
+    const engines = { log, tables: checkpoints.tables, checkpoints, history, files }
+    const services = { ...engines, clock, keyring, logger, processes, partitions: origin.partitions }
     const service = await openService({
       ...bounds,
       config,
@@ -90,6 +84,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       owners: isAlone(config) ? new SoleOwner(services) : kept(await LeaseOwners.open({ ...services, life })),
       life,
       caller,
+      mailer,
       rotateTokenKey: tokenKeys.rotate,
     })
     const close = async (): Promise<void> => {
@@ -138,12 +133,20 @@ const openHistory = ({ historyUrl, dataPath }: Config): Promise<HistoryStore> =>
 
 const openFiles = ({ filesUrl }: Config): Promise<FileStore> =>
   filesUrl.startsWith('file:')
-    ? openFileFolder(resolve(filesUrl.slice('file:'.length).replace(/^\/\/(?=\/)/, '')))
+    ? openFileFolder(folderOf(filesUrl))
     : named('files', filesUrl, async () => {
         // Its driver is large, and most installations have a folder.
         const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
         return openS3Files({ url: filesUrl })
       })
+
+const openMailer = async ({ smtpUrl, mailFrom }: Config, clock: Clock): Promise<Mailer> =>
+  smtpUrl.startsWith('file:')
+    ? openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
+    : openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
+
+/** Of `file:<folder>` and `file:///<folder>`. */
+const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
 
 /** @throws Error that says which engine does not answer, without the password in its URL. */
 const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {

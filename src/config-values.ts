@@ -47,3 +47,23 @@ export const booleanOf = (name: string, text: string): boolean => {
   if (['false', '0', 'off', 'no'].includes(text)) return false
   throw new ConfigError(`--${name} must be on or off, not "${text}"`)
 }
+
+/** The answer never repeats the text: it may hold a password. */
+export const smtpOf = (text: string): string => {
+  const isUrl = /^smtps?:\/\/[^/]/.test(text) && URL.canParse(text)
+  if (isUrl || /^file:./.test(text)) return text
+  throw new ConfigError('--smtp must be file:<folder>, smtp://host:port or smtps://host:port')
+}
+
+/** `address` or `name <address>`. */
+export const senderOf = (text: string): string => {
+  if (/^(?:[^<>\r\n]* <)?[^\s<>@,]+@[^\s<>@,]+>?$/.test(text) && text.includes('<') === text.endsWith('>')) return text
+  throw new ConfigError(`--mail-from must be an address such as waymark@example.com, not "${text}"`)
+}
+
+export const publicUrlOf = (text: string | undefined): string | undefined => {
+  if (text === undefined) return undefined
+  const isUrl = /^https?:\/\//.test(text) && URL.canParse(text) && !/[?#]/.test(text)
+  if (isUrl) return text.replace(/\/+$/, '')
+  throw new ConfigError(`--public-url must be an address such as https://map.example.com, not "${text}"`)
+}

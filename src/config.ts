@@ -1,7 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { atLeast, booleanOf, cidrOf, ConfigError, domainOf, durationMs, originOf, scheduleOf } from './config-values.ts'
+import {
+  atLeast,
+  booleanOf,
+  cidrOf,
+  ConfigError,
+  domainOf,
+  durationMs,
+  originOf,
+  publicUrlOf,
+  scheduleOf,
+  senderOf,
+  smtpOf,
+} from './config-values.ts'
 
 export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
 export type Role = (typeof ROLES)[number]
@@ -33,6 +45,11 @@ export interface Config {
   webhookAllow: readonly string[]
   geofenceRollout: readonly string[] | '*'
   staffDomains: readonly string[]
+  /** `file:<folder>`, `smtp://…` or `smtps://…`; may hold a password. */
+  smtpUrl: string
+  mailFrom: string
+  /** What links in mails begin with, without a slash at the end; undefined: the address that it listens on. */
+  publicUrl: string | undefined
   /** Requests a second; undefined: no limit. */
   rateLimitToken: number | undefined
   rateLimitOrg: number | undefined
@@ -109,6 +126,17 @@ export const FLAGS: readonly Flag[] = [
     default: '',
     meaning: 'domains of verified e-mail addresses that have geofences in any organization',
   },
+  {
+    name: 'smtp',
+    default: 'file:<data>/mail',
+    meaning: 'where mail goes: a folder, or smtp(s)://user:password@host:port',
+  },
+  { name: 'mail-from', default: 'waymark@localhost', meaning: 'sender of mails' },
+  {
+    name: 'public-url',
+    default: '',
+    meaning: 'what links in mails begin with; without it, the address that it listens on',
+  },
   { name: 'rate-limit-token', default: '', meaning: 'requests a second of one token' },
   { name: 'rate-limit-org', default: '', meaning: 'requests a second of one organization' },
   { name: 'rate-limit-address', default: '', meaning: 'requests a second of one address' },
@@ -172,6 +200,9 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     webhookAllow: read.list('webhook-allow').map((range) => cidrOf('webhook-allow', range)),
     geofenceRollout: read.text('geofence-rollout') === '*' ? '*' : read.list('geofence-rollout'),
     staffDomains: read.list('staff').map(domainOf),
+    smtpUrl: smtpOf(read.given('smtp') ?? `file:${join(dataPath, 'mail')}`),
+    mailFrom: senderOf(read.text('mail-from')),
+    publicUrl: publicUrlOf(read.given('public-url')),
     rateLimitToken: read.optionalNumber('rate-limit-token'),
     rateLimitOrg: read.optionalNumber('rate-limit-org'),
     rateLimitAddress: read.optionalNumber('rate-limit-address'),

@@ -4,12 +4,12 @@ import { defineProcess, type OriginOf, type Process } from '../kit/commands/proc
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { type Office, unlessGone } from './office.ts'
+import { issueLink, type Office, unlessGone } from './office.ts'
 import { joinTeams, leaveTeams } from './team-members.ts'
 
 /**
- * Changes a user with all that hangs on it: an owner's place, the e-mail (of the identity, and as every other user record
- * of the person shows it), teams, the password (which ends sessions). The last owner, a stale version and a taken e-mail refuse it.
+ * Changes a user with all that hangs on it: an owner's place, a link to the e-mail that is to be theirs, teams, the
+ * password (which ends sessions). The last owner and a stale version refuse it.
  */
 export const changeUser = (office: Office): Process<ChangeUserData> => {
   const owners = async (type: 'add' | 'remove', userId: string, originOf: OriginOf): Promise<Wrote | undefined> => {
@@ -32,26 +32,16 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
       run: async (data, originOf) => {
         if (await isWritten(data, originOf)) return undefined
         const { userId: id, version: expectedVersion, change } = data
-        return (await office.users.change(originOf(), { id, ...change, expectedVersion })).wrote
+        const shown = data.emailLink && { pendingEmail: data.emailLink.email }
+        return (await office.users.change(originOf(), { id, ...change, expectedVersion }, shown)).wrote
       },
       undo: ({ userId: id, before: body }, originOf) =>
         unlessGone(office.users.change(originOf(), { id, kind: 'amend', body }).then(({ wrote }) => wrote)),
     },
     {
       name: 'e-mail',
-      run: async ({ identityId, email, others }, originOf) => {
-        if (email === undefined) return undefined
-        const origin = originOf('identity')
-        const command = { type: 'changeEmail', email, at: formatTime(origin.now) } as const
-        const wrotes = [await office.people.command(identityId, command, origin)]
-        for (const { organizationId, userId: id } of others) {
-          const write = originOf(id)
-          const there = { ...write, organizationId, metadata: { ...write.metadata, organizationId } }
-          const change = office.users.change(there, { id, kind: 'amend', body: { email } })
-          wrotes.push(await unlessGone(change.then(({ wrote }) => wrote)))
-        }
-        return allWrote(...wrotes)
-      },
+      run: async ({ identityId, emailLink }, originOf) =>
+        emailLink && issueLink(office, originOf(), identityId, emailLink),
     },
     {
       name: 'new owner',
@@ -62,6 +52,11 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
     {
       name: 'password',
       run: (data, originOf) => changePassword(office, data, originOf),
+    },
+    {
+      name: 'reopening',
+      run: async ({ identityId, reopeningLink }, originOf) =>
+        reopeningLink && issueLink(office, originOf(), identityId, reopeningLink),
     },
   ])
 }

@@ -2,7 +2,7 @@ import { changeOwners } from '../features/identity/owners.ts'
 import { CREATE_USER, type CreateUserData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
-import { ensureMade, type Office, unlessGone } from './office.ts'
+import { ensureMade, issueLink, type Office, unlessGone } from './office.ts'
 import { joinTeams } from './team-members.ts'
 
 /** Adds a person to an organization: their identity, or a membership in the one they have, then the user. */
@@ -40,6 +40,10 @@ export const createUser = (office: Office): Process<CreateUserData> =>
         const command = { type: 'add', userId, at: formatTime(origin.now) } as const
         return changeOwners(office.log, origin.organizationId, command, origin)
       },
+    },
+    {
+      name: 'invitation',
+      run: async ({ identityId, link }, originOf) => link && issueLink(office, originOf(), identityId, link),
     },
     { name: 'teams', run: ({ userId, teamIds }, originOf) => joinTeams(office, originOf, userId, teamIds) },
   ])

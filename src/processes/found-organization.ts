@@ -4,7 +4,7 @@ import { defineProcess, type OriginOf, type Process } from '../kit/commands/proc
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { ensureMade, type Office } from './office.ts'
+import { ensureMade, issueLink, type Office } from './office.ts'
 
 /**
  * Makes an organization with its hubs, roles and owner. The identity of somebody who signs up comes first, since their
@@ -60,6 +60,11 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
         )
         return allWrote(added, accessed)
       },
+    },
+    {
+      name: 'verification',
+      run: async ({ signUp, owner: { identityId } }, originOf) =>
+        signUp && issueLink(office, originOf(), identityId, signUp.link),
     },
   ])
 

@@ -7,9 +7,11 @@ import { user } from '../features/identity/user.ts'
 import { team } from '../features/teams/team.ts'
 import type { Process } from '../kit/commands/process.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
+import { acceptInvitation } from './accept-invitation.ts'
 import { changeUser } from './change-user.ts'
 import { createUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
+import { followLink } from './follow-link.ts'
 import { foundOrganization } from './found-organization.ts'
 import { giveWay } from './give-way.ts'
 import type { Office } from './office.ts'
@@ -27,5 +29,13 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
     users: user.writer(services),
     teams: team.writer(services),
   }
-  return [foundOrganization(office), createUser(office), changeUser(office), deleteUser(office), giveWay(services)]
+  return [
+    foundOrganization(office),
+    createUser(office),
+    changeUser(office),
+    deleteUser(office),
+    acceptInvitation(office),
+    followLink(office),
+    giveWay(services),
+  ]
 }

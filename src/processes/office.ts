@@ -1,9 +1,11 @@
 import type { EventLog } from '../engines/event-log.ts'
+import type { LinkIssued } from '../features/identity/events.ts'
 import type { People } from '../features/identity/people.ts'
 import type { Sessions } from '../features/identity/sessions.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
 import type { StepOrigin } from '../kit/commands/process.ts'
+import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceWriter } from '../kit/resource/write.ts'
 
@@ -30,6 +32,23 @@ export const ensureMade = async (
   if ((await writer.load(id)).state.status !== 'absent') return undefined
   return (await writer.create(origin, { ...body, _id: id }, extra)).wrote
 }
+
+/** Nothing happens where the person is gone meanwhile. */
+export const issueLink = (
+  office: Pick<Office, 'people'>,
+  origin: StepOrigin,
+  identityId: string,
+  link: LinkIssued,
+): Promise<Wrote | undefined> =>
+  unlessGone(office.people.command(identityId, { type: 'issueLink', link, at: link.at }, origin))
+
+/** Ends every session of somebody whose password was set anew. */
+export const endSessions = async (
+  { sessions }: Pick<Office, 'sessions'>,
+  { identityId, passwordHash }: { identityId: string; passwordHash?: string },
+  origin: StepOrigin,
+): Promise<Wrote | undefined> =>
+  passwordHash === undefined ? undefined : sessions.endAll(identityId, { at: formatTime(origin.now) }, origin)
 
 /** What to do about something that is gone meanwhile: nothing. */
 export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {

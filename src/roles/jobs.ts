@@ -6,6 +6,7 @@ import { announceDeletions } from '../reactors/announce/deletions.ts'
 import { announceFences } from '../reactors/announce/fences.ts'
 import { BACKTEST_RUNS, BacktestJobs } from '../reactors/backtests/backtest-jobs.ts'
 import { CHECK_RECORDS, checkRecords } from '../reactors/records/check-records.ts'
+import { MAIL, sendMails } from '../reactors/mail/send-mails.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
@@ -40,6 +41,11 @@ export const openJobs: OpenRole = async (services) => {
     ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
     ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
     ownedPart(CHECK_RECORDS, async (isOurs) => follows(checkRecords({ ...services, isOurs }))),
+    ownedPart(MAIL, async (isOurs) => {
+      const onMail = (outcome: string): void => metrics.mails.inc({ outcome })
+      const mails = await sendMails({ ...services, resources, isOurs, onMail })
+      return shown(mails, () => [mails.follower.lag(clock.now())])
+    }),
     ownedPart(BACKTEST_RUNS, async (isOurs) => {
       const keepMs = config.automationLogDays * DAY_MS
       const jobs = await new BacktestJobs({ ...services, visibleTrackers, keepMs, isOurs }).start()

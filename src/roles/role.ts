@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
+import type { Mailer } from '../engines/mailer.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
@@ -40,6 +41,7 @@ export interface ServiceParts {
   /** Of this process. */
   life: Life
   caller: HttpCaller
+  mailer: Mailer
   /** Points that a back-test reads for one answer; more make it a job. */
   backtestPointsMax?: number
 }
@@ -53,6 +55,8 @@ export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
   feeds: Feeds
   settle: Settle
   metrics: Metrics
+  /** What links in mails begin with; the address that it listens on is known once it does. */
+  publicUrl: Promise<string>
   /** Whether geofences are there for the caller. */
   inRollout(caller: UserCaller): boolean
 }
@@ -72,7 +76,7 @@ export interface Role {
 
 export type OpenRole = (services: RoleServices) => Promise<Role>
 
-export const roleServices = ({ services, ...parts }: ServiceParts): RoleServices => {
+export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Promise<string>): RoleServices => {
   const { config } = parts
   const { log, logger } = services
   services.processes.know(listProcesses({ ...services, resources }))
@@ -88,6 +92,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts): RoleServices
     },
     settle: settling(services, PROJECTIONS),
     metrics: createMetrics(),
+    publicUrl,
     inRollout: inRollout(config),
   }
 }

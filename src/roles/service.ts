@@ -1,5 +1,6 @@
 import type { Role as RoleName } from '../config.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
+import { defer } from '../kit/consumers/deferred.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { type DemoLogin, pageRoutes } from '../web/page.ts'
@@ -42,7 +43,9 @@ const CLOSE_REQUESTS_MS = 3_000
 
 /** The roles of this process on top of the engines, and the door before them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
-  const services = roleServices(parts)
+  const listening = defer<string>()
+  listening.promise.catch(() => undefined)
+  const services = roleServices(parts, listening.promise)
   const { log, tables, history, files, clock, logger, metrics, feeds, projections, config } = services
   const health = new EngineHealth({ engines: { log, tables, history, files }, metrics, clock })
   const roles: Role[] = []
@@ -67,6 +70,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })
+    listening.resolve(config.publicUrl ?? door.url)
     return {
       url: door.url,
       showDemoLogin: (login) => {
@@ -82,6 +86,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       },
     }
   } catch (error) {
+    listening.reject(error)
     await end()
     throw error
   }

@@ -16,6 +16,16 @@ test('a variable with _FILE names a file', async (t) => {
   t.throws(() => readConfig([], { WAYMARK_METRICS_TOKEN_FILE: folder }), { message: /which cannot be read/ })
 })
 
+test('mail goes to a folder of the data folder, unless a server is named', async (t) => {
+  t.match(readConfig(['--data', '/srv/w'], {}), { smtpUrl: 'file:/srv/w/mail', mailFrom: 'waymark@localhost' })
+  const flags = ['--smtp', 'smtps://a:b@mail.example.com', '--mail-from', 'Fleet <fleet@example.com>']
+  t.match(readConfig([...flags, '--public-url', 'https://map.example.com/'], {}), {
+    smtpUrl: 'smtps://a:b@mail.example.com',
+    mailFrom: 'Fleet <fleet@example.com>',
+    publicUrl: 'https://map.example.com',
+  })
+})
+
 test('an address alone is a range of one', async (t) => {
   const { trustedProxies, webhookAllow } = readConfig(
     ['--trusted-proxies', '10.1.2.3, fd00::/8', '--webhook-allow', '::1'],
@@ -46,6 +56,13 @@ test('what cannot be used names the flag and what was expected', async (t) => {
     [['--webhook-allow', '127.0.0.0/8,10.0.0.0/33'], /--webhook-allow .* not "10\.0\.0\.0\/33"/],
     [['--cors-origins', 'https://map.example.com/'], /--cors-origins .* not "https:\/\/map\.example\.com\/"/],
     [['--staff', '@example.com'], /--staff/],
+    [
+      ['--smtp', 'pop3://ada:hunter2@example.com'],
+      /^--smtp must be file:<folder>, smtp:\/\/host:port or smtps:\/\/host:port$/,
+    ],
+    [['--mail-from', 'Ada'], /--mail-from/],
+    [['--mail-from', 'a@b.c\nBcc: d@e.f'], /--mail-from/],
+    [['--public-url', 'map.example.com'], /--public-url/],
     [['--webhook-schedule', ','], /--webhook-schedule must have at least one/],
   ]
   for (const [args, message] of refused) t.throws(() => readConfig(args, {}), { message })

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import type { Method } from '../../src/kit/http/route.ts'
 import type { CallAnswer } from '../support/call-route.ts'
-import { PASSWORD, type openIdentity, type Session } from '../support/open-identity.ts'
+import { issuedToken, type openIdentity, PASSWORD, type Session } from '../support/open-identity.ts'
 import { halvesOf } from './office-truth.ts'
 
 export type World = Awaited<ReturnType<typeof openIdentity>>
@@ -129,6 +129,93 @@ export const WALKS: Walk[] = [
     },
   },
   {
+    operationId: 'inviteUser',
+    what: 'an invitation',
+    prepare: async (world) => {
+      const { first, other, planner, hubId, teamIds } = await office(world)
+      const email = `invited${++prepared}@example.com`
+      const body = { email, roleId: planner, hubId, teamIds }
+      return {
+        request: { by: first, method: 'POST', url: '/user/invite', body },
+        other: { by: other, method: 'POST', url: '/user/invite', body },
+        check: async (t, after) => {
+          t.equal(await listed(await after.login(first.email), '/users', `email=${email}`), 1)
+          await issuedToken(after, email, 'invitation')
+        },
+      }
+    },
+  },
+  {
+    operationId: 'acceptInvitation',
+    what: 'an owner who accepts an invitation',
+    prepare: async (world) => {
+      const { first, owner, hubId } = await office(world)
+      const email = `invited${++prepared}@example.com`
+      await first.call('POST', '/user/invite', { email, roleId: owner, hubId })
+      const token = await issuedToken(world, email, 'invitation')
+      const request: Request = { method: 'POST', url: '/auth/accept-invitation', body: { token, password: PASSWORD } }
+      return {
+        request,
+        other: request,
+        check: async (t, after) => {
+          const { body } = await (await after.login(email)).call('GET', '/user')
+          t.match(body.data, { status: 'active', email })
+        },
+      }
+    },
+  },
+  {
+    operationId: 'resetPassword',
+    what: 'a new password by a mailed link',
+    prepare: async (world) => {
+      const { first, second } = await office(world)
+      await first.call('PATCH', `/user/${second}`, { password: `${PASSWORD}-2` })
+      const { email } = (await first.call('GET', `/user/${second}`)).body.data
+      const token = await issuedToken(world, email, 'reopening')
+      const before = await world.login(email, `${PASSWORD}-2`)
+      const request: Request = { method: 'POST', url: '/auth/reset-password', body: { token, password: PASSWORD } }
+      return {
+        request,
+        other: request,
+        check: async (t, after) => {
+          t.equal((await before.call('GET', '/user')).status, 401, 'the session before has ended')
+          await after.login(email)
+        },
+      }
+    },
+  },
+  {
+    operationId: 'verifyEmail',
+    what: 'a new e-mail of somebody who is at home in two organizations',
+    prepare: async (world) => {
+      const { first, other, planner } = await office(world)
+      const elsewhere = await world.signup({ email: `elsewhere${++prepared}@example.com` })
+      const roleId = await world.roleId(elsewhere, 'planner')
+      await elsewhere.call('POST', '/user/invite', { email: other.email, roleId })
+      const email = `moved${++prepared}@example.com`
+      await other.call('PATCH', '/user', { email, currentPassword: PASSWORD })
+      const token = await issuedToken(world, other.email, 'emailChange')
+      const request: Request = { method: 'POST', url: '/auth/verify-email', body: { token, password: PASSWORD } }
+      return {
+        request,
+        other: request,
+        check: async (t, after) => {
+          t.match((await (await after.login(email)).call('GET', '/user')).body.data, { email })
+          t.equal(await listed(await after.login(elsewhere.email), '/users', `email=${email}`), 1)
+          t.equal(
+            (
+              await (
+                await after.login(first.email)
+              ).call('POST', '/user/invite', { email: other.email, roleId: planner })
+            ).status,
+            201,
+            'the old one is free',
+          )
+        },
+      }
+    },
+  },
+  {
     operationId: 'amendUser',
     what: 'an owner who becomes something else, in other teams, with another e-mail and password',
     prepare: async (world) => {
@@ -145,12 +232,13 @@ export const WALKS: Walk[] = [
         check: async (t, after, last) => {
           t.match(last, {
             status: 200,
-            body: { data: { name: 'Renamed', email, roleId: planner, teamIds: [teamIds[1]] } },
+            body: { data: { name: 'Renamed', pendingEmail: email, roleId: planner, teamIds: [teamIds[1]] } },
           })
-          t.match((await (await after.login(email, `${PASSWORD}-2`)).call('GET', '/user')).body.data, {
+          t.match((await (await after.login(other.email, `${PASSWORD}-2`)).call('GET', '/user')).body.data, {
             teamIds: [teamIds[1]],
           })
-          t.equal(await listed(await after.login(elsewhere.email), '/users', `email=${email}`), 1)
+          await issuedToken(after, other.email, 'emailChange')
+          await issuedToken(after, other.email, 'reopening')
         },
       }
     },

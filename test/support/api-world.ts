@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { mailsIn, tokenIn } from './read-mail.ts'
 import { ask, call, signUp, until, type Service } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -10,6 +12,8 @@ export interface ApiWorld {
   organizationId: string
   /** Things of which nothing else hangs. */
   spare: { [name: string]: string }
+  /** Of links that were mailed, by the operation that takes them. */
+  tokens: { [operationId: string]: string }
   /** By the name that a path gives them. */
   ids: { [name: string]: string }
 }
@@ -78,10 +82,12 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     password,
     organizationId,
     spare: { ...(await spare(make)), sessionId: await furtherSession(service, email, password) },
+    tokens: await mailedTokens(service, make, role._id, email),
     ids: {
       hubId: hub._id,
       roleId: role._id,
       userId: user._id,
+      invitedUserId: (await make('/user/invite', { email: `waiting.${email}`, roleId: role._id }))._id,
       email: userEmail,
       teamId: team._id,
       vehicleId: vehicle._id,
@@ -117,6 +123,39 @@ const spare = async (make: (path: string, body: Json) => Promise<Json>): Promise
 const furtherSession = async (service: Service, email: string, password: string): Promise<string> => {
   const { token } = await ask(service, 'POST', '/auth/login', { body: { email, password } })
   return JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString()).jti
+}
+
+/** One link of each kind, each of a person of its own, as their mails bring them. */
+const mailedTokens = async (
+  service: Service,
+  make: (path: string, body: Json) => Promise<Json>,
+  roleId: string,
+  email: string,
+): Promise<ApiWorld['tokens']> => {
+  const mailed = async (to: string, page: string): Promise<string> => {
+    let token = ''
+    await until(`a mail to ${to}`, () => {
+      const mail = mailsIn(join(service.data, 'mail')).find(
+        ({ headers, text }) => headers.to === to && text.includes(`/${page}?token=`),
+      )
+      token = mail === undefined ? '' : tokenIn(mail)
+      return token !== ''
+    })
+    return token
+  }
+  const [guest, forgetful, moving, moved] = ['guest', 'forgetful', 'moving', 'moved'].map((who) => `${who}.${email}`)
+  const password = 'Correct-horse-9-battery'
+  await make('/user/invite', { email: guest, roleId })
+  await make('/user', { name: 'Forgetful', email: forgetful, password, roleId })
+  await ask(service, 'POST', '/auth/forgot-password', { body: { email: forgetful } })
+  await make('/user', { name: 'Moving', email: moving, password, roleId })
+  const { token } = await ask(service, 'POST', '/auth/login', { body: { email: moving, password } })
+  await ask(service, 'PATCH', '/user', { token, body: { email: moved, currentPassword: password } })
+  return {
+    acceptInvitation: await mailed(guest, 'accept-invitation'),
+    resetPassword: await mailed(forgetful, 'reset-password'),
+    verifyEmail: await mailed(moved, 'verify-email'),
+  }
 }
 
 /** A trip into the yard and out of it; answers its tracking token. */

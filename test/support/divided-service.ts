@@ -4,6 +4,7 @@ import { readConfig, type Role, ROLES } from '../../src/config.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'
+import { openFileMailer } from '../../src/engines/file-mailer/file-mailer.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { undiciCaller } from '../../src/engines/undici/undici-caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
@@ -119,6 +120,7 @@ const openNode = async (
     owners,
     life,
     caller,
+    mailer: await openFileMailer({ path: join(folder, 'mail'), from: config.mailFrom }),
     rotateTokenKey: async () => undefined,
   })
   let isClosed = false

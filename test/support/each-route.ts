@@ -34,7 +34,8 @@ const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
 const ENDS_ITS_TOKEN = ['refreshToken', 'logout', 'createOrganization', 'createOrganizationAlias', 'switchOrganization']
 
 export const addressOf = (operation: Operation, ids: { [name: string]: string }, query = ''): string => {
-  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? NOWHERE))
+  const these = operation.operationId === 'inviteUserAgain' ? { ...ids, userId: ids.invitedUserId } : ids
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(these[name] ?? NOWHERE))
   return (operation.isRoot ? '/' : '') + path + (query === '' ? '' : `?${query}`)
 }
 
@@ -42,7 +43,8 @@ export const addressOf = (operation: Operation, ids: { [name: string]: string },
 export const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json => {
   if (body === undefined) return undefined
   if (BODIES[operationId] !== undefined) return BODIES[operationId](world)
-  return real(body.example, world.ids)
+  const token = world.tokens[operationId]
+  return { ...real(body.example, world.ids), ...(token !== undefined && { token }) }
 }
 
 const real = (value: Json, ids: { [name: string]: string }): Json => {

@@ -1,6 +1,8 @@
 import type { Test } from 'tap'
 import { identityContext, type IdentityConfig } from '../../src/features/identity/context.ts'
 import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
+import type { LinkKind } from '../../src/features/identity/events.ts'
+import { linkToken } from '../../src/features/identity/links.ts'
 import { organization } from '../../src/features/identity/organization.ts'
 import { role } from '../../src/features/identity/role.ts'
 import { type UserAccessChange, watchAccess } from '../../src/features/identity/watch-access.ts'
@@ -134,6 +136,18 @@ export const openIdentity = async (
     close: closeOnce,
     session: sessionOf,
   }
+}
+
+/** The secret of the link that was issued last, as its mail brings it. */
+export const issuedToken = async (
+  { context, keyring }: Pick<Awaited<ReturnType<typeof openIdentity>>, 'context' | 'keyring'>,
+  email: string,
+  kind: LinkKind,
+): Promise<string> => {
+  const person = await context.people.findByEmail(email)
+  const link = person?.state.links.find((one) => one.kind === kind)
+  if (person === undefined || link === undefined) throw new Error(`no ${kind} for ${email}`)
+  return linkToken(keyring, person.identityId, link.linkId)
 }
 
 export const PASSWORD = 'Correct-horse-7-battery'

@@ -7,6 +7,8 @@ export type Json = any
 
 export interface Service {
   url: string
+  /** Its data folder. */
+  data: string
   port: number
   process: ChildProcess
   /** Lines of standard output. */
@@ -66,6 +68,7 @@ export const startService = async (
   }
   return {
     url,
+    data,
     port: Number(new URL(url).port),
     process: child,
     lines,

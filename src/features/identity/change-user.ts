@@ -13,6 +13,8 @@ import {
 } from '../../kit/resource/writes.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
+import type { LinkIssued, LinkKind } from './events.ts'
+import { newLink } from './links.ts'
 import type { Person } from './people.ts'
 import { CHANGE_USER, type ChangeUserData, DELETE_USER } from './processes.ts'
 import {
@@ -61,12 +63,9 @@ export const deleteUser = async (
 ): Promise<Written> => {
   let row: Row = {}
   const wrote = await context.services.processes.run(DELETE_USER, userId, asService(origin), async () => {
-    const { before, role } = await loadUser(context, origin, userId)
+    const { row: before, role } = await loadReached(context, origin, userId)
     assertVersion(expectedVersion, before.version as number)
-    const caller = userOf({ caller: origin.caller as never })
-    assertHolds(caller, role)
-    assertOwner(caller, role)
-    assertReach(caller, before.hubId)
+    assertOwner(userOf({ caller: origin.caller as never }), role)
     row = before
     const { identityId, status } = before
     return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion }
@@ -74,22 +73,28 @@ export const deleteUser = async (
   return { row, wrote }
 }
 
-/** The user's own change of what is theirs alone, the password among it. @throws Failure not_found, stale_version, invalid */
+/** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use */
 export const changeOwnUser = async (
   context: IdentityContext,
   origin: WriteOrigin,
   { identityId, teamIds }: Pick<UserRow, 'identityId' | 'teamIds'>,
   change: Change,
-  password: string | undefined,
-  keeps: string,
+  { password, email, keeps }: { password?: string; email?: string; keeps: string },
 ): Promise<Written> => {
-  if (password === undefined) return context.users.change(origin, change)
+  if (password === undefined && email === undefined) return context.users.change(origin, change)
   const wrote = await withoutRaces(change, () =>
     context.services.processes.run(CHANGE_USER, change.id, asService(origin), async () => {
       const { state, version } = await context.users.load(change.id)
       assertVersion(change.expectedVersion, version)
-      const passwordHash = await context.passwords.hash(password)
-      return { ...unchanged(change, version, state.values, identityId, teamIds), passwordHash, keeps }
+      if (email !== undefined) await assertFree(context, email)
+      const person = await context.people.load(identityId)
+      // A password that an administrator set is known to two.
+      const asker = { organizationId: origin.organizationId, userId: change.id, bindsTo: person?.state.opensOnly }
+      return {
+        ...unchanged(change, version, state.values, identityId, teamIds),
+        ...(password !== undefined && { passwordHash: await context.passwords.hash(password), keeps }),
+        ...(email !== undefined && { emailLink: linkFor(origin, 'emailChange', email, asker) }),
+      }
     }),
   )
   const { state, version } = await context.users.load(change.id)
@@ -119,9 +124,7 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
   const caller = userOf({ caller: origin.caller as never })
   const { tables } = context.services
   const { id, kind, body } = change
-  const { before, role } = await loadUser(context, origin, id)
-  assertHolds(caller, role)
-  assertReach(caller, before.hubId)
+  const { row: before, role } = await loadReached(context, origin, id)
   const next = await nextOf(context, origin, before, kind, body)
   if (next.role._id !== role._id) assertHolds(caller, next.role)
   const hubs = { hubId: next.hubIds }
@@ -144,29 +147,50 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
     assertOwner(caller, role)
     assertOwner(caller, next.role)
   }
+  if (isEmail) await assertFree(context, next.email)
   const { password, teamIds: _teams, ...fields } = body
   const asked = {
     ...change,
-    body: { ...fields, ...((kind === 'replace' || fields.status !== undefined) && { status: next.status }) },
+    body: {
+      ...fields,
+      ...((kind === 'replace' || fields.status !== undefined) && { status: next.status }),
+      ...(isEmail && { email: before.email }),
+    },
   }
+  const { organizationId } = origin
+  const asker = { organizationId, userId: id, askedBy: caller.userId, bindsTo: organizationId }
   const [wasOwner, isOwner] = [isActiveOwner(role, before.status), isActiveOwner(next.role, next.status)]
   return {
     ...unchanged(asked, before.version as number, before as unknown as JsonObject, before.identityId, next.teamIds),
     ...(wasOwner !== isOwner && { owners: isOwner ? 'add' : 'remove' }),
-    ...(isEmail && { email: next.email }),
-    others: person.state.memberships.filter(({ userId }) => userId !== id),
+    ...(isEmail && { emailLink: linkFor(origin, 'emailChange', next.email, asker) }),
     joined: next.teamIds.filter((teamId) => !before.teamIds.includes(teamId)),
     left: before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
     ...(typeof password === 'string' && {
       passwordHash: await context.passwords.hash(password),
       opensOnly: origin.organizationId,
+      reopeningLink: linkFor(origin, 'reopening', person.state.email, asker),
     }),
   }
 }
 
+const linkFor = (
+  { ids, now }: WriteOrigin,
+  kind: LinkKind,
+  email: string,
+  asker: Pick<LinkIssued, 'organizationId' | 'userId' | 'askedBy' | 'bindsTo'>,
+): LinkIssued => newLink({ linkId: ids.next(), kind, email, ...asker }, now)
+
+/** @throws Failure key_in_use when somebody has the e-mail; whoever takes it until the link is followed is first. */
+const assertFree = async ({ people }: IdentityContext, email: string): Promise<void> => {
+  if ((await people.findByEmail(email)) === undefined) return
+  const message = 'is taken by another record'
+  throw new Failure('key_in_use', { message: `/email ${message}`, errors: [{ path: '/email', message }] })
+}
+
 /** Whether nothing but the user's own stream is written. */
-const isUserAlone = ({ owners, email, joined, left, passwordHash }: Plan): boolean =>
-  [owners, email, passwordHash].every((part) => part === undefined) && joined.length + left.length === 0
+const isUserAlone = ({ owners, emailLink, joined, left, passwordHash }: Plan): boolean =>
+  [owners, emailLink, passwordHash].every((part) => part === undefined) && joined.length + left.length === 0
 
 /** A change of the user's own fields alone. */
 const unchanged = (
@@ -178,7 +202,7 @@ const unchanged = (
 ): Plan => {
   const names = kind === 'replace' ? Object.keys(user.declaration.fields) : Object.keys(body)
   const before = Object.fromEntries(names.map((name) => [name, values[name] ?? null]))
-  return { userId, identityId, change: { kind, body }, version, before, others: [], joined: [], left: [], teamIds }
+  return { userId, identityId, change: { kind, body }, version, before, joined: [], left: [], teamIds }
 }
 
 const nextOf = async (
@@ -202,6 +226,19 @@ const nextOf = async (
     status: nextStatus((body.status as string | undefined) ?? before.status, before.status),
     email: given('email', before.email),
   }
+}
+
+/** A user whom the caller may change. @throws Failure not_found, forbidden */
+export const loadReached = async (
+  context: IdentityContext,
+  origin: WriteOrigin,
+  userId: string,
+): Promise<{ row: UserRow; role: RoleRow }> => {
+  const caller = userOf({ caller: origin.caller as never })
+  const { before: row, role } = await loadUser(context, origin, userId)
+  assertHolds(caller, role)
+  assertReach(caller, row.hubId)
+  return { row, role }
 }
 
 /** The user's row as the streams have it, its teams as the directory has them. @throws Failure not_found */

@@ -2,6 +2,7 @@ import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Services } from '../../kit/services.ts'
 import { LoginThrottle } from './login-throttle.ts'
+import { MailLimits } from './mail-limits.ts'
 import { organization } from './organization.ts'
 import { Passwords } from './passwords.ts'
 import { People } from './people.ts'
@@ -30,6 +31,7 @@ export interface IdentityContext {
   throttle: LoginThrottle
   sessions: Sessions
   uses: SessionUses
+  limits: MailLimits
   organizations: ResourceWriter
   users: ResourceWriter
   roles: ResourceWriter
@@ -44,6 +46,7 @@ export const identityContext = (services: IdentityServices, config: IdentityConf
   throttle: new LoginThrottle(services.tables, services.keyring),
   sessions: new Sessions(services.log),
   uses: new SessionUses(services),
+  limits: new MailLimits(services.tables, services.keyring),
   organizations: organization.writer(services),
   users: user.writer(services),
   roles: role.writer(services),

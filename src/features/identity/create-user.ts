@@ -5,7 +5,9 @@ import { asService, type Written, type WriteOrigin } from '../../kit/resource/wr
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
+import type { LinkIssued } from './events.ts'
 import type { Membership } from './identity.ts'
+import { newLink } from './links.ts'
 import type { Person } from './people.ts'
 import { CREATE_USER, type CreateUserData } from './processes.ts'
 import { user, type UserRow } from './user.ts'
@@ -60,7 +62,8 @@ const planOf = async (
     const { identityId, state } = person
     const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
     // What was sent is answered: nobody learns a stranger's name by typing their address.
-    return { userId, identityId, values: { ...values, status: 'invited' }, isOwner: false, teamIds, insteadOf }
+    const link = invitation(origin, userId, state.email)
+    return { userId, identityId, values: { ...values, status: 'invited' }, isOwner: false, teamIds, insteadOf, link }
   }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
@@ -72,7 +75,15 @@ const planOf = async (
     isOwner: role.key === 'owner' && status === 'active',
     teamIds,
     create: { email: body.email, name: body.name, passwordHash },
+    ...(status === 'invited' && { link: invitation(origin, userId, body.email) }),
   }
+}
+
+/** What is mailed to whoever has yet to accept, by the caller. */
+export const invitation = (origin: WriteOrigin, userId: string, email: string): LinkIssued => {
+  const { organizationId, ids, now } = origin
+  const askedBy = userOf({ caller: origin.caller as never }).userId
+  return newLink({ linkId: ids.next(), kind: 'invitation', email, organizationId, userId, askedBy }, now)
 }
 
 const assertNewUser = async (

@@ -14,6 +14,8 @@ export const IDENTITY = {
   emailVerified: 'emailVerified',
   /** In logs of before sessions; now in theirs. */
   tokenRevoked: 'tokenRevoked',
+  linkIssued: 'linkIssued',
+  linkFollowed: 'linkFollowed',
   /** Changes nothing: whoever decided on what stood before is refused by the log. */
   fenced: 'identityFenced',
 } as const
@@ -46,13 +48,15 @@ export interface OrganizationAccessed {
 
 export interface PasswordChanged {
   passwordHash: string
-  /** The organization whose administrator set it: it opens that one alone. Left out by whoever changes their own. */
-  opensOnly?: string
+  /** The organization whose administrator set it: it opens that one alone; null: all of them. Left out by whoever changes their own. */
+  opensOnly?: string | null
   at: string
 }
 
 export interface EmailChanged {
   email: string
+  /** The organization whose administrator changed it: those that the person was in besides stay closed. */
+  bindsTo?: string
   at: string
 }
 
@@ -83,6 +87,47 @@ export interface TokenRevoked {
   expiresAt: string
   /** How long sockets that were opened with it stay open. */
   graceMs: number
+  at: string
+}
+
+/**
+ * What a link that is mailed is for: `reopening` ends what a password that an administrator set leaves closed,
+ * `emailChange` goes to the new address.
+ */
+export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | 'emailChange'
+
+/** A link that is to be mailed. Its secret follows from the ids and the keyring, so it stands nowhere. */
+export interface LinkIssued {
+  linkId: string
+  kind: LinkKind
+  /** Where it is mailed to. */
+  email: string
+  /** For an invitation the one invited to, otherwise the one where it was asked for. */
+  organizationId?: string
+  userId?: string
+  /** The user who asked for it, where that is somebody else. */
+  askedBy?: string
+  /** For an e-mail that an administrator chose: followed without the owner's password, it opens this organization alone. */
+  bindsTo?: string
+  expiresAt: string
+  at: string
+}
+
+export interface LinkFollowed {
+  linkId: string
+  /** Tells apart the command that followed it, and its repetition, from others. */
+  useId: string
+  at: string
+}
+
+/** Streams of those who forgot their password, one for each address, whether anybody has it or not. */
+export const FORGOTTEN_STREAMS = 'forgotten-'
+
+export const PASSWORD_FORGOTTEN = 'passwordForgotten'
+
+export interface PasswordForgotten {
+  /** The address as it was typed, encrypted. */
+  sealedEmail: string
   at: string
 }
 

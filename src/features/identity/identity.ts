@@ -1,16 +1,20 @@
 import type { Decider } from '../../kernel/decider.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import {
   IDENTITY,
   type EmailChanged,
   type EmailVerified,
   type IdentityCreated,
+  type LinkFollowed,
+  type LinkIssued,
+  type LinkKind,
   type MembershipAdded,
   type MembershipEnded,
   type OrganizationAccessed,
   type PasswordChanged,
 } from './events.ts'
+import { isOpen, type Link, linkEnded, withLink } from './links.ts'
 
 export interface Membership {
   organizationId: string
@@ -25,8 +29,11 @@ export interface IdentityState {
   /** The only organization that the password opens, since somebody else set it; absent for all of them. */
   opensOnly?: string
   originOrganizationId: string
+  /** The organizations that are open since an administrator changed the e-mail; absent for all of them. No new password opens others. */
+  boundTo?: readonly string[]
   /** Its owner has shown that `email` is theirs. */
   isVerified: boolean
+  links: readonly Link[]
   /** Oldest first. */
   memberships: readonly Membership[]
   /** Organizations that a token was issued for, the most recent one last. */
@@ -40,9 +47,22 @@ export type IdentityCommand =
   | { type: 'endMembership'; organizationId: string; userId: string; at: string }
   | { type: 'access'; organizationId: string; at: string }
   | { type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string }
-  | { type: 'changeEmail'; email: string; at: string }
   /** Shown for this address; another one by now stays unverified. */
   | { type: 'verifyEmail'; email: string; at: string }
+  | { type: 'issueLink'; link: LinkIssued; at: string }
+  | FollowLink
+
+export interface FollowLink {
+  type: 'followLink'
+  linkId: string
+  kinds: readonly LinkKind[]
+  useId: string
+  /** Makes it the password of all organizations; whoever is not verified has to set one. */
+  passwordHash?: string
+  /** Whoever follows it gave the password that the owner chose. */
+  isOwner?: boolean
+  at: string
+}
 
 /** One person: an e-mail and a password, however many organizations they are in. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
@@ -53,6 +73,7 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
     passwordHash: '',
     originOrganizationId: '',
     isVerified: false,
+    links: [],
     memberships: [],
     accessed: [],
   },
@@ -79,6 +100,7 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
           ...state,
           memberships: state.memberships.filter((membership) => membership.organizationId !== organizationId),
           accessed: state.accessed.filter((accessed) => accessed !== organizationId),
+          links: state.links.filter((link) => link.kind !== 'invitation' || link.organizationId !== organizationId),
         }
       }
       case IDENTITY.organizationAccessed: {
@@ -91,12 +113,30 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
       case IDENTITY.passwordChanged: {
         // Whoever knows a password that somebody else set opens no more with it by changing it.
         const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
-        return { ...state, passwordHash, opensOnly }
+        const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
+        return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links }
       }
       case IDENTITY.emailChanged:
-        return { ...state, email: (fact.data as EmailChanged).email, isVerified: false }
+        return {
+          ...state,
+          email: (fact.data as EmailChanged).email,
+          isVerified: false,
+          boundTo: boundBy(state, (fact.data as EmailChanged).bindsTo),
+          links: state.links.filter(outlivesPassword), // they were mailed to the address before
+        }
       case IDENTITY.emailVerified:
         return { ...state, isVerified: (fact.data as EmailVerified).email === state.email }
+      case IDENTITY.linkIssued:
+        return { ...state, links: withLink(state.links, fact.data as LinkIssued) }
+      case IDENTITY.linkFollowed: {
+        const { linkId, useId } = fact.data as LinkFollowed
+        const link = state.links.find((one) => one.linkId === linkId)
+        return {
+          ...state,
+          links: state.links.map((one) => (one === link ? { ...link, useId } : one)),
+          boundTo: link?.kind === 'invitation' ? boundWith(state, link.organizationId) : state.boundTo,
+        }
+      }
       default:
         return state
     }
@@ -107,8 +147,12 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
 export const openMemberships = ({
   memberships,
   opensOnly,
-}: Pick<IdentityState, 'memberships' | 'opensOnly'>): Membership[] =>
-  memberships.filter(({ organizationId }) => opensOnly === undefined || organizationId === opensOnly)
+  boundTo,
+}: Pick<IdentityState, 'memberships' | 'opensOnly' | 'boundTo'>): Membership[] =>
+  memberships.filter(
+    ({ organizationId }) =>
+      (opensOnly === undefined || organizationId === opensOnly) && (boundTo?.includes(organizationId) ?? true),
+  )
 
 /** Organizations that the password opens, in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
 export const loginOrder = (state: IdentityState): Membership[] => {
@@ -169,14 +213,58 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
       const data: PasswordChanged = { passwordHash, ...(opensOnly !== undefined && { opensOnly }), at }
       return [{ type: IDENTITY.passwordChanged, data }]
     }
-    case 'changeEmail':
-      return state.email === command.email
-        ? []
-        : [{ type: IDENTITY.emailChanged, data: { email: command.email, at } satisfies EmailChanged }]
     case 'verifyEmail': {
       const { email } = command
       if (state.isVerified || state.email !== email) return []
       return [{ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified }]
     }
+    case 'issueLink':
+      return issued(command.link, state)
+    case 'followLink':
+      return followed(command, state)
   }
+}
+
+/** @throws Failure not_found for an invitation of somebody who is no member any more. */
+const issued = (link: LinkIssued, { links, memberships }: IdentityState): Fact[] => {
+  const { kind, linkId, userId } = link
+  if (kind === 'invitation' && !memberships.some((membership) => membership.userId === userId))
+    throw new Failure('not_found')
+  return links.some((one) => one.linkId === linkId) ? [] : [{ type: IDENTITY.linkIssued, data: link }]
+}
+
+const isOwn = ({ opensOnly }: PasswordChanged): boolean => opensOnly === undefined
+
+/** Whether a link is still good once somebody has set a password anew: those that set one themselves are not. */
+const outlivesPassword = ({ kind, useId }: Link): boolean =>
+  useId !== undefined || kind === 'invitation' || kind === 'emailChange'
+
+/** Whoever reads mail at an address that an administrator chose may be the administrator. */
+const boundBy = ({ boundTo }: IdentityState, bindsTo: string | undefined): readonly string[] | undefined =>
+  bindsTo === undefined ? boundTo : (boundTo?.filter((organizationId) => organizationId === bindsTo) ?? [bindsTo])
+
+/** An organization that invited the address as it is now is open to whoever reads mail there. */
+const boundWith = ({ boundTo }: IdentityState, organizationId = ''): readonly string[] | undefined =>
+  boundTo === undefined || boundTo.includes(organizationId) ? boundTo : [...boundTo, organizationId]
+
+/** @throws Failure invalid for a link that cannot be followed, and without a password where one must be set. */
+const followed = ({ linkId, kinds, useId, passwordHash, isOwner, at }: FollowLink, state: IdentityState): Fact[] => {
+  const link = state.links.find((one) => one.linkId === linkId)
+  if (link?.useId === useId) return []
+  if (link === undefined || !kinds.includes(link.kind) || !isOpen(link, at)) throw linkEnded()
+  if (!state.isVerified && passwordHash === undefined)
+    throw invalid('/password', 'is required: the address is not verified yet')
+  const email = link.kind === 'emailChange' ? link.email : state.email
+  const facts: Fact[] = [{ type: IDENTITY.linkFollowed, data: { linkId, useId, at } satisfies LinkFollowed }]
+  if (passwordHash !== undefined) {
+    const data: PasswordChanged = { passwordHash, opensOnly: null, at }
+    facts.push({ type: IDENTITY.passwordChanged, data })
+  }
+  if (email !== state.email) {
+    const data: EmailChanged = { email, ...(link.bindsTo !== undefined && !isOwner && { bindsTo: link.bindsTo }), at }
+    facts.push({ type: IDENTITY.emailChanged, data })
+  }
+  if (!state.isVerified || email !== state.email)
+    facts.push({ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified })
+  return facts
 }

@@ -16,14 +16,14 @@ import { USERS_TABLE } from './views.ts'
 /** What everybody may change of themselves. */
 const OWN = ['name', 'language', 'timeZone']
 /** What only an administrator may change. */
-const NOT_OWN = ['roleId', 'hubId', 'teamIds', 'status', 'email']
+const NOT_OWN = ['roleId', 'hubId', 'teamIds', 'status']
 
 export const ownUserRoute = (context: IdentityContext): Route =>
   route<object, JsonObject>({
     method: 'PATCH',
     path: '/user',
     operationId: 'amendOwnUser',
-    summary: 'Amend the calling user: name, language, time zone and password',
+    summary: 'Amend the calling user: name, language, time zone, password, and e-mail once its link was followed',
     tag: user.declaration.tag,
     access: 'user',
     body: ownSchema(),
@@ -39,16 +39,19 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   const row = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)
   if (row === undefined) throw new Failure('not_found')
   const fields = NOT_OWN.filter((name) => body[name] !== undefined && !isDeepStrictEqual(body[name], row[name]))
+  if (body.email === null) throw invalid('/email', 'must not be null')
   if (fields.length > 0)
     throw new Failure('forbidden', {
       message: `Only an administrator may change ${fields.join(', ')}.`,
       extra: { fields },
     })
-  if (typeof body.password === 'string') await assertPassword(context, request, row, identityId)
+  const password = typeof body.password === 'string' ? body.password : undefined
+  const email = typeof body.email === 'string' && body.email !== row.email ? body.email : undefined
+  if (password !== undefined || email !== undefined) await assertPassword(context, request, row, identityId)
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => OWN.includes(name))) as JsonObject
   const change: Change = { id: userId, kind: 'amend', body: kept, expectedVersion: versionOf(request, body) }
-  const password = typeof body.password === 'string' ? body.password : undefined
-  const { row: changed, wrote } = await changeOwnUser(context, origin, row, change, password, jti)
+  const asked = { password, email, keeps: jti }
+  const { row: changed, wrote } = await changeOwnUser(context, origin, row, change, asked)
   const written = { ...changed, teamIds: row.teamIds }
   return rowReply(await shownBy(user.declaration, context.services, request, written), changed, wrote)
 }
@@ -61,7 +64,7 @@ const assertPassword = async (
   identityId: string,
 ): Promise<void> => {
   const { currentPassword } = pick(request.body, ['currentPassword'])
-  if (typeof currentPassword !== 'string') throw invalid('/currentPassword', 'is required to change the password')
+  if (typeof currentPassword !== 'string') throw invalid('/currentPassword', 'is required to change password or e-mail')
   const guard = context.throttle.guard(email, request.network, request.now)
   await guard.admit()
   const person = await context.people.load(identityId)

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { ProcessKey } from '../../kit/commands/process.ts'
 import type { Change } from '../../kit/resource/writes.ts'
-import type { Membership } from './identity.ts'
+import type { LinkIssued, LinkKind } from './events.ts'
 
 /** The commands of this feature that write several streams: what each is going to write, decided before it begins. */
 
@@ -14,7 +14,7 @@ export interface FoundOrganizationData {
   roles: readonly { _id: string; key?: string; name: string; permissions: readonly string[] }[]
   owner: { identityId: string; userId: string; name: string; email: string; roleId: string }
   /** For somebody who has no identity yet. */
-  signUp?: { passwordHash: string; firstOnly: boolean }
+  signUp?: { passwordHash: string; firstOnly: boolean; link: LinkIssued }
 }
 
 /** About the organization. */
@@ -29,6 +29,8 @@ export interface CreateUserData {
   teamIds: readonly string[]
   /** For a person without identity. */
   create?: { email: string; name: string; passwordHash: string }
+  /** For whoever is to accept by a mailed link. */
+  link?: LinkIssued
   /** A user that was begun or deleted and never came to its end, whose membership this one takes. */
   insteadOf?: string
 }
@@ -45,19 +47,48 @@ export interface ChangeUserData {
   /** The fields of `change` as they were. */
   before: JsonObject
   owners?: 'add' | 'remove'
-  email?: string
-  /** The user's other memberships, which show the e-mail too. */
-  others: readonly Membership[]
+  /** Mailed to the e-mail that is to be theirs. */
+  emailLink?: LinkIssued
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
   /** The session of whoever changes their own password: every other one ends. */
   keeps?: string
-  /** The organization that the password opens alone, where an administrator set it. */
+  /** The organization that the password opens alone, where an administrator set it, and the link that opens the others again. */
   opensOnly?: string
+  reopeningLink?: LinkIssued
 }
 
 export const CHANGE_USER: ProcessKey<ChangeUserData> = { name: 'change-user' }
+
+export interface AcceptInvitationData {
+  userId: string
+  identityId: string
+  linkId: string
+  useId: string
+  /** Of whoever had none, or was not verified. */
+  passwordHash?: string
+  /** Of the user from now on. */
+  name: string
+  email: string
+  isOwner: boolean
+}
+
+export const ACCEPT_INVITATION: ProcessKey<AcceptInvitationData> = { name: 'accept-invitation' }
+
+export interface FollowLinkData {
+  identityId: string
+  linkId: string
+  kinds: readonly LinkKind[]
+  useId: string
+  passwordHash?: string
+  isOwner?: boolean
+  /** The e-mail that is theirs from now on. */
+  email?: string
+}
+
+/** About the identity. */
+export const FOLLOW_LINK: ProcessKey<FollowLinkData> = { name: 'follow-link' }
 
 export interface DeleteUserData {
   userId: string

@@ -1,6 +1,8 @@
 import type { Route } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
+import { invitationRoutes } from './invitation-routes.ts'
+import { linkRoutes } from './link-routes.ts'
 import { organizationRoutes } from './organization-routes.ts'
 import { ownUserRoute } from './own-user-route.ts'
 import { ownSessionRoutes } from './own-sessions.ts'
@@ -18,6 +20,8 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...ownSessionRoutes(context),
   switchOrganizationRoute(context),
   createOrganizationRoute(context),
+  ...invitationRoutes(context),
+  ...linkRoutes(context),
   ...organizationRoutes(context),
   ...userRoutes(context),
   ownUserRoute(context),

@@ -6,6 +6,7 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import type { IdentityContext } from './context.ts'
 import { foundOrganization } from './found-organization.ts'
 import { issueToken } from './issue-token.ts'
+import { newLink } from './links.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
 import { SIGNUP_CLOSED } from './people.ts'
 import { organizationItem, sessionAnswer, sessionBody } from './session-answer.ts'
@@ -64,6 +65,7 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
     signUp: {
       passwordHash: await context.passwords.hash(body.password),
       firstOnly: context.config.signup === 'first',
+      link: newLink({ linkId: ids.next(), kind: 'verification', email: body.email, organizationId, userId }, now),
     },
   }))
   const ownerRole = { key: PREDEFINED_ROLES[0].key }

@@ -35,7 +35,7 @@ export const user = defineResource({
     language: optional(language()),
     timeZone: optional(timeZone()),
   },
-  readOnly: { teamIds },
+  readOnly: { teamIds, pendingEmail: optional(email()) },
   accepts: { teamIds, password: optional(PASSWORD) },
   internal: { identityId: id() },
   derived: ({ email: address }) => ({ emailKey: normalizeKey(String(address)) }),

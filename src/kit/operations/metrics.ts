@@ -11,6 +11,7 @@ export interface Metrics {
   liveConflated: Counter
   transitions: Counter<'type'>
   deliveries: Counter<'outcome'>
+  mails: Counter<'outcome'>
   engineUp: Gauge<'engine'>
   httpRequests: Counter<'method' | 'route' | 'status'>
   httpSeconds: Histogram<'method' | 'route'>
@@ -46,11 +47,9 @@ export const createMetrics = (): Metrics => {
     labelNames: Label[] = [],
   ): Histogram<Label> => new Histogram({ name, help, buckets, labelNames, registers })
   const metrics: Metrics = {
-    points: counter(
-      'waymark_points_total',
-      'Points by what became of them; accepted ones are acknowledged and durable.',
-      ['result'],
-    ),
+    points: counter('waymark_points_total', 'Points by outcome; accepted ones are acknowledged and durable.', [
+      'result',
+    ]),
     appendSeconds: histogram('waymark_append_seconds', 'Time that appends of points to the log take.', APPEND_BUCKETS),
     consumerLagEvents: gauge('waymark_consumer_lag_events', 'Events of the log that a consumer has not stored.', [
       'consumer',
@@ -65,6 +64,7 @@ export const createMetrics = (): Metrics => {
     liveConflated: counter('waymark_live_conflated_total', 'Positions replaced before a client got them.'),
     transitions: counter('waymark_transitions_total', 'Geofence transitions.', ['type']),
     deliveries: counter('waymark_deliveries_total', 'Attempts of automations by outcome.', ['outcome']),
+    mails: counter('waymark_mails_total', 'Attempts to send a mail, by outcome.', ['outcome']),
     engineUp: gauge('waymark_engine_up', 'Whether a storage engine answers (1) or not (0).', ['engine']),
     httpRequests: counter('waymark_http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
     httpSeconds: histogram(
@@ -91,10 +91,11 @@ export const createMetrics = (): Metrics => {
 }
 
 /** Series that exist from the start make a rate of the first minute possible. */
-const beginAtZero = ({ points, transitions, deliveries }: Metrics): void => {
+const beginAtZero = ({ points, transitions, deliveries, mails }: Metrics): void => {
   for (const result of ['accepted', 'duplicate', 'rejected']) points.inc({ result }, 0)
   for (const type of ['entry', 'leave']) transitions.inc({ type }, 0)
   for (const outcome of ['succeeded', 'failed', 'dead', 'skipped']) deliveries.inc({ outcome }, 0)
+  for (const outcome of ['sent', 'failed', 'refused', 'unsent']) mails.inc({ outcome }, 0)
 }
 
 /** Without the gauges that have the name of a counter: the same numbers are there without `_total`, by type. */

@@ -78,9 +78,13 @@ export class ResourceWriter implements ResourceWrites {
     return { row: await this.rowOf(id, made), wrote, ...(wrote !== undefined && told !== undefined && { told }) }
   }
 
-  /** @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races. */
-  change(origin: WriteOrigin, change: Change): Promise<Written> {
-    return this.update(origin, change.id, (before) => this.changed(before, change), change.expectedVersion)
+  /**
+   * `extra` sets read-only and internal fields.
+   * @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races.
+   */
+  change(origin: WriteOrigin, change: Change, extra: JsonObject = {}): Promise<Written> {
+    const next = (before: JsonObject): JsonObject => ({ ...this.changed(before, change), ...extra })
+    return this.update(origin, change.id, next, change.expectedVersion)
   }
 
   /**

@@ -1,9 +1,10 @@
 import { test } from 'tap'
 import { inRollout } from '../../../src/roles/product.ts'
-import { openIdentity } from '../../support/open-identity.ts'
+import { issuedToken, openIdentity, PASSWORD } from '../../support/open-identity.ts'
 
 test('staff is who has shown that an address of the domain is theirs, not who typed one', async (t) => {
-  const { signup, authenticator, context, settle } = await openIdentity(t)
+  const world = await openIdentity(t)
+  const { signup, authenticator, context, settle, call } = world
   const isStaff = async (token: string): Promise<boolean> =>
     inRollout({ geofenceRollout: [], staffDomains: ['waymark.example'] })(await authenticator.authenticate(token))
   const ada = await signup({ email: 'Ada@Waymark.example' })
@@ -19,6 +20,12 @@ test('staff is who has shown that an address of the domain is theirs, not who ty
   t.notOk(await isStaff(ada.token), 'a link for another address says nothing of this one')
   await command({ type: 'verifyEmail', email: ada.email, at })
   t.ok(await isStaff(ada.token))
-  await command({ type: 'changeEmail', email: 'boss@waymark.example', at })
+  const move = async (email: string) => ada.call('PATCH', '/user', { email, currentPassword: PASSWORD })
+  await move('ada@elsewhere.example')
+  const token = await issuedToken(world, ada.email, 'emailChange')
+  t.ok(await isStaff(ada.token), 'nobody has followed the link to the new address')
+  t.equal((await call('POST', '/auth/verify-email', { body: { token } })).status, 200)
+  t.notOk(await isStaff(ada.token))
+  await move('boss@waymark.example')
   t.notOk(await isStaff(ada.token), 'a new address has to be shown anew')
 })

@@ -1,0 +1,49 @@
+import { mkdir, open, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createTransport } from 'nodemailer'
+import { isOneAddress, type Mail, type Mailer, type MailOutcome } from '../mailer.ts'
+
+/** Writes each mail as an `.eml` file, which every mail program opens. The folder is for its owner alone: links in mails are secrets. */
+export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
+  const sending = new Set<Promise<MailOutcome>>()
+  const write = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
+    if (!isOneAddress(to)) return { kind: 'refused', error: 'the recipient is no mail address' }
+    try {
+      const alternatives = [part('text/plain', text), part('text/html', html)]
+      const composed = { from, to, subject, alternatives, messageId: `<${id}@waymark>`, date: new Date(at) }
+      const { message } = await composer.sendMail(composed)
+      await writeWhole(path, `${new Date(at).toISOString().replaceAll(':', '')}-${id}.eml`, message as Buffer)
+      return { kind: 'sent' }
+    } catch (error) {
+      return { kind: 'failed', error: `the file could not be written: ${(error as NodeJS.ErrnoException).code}` }
+    }
+  }
+  return {
+    send: (mail) => {
+      const outcome = write(mail)
+      sending.add(outcome)
+      void outcome.then(() => sending.delete(outcome))
+      return outcome
+    },
+    close: async () => void (await Promise.all(sending)),
+  }
+}
+
+/** As it is, not in quoted-printable: whoever opens the file in an editor copies the link out of it. */
+const part = (type: string, content: string) => ({
+  raw: `Content-Type: ${type}; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n${content}`,
+})
+
+/** Under its name it is there whole or not at all. */
+const writeWhole = async (folder: string, name: string, bytes: Buffer): Promise<void> => {
+  const file = await open(join(folder, `.${name}.part`), 'w', 0o600)
+  try {
+    await file.writeFile(bytes)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(join(folder, `.${name}.part`), join(folder, name))
+}

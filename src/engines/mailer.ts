@@ -1,0 +1,37 @@
+/** One mail to one person. */
+export interface Mail {
+  /** The same at each attempt; it makes the `Message-ID`, by which whoever gets it twice can tell. */
+  id: string
+  /** One address. */
+  to: string
+  subject: string
+  text: string
+  html: string
+  /** When its reason came up, ms since the epoch; the same at each attempt. */
+  at: number
+}
+
+/** `error` is one short sentence without secrets and without the recipient. */
+export type MailOutcome =
+  | { kind: 'sent' }
+  /** For good: the same mail would be refused again. */
+  | { kind: 'refused'; error: string }
+  /** For now: worth another attempt. */
+  | { kind: 'failed'; error: string }
+
+/**
+ * Sends mail. Promises of every engine (test/contracts/mailer.ts):
+ * - Resolves for whatever happens, at the latest when its deadline is over; `sent` means that whoever takes the mail has
+ *   taken it for good.
+ * - One mail goes to one recipient, whatever stands in its fields.
+ * - The same mail sent again carries the same `Message-ID`.
+ */
+export interface Mailer {
+  send(mail: Mail): Promise<MailOutcome>
+  /** Lets what is under way end. */
+  close(): Promise<void>
+}
+
+/** An address that can be put into an envelope: no list, no comment, no line break, no name beside it. */
+export const isOneAddress = (address: string): boolean =>
+  address.length <= 254 && /^[^\s<>()[\],;:\\"@]+@[^\s<>()[\],;:\\"@]+$/.test(address)

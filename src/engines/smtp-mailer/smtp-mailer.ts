@@ -1,0 +1,77 @@
+import { createTransport } from 'nodemailer'
+import type { Clock } from '../../kernel/clock.ts'
+import { isOneAddress, type Mail, type Mailer, type MailOutcome } from '../mailer.ts'
+
+export interface SmtpOptions {
+  /** `smtp://[user:password@]host[:port]` (TLS as soon as the server offers it, and always before a password) or `smtps://…`. */
+  url: string
+  from: string
+  clock: Clock
+  /** For one mail from connecting to the server's answer. */
+  deadlineMs?: number
+  /** Certificates to trust beside the system's. */
+  ca?: string
+}
+
+const DEADLINE_MS = 30_000
+
+/** Hands each mail over to an SMTP server, on a connection of its own. */
+export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS }: SmtpOptions): Mailer => {
+  const { protocol, hostname, port, username, password } = new URL(url)
+  const auth = username === '' ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+  const transport = createTransport({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? undefined : Number(port),
+    secure: protocol === 'smtps:',
+    requireTLS: auth !== undefined && protocol === 'smtp:',
+    auth,
+    tls: ca === undefined ? undefined : { ca },
+    dnsTimeout: deadlineMs,
+    connectionTimeout: deadlineMs,
+    greetingTimeout: deadlineMs,
+    socketTimeout: deadlineMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const sending = new Set<Promise<MailOutcome>>()
+  const handOver = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
+    if (!isOneAddress(to)) return { kind: 'refused', error: 'the recipient is no mail address' }
+    const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at) }
+    return transport.sendMail(composed).then(() => ({ kind: 'sent' }), outcomeOf)
+  }
+  /** The timeouts of the connection are for silence: a server that says a little now and then would hold on for ever. */
+  const withinDeadline = (work: Promise<MailOutcome>): Promise<MailOutcome> =>
+    new Promise((resolve) => {
+      const late = { kind: 'failed', error: `no answer in ${deadlineMs} ms` } as const
+      const cancel = clock.after(deadlineMs, () => resolve(late))
+      void work.then(resolve).finally(cancel)
+    })
+  return {
+    send: (mail) => {
+      const outcome = withinDeadline(handOver(mail))
+      sending.add(outcome)
+      void outcome.then(() => sending.delete(outcome))
+      return outcome
+    },
+    close: async () => {
+      await Promise.all(sending)
+      transport.close()
+    },
+  }
+}
+
+interface SmtpError extends Error {
+  code?: string
+  /** Of the server, such as 550. */
+  responseCode?: number
+  /** What the server answered to. */
+  command?: string
+}
+
+/** The server's own words may repeat the recipient, so they are left out. A sender or a password that it refuses is the operator's to mend. */
+const outcomeOf = ({ code = 'error', responseCode, command }: SmtpError): MailOutcome => {
+  const isAboutMail = code === 'EENVELOPE' || code === 'EMESSAGE'
+  const isForGood = isAboutMail && (responseCode ?? 0) >= 500 && command !== 'MAIL FROM'
+  const error = [code, command, responseCode].filter((part) => part !== undefined).join(' ')
+  return { kind: isForGood ? 'refused' : 'failed', error }
+}

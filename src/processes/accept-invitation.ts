@@ -1,0 +1,45 @@
+import { changeOwners } from '../features/identity/owners.ts'
+import { ACCEPT_INVITATION, type AcceptInvitationData } from '../features/identity/processes.ts'
+import { defineProcess, type Process } from '../kit/commands/process.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import { endSessions, type Office } from './office.ts'
+
+/** Somebody followed the link of an invitation: they are verified, and their user is active. */
+export const acceptInvitation = (office: Office): Process<AcceptInvitationData> =>
+  defineProcess(ACCEPT_INVITATION, [
+    {
+      name: 'link',
+      run: ({ identityId, linkId, useId, passwordHash }, originOf) => {
+        const origin = originOf()
+        const kinds = ['invitation'] as const
+        const command = { type: 'followLink', linkId, kinds, useId, passwordHash, at: formatTime(origin.now) } as const
+        return office.people.command(identityId, command, origin)
+      },
+    },
+    { name: 'sessions', run: (data, originOf) => endSessions(office, data, originOf()) },
+    {
+      name: 'user',
+      run: async ({ userId, name, email }, originOf) => {
+        const accepted = (before: object) => ({ ...before, name, email, status: 'active' })
+        return (await office.users.update(originOf(), userId, accepted)).wrote
+      },
+    },
+    {
+      name: 'owner',
+      run: async ({ userId, isOwner }, originOf) => {
+        if (!isOwner) return undefined
+        const origin = originOf()
+        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
+        return changeOwners(office.log, origin.organizationId, command, origin)
+      },
+    },
+    {
+      name: 'accessed',
+      run: ({ identityId }, originOf) => {
+        const origin = originOf()
+        const { organizationId } = origin
+        const command = { type: 'access', organizationId, at: formatTime(origin.now) } as const
+        return office.people.command(identityId, command, origin)
+      },
+    },
+  ])

@@ -1,0 +1,100 @@
+import type { Mail } from '../../engines/mailer.ts'
+import { IDENTITY, type LinkIssued, type LinkKind } from '../../features/identity/events.ts'
+import { identity, type IdentityState } from '../../features/identity/identity.ts'
+import { isOpen, linkToken } from '../../features/identity/links.ts'
+import { organization } from '../../features/identity/organization.ts'
+import { user } from '../../features/identity/user.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { foldStream } from '../../kit/commands/fold-stream.ts'
+import { loadState } from '../../kit/commands/handle-command.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { OwedMailRow } from './owed-mails.ts'
+import { renderMail } from './render-mail.ts'
+import type { MailView } from './texts/mail-text.ts'
+
+/** Pages that links lead to (src/web/account.html). */
+const PAGES: { readonly [kind in LinkKind]: string } = {
+  invitation: 'accept-invitation',
+  verification: 'verify-email',
+  reset: 'reset-password',
+  reopening: 'reset-password',
+  emailChange: 'verify-email',
+}
+
+/** Makes mails of the facts that they are owed for, from what is true at the time. */
+export class MailComposer {
+  private readonly services: ResourceServices
+  private readonly publicUrl: Promise<string>
+  private readonly organizations: ResourceWriter
+  private readonly users: ResourceWriter
+
+  constructor(services: ResourceServices, publicUrl: Promise<string>) {
+    this.services = services
+    this.publicUrl = publicUrl
+    this.organizations = organization.writer(services)
+    this.users = user.writer(services)
+  }
+
+  /** The mail as of `now`; undefined when there is nobody or nothing left to write about. */
+  async compose(id: string, { stream, revision, part, at }: OwedMailRow, now: number): Promise<Mail | undefined> {
+    const { log } = this.services
+    const [event] = await log.read(stream, revision, 1)
+    if (event?.revision !== revision || event.type !== IDENTITY.linkIssued) return undefined
+    const link = decodeJson<LinkIssued>(event.data)
+    const { state } = await loadState(log, stream, identity)
+    if (!state.exists) return undefined
+    const before = await foldStream(log, stream, revision, identity.initial, identity.evolve)
+    const view = await this.viewOf(link, before)
+    const language = await this.languageOf(link, state)
+    if (part === 'notice')
+      return { id, to: before.email, at, ...renderMail('emailChanging', language, view, undefined) }
+    const current = state.links.find(({ linkId }) => linkId === link.linkId)
+    if (current === undefined || !isOpen(current, formatTime(now))) return undefined
+    return {
+      id,
+      to: link.email,
+      at,
+      ...renderMail(link.kind, language, view, await this.urlOf(link, idOfStream(stream))),
+    }
+  }
+
+  private async urlOf({ kind, linkId }: LinkIssued, identityId: string): Promise<string> {
+    const token = linkToken(this.services.keyring, identityId, linkId)
+    return `${await this.publicUrl}/${PAGES[kind]}?token=${token}`
+  }
+
+  private async viewOf(
+    { organizationId, askedBy, email }: LinkIssued,
+    { email: oldEmail }: IdentityState,
+  ): Promise<MailView> {
+    const [{ name = 'Waymark' }, { name: inviter }] = await Promise.all([
+      valuesOf(this.organizations, organizationId),
+      valuesOf(this.users, askedBy),
+    ])
+    return {
+      organization: name as string,
+      ...(typeof inviter === 'string' && { inviter }),
+      oldEmail,
+      newEmail: email,
+    }
+  }
+
+  /** The reader's own, otherwise that of the organization that it is about. */
+  private async languageOf({ organizationId, userId }: LinkIssued, state: IdentityState): Promise<string | undefined> {
+    const known = { organizationId, userId, ...(userId === undefined && state.memberships[0]) }
+    const { language } = await valuesOf(this.users, known.userId)
+    if (typeof language === 'string') return language
+    const { settings } = await valuesOf(this.organizations, known.organizationId)
+    return (settings as JsonObject | undefined)?.language as string | undefined
+  }
+}
+
+const valuesOf = async (writer: ResourceWriter, id: string | undefined): Promise<JsonObject> => {
+  if (id === undefined) return {}
+  const { state } = await writer.load(id)
+  return state.status === 'live' ? state.values : {}
+}

@@ -1,0 +1,54 @@
+import { IDENTITY, type LinkIssued } from '../../features/identity/events.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
+
+/** Mails that are yet to be sent, by their ids. What they say is looked up at each attempt, so nothing of it stands here. */
+export const OWED_MAILS: TableDeclaration = { name: 'owed-mails', version: 1, range: ['nextAt'] }
+
+export type OwedMailRow = {
+  /** Where the fact stands that it is owed for. */
+  stream: string
+  revision: number
+  /** `link` brings the link to whom it is for, `notice` tells somebody else of it. */
+  part: 'link' | 'notice'
+  /** When the fact was logged, and when the mail is of no use any more; ms since the epoch. */
+  at: number
+  until: number
+  attempts: number
+  nextAt: number
+}
+
+/** The stream that says how a mail ended, so that it is never sent again, whatever happens to the tables. */
+export const mailStream = (mailId: string): string => `mail-${mailId}`
+
+/** Event of such a stream. */
+export const MAIL_ENDED = 'mailEnded'
+
+export interface MailEnded {
+  /** `unsent`: no attempt left. */
+  outcome: 'sent' | 'refused' | 'unsent'
+  attempts: number
+  error?: string
+  at: string
+}
+
+/** What a fact of an identity makes the service write, unless its time is over. */
+export const mailsOwedFor = (event: RecordedEvent, now: number): RowChange[] => {
+  if (event.type !== IDENTITY.linkIssued) return []
+  const { kind, expiresAt } = decodeJson<LinkIssued>(event.data)
+  const until = Date.parse(expiresAt)
+  if (until <= now) return []
+  const parts = kind === 'emailChange' ? (['link', 'notice'] as const) : (['link'] as const)
+  return parts.map((part) => owed(idFrom('mail', event.id, part), { ...placeOf(event), part, until }))
+}
+
+export const owed = (
+  id: string,
+  row: Omit<OwedMailRow, 'attempts' | 'nextAt'> & Partial<Pick<OwedMailRow, 'attempts' | 'nextAt'>>,
+): RowChange => {
+  const { attempts = 0, nextAt = row.at } = row
+  return { table: OWED_MAILS.name, scope: NO_ORGANIZATION, id, row: { ...row, attempts, nextAt } }
+}
+
+const placeOf = ({ stream, revision, loggedAt: at }: RecordedEvent) => ({ stream, revision, at })

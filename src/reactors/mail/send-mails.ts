@@ -1,0 +1,73 @@
+import { FORGOTTEN_STREAMS, PASSWORD_FORGOTTEN, type PasswordForgotten } from '../../features/identity/events.ts'
+import { openForgotten } from '../../features/identity/forgotten.ts'
+import { newLink } from '../../features/identity/links.ts'
+import { People } from '../../features/identity/people.ts'
+import type { Mailer, MailOutcome } from '../../engines/mailer.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { idFrom } from '../../kit/commands/ids.ts'
+import { Follower, type IsOurs } from '../../kit/consumers/follower.ts'
+
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { Services } from '../../kit/services.ts'
+import { MailComposer } from './compose-mail.ts'
+import { MailSender } from './mail-sender.ts'
+import { mailsOwedFor, OWED_MAILS } from './owed-mails.ts'
+
+/** The consumer, by its checkpoint. */
+export const MAIL = 'mail'
+
+/** Whoever forgot their password waits for an hour at most, as long as the link would hold. */
+const FORGOTTEN_MAX_MS = 3_600_000
+
+export interface MailServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
+  mailer: Mailer
+  publicUrl: Promise<string>
+  /** Whether it is still this process that sends. */
+  isOurs?: IsOurs
+  onMail?(outcome: MailOutcome['kind'] | 'unsent'): void
+}
+
+/**
+ * Facts in, mails out: each fact that has somebody written to owes a mail under an id that follows from it, kept in a
+ * table with the place in the log, and sent beside.
+ */
+export const sendMails = async (services: MailServices) => {
+  const { tables, clock, onMail: count } = services
+  await tables.declare(OWED_MAILS)
+  const people = new People(services)
+  const composer = new MailComposer(services, services.publicUrl)
+  const sender = new MailSender({ ...services, composer, ...(count && { count }) })
+  const follower = new Follower(services, {
+    name: MAIL,
+    source: { prefixes: ['identity-', FORGOTTEN_STREAMS] },
+    handle: async ({ events }) => {
+      const now = clock.now()
+      for (const event of events) if (event.type === PASSWORD_FORGOTTEN) await issueReset(services, people, event)
+      const changes = events.flatMap((event) => mailsOwedFor(event, now))
+      if (changes.length === 0) return undefined
+      await tables.commit(changes)
+      sender.look()
+      return []
+    },
+  }).start(tables)
+  return {
+    follower,
+    close: async (): Promise<void> => {
+      await follower.close()
+      await sender.close()
+    },
+  }
+}
+
+/** Whoever asked was answered before anybody looked whether there is such an identity. */
+const issueReset = async (services: MailServices, people: People, event: RecordedEvent): Promise<void> => {
+  const now = services.clock.now()
+  if (event.loggedAt + FORGOTTEN_MAX_MS <= now) return
+  const email = openForgotten(services.keyring, decodeJson<PasswordForgotten>(event.data))
+  const person = await people.findByEmail(email)
+  if (person === undefined) return
+  const link = newLink({ linkId: idFrom('reset', event.id), kind: 'reset', email: person.state.email }, event.loggedAt)
+  const ids = { next: () => idFrom('resetIssued', event.id) }
+  const metadata = { ...event.metadata, actor: 'reactor:mail', $causationId: event.id }
+  await people.command(person.identityId, { type: 'issueLink', link, at: link.at }, { ids, metadata })
+}

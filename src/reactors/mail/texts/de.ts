@@ -1,0 +1,54 @@
+import type { MailTexts } from './mail-text.ts'
+
+export const de: MailTexts = {
+  invitation: {
+    subject: 'Sie sind zu {{organization}} eingeladen',
+    lines: [
+      '{{#inviter}}{{inviter}} lädt Sie zu {{organization}} auf Waymark ein.{{/inviter}}{{^inviter}}Sie sind zu {{organization}} auf Waymark eingeladen.{{/inviter}}',
+      'Folgen Sie diesem Link, um die Einladung anzunehmen. Er gilt einmal und 7 Tage lang.',
+    ],
+    button: 'Einladung annehmen',
+    end: 'Wenn Sie {{organization}} nicht kennen, ignorieren Sie diese E-Mail: Es geschieht nichts.',
+  },
+  verification: {
+    subject: 'Bestätigen Sie Ihre E-Mail-Adresse',
+    lines: [
+      'Jemand hat sich mit dieser Adresse bei Waymark angemeldet, vermutlich Sie selbst.',
+      'Folgen Sie diesem Link, um die Adresse zu bestätigen und Ihr Passwort zu wählen. Er gilt einmal und 7 Tage lang.',
+    ],
+    button: 'Adresse bestätigen',
+    end: 'Wenn Sie es nicht waren, ignorieren Sie diese E-Mail, oder übernehmen Sie das Konto über den Link.',
+  },
+  reset: {
+    subject: 'Wählen Sie ein neues Passwort',
+    lines: [
+      'Jemand hat ein neues Passwort für Ihr Waymark-Konto angefordert, vermutlich Sie selbst.',
+      'Folgen Sie diesem Link, um eines zu wählen. Er gilt einmal und eine Stunde lang und meldet Sie überall sonst ab.',
+    ],
+    button: 'Passwort wählen',
+    end: 'Wenn Sie es nicht waren, ignorieren Sie diese E-Mail: Ihr Passwort bleibt, wie es ist.',
+  },
+  reopening: {
+    subject: 'Ein Administrator hat Ihnen ein neues Passwort gesetzt',
+    lines: [
+      'Ein Administrator von {{organization}} hat ein neues Passwort für Ihr Waymark-Konto gesetzt.',
+      'Es öffnet nur {{organization}}. Um Ihre anderen Organisationen wieder zu öffnen, folgen Sie diesem Link und wählen Sie ein eigenes Passwort. Er gilt einmal und 7 Tage lang.',
+    ],
+    button: 'Passwort wählen',
+    end: 'Wenn Sie das überrascht, wählen Sie jetzt ein eigenes Passwort.',
+  },
+  emailChange: {
+    subject: 'Bestätigen Sie Ihre neue E-Mail-Adresse',
+    lines: [
+      'Das Waymark-Konto von {{oldEmail}} soll künftig diese Adresse verwenden.',
+      'Folgen Sie diesem Link, um das zu bestätigen. Er gilt einmal und 7 Tage lang.',
+    ],
+    button: 'Adresse bestätigen',
+    end: 'Wenn das nicht Ihr Konto ist, ignorieren Sie diese E-Mail: Es ändert sich nichts.',
+  },
+  emailChanging: {
+    subject: 'Ihre E-Mail-Adresse soll geändert werden',
+    lines: ['Ihr Waymark-Konto soll {{newEmail}} statt dieser Adresse verwenden, sobald das dort jemand bestätigt.'],
+    end: 'Wenn Sie das nicht veranlasst haben, melden Sie es einem Administrator von {{organization}} und ändern Sie jetzt Ihr Passwort.',
+  },
+}

@@ -1,0 +1,56 @@
+import type { MailTexts } from './mail-text.ts'
+
+export const en: MailTexts = {
+  invitation: {
+    subject: 'You are invited to {{organization}}',
+    lines: [
+      '{{#inviter}}{{inviter}} invites you to {{organization}} on Waymark.{{/inviter}}{{^inviter}}You are invited to {{organization}} on Waymark.{{/inviter}}',
+      'Follow this link to accept. It works once, within 7 days.',
+    ],
+    button: 'Accept the invitation',
+    end: 'If you do not know {{organization}}, ignore this mail: nothing happens.',
+  },
+  verification: {
+    subject: 'Confirm your e-mail address',
+    lines: [
+      'Somebody signed up to Waymark with this address, probably you.',
+      'Follow this link to confirm it and to choose your password. It works once, within 7 days.',
+    ],
+    button: 'Confirm the address',
+    end: 'If it was not you, ignore this mail, or follow the link to take the account over.',
+  },
+  reset: {
+    subject: 'Choose a new password',
+    lines: [
+      'Somebody asked for a new password for your Waymark account, probably you.',
+      'Follow this link to choose one. It works once, within an hour, and signs you out everywhere else.',
+    ],
+    button: 'Choose a password',
+    end: 'If it was not you, ignore this mail: your password stays as it is.',
+  },
+  reopening: {
+    subject: 'An administrator set a new password for you',
+    lines: [
+      'An administrator of {{organization}} set a new password for your Waymark account.',
+      'It opens {{organization}} alone. To open your other organizations again, follow this link and choose a password of your own. It works once, within 7 days.',
+    ],
+    button: 'Choose a password',
+    end: 'If this surprises you, choose a password of your own now.',
+  },
+  emailChange: {
+    subject: 'Confirm your new e-mail address',
+    lines: [
+      'The Waymark account of {{oldEmail}} is to use this address from now on.',
+      'Follow this link to confirm that. It works once, within 7 days.',
+    ],
+    button: 'Confirm the address',
+    end: 'If this is not your account, ignore this mail: nothing changes.',
+  },
+  emailChanging: {
+    subject: 'Your e-mail address is about to change',
+    lines: [
+      'Your Waymark account is to use {{newEmail}} in place of this address, as soon as somebody confirms it there.',
+    ],
+    end: 'If you did not ask for this, tell an administrator of {{organization}} and change your password now.',
+  },
+}

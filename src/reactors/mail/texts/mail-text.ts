@@ -1,0 +1,22 @@
+import type { LinkKind } from '../../../features/identity/events.ts'
+
+export type MailKind = LinkKind | 'emailChanging'
+
+/** What stands between braces in texts, all of it in clear. */
+export interface MailView {
+  organization: string
+  inviter?: string
+  oldEmail: string
+  newEmail: string
+}
+
+/** Mustache templates. */
+export interface MailText {
+  subject: string
+  lines: readonly string[]
+  /** The words of the link; absent for a mail without one. */
+  button?: string
+  end: string
+}
+
+export type MailTexts = { readonly [kind in MailKind]: MailText }
