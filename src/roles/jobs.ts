@@ -1,4 +1,5 @@
 import { ANNOUNCE_DELETIONS, ANNOUNCE_FENCES } from '../features/locations/events.ts'
+import { sampleVehicles } from '../features/vehicles/samples.ts'
 import { trackerLookups } from '../features/trackers/views.ts'
 import { ownedPart } from '../kit/consumers/owners.ts'
 import type { Follower, Lag } from '../kit/consumers/follower.ts'
@@ -9,6 +10,7 @@ import { CHECK_RECORDS, checkRecords } from '../reactors/records/check-records.t
 import { MAIL, sendMails } from '../reactors/mail/send-mails.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
+import { MAKE_SAMPLES, makeSamples } from '../reactors/samples/make-samples.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
 import { resources } from './product.ts'
 import type { OpenRole } from './role.ts'
@@ -35,6 +37,7 @@ export const openJobs: OpenRole = async (services) => {
   const { tripStopMs, tripGapMs, geofenceRollout } = config
   const settings = { tripStopMs, tripGapMs, rollout: geofenceRollout === '*' ? ('*' as const) : [...geofenceRollout] }
   const { visibleTrackers } = trackerLookups(tables)
+  const makers = [sampleVehicles({ ...services, resources })]
   metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
   const joined = await owners.join([
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
@@ -46,6 +49,7 @@ export const openJobs: OpenRole = async (services) => {
       const mails = await sendMails({ ...services, resources, isOurs, onMail })
       return shown(mails, () => [mails.follower.lag(clock.now())])
     }),
+    ownedPart(MAKE_SAMPLES, async (isOurs) => follows(await makeSamples({ ...services, makers, isOurs }))),
     ownedPart(BACKTEST_RUNS, async (isOurs) => {
       const keepMs = config.automationLogDays * DAY_MS
       const jobs = await new BacktestJobs({ ...services, visibleTrackers, keepMs, isOurs }).start()

@@ -6,11 +6,13 @@ import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
 import { newestSnapshot } from '../reactors/matcher/snapshot.ts'
 import { type AbsentConsumer, LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { PartitionSweeper } from '../reactors/sweep/sweep-partitions.ts'
+import { sweepFiles } from '../reactors/sweep/sweep-files.ts'
 import { locationSweep } from '../reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../reactors/sweep/truncate-transitions.ts'
 import { doUpkeep } from '../reactors/upkeep/upkeep.ts'
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
+import { fileOwners } from './file-owners.ts'
 import { InTurn } from './in-turn.ts'
 import { KEEPING_LOCATIONS } from './projector.ts'
 import { rebuild } from './rebuilds.ts'
@@ -31,7 +33,10 @@ export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const sweeper = new PartitionSweeper(services, {
     sweeps: sweepsOf(services, consumers),
     exclusively: turns.run,
-    onSwept: async () => warnOf(services, (absent = await consumers.absent())),
+    onSwept: async () => {
+      warnOf(services, (absent = await consumers.absent()))
+      await sweepFiles(services, fileOwners(services), turns.signal)
+    },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })
   sweeper.start()

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { mailsIn, tokenIn } from './read-mail.ts'
+import { png } from './pictures.ts'
 import { ask, call, signUp, until, type Service } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -71,6 +72,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     ],
   })
   const record = await make('/data', { dataTypeId: dataType._id, values: { number: 'C-1', name: 'Shop' } })
+  const picture = { token, body: png(), headers: { 'content-type': 'image/png' } }
+  const { logo } = (await ask(service, 'PUT', '/organization/logo', picture)).data
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -96,6 +99,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       geofenceGroupId: group._id,
       geofenceId: geofence._id,
       automationId: automation._id,
+      organizationId,
+      logoName: logo.slice(logo.lastIndexOf('/') + 1),
       pluginSettingId: setting._id,
       appIntegrationId: integration._id,
       runId: run._id,

@@ -1,5 +1,6 @@
 import type { ApiWorld } from './api-world.ts'
 import type { Operation } from './open-api.ts'
+import { png } from './pictures.ts'
 import { type Answer, call, type Service } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -42,9 +43,31 @@ export const addressOf = (operation: Operation, ids: { [name: string]: string },
 /** The example of the document, with ids that are there and names that are free. */
 export const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json => {
   if (body === undefined) return undefined
+  if (body.type.startsWith('multipart/')) return formBody(body.schema, body.example)
   if (BODIES[operationId] !== undefined) return BODIES[operationId](world)
   const token = world.tokens[operationId]
   return { ...real(body.example, world.ids), ...(token !== undefined && { token }) }
+}
+
+const BOUNDARY = 'form-of-a-test'
+
+/** The headers that a body needs which is no JSON. */
+export const headersOf = ({ body }: Operation): { [name: string]: string } =>
+  body?.type.startsWith('multipart/') ? { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } : {}
+
+/** A form with a value for each field: files are pictures, several files scripts. */
+const formBody = ({ properties }: Json, example: Json): Buffer => {
+  const parts = Object.entries<Json>(properties).map(([name, schema]) => {
+    const isScript = schema.items?.format === 'binary'
+    const file = isScript ? '; filename="main.js"' : schema.format === 'binary' ? '; filename="a.png"' : ''
+    const value = isScript ? 'export const one = 1' : file === '' ? `${example[name]} ${++made}` : png()
+    return Buffer.concat([
+      Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`),
+      Buffer.from(value as string),
+      Buffer.from('\r\n'),
+    ])
+  })
+  return Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)])
 }
 
 const real = (value: Json, ids: { [name: string]: string }): Json => {
@@ -86,6 +109,6 @@ export const callOnce = async (
   return call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), {
     token,
     body: bodyOf(operation, world),
-    headers,
+    headers: { ...headersOf(operation), ...headers },
   })
 }

@@ -90,9 +90,9 @@ const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: Reco
 
 /** Fields that the resource's own reads would show to this reader: no secret, nothing internal, nothing that their role hides. */
 const visible = (caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): JsonObject => {
-  const { noun, fields, restriction, permissions } = declaration
+  const { noun, fields, readOnly, restriction, permissions } = declaration
   const isOthers = noun === 'user' && !caller.permissions.has(permissions.edit)
-  const names = Object.keys(fields).filter(
+  const names = Object.keys({ ...fields, ...readOnly }).filter(
     (name) => !writeOnlyOf(declaration).includes(name) && (!isOthers || USER_FIELDS.includes(name)),
   )
   const seen = withoutHidden(caller, restriction, values)

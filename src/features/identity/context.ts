@@ -19,7 +19,7 @@ export interface IdentityConfig {
   tokenTtlMs: number
 }
 
-export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger'>
+export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger' | 'files'>
 
 /** What the routes of this feature share. */
 export interface IdentityContext {

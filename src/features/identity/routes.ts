@@ -3,6 +3,7 @@ import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
 import { invitationRoutes } from './invitation-routes.ts'
 import { linkRoutes } from './link-routes.ts'
+import { logoRoutes } from './logo.ts'
 import { organizationRoutes } from './organization-routes.ts'
 import { ownUserRoute } from './own-user-route.ts'
 import { ownSessionRoutes } from './own-sessions.ts'
@@ -23,6 +24,7 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...invitationRoutes(context),
   ...linkRoutes(context),
   ...organizationRoutes(context),
+  ...logoRoutes(context),
   ...userRoutes(context),
   ownUserRoute(context),
   ...role.routes(context.services),

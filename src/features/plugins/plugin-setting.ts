@@ -4,7 +4,7 @@ import { defineResource } from '../../kit/resource/resource.ts'
 /** Settings as large as this are kept, with some room for the rest of the body. */
 const BODY_BYTES_MAX = 128 * 1024
 
-/** What an organization has set up for a plugin; each plugin has one. The service keeps the settings and looks into none. */
+/** What an organization has set up for a plugin, once or several times. The service keeps the settings and looks into none. */
 export const pluginSetting = defineResource({
   noun: 'pluginSetting',
   plural: 'pluginSettings',
@@ -16,7 +16,6 @@ export const pluginSetting = defineResource({
     isActive: withDefault(bool(), true),
   },
   permissions: { view: 'view/plugin-setting', edit: 'edit/plugin-setting' },
-  unique: 'plugin',
   indexes: { equality: ['plugin', 'isActive'], range: ['plugin'], text: ['plugin'] },
   bodyBytesMax: BODY_BYTES_MAX,
   example: { plugin: 'route-colors', settings: { palette: 'dark', legend: true }, isActive: true },

@@ -1,0 +1,36 @@
+import { imageSize } from 'image-size'
+import { Failure } from '../../kernel/errors.ts'
+
+/** Content types by the ending that files of them get. */
+export const IMAGE_TYPES: { readonly [ending: string]: string } = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+}
+
+const SIDE_PIXELS_MAX = 8_192
+
+/**
+ * What kind of picture the bytes are, whatever their sender calls them: an ending of `IMAGE_TYPES`.
+ * @throws Failure unsupported_type
+ */
+export const imageEnding = (bytes: Uint8Array): string => {
+  const { type = '', width, height } = measured(bytes)
+  if (!Object.hasOwn(IMAGE_TYPES, type)) throw unsupported()
+  if (width > SIDE_PIXELS_MAX || height > SIDE_PIXELS_MAX)
+    throw new Failure('too_large', { message: `The picture has a side of over ${SIDE_PIXELS_MAX} pixels.` })
+  return type
+}
+
+const measured = (bytes: Uint8Array): ReturnType<typeof imageSize> => {
+  try {
+    return imageSize(bytes)
+  } catch {
+    // No picture that the library knows, or one that ends too early.
+    throw unsupported()
+  }
+}
+
+const unsupported = (): Failure =>
+  new Failure('unsupported_type', { message: 'Send a picture: PNG, JPEG, WebP or GIF.' })

@@ -1,0 +1,100 @@
+import { Busboy, type BusboyHeaders } from '@fastify/busboy'
+import { Failure, invalid } from '../../kernel/errors.ts'
+
+export interface UploadedFile {
+  /** Of the form. */
+  field: string
+  /** As the client called it, without a path. */
+  name: string
+  /** As the client says; what it is, the bytes say. */
+  contentType: string
+  bytes: Buffer
+}
+
+export interface MultipartBody {
+  fields: { [name: string]: string }
+  files: UploadedFile[]
+}
+
+export interface MultipartLimits {
+  /** Names of fields that may be sent. */
+  fields: readonly string[]
+  /** Names of fields that hold files, each with how many of them at most. */
+  files: { readonly [field: string]: number }
+  fileBytesMax: number
+}
+
+const FIELD_BYTES_MAX = 64 * 1024
+
+/**
+ * The parts of a multipart/form-data body (RFC 7578).
+ * @throws Failure invalid with the name of the field, too_large for a file over the limit
+ */
+export const parseMultipart = (
+  contentType: string | undefined,
+  body: Uint8Array,
+  limits: MultipartLimits,
+): Promise<MultipartBody> =>
+  new Promise((resolve, reject) => {
+    const parsed: MultipartBody = { fields: {}, files: [] }
+    const form = open(contentType, limits)
+    form.on('field', (name, value, isNameCut, isCut) => {
+      if (isNameCut || !limits.fields.includes(name)) return reject(invalid(`/${name}`, 'is not a known field'))
+      if (isCut) return reject(invalid(`/${name}`, `must not have more than ${FIELD_BYTES_MAX} bytes`))
+      if (Object.hasOwn(parsed.fields, name)) return reject(invalid(`/${name}`, 'must be sent once'))
+      parsed.fields[name] = value
+    })
+    form.on('file', (field, stream, name, _encoding, type) => {
+      const pieces: Buffer[] = []
+      if (!Object.hasOwn(limits.files, field)) reject(invalid(`/${field}`, 'is not a known file'))
+      else if (parsed.files.filter((file) => file.field === field).length >= limits.files[field])
+        reject(invalid(`/${field}`, `must not have more than ${limits.files[field]} files`))
+      const file: UploadedFile = { field, name: name ?? '', contentType: type, bytes: Buffer.alloc(0) }
+      parsed.files.push(file)
+      stream.on('data', (piece: Buffer) => void pieces.push(piece))
+      stream.on('limit', () => reject(tooLarge(limits.fileBytesMax)))
+      stream.on('error', () => reject(broken()))
+      stream.on('end', () => {
+        file.bytes = Buffer.concat(pieces)
+      })
+    })
+    for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
+      form.on(limit, () => reject(new Failure('invalid', { message: 'The form has too many parts.' })))
+    form.on('error', () => reject(broken()))
+    form.on('finish', () => resolve(parsed))
+    form.end(body)
+  })
+
+const open = (contentType: string | undefined, { fields, files, fileBytesMax }: MultipartLimits): Busboy => {
+  const filesMax = Object.values(files).reduce((sum, max) => sum + max, 0)
+  try {
+    return new Busboy({
+      headers: { 'content-type': contentType } as BusboyHeaders,
+      limits: {
+        fieldSize: FIELD_BYTES_MAX,
+        fileSize: fileBytesMax,
+        // One more each, so that the one too many is named.
+        fields: fields.length + 1,
+        files: filesMax + 1,
+        parts: fields.length + filesMax + 2,
+        headerPairs: 20,
+      },
+    })
+  } catch {
+    // A content type without a boundary: there is nothing to read.
+    throw broken()
+  }
+}
+
+const tooLarge = (bytesMax: number): Failure =>
+  new Failure('too_large', { message: `The file is larger than ${bytesMax} bytes.` })
+
+const broken = (): Failure => new Failure('invalid', { message: 'The body is no whole multipart/form-data form.' })
+
+/** The schema of such a form, for the documentation. */
+export const formSchema = (
+  properties: { [name: string]: object },
+  required: readonly string[],
+): { [keyword: string]: unknown } => ({ type: 'object', properties, required, additionalProperties: false })
+
+export const BINARY = { type: 'string', format: 'binary' }

@@ -1,0 +1,55 @@
+import { FOUND_ORGANIZATION } from '../../features/identity/processes.ts'
+import { HUBS_TABLE, USERS_TABLE } from '../../features/identity/views.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { PROCESS, processStream, type ProcessFinished } from '../../kit/commands/process.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import type { Services } from '../../kit/services.ts'
+
+export const MAKE_SAMPLES = 'make-samples'
+
+/** Makes what a new organization tries the service with. It may be called again: what was made is not made anew. */
+export type SampleMaker = (origin: WriteOrigin, hubId: string) => Promise<void>
+
+interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, 'log' | 'tables'> {
+  makers: readonly SampleMaker[]
+}
+
+/** Follows the foundings of organizations. Where it never ran it begins here: older organizations have no use for samples. */
+export const makeSamples = async (services: SampleServices): Promise<Follower> => {
+  const { tables, log } = services
+  const owned = await OwnedCheckpoint.take(tables, MAKE_SAMPLES)
+  if (owned.at === undefined) await owned.commit([], { all: await log.headPosition() })
+  return new Follower(services, {
+    name: MAKE_SAMPLES,
+    source: { prefixes: [processStream('')] },
+    handle: async ({ events }, signal) => {
+      const founded = events.filter(isFounded)
+      if (founded.length === 0) return undefined
+      for (const event of founded) if (!signal.aborted) await makeFor(services, event)
+      return []
+    },
+  }).start(tables)
+}
+
+const isFounded = ({ type, data }: RecordedEvent): boolean => {
+  if (type !== PROCESS.finished) return false
+  const { process, outcome } = decodeJson<ProcessFinished>(data)
+  return process === FOUND_ORGANIZATION.name && outcome === 'done'
+}
+
+const makeFor = async ({ tables, clock, makers }: SampleServices, event: RecordedEvent): Promise<void> => {
+  const organizationId = idOfStream(event.stream)
+  const oldest = { sort: { field: 'createdAt', order: 'asc' }, limit: 1 } as const
+  // Users come after hubs: where one is, a hub that is not there was deleted.
+  const { rows: users } = await tables.find(USERS_TABLE, organizationId, oldest)
+  const { rows } = await tables.find(HUBS_TABLE, organizationId, oldest)
+  if (users.length === 0) throw new Error(`the tables do not have the organization ${organizationId} yet`)
+  if (rows.length === 0) return
+  const metadata = { organizationId, actor: `reactor:${MAKE_SAMPLES}`, $causationId: event.id }
+  const now = clock.now()
+  for (const make of makers) await make({ organizationId, now, ids: idSource(now), metadata }, rows[0].id)
+}
