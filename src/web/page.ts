@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import type { JsonSchema } from '../kernel/json.ts'
 import { route, type Route } from '../kit/http/route.ts'
 
 const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
@@ -11,7 +12,16 @@ const MAPLIBRE = require.resolve('maplibre-gl/package.json').replace(/package\.j
 const POLICY =
   "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+/** What links in mails lead to, by the operation that shows it. */
+const ACCOUNT_PAGES = {
+  '/accept-invitation': 'getInvitationPage',
+  '/reset-password': 'getPasswordPage',
+  '/verify-email': 'getAddressPage',
+  '/forgot-password': 'getForgottenPage',
+}
+
 const FILES = [
+  { path: '/web/account.js', file: `${HERE}account.js`, type: 'text/javascript', operationId: 'getAccountScript' },
   { path: '/web/app.js', file: `${HERE}app.js`, type: 'text/javascript', operationId: 'getPageScript' },
   { path: '/web/geometry.js', file: `${HERE}geometry.js`, type: 'text/javascript', operationId: 'getPageGeometry' },
   { path: '/web/live.js', file: `${HERE}live.js`, type: 'text/javascript', operationId: 'getPageLive' },
@@ -45,11 +55,23 @@ export const pageRoutes = (demoLogin: () => DemoLogin | undefined): Route[] => [
     const login = demoLogin()
     return pageWith(login !== undefined && (login.isPublic || isLocal) ? login : undefined)
   }),
+  ...Object.entries(ACCOUNT_PAGES).map(([path, operationId]) => ({
+    ...fileRoute(path, operationId, 'text/html; charset=utf-8', () => accountPage),
+    summary: 'A page that links in mails lead to',
+    query: TOKEN_QUERY,
+  })),
   ...FILES.map(({ path, file, type, operationId }) => {
     const bytes = readFileSync(file)
     return fileRoute(path, operationId, type, () => bytes)
   }),
 ]
+
+const accountPage = readFileSync(`${HERE}account.html`)
+const TOKEN_QUERY: JsonSchema = {
+  type: 'object',
+  properties: { token: { type: 'string', maxLength: 200, description: 'The secret of the link.' } },
+  additionalProperties: false,
+}
 
 const page = readFileSync(`${HERE}index.html`, 'utf8')
 
@@ -80,7 +102,12 @@ const fileRoute = (
     access: 'public',
     answers: { 200: { description: 'The file', contentType: type } },
     handler: async (request) => ({
-      headers: { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': 'no-cache' },
+      headers: {
+        'content-type': type,
+        'content-security-policy': POLICY,
+        'cache-control': 'no-cache',
+        'referrer-policy': 'no-referrer',
+      },
       stream: chunksOf(bytes(request)),
     }),
   })

@@ -1,6 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import { email, list, objectSchema, optional, reference, secret, text } from '../../kernel/schema.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
+import { idSchema } from '../../kit/http/list-query.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
@@ -63,7 +64,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
     summary: 'Mail the invitation again; the older link ends',
     tag: declaration.tag,
     access: { permission: declaration.permissions.edit },
-    params: { userId: { type: 'string', format: 'uuid' } },
+    params: { userId: idSchema('The id of a user who has not accepted yet.') },
     answers: { 200: rowAnswer(declaration) },
     handler: (request) => inviteAgain(context, request),
   }),
@@ -101,7 +102,9 @@ const inviteAgain = async (context: IdentityContext, request: RouteRequest): Pro
   await context.limits.countInvitation(origin.organizationId, person.state.email, request.now)
   const link = invitation(origin, row._id, person.state.email)
   const wrote = await context.people.command(person.identityId, { type: 'issueLink', link, at: link.at }, origin)
-  return rowReply(await shownBy(declaration, context.services, request, row), row, wrote)
+  const { state, version } = await context.users.load(row._id)
+  const shown = { ...rowOf(row._id, version, state), teamIds: row.teamIds }
+  return rowReply(await shownBy(declaration, context.services, request, shown), shown, wrote)
 }
 
 const accept = async (context: IdentityContext, request: RouteRequest<object, AcceptBody>): Promise<Reply> => {
