@@ -3,6 +3,7 @@ import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/
 import {
   latestPointAt,
   LATEST_POSITIONS,
+  LATEST_TRACKERS,
   latestPositionCheckpoint,
   movePoint,
   type LatestPositionRow,
@@ -11,7 +12,7 @@ import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
-import { LatestRestore } from './latest-restore.ts'
+import { isIndexed, latestOfPartition, latestPlace, trackerChange } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
 
@@ -40,6 +41,8 @@ interface Partition {
   at: number
   committedAt: number
   points: Map<string, LatestPositionRow & { organizationId: string }>
+  /** Trackers that are stored beside their rows. */
+  indexed: Set<string>
   /** Trackers whose row has changed since the last commit, with their organization. */
   changed: Map<string, string>
 }
@@ -51,7 +54,6 @@ interface Partition {
 export class LatestPositions implements PartitionConsumer<LocationEntry> {
   readonly name = LATEST_POSITION
   private readonly options: LatestPositionsOptions
-  private readonly restore: LatestRestore
   private readonly partitions = new Map<number, Partition>()
   private cancelTimer: (() => void) | undefined
   /** The last commit that was asked for: one ends before the next begins, or the checkpoint of one would speak of rows that another has yet to store. */
@@ -62,14 +64,25 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   constructor(options: LatestPositionsOptions) {
     this.options = options
-    this.restore = new LatestRestore(options)
   }
 
   async load(partition: number): Promise<number> {
     await this.lastCommit
-    const checkpoint = await OwnedCheckpoint.take(this.options.tables, latestPositionCheckpoint(partition))
-    const { at, rows } = await this.restore.partition(partition)
-    this.partitions.set(partition, { checkpoint, at, committedAt: at, points: rows, changed: new Map() })
+    const { tables } = this.options
+    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS]) await tables.declare(table)
+    const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
+    // What was stored when trackers were not kept is begun anew.
+    if (checkpoint.at !== undefined && !isIndexed(checkpoint.at))
+      await checkpoint.commit([], latestPlace(partition, -1))
+    const at = checkpoint.at?.[partition] ?? -1
+    const points: Partition['points'] = new Map()
+    const indexed = new Set<string>()
+    // The owner before has stored all of its own by now, or never will.
+    for await (const { organizationId, trackerId, row } of latestOfPartition(tables, partition)) {
+      indexed.add(trackerId)
+      if (row !== undefined) points.set(trackerId, { ...row, organizationId })
+    }
+    this.partitions.set(partition, { checkpoint, at, committedAt: at, points, indexed, changed: new Map() })
     return at
   }
 
@@ -184,11 +197,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     const waiting = [...changed]
     try {
       do {
-        const rows = waiting
-          .slice(0, ROWS_PER_COMMIT)
-          .map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
+        const some = waiting.slice(0, ROWS_PER_COMMIT)
+        const rows = some.map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
         const isLast = waiting.length <= ROWS_PER_COMMIT
-        await state.checkpoint.commit(rows, isLast ? { [partition]: at } : undefined)
+        const trackers = trackerChanges(state, partition, rows)
+        await state.checkpoint.commit([...rows, ...trackers], isLast ? latestPlace(partition, at) : undefined)
+        for (const { id, row } of trackers) row === null ? state.indexed.delete(id) : state.indexed.add(id)
         waiting.splice(0, ROWS_PER_COMMIT)
       } while (waiting.length > 0)
       state.committedAt = at
@@ -217,6 +231,12 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
     while (i >= 0 && tracker[i] === place) i--
   }
 }
+
+/** What these rows change about which trackers the partition has: nothing, for nearly every commit. */
+const trackerChanges = ({ indexed }: Partition, partition: number, rows: readonly RowChange[]): RowChange[] =>
+  rows
+    .filter(({ id, row }) => indexed.has(id) === (row === null))
+    .map(({ id, row, scope }) => trackerChange(partition, id, row === null ? undefined : scope))
 
 /** The row of now, copied: what is on its way to the table is not to change under it. */
 const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => {

@@ -5,6 +5,7 @@ import type { RowChange } from '../src/kernel/table.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
 import { LATEST_POSITION, takePoints } from './latest-position.ts'
+import { latestOfPartition, trackerChange } from './latest-restore.ts'
 
 /** Place of a batch or a deletion in the log. */
 export interface LogPlace {
@@ -21,7 +22,7 @@ export interface NewestPosition {
 }
 
 export interface LatestRebuildParts {
-  tables: Pick<TableStore, 'scanAll' | 'take' | 'commit'>
+  tables: Pick<TableStore, 'scan' | 'getMany' | 'take' | 'commit'>
   /** Of the log, as is `epoch`. */
   partitions: number
   epoch: number
@@ -154,16 +155,20 @@ class LatestRebuilding {
       if (++report.differing <= DIFFERENCES_MAX)
         report.differences.push({ table: LATEST_POSITIONS.name, scope, id, live, rebuilt })
       const row = rebuilt === undefined ? null : { ...rebuilt }
-      this.rebuilt[partitionOf(id, partitions)].changes.push({ table: LATEST_POSITIONS.name, scope, id, row })
+      const partition = partitionOf(id, partitions)
+      const tracker = trackerChange(partition, id, row === null ? undefined : scope)
+      this.rebuilt[partition].changes.push({ table: LATEST_POSITIONS.name, scope, id, row }, tracker)
     }
-    for await (const { scope, id, row: live } of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name)) {
-      const { points } = this.rebuilt[partitionOf(id, partitions)]
-      const row = points.get(id)
-      points.delete(id)
-      if (row === undefined && live.recordedAt < since) continue
-      report.rows++
-      if (row === undefined || row.organizationId !== scope || !this.isSame(live, row)) differs(scope, id, live, row)
-    }
+    for (const [partition, { points }] of this.rebuilt.entries())
+      for await (const { organizationId, trackerId, row: live } of latestOfPartition(tables, partition)) {
+        const row = points.get(trackerId)
+        if (live === undefined) continue
+        points.delete(trackerId)
+        if (row === undefined && live.recordedAt < since) continue
+        report.rows++
+        if (row === undefined || row.organizationId !== organizationId || !this.isSame(live, row))
+          differs(organizationId, trackerId, live, row)
+      }
     for (const { points } of this.rebuilt) {
       for (const row of points.values()) {
         report.rows++

@@ -1,50 +1,79 @@
 import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
-import { partitionOf } from '../src/features/locations/events.ts'
-import { LATEST_POSITIONS, latestPositionCheckpoint, type LatestPositionRow } from '../src/features/locations/views.ts'
+import {
+  LATEST_POSITIONS,
+  LATEST_TRACKERS,
+  latestPositionCheckpoint,
+  type LatestPositionRow,
+  type LatestTrackerRow,
+} from '../src/features/locations/views.ts'
+import type { RowChange } from '../src/kernel/table.ts'
 
-type Restored = Map<string, LatestPositionRow & { organizationId: string }>
+/** The source of checkpoints that says that the trackers of a partition are kept beside their rows. */
+const INDEXED = 'indexed'
+const PAGE_ROWS = 500
+
+/** What a partition's checkpoint says when all through that revision is stored. */
+export const latestPlace = (partition: number, revision: number): Checkpoint => ({
+  [partition]: revision,
+  [INDEXED]: 1,
+})
+
+/** Whether the trackers are kept: rows from before that are not found again and count for nothing. */
+export const isIndexed = (stored: Checkpoint | undefined): boolean => stored?.[INDEXED] !== undefined
 
 /** Up to which revision of each partition's stream the rows are kept, for whoever reads rows first and the log then. */
 export const latestCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   partitions: number,
 ): Promise<Checkpoint> => {
-  const all = await Promise.all(
-    Array.from({ length: partitions }, (_, partition) => tables.checkpoint(latestPositionCheckpoint(partition))),
-  )
-  return Object.assign({}, ...all)
+  const known: Checkpoint = {}
+  const read = async (partition: number): Promise<void> => {
+    const stored = await tables.checkpoint(latestPositionCheckpoint(partition))
+    if (stored !== undefined && isIndexed(stored)) known[partition] = stored[partition]
+  }
+  await Promise.all(Array.from({ length: partitions }, (_, partition) => read(partition)))
+  return known
 }
 
-/** Gives partitions their rows back: one scan of the table for all that ask in the same turn, with the checkpoints of before it. */
-export class LatestRestore {
-  private readonly options: { tables: TableStore; partitions: number }
-  private asked: { partitions: Set<number>; restored: Promise<Map<number, { at: number; rows: Restored }>> } | undefined
-
-  constructor(options: { tables: TableStore; partitions: number }) {
-    this.options = options
-  }
-
-  /** The rows as they are after the call: whoever kept the partition before has stored all of its own by then. */
-  async partition(partition: number): Promise<{ at: number; rows: Restored }> {
-    if (this.asked === undefined) {
-      const asked = new Set<number>()
-      this.asked = { partitions: asked, restored: this.scanSoon(asked) }
-    }
-    this.asked.partitions.add(partition)
-    return (await this.asked.restored).get(partition) as { at: number; rows: Restored }
-  }
-
-  private async scanSoon(asked: ReadonlySet<number>): Promise<Map<number, { at: number; rows: Restored }>> {
-    await new Promise((resume) => setImmediate(resume))
-    this.asked = undefined
-    const { tables, partitions } = this.options
-    await tables.declare(LATEST_POSITIONS)
-    const checkpoint = await latestCheckpoint(tables, partitions)
-    const restored = new Map(
-      [...asked].map((partition) => [partition, { at: checkpoint[partition] ?? -1, rows: new Map() as Restored }]),
-    )
-    for await (const { scope, id, row } of tables.scanAll<LatestPositionRow>(LATEST_POSITIONS.name))
-      restored.get(partitionOf(id, partitions))?.rows.set(id, { ...row, organizationId: scope })
-    return restored
-  }
+export interface StoredLatest {
+  organizationId: string
+  trackerId: string
+  /** Undefined where a crash came between the tracker and its row. */
+  row: LatestPositionRow | undefined
 }
+
+/** The trackers of one partition with their rows: as many reads as they need, whatever other partitions have. */
+export async function* latestOfPartition(
+  tables: Pick<TableStore, 'scan' | 'getMany'>,
+  partition: number,
+): AsyncGenerator<StoredLatest> {
+  const waiting = new Map<string, string[]>()
+  for await (const { id, row } of tables.scan<LatestTrackerRow>(
+    LATEST_TRACKERS.name,
+    latestPositionCheckpoint(partition),
+  )) {
+    const ids = waiting.get(row.organizationId) ?? []
+    ids.push(id)
+    waiting.set(row.organizationId, ids)
+    if (ids.length === PAGE_ROWS) yield* rowsOf(tables, row.organizationId, ids.splice(0))
+  }
+  for (const [organizationId, ids] of waiting) yield* rowsOf(tables, organizationId, ids)
+}
+
+async function* rowsOf(
+  tables: Pick<TableStore, 'getMany'>,
+  organizationId: string,
+  trackerIds: readonly string[],
+): AsyncGenerator<StoredLatest> {
+  if (trackerIds.length === 0) return
+  const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, trackerIds)
+  for (const [i, trackerId] of trackerIds.entries()) yield { organizationId, trackerId, row: rows[i] }
+}
+
+/** Keeps that the partition has, or no longer has, a tracker. */
+export const trackerChange = (partition: number, trackerId: string, organizationId: string | undefined): RowChange => ({
+  table: LATEST_TRACKERS.name,
+  scope: latestPositionCheckpoint(partition),
+  id: trackerId,
+  row: organizationId === undefined ? null : { organizationId },
+})

@@ -116,7 +116,7 @@ export interface TableStore {
   find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>>
   /** Every row of a scope. Not for tables that live by row. */
   scan<R extends Row>(table: string, scope: string): AsyncIterable<StoredRow<R>>
-  /** Every row of every scope, in any order: for comparing and for moving to another engine, never on a path of service. */
+  /** Every row of every scope, in any order: to compare what was rebuilt beside, never on a path of service. */
   scanAll<R extends Row>(table: string): AsyncIterable<StoredRow<R>>
   /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored whoever else writes them. */
   commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void>

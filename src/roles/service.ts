@@ -4,7 +4,7 @@ import { defer } from '../kit/consumers/deferred.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { type DemoLogin, pageRoutes } from '../web/page.ts'
-import { LATEST_POSITIONS } from '../features/locations/views.ts'
+import { LATEST_POSITIONS, LATEST_TRACKERS } from '../features/locations/views.ts'
 import { openApi } from './api.ts'
 import { closeAll } from './close-all.ts'
 import { controlOf, type ControlRequest } from './control.ts'
@@ -55,7 +55,8 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     await closeAll([...roles, ...Object.values(feeds), health, metrics], logger)
   }
   try {
-    for (const table of [LATEST_POSITIONS, ...projections.flatMap((one) => one.tables)]) await tables.declare(table)
+    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap((one) => one.tables)])
+      await tables.declare(table)
     for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
     const lags = () => lagsOf(services, roles)
     metrics.beforeScrape(async () => showLags(services, await lags()))

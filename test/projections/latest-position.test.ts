@@ -211,6 +211,73 @@ for (const [what, happens] of [
   })
 }
 
+test('a partition is taken with reads of its own rows alone; a tracker that is gone is not read again', async (t) => {
+  const { tables, clock } = await open(t)
+  const read: string[] = []
+  const watched = Object.create(tables, {
+    scanAll: {
+      value: () => {
+        throw new Error('the whole table')
+      },
+    },
+    getMany: {
+      value: (table: string, scope: string, ids: readonly string[]) => {
+        if (table === LATEST_POSITIONS.name) read.push(...ids)
+        return tables.getMany(table, scope, ids)
+      },
+    },
+  }) as typeof tables
+  const process = () =>
+    new LatestPositions({ tables: watched, clock, partitions: PARTITIONS, onFailure: (error) => t.fail(String(error)) })
+  const trackers = Array.from({ length: 40 }, (_, i) => idFrom('tracker', i))
+  const own = (partition: number) => trackers.filter((id) => partitionOf(id, PARTITIONS) === partition)
+  const first = process()
+  for (let partition = 0; partition < PARTITIONS; partition++) {
+    await first.load(partition)
+    const points = own(partition).map((trackerId, i) => ({
+      organizationId: i % 2 === 0 ? ORG : idFrom('other'),
+      trackerId,
+      recordedAt: 1_000 + i,
+      latE7: i,
+      lngE7: 0,
+      flags: 0,
+    }))
+    await first.handle({ kind: 'points', partition, revision: 0, position: 0, batch: batchOf(points) }, partition)
+  }
+  await first.flush()
+  const [gone] = own(1)
+  const deletion = { organizationId: ORG, trackerId: gone, at: 1 }
+  await first.handle({ kind: 'trackerDeleted', partition: 1, revision: 1, position: 1, deletion }, 1)
+  await first.flush()
+
+  const second = process()
+  t.equal(await second.load(1), 1)
+  t.same(
+    read.sort(),
+    own(1)
+      .filter((id) => id !== gone)
+      .sort(),
+  )
+  t.equal(second.of(gone), undefined)
+  for (const [i, id] of own(1).entries()) if (i > 0) t.match(second.of(id), { lat: i, recordedAt: 1_000 + i })
+})
+
+test('what was stored when trackers were not kept beside their rows is begun anew', async (t) => {
+  const { tables, clock } = await open(t)
+  await tables.reset([], 'latest-position-2')
+  const { fence } = await tables.take('latest-position-2')
+  await tables.commit([], { consumer: 'latest-position-2', from: undefined, at: { 2: 7 }, fence })
+  t.equal((await latestCheckpoint(tables, PARTITIONS))[2], undefined)
+  const latest = new LatestPositions({
+    tables,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => t.fail(String(error)),
+  })
+  t.equal(await latest.load(2), -1)
+  t.equal((await latestCheckpoint(tables, PARTITIONS))[2], -1, 'nothing is truncated for it meanwhile')
+})
+
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
   for (let i = 0; i < 50; i++)

@@ -6,6 +6,13 @@ import { timeText } from './history/point-text.ts'
 /** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
 export const LATEST_POSITIONS: TableDeclaration = { name: 'latest_position', version: 1 }
 
+/** Which trackers have a row there, by partition: whoever takes a partition reads its own rows alone. */
+export const LATEST_TRACKERS: TableDeclaration = { name: 'latest_trackers', version: 1, lives: 'partition' }
+
+export interface LatestTrackerRow extends Row {
+  organizationId: string
+}
+
 /** Name of the checkpoint up to which rows of a partition's trackers are stored; its source is the partition's number. */
 export const latestPositionCheckpoint = (partition: number): string => `latest-position-${partition}`
 
