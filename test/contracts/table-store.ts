@@ -135,6 +135,9 @@ const PROMISES: { [promise: string]: Check } = {
     t.strictSame({ ...read, bytes: undefined }, { ...row, bytes: undefined })
     t.ok(read?.bytes instanceof Uint8Array)
     t.same([...(read?.bytes ?? [])], [0, 255, 7])
+    const bytes = read?.bytes as Uint8Array
+    t.not(bytes.slice().buffer, bytes.buffer, 'bytes are a Uint8Array, whose slices are copies')
+    t.equal(bytes.slice().buffer.byteLength, row.bytes.byteLength)
     const { rows } = await store.find<typeof row>('things', 's', { limit: 1 })
     t.equal(rows[0]?.scope, 's')
     t.same([...(rows[0]?.row.bytes ?? [])], [0, 255, 7])

@@ -1,5 +1,5 @@
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark1'
+export const LIBRARY = 'waymark2'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -230,7 +230,7 @@ end)
 redis.register_function('${LIBRARY}_increment', function(keys, args)
   local count = redis.call('INCR', keys[1])
   if count == 1 then redis.call('PEXPIRE', keys[1], args[1]) end
-  return {count, string.format('%.0f', now() + redis.call('PTTL', keys[1]))}
+  return {count, string.format('%.0f', redis.call('PEXPIRETIME', keys[1]))}
 end)
 
 -- KEYS registry, ARGV: table, version, generation to use where the table is new. Answers the generation in force, and the one that it replaces.

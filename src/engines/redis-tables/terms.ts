@@ -5,7 +5,9 @@ import { wordsOfRow } from '../../kernel/words.ts'
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
 export const packRow = (row: Row): Buffer => packr.pack(row)
-export const unpackRow = <R extends Row>(bytes: Buffer): R => packr.unpack(bytes) as R
+/** Bytes in a row are Uint8Arrays: a Buffer's `slice` would not copy. */
+export const unpackRow = <R extends Row>({ buffer, byteOffset, byteLength }: Buffer): R =>
+  packr.unpack(new Uint8Array(buffer, byteOffset, byteLength)) as R
 
 const MISSING = Buffer.of(0)
 const NUMBER = 1

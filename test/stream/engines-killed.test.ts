@@ -1,0 +1,54 @@
+import { test } from 'tap'
+import { seeded } from '../../bench/load/frames.ts'
+import { ENGINES, startEngines } from '../support/engine-servers.ts'
+import { type Sender, sendThrough } from '../support/send-through.ts'
+import { realDay } from '../support/real-day.ts'
+import { hasRedis } from '../support/redis-server.ts'
+import { ask, call, signUp, startService, until } from '../support/service.ts'
+import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
+import { openReceiver } from '../support/webhook-receiver.ts'
+import { folderOf } from '../support/folder-of.ts'
+
+const FIXES = 800
+const SEED = 20_261_122
+
+test('engines and service killed at random moments under load: all comes back, nothing is lost, nothing is there twice', {
+  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  timeout: 600_000,
+}, async (t) => {
+  const random = seeded(SEED)
+  const folder = folderOf(t)
+  const engines = await startEngines(t, `${folder}/engines`)
+  const flags = [...engines.flags, '--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']
+  let service = await startService(`${folder}/data`, flags)
+  let sender: Sender | undefined
+  t.teardown(async () => {
+    sender?.stop()
+    await service.kill()
+  })
+  const day = await realDay(t, FIXES, Date.now())
+  const receiver = await openReceiver(t)
+  const { token, email, password } = await signUp(service)
+  const setting = await prepare(service, token, day, receiver)
+  const other = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
+  await ask(service, 'POST', '/auth/logout', { token: other })
+
+  sender = sendThrough(() => service, setting.ingestKey, day.fixes)
+  const share = (part: number) => until('points', () => sender!.acknowledged >= FIXES * part || sender!.isOver)
+  for (const [i, name] of ENGINES.entries()) {
+    await share((i + random()) / 4)
+    await engines.servers[name].killAndStart()
+    t.comment(`${name} was killed at ${sender.acknowledged} of ${FIXES} points`)
+  }
+  await share((3 + random()) / 4)
+  await service.kill()
+  service = await startService(`${folder}/data`, flags)
+  await sender.ended
+  t.equal(sender.acknowledged, day.fixes.length, 'all is acknowledged in the end')
+
+  await until('the token to be good still', async () => (await call(service, 'GET', '/user', { token })).status === 200)
+  t.equal((await call(service, 'GET', '/user', { token: other })).status, 401, 'a token that was revoked stays so')
+  const trackers = await checkHistory(t, service, setting, day)
+  const transitions = await checkTransitions(t, service, setting, day, trackers)
+  await checkDeliveries(t, receiver, transitions)
+})
