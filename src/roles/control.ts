@@ -1,3 +1,4 @@
+import { operatorLink } from '../features/identity/operator-link.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import type { EngineHealth } from '../kit/operations/engine-health.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
@@ -7,8 +8,8 @@ import type { RoleServices } from './role.ts'
 
 /** What the command line asks of a running service. */
 export interface ControlRequest {
-  command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'status'
-  /** Of the projection or consumer. */
+  command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'resetPassword' | 'status'
+  /** Of the projection or consumer; the e-mail of a person. */
   name?: string
 }
 
@@ -28,6 +29,10 @@ export const controlOf =
   (services: RoleServices, { rotateTokenKey, lags, health, signal }: Controlled) =>
   async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
     if (command === 'rotateTokenKey') return rotateTokenKey()
+    if (command === 'resetPassword') {
+      const { token, expiresAt } = await operatorLink(services, name)
+      return { url: `${await services.publicUrl}/reset-password?token=${token}`, expiresAt }
+    }
     if (command === 'rebuild' || command === 'sweep' || command === 'forget')
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)

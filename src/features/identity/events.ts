@@ -109,6 +109,8 @@ export interface LinkIssued {
   askedBy?: string
   /** For an e-mail that an administrator chose: followed without the owner's password, it opens this organization alone. */
   bindsTo?: string
+  /** Whoever runs the installation hands it over: it is not mailed. */
+  isHandedOver?: boolean
   expiresAt: string
   at: string
 }

@@ -36,9 +36,9 @@ export interface MailEnded {
 /** What a fact of an identity makes the service write, unless its time is over. */
 export const mailsOwedFor = (event: RecordedEvent, now: number): RowChange[] => {
   if (event.type !== IDENTITY.linkIssued) return []
-  const { kind, expiresAt } = decodeJson<LinkIssued>(event.data)
+  const { kind, expiresAt, isHandedOver = false } = decodeJson<LinkIssued>(event.data)
   const until = Date.parse(expiresAt)
-  if (until <= now) return []
+  if (until <= now || isHandedOver) return []
   const parts = kind === 'emailChange' ? (['link', 'notice'] as const) : (['link'] as const)
   return parts.map((part) => owed(idFrom('mail', event.id, part), { ...placeOf(event), part, until }))
 }

@@ -1,0 +1,30 @@
+import { readConfig } from '../config.ts'
+import { ConfigError } from '../config-values.ts'
+import { askControl } from './control-socket.ts'
+import { parseOptions } from './credentials.ts'
+
+const USAGE = `waymark reset-password <e-mail> [--data ./data]
+Prints a link that sets a new password for that person, for whoever is locked out and gets no mail: an owner, say, whose
+mail server is not set up yet. It works once, within an hour, and ends all their sessions. The service must be running.
+`
+
+const OPTIONS = { data: { type: 'string' }, help: { type: 'boolean', default: false } } as const
+
+/** `waymark reset-password`: asks the service that runs on the data folder. */
+export const resetPasswordCommand = async (args: readonly string[]): Promise<number> => {
+  const { values, positionals } = parseOptions(args, OPTIONS, true)
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const [email, ...more] = positionals
+  if (email === undefined || more.length > 0)
+    throw new ConfigError('name one e-mail; run waymark reset-password --help')
+  const { dataPath } = readConfig(values.data === undefined ? [] : ['--data', values.data as string])
+  const answer = await askControl(dataPath, { command: 'resetPassword', name: email })
+  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
+  if (!answer.ok) throw new ConfigError(answer.error ?? 'the link could not be made')
+  const { url, expiresAt } = answer.report as { url: string; expiresAt: string }
+  process.stdout.write(`${url}\nIt works once, until ${expiresAt}; whoever has it can sign in as ${email}.\n`)
+  return 0
+}
