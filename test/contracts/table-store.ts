@@ -223,6 +223,35 @@ const PROMISES: { [promise: string]: Check } = {
     t.strictSame(await walk(store, 's', { limit: 500 }), bruteForce(rows, {}))
   },
 
+  'a field may be any of hundreds of values': async (t, { store }) => {
+    const rows = new Map(
+      Array.from({ length: 800 }, (_, i): [string, ThingRow] => [
+        thingId(i),
+        {
+          status: i % 3 === 0 ? 'open' : 'done',
+          hubId: i % 50 === 1 ? `${'long '.repeat(50)}${i}` : `hub-${i % 400}`,
+          teamIds: [`team-${i % 400}`, `team-${(i * 7) % 400}`],
+        },
+      ]),
+    )
+    await store.commit([...rows].map(([id, row]) => put('s', id, row)))
+    const every = [...new Set([...rows.values()].map(({ hubId }) => hubId as string))]
+    const hubs = ['nowhere', ...every.filter((_, i) => i % 4 !== 0)]
+    const teams = Array.from({ length: 300 }, (_, i) => `team-${i}`)
+    const wheres: Find['where'][] = [
+      { hubId: hubs },
+      { hubId: hubs, status: 'open' },
+      { teamIds: teams },
+      { hubId: hubs, teamIds: teams },
+      { hubId: hubs.map((_, i) => `no-${i}`) },
+    ]
+    for (const where of wheres) {
+      const expected = bruteForce(rows, { where })
+      t.strictSame(await walk(store, 's', { where, limit: 500 }), expected)
+      t.equal((await store.find('things', 's', { where, limit: 1, total: true })).total, expected.length)
+    }
+  },
+
   'a cursor stays where it stood while rows come and go': async (t, { store }) => {
     const rows = await fill(store, 's', 400, 7)
     const constant = bruteForce(rows, { sort: { field: 'name', order: 'asc' } }).filter((_, index) => index % 4 !== 0)

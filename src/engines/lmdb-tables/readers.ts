@@ -12,12 +12,18 @@ export interface TableReaders {
   order: Database<number, Uint8Array>
   /** Chunk numbers and chunks; a chunk's bytes count until the next step of the walk. */
   postings: Database<Buffer, Uint8Array | number>
+  /** Whole keys, a character for each byte, and chunks. */
+  postingKeys: Database<Buffer, Uint8Array | string>
 }
 
 export const openTableReaders = ({ root }: TableEnvironment): TableReaders => ({
   rows: root.openDB({ name: 'rows', ...numbersAlone } as { name: string }) as Database<number, Uint8Array>,
   order: root.openDB({ name: 'order', ...numbersAlone } as { name: string }) as Database<number, Uint8Array>,
   postings: root.openDB({ name: 'postings', ...chunks } as { name: string }) as Database<Buffer, Uint8Array | number>,
+  postingKeys: root.openDB({ name: 'postings', ...wholeKeys } as { name: string }) as Database<
+    Buffer,
+    Uint8Array | string
+  >,
 })
 
 const writeKey = (key: Uint8Array, target: Buffer, start: number): number => {
@@ -37,4 +43,12 @@ const numbersAlone = {
 const chunks = {
   keyEncoder: { writeKey, readKey: (source: Buffer, _start: number, end: number) => source.readUInt32BE(end - 4) },
   encoder: { encode: readOnly, decode: (bytes: Buffer) => bytes },
+}
+
+const wholeKeys = {
+  ...chunks,
+  keyEncoder: {
+    writeKey,
+    readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end),
+  },
 }
