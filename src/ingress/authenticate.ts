@@ -39,8 +39,7 @@ export class Admission {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
     const caller = await this.identify(exchange.bearer, exchange.allowances)
-    if (route.rollout !== undefined && !(caller.kind === 'user' && this.options.rollout(caller)))
-      throw new Failure('not_found')
+    if (route.rollout !== undefined && !this.options.rollout(caller)) throw new Failure('not_found')
     if (!mayCall(caller, route)) throw new Failure('forbidden')
     return caller
   }

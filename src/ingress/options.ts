@@ -85,8 +85,8 @@ export interface IngressOptions {
   authenticate(token: string): Promise<Caller>
   accessChanged(listener: (change: AccessChange) => void): () => void
   settle: Settle
-  /** Whether the caller's organization (or e-mail domain) takes part in the geofence rollout. */
-  rollout(caller: UserCaller): boolean
+  /** Whether the caller's organization takes part in the geofence rollout, or a user by the domain of their verified e-mail. */
+  rollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
   tables: TableStore
   keyring: Keyring
   /** Of this process. */

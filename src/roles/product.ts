@@ -58,7 +58,7 @@ export const PROJECTIONS: readonly Projection[] = [
 /** Whether geofences are there for the caller: by organization, or by the domain of an address that staff have shown to be theirs. */
 export const inRollout =
   ({ geofenceRollout, staffDomains }: { geofenceRollout: readonly string[] | '*'; staffDomains: readonly string[] }) =>
-  ({ organizationId, verifiedEmail = '' }: UserCaller): boolean =>
+  ({ organizationId, verifiedEmail = '' }: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean =>
     geofenceRollout === '*' ||
     geofenceRollout.includes(organizationId) ||
     staffDomains.includes(verifiedEmail.slice(verifiedEmail.lastIndexOf('@') + 1).toLowerCase())

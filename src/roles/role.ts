@@ -58,7 +58,7 @@ export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
   /** What links in mails begin with; the address that it listens on is known once it does. */
   publicUrl: Promise<string>
   /** Whether geofences are there for the caller. */
-  inRollout(caller: UserCaller): boolean
+  inRollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
 }
 
 /** A part of the service that is opened and closed by itself. */

@@ -2,7 +2,7 @@ import { test, type Test } from 'tap'
 import { openApiWorld } from '../support/api-world.ts'
 import { addressOf, bodyOf, callOnce, headersOf, queryOf } from '../support/each-route.ts'
 import { faultsOf, operationsOf, schemasOf, type Operation } from '../support/open-api.ts'
-import { call, signUp, startService, type Answer } from '../support/service.ts'
+import { call, startService, type Answer } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -46,36 +46,6 @@ test('every route of the document is there and answers what the document says', 
     'every list and every read by id takes fields',
   )
   const world = await openApiWorld(service)
-  const stranger = await signUp(service, 'Stranger')
-
-  await t.test('without a token: 401', async (t) => {
-    for (const operation of operations.filter((one) => !one.isPublic && !one.isRoot)) {
-      const answer = await call(service, operation.method, addressOf(operation, world.ids), {
-        body: bodyOf(operation, world),
-        headers: headersOf(operation),
-      })
-      t.match(
-        { status: answer.status, code: answer.json?.code, bearer: answer.headers['www-authenticate'] },
-        { status: 401, code: 'unauthenticated', bearer: 'Bearer' },
-        operation.operationId,
-      )
-    }
-  })
-
-  await t.test("another organization's id: 404", async (t) => {
-    for (const operation of operations.filter(({ params, isPublic }) => params.length > 0 && !isPublic)) {
-      const answer = await call(service, operation.method, addressOf(operation, world.ids), {
-        token: stranger.token,
-        body: bodyOf(operation, world),
-        headers: headersOf(operation),
-      })
-      t.match(
-        { status: answer.status, code: answer.json?.code },
-        { status: 404, code: 'not_found' },
-        operation.operationId,
-      )
-    }
-  })
 
   await t.test('an unknown query parameter, an unknown member of a body: 400 with its path', async (t) => {
     for (const operation of operations.filter(({ isRoot }) => !isRoot)) {

@@ -88,6 +88,25 @@ const closedSchema = (schema: Json, document: Json, isPart = false): Json => {
   return closed
 }
 
+/** Where a schema takes ids, as JSON pointers with 0 for the items of lists. */
+export const referencesIn = (schema: Json, document: Json): string[] => {
+  const found = new Set<string>()
+  const walk = (part: Json, pointer: string, within: readonly string[]): void => {
+    if (typeof part !== 'object' || part === null) return
+    if (part.$ref !== undefined) {
+      const name = part.$ref.split('/').at(-1)
+      if (!within.includes(name)) walk(document.components.schemas[name], pointer, [...within, name])
+      return
+    }
+    if (part.format === 'uuid') found.add(pointer)
+    for (const [name, one] of Object.entries(part.properties ?? {})) walk(one, `${pointer}/${name}`, within)
+    walk(part.items, `${pointer}/0`, within)
+    for (const name of ['oneOf', 'anyOf', 'allOf']) for (const one of part[name] ?? []) walk(one, pointer, within)
+  }
+  walk(schema, '', [])
+  return [...found]
+}
+
 /** Every schema of a document with where it stands, those of its components by their names. */
 export const schemasOf = (document: Json): { where: string; schema: Json; isAnswered: boolean }[] => {
   const found: { where: string; schema: Json; isAnswered: boolean }[] = []
