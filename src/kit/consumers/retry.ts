@@ -9,19 +9,26 @@ export interface RetryOptions {
   signal: AbortSignal
   /** Pauses after failures in a row; the last one repeats. Default `RETRY_MS`. */
   retryMs?: readonly number[]
+  /** Whether no further attempt would mend a failure; left out, none is such. */
+  isLasting?(error: unknown): boolean
   /** Called with each failure, and how many there were in a row. */
   onFailure(error: unknown, failures: number): void
 }
 
-/** Runs until it succeeds, or the signal is aborted. */
-export const untilDone = async (run: () => Promise<void>, options: RetryOptions): Promise<void> => {
+/** Runs until it succeeds, and answers its result, or until the signal is aborted. @throws a lasting failure. */
+export const untilDone = async <Result>(
+  run: () => Promise<Result>,
+  options: RetryOptions,
+): Promise<Result | undefined> => {
   for (let failures = 1; !options.signal.aborted; failures++) {
     try {
       return await run()
     } catch (error) {
+      if (options.isLasting?.(error)) throw error
       await failed(error, failures, options)
     }
   }
+  return undefined
 }
 
 /** Runs again and again until the signal is aborted; `run` calls `progressed` whenever failures before no longer count. */

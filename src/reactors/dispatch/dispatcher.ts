@@ -1,7 +1,9 @@
 import { deactivateAutomation } from '../../features/automations/automation.ts'
-import type { RunsOwed } from '../../features/automations/events.ts'
+import { type RunsOwed, runsStream } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
+import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
+import { untilDone } from '../../kit/consumers/retry.ts'
 import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
@@ -13,7 +15,6 @@ import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './pending-runs.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
-import { PartitionLost } from './runs-stream.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
@@ -51,14 +52,13 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly payer: PayRuns
   private readonly time: SteadyTime
   private readonly hear: HearAutomations
-  private readonly resumes = new Set<() => void>()
   private cancelStore: (() => void) | undefined
   private cancelSweep: (() => void) | undefined
-  private isClosed = false
+  private readonly end = new AbortController()
 
   constructor(options: DispatcherOptions) {
     this.options = options
-    const { log, tables, clock, onDelivery = () => undefined } = options
+    const { tables, clock, onDelivery = () => undefined } = options
     this.health = new HealthTable(tables)
     this.time = new SteadyTime(clock)
     this.payer = new PayRuns({
@@ -69,13 +69,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       deactivate: (automation, reason) => deactivateAutomation(options, automation, reason),
     })
     this.hear = new HearAutomations({
-      log,
-      clock,
+      ...options,
       owned: () => [...this.owned.values()],
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
       wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
       renew: (...edited) => this.payer.renew(...edited),
-      onFailure: (error) => this.warn('automations not heard', error),
     })
   }
 
@@ -100,20 +98,21 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return owned.pending.place.source
   }
 
-  /** Owes what one event of the partition's transitions leads to. @throws PartitionLost */
+  /** Owes what one event of the partition's transitions leads to. @throws StreamLost */
   async handle(entry: TransitionEntry, partition: number): Promise<void> {
     const owned = this.partition(partition)
     const facts = await this.untilAnswered(() => this.owe(owned, entry))
+    if (facts === undefined) return // it is closed
     if (facts.length === 0) owned.pending.sourceDone(entry.revision)
     await Promise.all(facts.map((fact) => owned.stream.append(fact)))
     this.wakeAll(facts)
     if (owned.pending.rows.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
   }
 
-  /** A partition that this process owns. @throws PartitionLost */
+  /** A partition that this process owns. @throws StreamLost */
   partition(partition: number): OwnedPartition {
     const owned = this.owned.get(partition)
-    if (owned === undefined) throw new PartitionLost(partition)
+    if (owned === undefined) throw new StreamLost(runsStream(partition))
     return owned
   }
 
@@ -135,6 +134,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     await this.payer.restPartition(partition, DRAIN_MS)
     try {
       await owned?.pending.store()
+      await this.health.store()
     } catch (error) {
       this.warn('owed runs not stored', error, partition)
     }
@@ -163,10 +163,9 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async stop(): Promise<void> {
-    this.isClosed = true
+    this.end.abort()
     this.cancelStore?.()
     this.cancelSweep?.()
-    for (const resume of this.resumes) resume()
     await this.hear.close()
   }
 
@@ -194,34 +193,20 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     for (const [automationId, organizationId] of woken) this.payer.wake(automationId, organizationId)
   }
 
-  /** An engine that is down is waited for: giving the partition up would only send again what is under way. */
-  private async untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    for (;;) {
-      try {
-        return await ask()
-      } catch (error) {
-        if (error instanceof PartitionLost || this.isClosed) throw error
-        this.warn('engine asked again', error)
-        await this.pause()
-      }
-    }
-  }
-
-  private pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const resume = (): void => {
-        this.resumes.delete(resume)
-        cancel()
-        resolve()
-      }
-      const cancel = this.options.clock.after(RETRY_MS, resume)
-      this.resumes.add(resume)
+  /** An engine that is down is waited for: giving the partition up would only send again what is under way. @throws StreamLost */
+  private untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+    return untilDone(ask, {
+      clock: this.options.clock,
+      signal: this.end.signal,
+      retryMs: [RETRY_MS],
+      isLasting: (error) => error instanceof StreamLost,
+      onFailure: (error) => this.warn('engine asked again', error),
     })
   }
 
   private storeLater(): void {
     this.cancelStore = this.options.clock.after(STORE_MS, () => {
-      void this.storeAll().finally(() => !this.isClosed && this.storeLater())
+      void this.storeAll().finally(() => !this.end.signal.aborted && this.storeLater())
     })
   }
 
@@ -229,7 +214,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     const { retentionMs, clock } = this.options
     if (retentionMs === undefined) return
     this.cancelSweep = clock.after(SWEEP_MS, () => {
-      void this.sweepAll(clock.now() - retentionMs).finally(() => !this.isClosed && this.sweepLater())
+      void this.sweepAll(clock.now() - retentionMs).finally(() => !this.end.signal.aborted && this.sweepLater())
     })
   }
 

@@ -1,4 +1,3 @@
-import type { EventLog } from '../../engines/event-log.ts'
 import {
   AUTOMATION_CHANGED,
   AUTOMATION_DEACTIVATED,
@@ -10,23 +9,18 @@ import {
   type RunReopened,
   type RunRetryAsked,
 } from '../../features/automations/events.ts'
-import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import type { OwnedPartition } from './partition.ts'
 
-export interface HearOptions {
-  log: EventLog
-  clock: Clock
+export interface HearOptions extends FollowerServices {
   owned: () => OwnedPartition[]
   /** Skips what an automation has left in a partition. */
   skip: (automationId: string, owned: OwnedPartition) => Promise<void>
   wake: (automationId: string, organizationId: string) => void
   /** An active automation was edited. */
   renew: (automationId: string, organizationId: string, version: number) => void
-  onFailure: (error: unknown) => void
 }
-
-const RETRY_MS = 1_000
 
 /**
  * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, one that was
@@ -34,8 +28,9 @@ const RETRY_MS = 1_000
  */
 export class HearAutomations {
   private readonly options: HearOptions
-  private abort = new AbortController()
-  private hearing: Promise<void> = Promise.resolve()
+  private follower: Follower | undefined
+  /** One follower ends before the next begins. */
+  private turn: Promise<void> = Promise.resolve()
 
   constructor(options: HearOptions) {
     this.options = options
@@ -43,34 +38,36 @@ export class HearAutomations {
 
   /** Begins anew from the partition that has heard least. */
   restart(): void {
-    this.abort.abort()
-    const abort = (this.abort = new AbortController())
-    this.hearing = this.hearing.then(() => this.hear(abort.signal))
+    this.inTurn(() => {
+      const places = this.options.owned().map(({ pending }) => pending.place.automations)
+      if (places.length > 0) this.follower = this.follow().startBehind(Math.min(...places))
+    })
   }
 
-  async close(): Promise<void> {
-    this.abort.abort()
-    await this.hearing
+  close(): Promise<void> {
+    return this.inTurn(() => undefined)
   }
 
-  private async hear(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && this.options.owned().length > 0) {
-      try {
-        const from = Math.min(...this.options.owned().map(({ pending }) => pending.place.automations))
-        for await (const { events, checkpoint } of this.options.log.follow(
-          { prefixes: AUTOMATION_PREFIXES },
-          from < 0 ? undefined : from,
-          signal,
-        )) {
-          for (const event of events) await this.apply(event)
-          for (const { pending } of this.options.owned())
-            if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
-        }
-      } catch (error) {
-        this.options.onFailure(error)
-        await this.pause(signal)
-      }
-    }
+  private inTurn(begin: () => void): Promise<void> {
+    this.turn = this.turn.then(async () => {
+      await this.follower?.close()
+      this.follower = undefined
+      begin()
+    })
+    return this.turn
+  }
+
+  private follow(): Follower {
+    return new Follower(this.options, {
+      name: 'hear-automations',
+      source: { prefixes: AUTOMATION_PREFIXES },
+      handle: async ({ events, checkpoint }) => {
+        for (const event of events) await this.apply(event)
+        for (const { pending } of this.options.owned())
+          if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
+        return undefined
+      },
+    })
   }
 
   private async apply(event: RecordedEvent): Promise<void> {
@@ -92,20 +89,6 @@ export class HearAutomations {
     const data: RunReopened = { ...run, runId, automationId, dueAt: at }
     await owned.stream.append({ type: RUN_REOPENED, data })
     this.options.wake(automationId, organizationId)
-  }
-
-  private pause(signal: AbortSignal): Promise<void> {
-    return new Promise((resume) => {
-      const cancel = this.options.clock.after(RETRY_MS, resume)
-      signal.addEventListener(
-        'abort',
-        () => {
-          cancel()
-          resume()
-        },
-        { once: true },
-      )
-    })
   }
 }
 

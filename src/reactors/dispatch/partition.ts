@@ -95,7 +95,7 @@ export const skipFact = (
   runs: RunsSkipped['runs'],
 ): Fact<string, RunsSkipped> => ({ type: RUNS_SKIPPED, data: { automationId, organizationId, reason, runs } })
 
-/** Ends every run of an automation that is not under way, also those in the table only; answers how many. @throws PartitionLost */
+/** Ends every run of an automation that is not under way, also those in the table only; answers how many. @throws StreamLost */
 export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId: string): Promise<number> => {
   let skipped = 0
   for (;;) {

@@ -1,5 +1,6 @@
 import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
+import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import type { Outcome } from './actions/action.ts'
 import { attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
@@ -8,7 +9,6 @@ import { skipFact, skipRuns, type OwnedPartition } from './partition.ts'
 import { hasRoom } from './pending-runs.ts'
 import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
-import { PartitionLost } from './runs-stream.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, UnderWay, type Sender } from './sender.ts'
 
 /** `gone`: what it does can never be done again; `failing`: five days of nothing but failures. */
@@ -64,10 +64,11 @@ export class PayRuns {
     if (owned !== undefined) await this.attempts.get(owned)?.empty(this.options.clock, limitMs)
   }
 
-  /** Lets a partition go; what is under way for it is not recorded any more. */
+  /** Lets a partition go, and what was known of automations that have nothing here then; what is under way is not recorded. */
   detach(partition: number): void {
     this.owned.get(partition)?.stream.close()
     this.owned.delete(partition)
+    for (const sender of this.senders.values()) if (sender.isKnown) this.rest(sender)
   }
 
   /** Begins nothing more; resolves when all that is under way is recorded, at the latest after `limitMs`. */
@@ -93,9 +94,7 @@ export class PayRuns {
 
   /** Runs of an automation that are owed and not paid, over all partitions of this process. */
   waiting(automationId: string): number {
-    let count = 0
-    for (const { pending } of this.owned.values()) count += pending.count(automationId)
-    return count
+    return [...this.owned.values()].reduce((count, { pending }) => count + pending.count(automationId), 0)
   }
 
   /** Attempts that have begun and are not recorded yet. */
@@ -183,7 +182,7 @@ export class PayRuns {
 
   private forget(sender: Sender): void {
     sender.cancelTimer?.()
-    this.senders.delete(sender.automationId)
+    if (this.senders.get(sender.automationId) === sender) this.senders.delete(sender.automationId)
     this.starved.delete(sender)
   }
 
@@ -203,7 +202,7 @@ export class PayRuns {
       if (automation?.isActive === true) await this.deliver(sender, owned, run, automation, isProbe)
       else await this.giveUp(sender, owned, run)
     } catch (error) {
-      if (!(error instanceof PartitionLost)) this.giveBack(owned, run, error)
+      if (!(error instanceof StreamLost)) this.giveBack(owned, run, error)
     } finally {
       sender.underWay--
       this.underWay.leave()

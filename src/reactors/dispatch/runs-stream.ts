@@ -1,29 +1,21 @@
-import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
+import type { EventLog } from '../../engines/event-log.ts'
 import { ATTEMPTS_MADE, RUNS_TAKEN, runsStream, type AttemptMade } from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { encodeJson, type Fact, type NewEvent } from '../../kernel/event.ts'
 import { idSource } from '../../kit/commands/ids.ts'
-
-/** Another process owns the partition, or this one has let it go. */
-export class PartitionLost extends Error {
-  constructor(partition: number) {
-    super(`automation-runs-${partition} has another owner`)
-    this.name = 'PartitionLost'
-  }
-}
+import { OwnedStream, StreamLost, takeStream } from '../../kit/consumers/owned-stream.ts'
 
 export interface RunsStreamOptions {
   log: EventLog
   clock: Clock
   partition: number
-  /** Told of each event as soon as it is durable, in order. */
+  /** Called with each event as soon as it is durable, in order. */
   onAppended: (fact: Fact, revision: number) => void
   onFailure: (error: unknown) => void
 }
 
 interface Waiting {
   fact: Fact
-  bytes: number
   resolve: () => void
   reject: (error: unknown) => void
 }
@@ -32,130 +24,67 @@ const BATCH_BYTES_MAX = 512 * 1024
 const BATCH_FACTS_MAX = 1_000
 /** Ids, measures, an error of 200 characters, and 1 KiB of answer (3 KiB as UTF-8 replacement characters), encrypted in base64. */
 const ATTEMPT_BYTES = 5 * 1024
-const RETRY_MS = [100, 500, 2_000, 5_000]
 
-/**
- * The one writer of `automation-runs-<partition>`. One append is in flight; what comes meanwhile goes with the next one,
- * attempts together in one event. An engine that is down is tried again until it answers; the bound on what waits here
- * is the callers': each of them waits for its append.
- */
+/** The one writer of `automation-runs-<partition>`; attempts that go together are one event. Each caller waits for its fact. */
 export class RunsStream {
-  private readonly options: RunsStreamOptions
-  private revision = -1
-  private waiting: Waiting[] = []
-  private writing = false
-  private lost = false
-  private cancelRetry: (() => void) | undefined
+  private readonly stream: OwnedStream<Waiting>
 
-  private constructor(options: RunsStreamOptions) {
-    this.options = options
+  private constructor({ log, clock, partition, onAppended, onFailure }: RunsStreamOptions, revision: number) {
+    const stream = runsStream(partition)
+    let facts: Fact[] = []
+    this.stream = new OwnedStream<Waiting>({
+      log,
+      clock,
+      stream,
+      revision,
+      bytesMax: BATCH_BYTES_MAX,
+      entriesMax: BATCH_FACTS_MAX,
+      eventsOf: (entries) => {
+        const ids = idSource(clock.now())
+        facts = merged(entries.map(({ fact }) => fact))
+        return facts.map((fact) => eventOf(fact, ids.next()))
+      },
+      onAppended: (entries, firstRevision) => {
+        for (const [i, fact] of facts.entries()) onAppended(fact, firstRevision + i)
+        for (const { resolve } of entries) resolve()
+      },
+      onLost: (entries) => {
+        for (const { reject } of entries) reject(new StreamLost(stream))
+      },
+      onFailure,
+    })
   }
 
   /** Takes the partition over: an owner before fails at its next append. */
   static async take(options: RunsStreamOptions): Promise<RunsStream> {
-    const stream = new RunsStream(options)
     const { log, clock, partition } = options
-    for (;;) {
-      const head = await log.head(runsStream(partition))
-      const event = stream.eventOf({ type: RUNS_TAKEN, data: {} }, idSource(clock.now()).next())
-      try {
-        stream.revision = (await log.append(runsStream(partition), [event], head < 0 ? 'none' : head)).revision
-        return stream
-      } catch (error) {
-        if (!(error instanceof WrongRevision)) throw error
-      }
-    }
+    const taken = eventOf({ type: RUNS_TAKEN, data: {} }, idSource(clock.now()).next())
+    return new RunsStream(options, await takeStream(log, runsStream(partition), taken))
   }
 
   /** Revision of the last event. */
   get head(): number {
-    return this.revision
+    return this.stream.head
   }
 
-  /** Resolves when the fact is durable and has been told. @throws PartitionLost */
+  /** Resolves when the fact is durable and has been told. @throws StreamLost */
   append(fact: Fact): Promise<void> {
-    if (this.lost) return Promise.reject(new PartitionLost(this.options.partition))
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ fact, bytes: sizeOf(fact), resolve, reject })
-      if (!this.writing) {
-        this.writing = true
-        queueMicrotask(() => void this.write())
-      }
-    })
+    return new Promise((resolve, reject) => this.stream.push({ fact, resolve, reject }, sizeOf(fact)))
   }
 
   /** Everything that still waits fails. */
   close(): void {
-    this.lost = true
-    this.cancelRetry?.()
-    this.rejectAll(this.waiting.splice(0))
-  }
-
-  private async write(): Promise<void> {
-    while (this.waiting.length > 0 && !this.lost) {
-      const batch = this.nextBatch()
-      try {
-        await this.appendBatch(batch)
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        this.lost = true
-        this.options.onFailure(error)
-        this.rejectAll([...batch, ...this.waiting.splice(0)])
-      }
-    }
-    this.writing = false
-  }
-
-  private nextBatch(): Waiting[] {
-    let count = 0
-    let bytes = 0
-    while (
-      count < this.waiting.length &&
-      count < BATCH_FACTS_MAX &&
-      (count === 0 || bytes + this.waiting[count].bytes <= BATCH_BYTES_MAX)
-    )
-      bytes += this.waiting[count++].bytes
-    return this.waiting.splice(0, count)
-  }
-
-  private async appendBatch(batch: readonly Waiting[]): Promise<void> {
-    const { log, clock, partition, onAppended } = this.options
-    const ids = idSource(clock.now())
-    const facts = merged(batch.map(({ fact }) => fact))
-    const events = facts.map((fact) => this.eventOf(fact, ids.next()))
-    for (let failures = 0; ; failures++) {
-      if (this.lost) throw new PartitionLost(partition)
-      try {
-        const { revision } = await log.append(runsStream(partition), events, this.revision)
-        for (const fact of facts) onAppended(fact, ++this.revision)
-        this.revision = revision
-        return
-      } catch (error) {
-        if (error instanceof WrongRevision) throw new PartitionLost(partition)
-        this.options.onFailure(error)
-        await this.pause(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)])
-      }
-    }
-  }
-
-  private pause(delayMs: number): Promise<void> {
-    return new Promise((resume) => {
-      const cancel = this.options.clock.after(delayMs, resume)
-      this.cancelRetry = () => {
-        cancel()
-        resume()
-      }
-    })
-  }
-
-  private rejectAll(waiting: readonly Waiting[]): void {
-    for (const { reject } of waiting) reject(new PartitionLost(this.options.partition))
-  }
-
-  private eventOf(fact: Fact, id: string): NewEvent {
-    return { id, type: fact.type, data: encodeJson(fact.data), isJson: true, metadata: { actor: 'reactor:dispatch' } }
+    this.stream.close()
   }
 }
+
+const eventOf = (fact: Fact, id: string): NewEvent => ({
+  id,
+  type: fact.type,
+  data: encodeJson(fact.data),
+  isJson: true,
+  metadata: { actor: 'reactor:dispatch' },
+})
 
 /** Bytes of a fact at most, near enough for cutting batches: an attempt's size is bounded, and encoding each alone would double its cost. */
 const sizeOf = ({ type, data }: Fact): number => (type === ATTEMPTS_MADE ? ATTEMPT_BYTES : encodeJson(data).length)

@@ -1,4 +1,3 @@
-import type { Appended, EventLog } from '../../engines/event-log.ts'
 import {
   DECIDED,
   type Decided,
@@ -8,8 +7,7 @@ import {
   transitionStream,
 } from '../../features/transitions/events.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { OwnedStream, type OwnedStreamOptions } from '../../kit/consumers/owned-stream.ts'
 import { encodeJson, type NewEvent } from '../../kernel/event.ts'
 import type { TripDraft } from './detect-trips.ts'
 import type { Fences } from './fences.ts'
@@ -78,14 +76,14 @@ export const inOrder = (a: TransitionDraft, b: TransitionDraft): number =>
 /** Called with each event that was just appended to `transitions-<partition>`. `position` is that of the whole append: no other event is between. */
 export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
 
-export interface OutboxOptions {
-  log: Pick<EventLog, 'append'>
-  clock: Clock
+export interface OutboxOptions extends Pick<OwnedStreamOptions<Waiting>, 'log' | 'clock' | 'revision' | 'onFailure'> {
   partition: number
-  /** Last revision of the stream, -1 for none. */
-  revision: number
   onDecided: OnDecided
-  onFailure: (error: unknown) => void
+}
+
+interface Waiting {
+  event: NewEvent
+  decided: Decided
 }
 
 /** Bytes of one append, and of all events that wait; beyond the latter the matcher waits. */
@@ -93,120 +91,55 @@ const APPEND_BYTES = 256 * 1024
 const WAITING_BYTES_MAX = 4 * 1024 * 1024
 /** Decisions of one event: at most some 200 KiB, with attributes of 1 KiB each. */
 const DECISIONS_PER_EVENT = 128
-const RETRY_MS = [100, 500, 2_000, 5_000]
 
-/**
- * Appends decisions in order, one append in flight at a time. What is decided meanwhile goes with the next append, so the
- * log's latency does not limit the matcher. An append is retried until it succeeds or the stream has another owner.
- */
-export class DecisionOutbox {
-  private readonly options: OutboxOptions
-  private readonly waiting: { event: NewEvent; decided: Decided }[] = []
-  private waitingBytes = 0
-  private revision: number
-  private appending: Promise<void> | undefined
-  isClosed = false
-  /** Why nothing more can be appended. */
-  failure: unknown
+/** Appends decisions in order. What is decided while an append is in flight goes with the next. */
+export class DecisionOutbox extends OwnedStream<Waiting> {
+  private readonly partition: number
 
-  constructor(options: OutboxOptions) {
-    this.options = options
-    this.revision = options.revision
+  constructor({ partition, onDecided, ...options }: OutboxOptions) {
+    super({
+      ...options,
+      stream: transitionStream(partition),
+      bytesMax: APPEND_BYTES,
+      eventsOf: (entries) => entries.map(({ event }) => event),
+      onAppended: (entries, firstRevision, { position }) => {
+        for (const [i, { decided }] of entries.entries()) onDecided(partition, firstRevision + i, position, decided)
+      },
+    })
+    this.partition = partition
   }
 
   /** Queues what one source event led to, from decision number `ordinal` on. */
-  push(sourceRevision: number, ordinal: number, sourceLoggedAt: number, decisions: readonly Decision[]): void {
+  add(sourceRevision: number, ordinal: number, sourceLoggedAt: number, decisions: readonly Decision[]): void {
     for (let from = 0; from < decisions.length; from += DECISIONS_PER_EVENT) {
       const part = decisions.slice(from, from + DECISIONS_PER_EVENT)
-      this.pushPart({ sourceRevision, ordinal: ordinal + from, sourceLoggedAt, decisions: part })
+      this.addPart({ sourceRevision, ordinal: ordinal + from, sourceLoggedAt, decisions: part })
     }
   }
 
   /** The first source event whose decisions are not in the log yet; undefined where all are. */
   get firstWaiting(): number | undefined {
-    return this.waiting[0]?.decided.sourceRevision
+    return this.first?.decided.sourceRevision
   }
 
-  /** So much waits that the matcher should pause. */
+  /** So much waits that the matcher should pause, until `emptied`. */
   get isFull(): boolean {
-    return this.waitingBytes > WAITING_BYTES_MAX
-  }
-
-  /** Resolves when all that was pushed is in the log; rejects with why it cannot be appended. */
-  async settled(): Promise<void> {
-    while (this.appending !== undefined) await this.appending
-    if (this.failure !== undefined) throw this.failure
+    return this.bytes > WAITING_BYTES_MAX
   }
 
   /** Resolves when there is room again; rejects as `settled`. */
-  async room(): Promise<void> {
-    while (this.isFull && this.appending !== undefined) await this.appending
-    if (this.failure !== undefined) throw this.failure
+  emptied(): Promise<void> {
+    return this.room(WAITING_BYTES_MAX)
   }
 
-  /** Appends nothing more after what is in flight. */
-  close(): void {
-    this.isClosed = true
-  }
-
-  private pushPart(decided: Decided): void {
-    const { partition } = this.options
-    const id = idFrom('decided', partition, decided.sourceRevision, decided.ordinal)
+  private addPart(decided: Decided): void {
     const event = {
-      id,
+      id: idFrom('decided', this.partition, decided.sourceRevision, decided.ordinal),
       type: DECIDED,
       data: encodeJson(decided),
       isJson: true,
       metadata: { actor: 'reactor:match-geofences' },
     }
-    this.waiting.push({ event, decided })
-    this.waitingBytes += event.data.byteLength
-    this.appending ??= this.pump()
-  }
-
-  private async pump(): Promise<void> {
-    // What is decided in the same turn of the event loop goes together.
-    await new Promise<void>((resume) => queueMicrotask(resume))
-    try {
-      while (this.waiting.length > 0 && !this.isClosed && this.failure === undefined) await this.appendSome()
-    } finally {
-      this.appending = undefined
-    }
-  }
-
-  private async appendSome(): Promise<void> {
-    let count = 0
-    let bytes = 0
-    while (
-      count < this.waiting.length &&
-      (count === 0 || bytes + this.waiting[count].event.data.byteLength <= APPEND_BYTES)
-    ) {
-      bytes += this.waiting[count++].event.data.byteLength
-    }
-    const batch = this.waiting.slice(0, count)
-    const appended = await this.appendBatch(batch.map(({ event }) => event))
-    if (appended === undefined) return
-    this.waiting.splice(0, count)
-    this.waitingBytes -= bytes
-    for (const { decided } of batch)
-      this.options.onDecided(this.options.partition, ++this.revision, appended.position, decided)
-  }
-
-  private async appendBatch(events: NewEvent[]): Promise<Appended | undefined> {
-    const { log, clock, partition, onFailure } = this.options
-    for (let failures = 0; !this.isClosed; failures++) {
-      try {
-        return await log.append(transitionStream(partition), events, this.revision < 0 ? 'none' : this.revision)
-      } catch (error) {
-        const isLasting = !(error instanceof Failure) || error.code !== 'engine_down'
-        if (isLasting) {
-          this.failure = error
-          return undefined
-        }
-        onFailure(error)
-        await new Promise<void>((resume) => clock.after(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], resume))
-      }
-    }
-    return undefined
+    this.push({ event, decided }, event.data.byteLength)
   }
 }

@@ -1,11 +1,12 @@
-import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
+import type { EventLog } from '../../engines/event-log.ts'
 import type { LocationEntry } from '../../features/locations/events.ts'
 import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
 import { RUNNING_TRIPS } from '../../features/trips/views.ts'
 import { idSource } from '../../kit/commands/ids.ts'
+import { takeStream } from '../../kit/consumers/owned-stream.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
-import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox, type OnDecided } from './decisions.ts'
 import { type LastDecision, MatcherPartition } from './partition.ts'
@@ -28,7 +29,6 @@ interface Running {
 /** Time from the end of one save of a partition's state to the start of the next. */
 const SAVE_INTERVAL_MS = 2_500
 const TAIL_EVENTS = 64
-const TAKE_TRIES = 10
 
 /**
  * Matches points against geofences and detects trips: follows `locations-<partition>` and is the only writer of
@@ -54,7 +54,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const { log, tables, clock } = this.services
     await tables.declare(MATCHER_STATE)
     await tables.declare(RUNNING_TRIPS)
-    const revision = await takePartition(log, partition, clock.now())
+    const revision = await takeStream(log, transitionStream(partition), takenEvent(clock.now()))
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
       const loaded = await matcher.load()
@@ -188,26 +188,13 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   }
 }
 
-/** Appends to the stream, so that a previous owner notices, and answers its last revision. */
-const takePartition = async (log: EventLog, partition: number, now: number): Promise<number> => {
-  const stream = transitionStream(partition)
-  const ids = idSource(now)
-  for (let tries = 0; ; tries++) {
-    const head = await log.head(stream)
-    const event = {
-      id: ids.next(),
-      type: PARTITION_TAKEN,
-      data: encodeJson({ at: now }),
-      isJson: true,
-      metadata: { actor: 'reactor:match-geofences' },
-    }
-    try {
-      return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
-    } catch (error) {
-      if (!(error instanceof WrongRevision) || tries === TAKE_TRIES) throw error
-    }
-  }
-}
+const takenEvent = (now: number): NewEvent => ({
+  id: idSource(now).next(),
+  type: PARTITION_TAKEN,
+  data: encodeJson({ at: now }),
+  isJson: true,
+  metadata: { actor: 'reactor:match-geofences' },
+})
 
 /** The last decision that the stream has, -1 for none. */
 const lastDecision = async (log: EventLog, partition: number): Promise<LastDecision> => {

@@ -228,8 +228,8 @@ export class MatcherPartition {
     )
       return
     const known = entry.revision === sourceRevision ? ordinal + 1 : 0
-    this.outbox.push(entry.revision, known, happenedAt(entry), decisions.list.slice(known))
-    if (this.outbox.isFull) return this.outbox.room()
+    this.outbox.add(entry.revision, known, happenedAt(entry), decisions.list.slice(known))
+    if (this.outbox.isFull) return this.outbox.emptied()
   }
 
   private decidePoints(batch: PointBatch, decisions: Decisions): void | Promise<void> {

@@ -21,10 +21,10 @@ test('what is appended together is told with revisions of its own and the positi
     onFailure: (error) => t.fail(String(error)),
   })
   const decisions = Array.from({ length: 300 }, (_, i): Decision => ({ _id: `${i}` }) as Decision)
-  outbox.push(1, 0, 0, decisions)
-  outbox.push(2, 0, 0, decisions.slice(0, 1))
+  outbox.add(1, 0, 0, decisions)
+  outbox.add(2, 0, 0, decisions.slice(0, 1))
   await outbox.settled()
-  outbox.push(3, 4, 0, decisions.slice(0, 1))
+  outbox.add(3, 4, 0, decisions.slice(0, 1))
   await outbox.settled()
   t.same(appends, [4, 1])
   t.same(told, [
