@@ -1,18 +1,21 @@
 import { type LmdbEventLogOptions, openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import type { EventLog, FollowBatch } from '../../src/engines/event-log.ts'
-import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { NewEvent, RecordedEvent } from '../../src/kernel/event.ts'
 
 const STEP = 1_000
+const PAGE_EVENTS = 1_000
 
 /**
  * The embedded log with positions as other engines have them: far apart, at uneven distances, events of one append too,
- * and checkpoints that lie between events. Whoever calculates with positions is refused.
+ * and checkpoints that lie between events. Whoever calculates with positions is refused, and so is whoever repeats an
+ * append with `any` and adds events to it: other engines would take it for the one before, or store all of it again.
  */
 export const openGappedLog = async (options: LmdbEventLogOptions): Promise<EventLog> =>
   gapped(await openLmdbEventLog(options))
 
 const gapped = (log: EventLog): EventLog => ({
   append: async (stream, events, expected) => {
+    if (expected === 'any' && events.length > 1) await assertUnmixed(log, stream, events)
     const { revision, position } = await log.append(stream, events, expected)
     return { revision, position: outer(position) }
   },
@@ -29,6 +32,18 @@ const gapped = (log: EventLog): EventLog => ({
   ping: () => log.ping(),
   close: () => log.close(),
 })
+
+const assertUnmixed = async (log: EventLog, stream: string, events: readonly NewEvent[]): Promise<void> => {
+  const known = new Set<string>()
+  for (let from = 0, page: RecordedEvent[] = []; from === 0 || page.length === PAGE_EVENTS; ) {
+    page = await log.read(stream, from, PAGE_EVENTS)
+    for (const { id } of page) known.add(id)
+    from = (page.at(-1)?.revision ?? 0) + 1
+  }
+  const sent = events.filter(({ id }) => known.has(id)).length
+  if (sent > 0 && sent < events.length)
+    throw new Error(`an append to ${stream} mixes ${sent} events that it has with ${events.length - sent} new ones`)
+}
 
 async function* followed(batches: AsyncIterable<FollowBatch>, at: (checkpoint: number) => number) {
   for await (const { events, checkpoint, caughtUp } of batches)

@@ -250,13 +250,13 @@ const walkOnce = async (
   for (let tries = 0; ; tries++) {
     const isForced = tries >= BUSY_TRIES
     const args = [table.generation, isForced ? '1' : '0', index, from, to, isDown ? '1' : '0']
-    const limits = [String(entries), String(rowsMax), '0', withRows ? '1' : '0']
+    const limits = [String(entries), String(rowsMax), withRows ? '1' : '0']
     const answer = (await connection.fcall('walk', key, [...args, ...limits, ...lists])) as unknown[]
     const status = String(answer[0])
     if (status === 'ended') await connection.fcall('sweep', key, [table.generation, String(SWEEP_ROWS)])
     else if (status === 'busy') await pause(BUSY_MS)
     else {
-      const [, , isAtEnd, last, , ids, rows, commits] = answer as [0, 0, number, Buffer, 0, Buffer[], Buffer[], Buffer]
+      const [, isAtEnd, last, ids, rows, commits] = answer as [0, number, Buffer, Buffer[], Buffer[], Buffer]
       if (place.commits === '') place.commits = String(commits)
       if (place.commits !== undefined && place.commits !== String(commits)) throw new Moved()
       return { isAtEnd: isAtEnd === 1, last, ids: ids.map(String), rows }

@@ -175,9 +175,9 @@ redis.register_function('${LIBRARY}_count', function(keys, args)
   return counts
 end)
 
--- KEYS P, ARGV: generation, force, index, from, to, is descending, most entries to look at, most rows, rows to skip,
--- whether rows are wanted, then for each check: index, number of values, values (encoded).
--- Answers: status, entries passed, is at the end, last entry, rows skipped, ids, rows, number of commits of the place.
+-- KEYS P, ARGV: generation, force, index, from, to, is descending, most entries to look at, most rows, whether rows are
+-- wanted, then for each check: index, number of values, values (encoded).
+-- Answers: status, is at the end, last entry, ids, rows, number of commits of the place.
 redis.register_function('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
@@ -185,15 +185,15 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
   local by_id = args[3] == ''
   local key = by_id and base .. 'ids' or base .. 'i:' .. args[3]
   local low, high, down = args[4], args[5], args[6] == '1'
-  local budget, want, skip = tonumber(args[7]), tonumber(args[8]), tonumber(args[9])
-  local checks, at = {}, 11
+  local budget, want = tonumber(args[7]), tonumber(args[8])
+  local checks, at = {}, 10
   while at <= #args do
     local values = {}
     for i = 1, tonumber(args[at + 1]) do values[i] = args[at + 1 + i] end
     checks[#checks + 1] = {key = base .. 'i:' .. args[at], values = values}
     at = at + 2 + #values
   end
-  local ids, seen, skipped, last, finished = {}, 0, 0, '', false
+  local ids, seen, last, finished = {}, 0, '', false
   while seen < budget and #ids < want and not finished do
     local size = math.min(budget - seen, 256)
     local page
@@ -212,7 +212,7 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
         if not is_in then passes = false break end
       end
       if passes then
-        if skipped < skip then skipped = skipped + 1 else ids[#ids + 1] = id end
+        ids[#ids + 1] = id
         if #ids == want then break end
       end
     end
@@ -220,10 +220,10 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
     if last ~= '' then if down then high = '(' .. last else low = '(' .. last end end
   end
   local rows = {}
-  if args[10] == '1' then
+  if args[9] == '1' then
     for i, id in ipairs(ids) do rows[i] = redis.call('HGET', base .. 'rows', id) or '' end
   end
-  return {'ok', seen, finished and 1 or 0, last, skipped, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
+  return {'ok', finished and 1 or 0, last, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 
 -- KEYS counter, ARGV: window in ms. Answers the count and when it ends.

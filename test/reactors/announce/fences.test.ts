@@ -6,13 +6,16 @@ import {
   locationStream,
 } from '../../../src/features/locations/events.ts'
 import { Checkpoints } from '../../../src/kit/consumers/settle.ts'
-import { decodeJson } from '../../../src/kernel/event.ts'
+import { GEOFENCE_PREFIX } from '../../../src/features/geofences/events.ts'
+import { decodeJson, encodeJson } from '../../../src/kernel/event.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { announceFences } from '../../../src/reactors/announce/fences.ts'
 import { MatcherWorld } from '../../support/matcher-world.ts'
 import { uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
-import { failOnErrors } from '../../support/open-services.ts'
+import { failOnErrors, keepErrors, openServices } from '../../support/open-services.ts'
+import { until } from '../../support/service.ts'
 
 const SETTINGS = { tripStopMs: 300_000, rollout: '*' as const }
 const SHAPE = { center: { lat: 0, lng: 0 }, radius: 100 }
@@ -71,6 +74,59 @@ test('settings are told at the first start and when they differ; edits go on fro
     [SETTINGS, 1, { tripStopMs: 300_000, rollout: ['x'] }],
   )
 })
+
+for (const [what, later] of [
+  ['the same edits', 0],
+  ['more edits than before', 2],
+] as const)
+  test(`a crash between an announcement and its checkpoint: ${what} are announced under ids of one append`, async (t) => {
+    const services = await openServices(folderOf(t))
+    t.teardown(() => services.close())
+    const edits = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        const organizationId = uuidOf(`organization ${++edited}`)
+        const event = { id: idFrom('edit', edited), type: 'geofenceEdited', isJson: true, metadata: {} }
+        await services.log.append(
+          `${GEOFENCE_PREFIX}${uuidOf(`${edited}`)}`,
+          [{ ...event, data: encodeJson({ organizationId, at: edited }) }],
+          'none',
+        )
+      }
+    }
+    let edited = 0
+    await edits(3)
+    const announced = async () =>
+      (await services.log.read(locationStream(0), 0, 100)).filter(
+        ({ data }) => decodeJson<FencesChanged>(data).settings === undefined,
+      )
+    const dying: typeof services.tables = {
+      ...services.tables,
+      commit: async (changes, move) => {
+        if (move?.consumer === ANNOUNCE_FENCES) throw new Error('killed')
+        return services.tables.commit(changes, move)
+      },
+    }
+    const parts = { ...services, logger: keepErrors([]), partitions: 2 }
+    const first = await announceFences({ ...parts, tables: dying }, SETTINGS)
+    await until('an announcement without its checkpoint', async () => (await announced()).length === 3)
+    await first.close()
+    await edits(later)
+    const failures: unknown[] = []
+    const second = await announceFences({ ...parts, logger: keepErrors(failures) }, SETTINGS)
+    await second.ready()
+    await second.close()
+    t.same(failures, [], 'no append mixed what the log had with what is new')
+    const events = await announced()
+    const named = new Set(
+      events.flatMap(({ data }) => decodeJson<FencesChanged>(data).geofences.map(({ geofenceId }) => geofenceId)),
+    )
+    t.equal(named.size, 3 + later, 'everything is announced')
+    t.equal(
+      new Set(events.map(({ id }) => id)).size,
+      later === 0 ? 3 : 6 + later,
+      'the same ids again, or all of them new',
+    )
+  })
 
 test('an announcement that is repeated after a crash changes nothing', async (t) => {
   const { world } = await open(t)
