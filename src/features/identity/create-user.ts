@@ -30,7 +30,7 @@ export interface NewUser {
 /**
  * Adds a person to the organization. Somebody who has an identity keeps name and password of it, and stays `invited`
  * until they accept; so does whoever was given no password.
- * @throws Failure invalid, forbidden, key_in_use, conflict
+ * @throws Failure invalid, forbidden, key_in_use, conflict, rate_limited
  */
 export const createUser = async (context: IdentityContext, origin: WriteOrigin, body: NewUser): Promise<Written> => {
   const { _id, password: _password, teamIds = [], ...values } = body
@@ -61,11 +61,13 @@ const planOf = async (
   if (person !== undefined && !isBegun(person, { organizationId, userId })) {
     const { identityId, state } = person
     const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
+    await context.limits.countInvitation(organizationId, state.email, origin.now)
     // What was sent is answered: nobody learns a stranger's name by typing their address.
     const link = invitation(origin, userId, state.email)
     return { userId, identityId, values: { ...values, status: 'invited' }, isOwner: false, teamIds, insteadOf, link }
   }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
+  if (status === 'invited') await context.limits.countInvitation(organizationId, body.email, origin.now)
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
   const passwordHash = await context.passwords.hash(password ?? origin.ids.next())
   return {

@@ -3,7 +3,7 @@ import { email, list, objectSchema, optional, reference, secret, text } from '..
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
-import { metadataOf, userOf } from '../../kit/http/request-context.ts'
+import { metadataOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { shownBy } from '../../kit/resource/show.ts'
@@ -85,8 +85,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
 ]
 
 const invite = async (context: IdentityContext, request: RouteRequest<object, InviteBody>): Promise<Reply> => {
-  const { body, now } = request
-  await context.limits.countInvitation(userOf(request).organizationId, body.email, now)
+  const { body } = request
   const name = body.name ?? body.email.slice(0, body.email.lastIndexOf('@')).slice(0, 100)
   const { row, wrote } = await createUser(context, originOf(request), { ...body, name })
   return { ...rowReply(await shownBy(declaration, context.services, request, row), row, wrote), status: 201 }

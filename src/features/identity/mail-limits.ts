@@ -6,7 +6,7 @@ import type { Keyring } from '../../kit/keys/keyring.ts'
 
 const HOUR_MS = 3_600_000
 /** So many mails an hour an organization may have sent to people whom it names. */
-const INVITATIONS_MAX = 200
+const INVITATIONS_MAX = 1_000
 /** So many of them to one address, whoever asks. */
 const TO_ONE_ADDRESS_MAX = 10
 /** So many links an hour somebody may ask for, or try, from one network address. */

@@ -8,6 +8,8 @@ import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
+import type { SessionBegan } from './events.ts'
+import { openMemberships } from './identity.ts'
 import { revocationOf } from './sessions.ts'
 
 const TIME: JsonSchema = { type: 'string', format: 'date-time' }
@@ -91,7 +93,7 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
     answers: { 200: { description: 'Its token is revoked.' } },
     handler: async (request) => {
       const { identityId } = userOf(request)
-      const live = await context.sessions.live(identityId, request.now)
+      const live = await ownSessions(context, request)
       const session = live.find(({ jti }) => jti === request.params.sessionId.toLowerCase())
       if (session === undefined) throw new Failure('not_found')
       const origin = { ids: request.ids, metadata: metadataOf(request) }
@@ -100,9 +102,23 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
   }),
 ]
 
+/** Whoever signs in by what an administrator set hears nothing of the organizations that it does not open. */
+const ownSessions = async (
+  context: IdentityContext,
+  request: Pick<RouteRequest, 'caller' | 'now'>,
+): Promise<SessionBegan[]> => {
+  const { identityId, organizationId: current } = userOf(request)
+  const [live, person] = await Promise.all([
+    context.sessions.live(identityId, request.now),
+    context.people.load(identityId),
+  ])
+  const open = person === undefined ? [] : openMemberships(person.state).map(({ organizationId }) => organizationId)
+  return live.filter(({ organizationId }) => organizationId === current || open.includes(organizationId))
+}
+
 const sessionsOf = async (context: IdentityContext, request: RouteRequest<ListQuery>): Promise<Row[]> => {
-  const { identityId, jti: current } = userOf(request)
-  const live = await context.sessions.live(identityId, request.now)
+  const { jti: current } = userOf(request)
+  const live = await ownSessions(context, request)
   return live.map(({ jti, organizationId, address, at, expiresAt }) => ({
     _id: jti,
     jti,

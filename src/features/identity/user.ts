@@ -41,7 +41,7 @@ export const user = defineResource({
   derived: ({ email: address }) => ({ emailKey: normalizeKey(String(address)) }),
   links: { teamIds: { noun: 'team', field: 'userIds' } },
   permissions: { view: 'view/user', edit: 'edit/user' },
-  personal: { permission: 'edit/user', fields: ['email', 'hubId', 'language', 'timeZone'] },
+  personal: { permission: 'edit/user', fields: ['email', 'pendingEmail', 'hubId', 'language', 'timeZone'] },
   whenReferenced: 'takeOut',
   version: 2,
   indexes: {

@@ -180,4 +180,12 @@ test('invitations are counted', async (t) => {
   for (let i = 0; i < 10; i++) last = (await owner.call('POST', `/user/${user._id}/invite`)).status
   t.equal(last, 429, 'one address gets so many an hour')
   t.equal((await owner.call('POST', '/user/invite', { email: 'bob@example.com', roleId: planner })).status, 201)
+  const made = { name: 'Eve', email: 'eve@example.com', roleId: planner }
+  last = 201
+  for (let i = 0; i < 12 && last === 201; i++) {
+    const { status, body } = await owner.call('POST', '/user', made)
+    last = status
+    if (status === 201) await owner.call('DELETE', `/user/${body.data._id}`)
+  }
+  t.equal(last, 429, 'a user who is made and deleted again and again is mailed no more often')
 })

@@ -261,6 +261,31 @@ test('people list their sessions and end them', async (t) => {
   t.ok(refreshed.body.token)
 })
 
+test('whoever signs in by a password that an administrator set hears nothing of other organizations', async (t) => {
+  const { signup, login, roleId, context } = await openIdentity(t)
+  const owner = await signup()
+  const email = 'field@example.com'
+  const made = { name: 'F', email, password: PASSWORD, roleId: await roleId(owner, 'admin') }
+  const { _id } = (await owner.call('POST', '/user', made)).body.data
+  const field = await login(email)
+  const further = await field.call('POST', '/organization', {
+    ...{ organizationName: 'Elsewhere', hubName: 'Secret', hubLat: 1, hubLng: 1 },
+  })
+  t.equal(further.status, 200)
+  await owner.call('PATCH', `/user/${_id}`, { password: 'Another-pass-2' })
+  const { identityId = '' } = (await context.people.findByEmail(email)) ?? {}
+  const session = { jti: 'j', organizationId: further.body.data.organizationId, userId: 'u', address: '10.0.0.9' }
+  const times = { expiresAt: '2100-01-01T00:00:00.000Z', at: '2026-01-01T00:00:00.000Z' }
+  const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
+  await context.sessions.begin(identityId, { ...session, ...times }, origin)
+  const theirs = await login(email, 'Another-pass-2')
+  t.match((await theirs.call('GET', '/auth/sessions')).body, { total: 1, data: [{ isCurrent: true }] })
+  t.equal((await theirs.call('DELETE', '/auth/session/j')).status, 404)
+  t.equal((await theirs.call('GET', '/auth/my-organizations')).body.data.length, 1)
+  const copied = { organizationName: 'Copy', copyDataFromFirstOrg: true }
+  t.equal((await theirs.call('POST', '/organization', copied)).status, 400, 'nor copies them')
+})
+
 test('the log keeps sessions no longer than their tokens live', async (t) => {
   const { context, log } = await openIdentity(t)
   const identityId = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b99'
