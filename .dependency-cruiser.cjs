@@ -1,6 +1,8 @@
 /** The direction of imports, as docs/architecture.md draws it. Type imports count. */
 const forbid = (name, comment, from, to) => ({ name, severity: 'error', comment, from, to })
 const ENGINE = '^src/engines/(?!clickhouse-sql/)[^/]+/'
+const PORT = '^src/engines/[^/]+\\.ts$'
+const ROLE = '^src/roles/(api|ingress|live|projector|matcher|dispatcher|jobs)\\.ts$'
 const ROOTS = '^src/(main|app)\\.ts$|^src/cli/|^test/|^bench/'
 
 module.exports = {
@@ -13,13 +15,15 @@ module.exports = {
     forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
     forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|nodemailer|@clickhouse/|@eventstore/|@aws-sdk/)' }),
     forbid('uws-stays-in-ingress', 'one folder knows the server', { pathNot: '^src/ingress/|^test/|^bench/' }, { path: '(^|node_modules/)(uWebSockets|@btc-vision/)' }),
-    forbid('kit-knows-no-feature', 'a kit that knows a feature is a base class', { path: '^src/kit/' }, { path: '^(src/(features|processes|reactors|live|ingress|cli|app|config)|projections)' }),
+    forbid('kit-sees-ports', 'a kit that knows a feature is a base class', { path: '^src/kit/' }, { path: '^(src|projections)/', pathNot: `^src/(kit|kernel|geo)/|${PORT}` }),
+    forbid('resources-stand-on-the-kit', 'all else of the kit serves without them', { path: '^src/kit/', pathNot: '^src/kit/resource/' }, { path: '^src/kit/resource/' }),
+    forbid('commands-know-no-consumer', 'who writes does not know who follows, nor the other way', { path: '^src/kit/(commands|consumers)/' }, { path: '^src/kit/(commands|consumers)/', pathNot: '^src/kit/$1/' }),
     forbid('features-are-strangers', 'features see facts, rows and how they are shown of others, never decisions or routes', { path: '^src/features/([^/]+)/' }, { path: '^src/features/', pathNot: '^src/features/$1/|/(events|views|schemas)\\.ts$' }),
     forbid('features-look-down', 'a feature serves, it does not run', { path: '^src/features/' }, { path: '^(src/(processes|reactors|live|ingress|cli|app|config)|projections)' }),
     forbid('readers-see-facts', 'a reader sees events and views, never decisions', { path: '^(projections|src/(live|ingress))/' }, { path: '^src/features/', pathNot: '/(events|views|schemas)\\.ts$' }),
     forbid('projections-write-rows-only', 'a projection that issues a command breaks replay', { path: '^projections/' }, { path: '^src/(kit/(commands/handle-command|resource/)|reactors|live|ingress|cli|app|config)' }),
     forbid('processes-call-no-route', 'a process writes through the decisions of features', { path: '^src/processes/' }, { path: ['^src/features/.+(/|-)api\\.ts$', '^src/features/.+(/|-)routes?\\.ts$'] }),
-    forbid('processes-never-project', 'a process writes streams, no rows', { path: '^src/processes/' }, { path: '^(projections|src/(reactors|ingress|live|cli|app|config))' }),
+    forbid('processes-decide-and-write', 'a process writes streams by the decisions of features, no rows', { path: '^src/processes/' }, { path: '^(src|projections)/', pathNot: `^src/(processes|features|kit|kernel)/|${PORT}` }),
     forbid('readers-see-open-processes', 'what is open is all that others see of processes', { path: '^(projections|src/(reactors|live|ingress))/' }, { path: '^src/processes/', pathNot: '/views\\.ts$' }),
     forbid('reactors-use-the-front-door', 'a reactor issues commands, it calls no route', { path: '^src/reactors/' }, { path: '^src/features/(index|[^/]+/api)\\.ts$' }),
     forbid('reactors-never-project', 'a reactor writes no rows of others', { path: '^src/reactors/' }, { path: '^(projections|src/(ingress|live|cli|app|config))' }),
@@ -28,6 +32,8 @@ module.exports = {
     forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/config\\.ts$' }),
     forbid('roles-take-configuration', 'a role knows the shape of it and reads none', { path: '^src/roles/' }, { path: '^src/config\\.ts$', dependencyTypesNot: ['type-only'] }),
     forbid('nobody-imports-the-roles', 'parts do not know how they are put together', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/roles/' }),
+    forbid('roles-are-strangers', 'a role is opened from the services alone: another one may run elsewhere', { path: ROLE }, { path: ROLE }),
+    forbid('nobody-imports-the-command-line', 'commands start the service, it knows none', { pathNot: '^src/(main\\.ts$|cli/)|^test/|^bench/' }, { path: '^src/(main\\.ts$|cli/)' }),
     forbid('production-needs-no-tools', 'what an image leaves out, the service must not load', { path: '^(src|projections)/' }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
     forbid('production-never-imports-tests', 'tests look at the product, not the other way', { path: '^(src|projections)/' }, { path: '^(test|bench)/|\\.(test|bench)\\.ts$' }),
   ],

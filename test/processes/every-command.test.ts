@@ -2,11 +2,12 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
-import { openApiWorld, type ApiWorld } from '../support/api-world.ts'
+import { furtherSession, openApiWorld, type ApiWorld } from '../support/api-world.ts'
 import { callOnce } from '../support/each-route.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { operationsOf, type Operation } from '../support/open-api.ts'
 import { ask, call, startService, type Service } from '../support/service.ts'
+import { DATA_WALKS } from './walks-of-data.ts'
 import { WALKED_ELSEWHERE, WALKS } from './walks.ts'
 
 /** A trace context that says which operation it belongs to: every event of a command carries that of its request. */
@@ -49,6 +50,8 @@ const callWithMore = async (
       ],
     },
   })
+  await send('amendDataType', 'PATCH', `/data-type/${ids.dataTypeId}`, { name: 'Clients' })
+  await send('amendData', 'PATCH', `/data/${ids.dataId}`, { values: { number: 'C-9' } })
   await send('importGeofences', 'POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}&nameProperty=name`, {
     type: 'FeatureCollection',
     features: [yard('One', 1), yard('Two', 3)],
@@ -84,6 +87,8 @@ test('every command that writes several streams has its place in the walk', { ti
   })
   const world = await openApiWorld(service)
   await callWithMore(service, world, traceFor)
+  // The new password has ended the spare one.
+  world.spare.sessionId = await furtherSession(service, world.email, world.password)
   const isDelete = ({ method }: Operation): boolean => method === 'DELETE'
   const callEach = async (these: readonly Operation[]): Promise<void> => {
     for (const operation of these) {
@@ -99,7 +104,7 @@ test('every command that writes several streams has its place in the walk', { ti
   const several: string[] = []
   for (const [operationId, streams] of await streamsOf(folder, operations))
     if (streams.size > 1) several.push(operationId)
-  const walked = [...WALKS.map(({ operationId }) => operationId), ...WALKED_ELSEWHERE]
+  const walked = [...[...WALKS, ...DATA_WALKS].map(({ operationId }) => operationId), ...WALKED_ELSEWHERE]
   t.same(
     several.sort(),
     [...new Set(walked)].sort(),

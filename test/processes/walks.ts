@@ -26,13 +26,13 @@ export interface Walk {
 
 const hubFields = { hubName: 'Main', hubLat: 52.2, hubLng: 21 }
 
-const listed = async (session: Session, path: string, by: string): Promise<number> =>
+export const listed = async (session: Session, path: string, by: string): Promise<number> =>
   (await session.call('GET', `${path}?${by}`)).body.total
 
 let prepared = 0
 
 /** Two owners, a team, and a planner in it who is at home elsewhere too. */
-const office = async (world: World) => {
+export const office = async (world: World) => {
   const n = ++prepared
   const first = await world.signup({ email: `first${n}@example.com` })
   const [owner, planner] = [await world.roleId(first, 'owner'), await world.roleId(first, 'planner')]

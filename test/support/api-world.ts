@@ -125,7 +125,7 @@ const spare = async (make: (path: string, body: Json) => Promise<Json>): Promise
 })
 
 /** A session that nobody uses. */
-const furtherSession = async (service: Service, email: string, password: string): Promise<string> => {
+export const furtherSession = async (service: Service, email: string, password: string): Promise<string> => {
   const { token } = await ask(service, 'POST', '/auth/login', { body: { email, password } })
   return JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString()).jti
 }

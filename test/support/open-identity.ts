@@ -10,6 +10,9 @@ import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { user } from '../../src/features/identity/user.ts'
 import { appIntegration, appIntegrationRoutes } from '../../src/features/integrations/app-integration.ts'
 import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
+import { dataRoutes } from '../../src/features/data/api.ts'
+import { dataType } from '../../src/features/data/data-type.ts'
+import { record } from '../../src/features/data/record.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { tracker } from '../../src/features/trackers/declaration.ts'
@@ -26,7 +29,19 @@ import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
 
-const RESOURCES = [organization, role, user, hub, team, vehicle, tracker, appIntegration, pluginSetting]
+const RESOURCES = [
+  organization,
+  role,
+  user,
+  hub,
+  team,
+  vehicle,
+  tracker,
+  appIntegration,
+  pluginSetting,
+  dataType,
+  record,
+]
 
 export interface Session {
   token: string
@@ -62,6 +77,7 @@ export const openIdentity = async (
       vehicle.routes(these),
       tracker.routes(these),
       pluginSetting.routes(these),
+      dataRoutes(these),
       appIntegrationRoutes(these),
       further(these),
     ].flat()
