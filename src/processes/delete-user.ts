@@ -1,11 +1,16 @@
 import { changeOwners } from '../features/identity/owners.ts'
+import { erasedThrough, eraseHistory } from '../features/locations/erase-history.ts'
 import { DELETE_USER, type DeleteUserData } from '../features/identity/processes.ts'
-import { defineProcess, type Process } from '../kit/commands/process.ts'
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
 import { assertVersion } from '../kit/resource/writes.ts'
+import { buryRecord } from './bury.ts'
+import { erasePerson } from './erase-person.ts'
 import { type Office, unlessGone } from './office.ts'
 
-/** Takes a person out of an organization, and out of its teams. */
+/** Takes a person out of an organization, and out of its teams; erased, nothing of them is left. */
 export const deleteUser = (office: Office): Process<DeleteUserData> =>
   defineProcess(DELETE_USER, [
     {
@@ -42,4 +47,33 @@ export const deleteUser = (office: Office): Process<DeleteUserData> =>
         return unlessGone(office.people.command(identityId, command, origin))
       },
     },
+    { name: 'phones', run: (data, originOf) => erasePhones(office, data, originOf) },
+    { name: 'erasure', run: (data, originOf) => eraseUser(office, data, originOf) },
   ])
+
+const erasePhones = async (
+  { log }: Office,
+  { erase }: DeleteUserData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  const wrotes: (Wrote | undefined)[] = []
+  for (const trackerId of erase?.phoneIds ?? []) {
+    const origin = originOf(trackerId)
+    const { organizationId, now, metadata } = origin
+    wrotes.push(await buryRecord(log, 'tracker', trackerId, origin))
+    await eraseHistory(log, { organizationId, trackerId, through: erasedThrough(now) }, metadata)
+  }
+  return allWrote(...wrotes)
+}
+
+/** The user, and the person where no other organization has them. */
+const eraseUser = async (
+  office: Office,
+  { userId, identityId, erase }: DeleteUserData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  if (erase === undefined) return undefined
+  const { log, people } = office
+  const wrote = await buryRecord(log, 'user', userId, originOf('user'))
+  return allWrote(wrote, await erasePerson({ log, people }, identityId, erase.forgotten, originOf))
+}

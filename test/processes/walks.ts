@@ -318,6 +318,34 @@ export const WALKS: Walk[] = [
     },
   },
   {
+    operationId: 'deleteUser',
+    what: 'an owner with a phone who is erased, and is nowhere else',
+    prepare: async (world) => {
+      const { first, second, other, planner, hubId, made } = await office(world)
+      await made('/tracker', { name: 'Phone', kind: 'phone', hubId: hubId[0], userId: second })
+      await world.call('POST', '/auth/forgot-password', { body: { email: other.email } })
+      const request: Request = { by: first, method: 'DELETE', url: `/user/${second}?erase=true` }
+      return {
+        request,
+        other: request,
+        check: async (t, after, last) => {
+          t.equal(last.status, 404, 'the second of two who erase finds nothing')
+          const session = await after.login(first.email)
+          t.equal(await listed(session, '/users', `email=${other.email}`), 0)
+          t.equal(await listed(session, '/trackers', 'kind=phone'), 0)
+          const [left, ...more] = await after.log.read(`user-${second}`, 0, 10)
+          t.match({ type: left.type, more }, { type: 'userDeleted', more: [] })
+          t.notMatch(Buffer.from(left.data).toString(), other.email)
+          t.equal(
+            (await session.call('POST', '/user/invite', { email: other.email, roleId: planner })).status,
+            201,
+            'the address is free',
+          )
+        },
+      }
+    },
+  },
+  {
     operationId: 'createRole',
     what: 'a role',
     prepare: async (world) => {

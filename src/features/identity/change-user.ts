@@ -15,8 +15,9 @@ import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
 import { newLink } from './links.ts'
+import { forgottenStream } from './forgotten.ts'
 import type { Person } from './people.ts'
-import { CHANGE_USER, type ChangeUserData, DELETE_USER } from './processes.ts'
+import { CHANGE_USER, type ChangeUserData, DELETE_USER, type DeleteUserData } from './processes.ts'
 import {
   assertHolds,
   assertOwner,
@@ -28,9 +29,12 @@ import {
   type RoleRow,
 } from './user-rules.ts'
 import { user, type UserRow } from './user.ts'
+import { TRACKERS_TABLE } from '../trackers/views.ts'
 import { USERS_TABLE } from './views.ts'
 
 const TRIES = 5
+/** A person has one phone, or a few that somebody registered. */
+const PHONES_MAX = 500
 
 /**
  * Changes a user of the organization. E-mail and password belong to the identity: only the organization where it was
@@ -59,7 +63,7 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
 export const deleteUser = async (
   context: IdentityContext,
   origin: WriteOrigin,
-  { id: userId, expectedVersion }: Deletion,
+  { id: userId, expectedVersion, erase = false }: Deletion,
 ): Promise<Written> => {
   let row: Row = {}
   const wrote = await context.services.processes.run(DELETE_USER, userId, asService(origin), async () => {
@@ -68,9 +72,22 @@ export const deleteUser = async (
     assertOwner(userOf({ caller: origin.caller as never }), role)
     row = before
     const { identityId, status } = before
-    return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion }
+    const erasure = erase ? { erase: await erasureOf(context, origin, before) } : {}
+    return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion, ...erasure }
   })
   return { row, wrote }
+}
+
+/** What hangs on a user, and of the person where they are in no other organization. */
+const erasureOf = async (
+  { services, people }: IdentityContext,
+  { organizationId }: WriteOrigin,
+  { _id: userId, identityId }: UserRow,
+): Promise<NonNullable<DeleteUserData['erase']>> => {
+  const person = await people.load(identityId)
+  const where = { userId, kind: 'phone' }
+  const { rows } = await services.tables.find(TRACKERS_TABLE, organizationId, { where, limit: PHONES_MAX })
+  return { phoneIds: rows.map(({ id }) => id), forgotten: forgottenStream(services.keyring, person?.state.email ?? '') }
 }
 
 /** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use */

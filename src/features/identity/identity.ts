@@ -51,6 +51,8 @@ export type IdentityCommand =
   | { type: 'verifyEmail'; email: string; at: string }
   | { type: 'issueLink'; link: LinkIssued; at: string }
   | FollowLink
+  /** Nobody is left to be: nothing happens while they are in an organization. */
+  | { type: 'forget'; at: string }
 
 export interface FollowLink {
   type: 'followLink'
@@ -218,6 +220,8 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
       if (state.isVerified || state.email !== email) return []
       return [{ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified }]
     }
+    case 'forget':
+      return state.memberships.length > 0 ? [] : [{ type: IDENTITY.deleted, data: { at } }]
     case 'issueLink':
       return issued(command.link, state)
     case 'followLink':

@@ -95,6 +95,13 @@ export interface DeleteUserData {
   identityId: string
   isOwner: boolean
   expectedVersion?: number
+  /** Nothing of them is to be left. */
+  erase?: {
+    /** Trackers that are their phones, with where they have been. */
+    phoneIds: readonly string[]
+    /** Where it is noted that they forgot their password. */
+    forgotten: string
+  }
 }
 
 export const DELETE_USER: ProcessKey<DeleteUserData> = { name: 'delete-user' }

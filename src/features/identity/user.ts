@@ -43,6 +43,7 @@ export const user = defineResource({
   permissions: { view: 'view/user', edit: 'edit/user' },
   personal: { permission: 'edit/user', fields: ['email', 'pendingEmail', 'hubId', 'language', 'timeZone'] },
   whenReferenced: 'takeOut',
+  erasable: true,
   version: 2,
   indexes: {
     equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'],

@@ -169,6 +169,8 @@ export interface ResourceDeclaration {
    * `takeOut` takes it out of them, in the log; such references must be optional or lists.
    */
   whenReferenced?: 'refuse' | 'takeOut'
+  /** A deletion takes `?erase=true`: the feature's own writes take it away from the log and the history too. */
+  erasable?: boolean
   /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
   replaceable?: boolean
   /** A whole body of a create, for the documentation; the tests send it. */

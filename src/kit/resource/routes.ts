@@ -191,11 +191,12 @@ const deleteRoute = (served: Served): Route => {
     format: 'uuid',
     description: `Whatever names the deleted one names this ${words(declaration.noun)} instead.`,
   }
-  return route<{ replaceWith?: string }>({
+  const erase = { type: 'boolean', description: 'Nothing of it is left, not even in the log and the history.' }
+  return route<{ replaceWith?: string; erase?: boolean }>({
     ...one(declaration, 'DELETE', 'delete', declaration.permissions.edit),
     query: {
       type: 'object',
-      properties: declaration.replaceable ? { replaceWith } : {},
+      properties: { ...(declaration.replaceable && { replaceWith }), ...(declaration.erasable && { erase }) },
       additionalProperties: false,
     },
     answers: { 200: { description: 'It is deleted.' } },
@@ -203,7 +204,13 @@ const deleteRoute = (served: Served): Route => {
       const id = request.params[idParameter(declaration)].toLowerCase()
       const expectedVersion = versionOf(request, undefined)
       const heir = request.query.replaceWith?.toLowerCase()
-      const deletion = { id, expectedVersion, ...(heir !== undefined && { replaceWith: heir }) }
+      const { erase = false } = request.query
+      const deletion = {
+        id,
+        expectedVersion,
+        ...(heir !== undefined && { replaceWith: heir }),
+        ...(erase && { erase }),
+      }
       const { wrote, isPending } = await writes.delete(originOf(request), deletion)
       return { wrote, ...(isPending && { headers: { 'waymark-pending': 'true' } }) }
     },

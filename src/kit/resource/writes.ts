@@ -38,6 +38,8 @@ export interface Deletion {
   expectedVersion?: number
   /** Of the record that takes its place in what names it. */
   replaceWith?: string
+  /** Nothing of it is to be left, not even in the log. */
+  erase?: boolean
 }
 
 export interface GiveWayData {

@@ -1,0 +1,36 @@
+import type { EventLog } from '../engines/event-log.ts'
+import { eventTypes, type ResourceData } from '../kit/commands/declared-event.ts'
+import { appendFacts } from '../kit/commands/handle-command.ts'
+import type { StepOrigin } from '../kit/commands/process.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import type { Fact } from '../kernel/event.ts'
+
+/**
+ * Takes all that a stream says away for ever, and leaves one event in its place by which whoever follows the log, or
+ * replays it, forgets what it was about. Doing it again changes nothing.
+ */
+export const bury = async (
+  log: EventLog,
+  stream: string,
+  tombstone: Fact,
+  { ids, metadata }: StepOrigin,
+): Promise<Wrote | undefined> => {
+  const id = ids.next()
+  const [first, second] = await log.read(stream, 0, 2)
+  if (first?.id === id && second === undefined) return { position: first.position, types: [tombstone.type] }
+  await log.erase(stream)
+  return appendFacts(log, stream, [tombstone], [id], 0, metadata)
+}
+
+/** Buries a record: its tombstone is a deletion without values. */
+export const buryRecord = (
+  log: EventLog,
+  noun: string,
+  recordId: string,
+  origin: StepOrigin,
+): Promise<Wrote | undefined> => {
+  const at = formatTime(origin.now)
+  const data: ResourceData = { organizationId: origin.organizationId, values: {}, createdAt: at, at }
+  return bury(log, `${noun}-${recordId}`, { type: eventTypes(noun).deleted, data }, origin)
+}

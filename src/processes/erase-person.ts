@@ -1,0 +1,22 @@
+import { IDENTITY, SESSION_STREAMS } from '../features/identity/events.ts'
+import type { OriginOf } from '../kit/commands/process.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import { bury } from './bury.ts'
+import { type Office, unlessGone } from './office.ts'
+
+/** Erases somebody whom no organization has any more: e-mail, password, sessions. `forgotten` is their stream of forgotten passwords. */
+export const erasePerson = async (
+  { log, people }: Pick<Office, 'log' | 'people'>,
+  identityId: string,
+  forgotten: string,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  const at = formatTime(originOf().now)
+  await unlessGone(people.command(identityId, { type: 'forget', at }, originOf(`forget ${identityId}`)))
+  if ((await people.load(identityId)) !== undefined) return undefined
+  await log.erase(SESSION_STREAMS + identityId)
+  await log.erase(forgotten)
+  const tombstone = { type: IDENTITY.deleted, data: { at } }
+  return bury(log, `identity-${identityId}`, tombstone, originOf(`identity ${identityId}`))
+}

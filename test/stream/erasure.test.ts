@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { test, type Test } from 'tap'
+import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
+import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import { OWED_MAILS } from '../../src/reactors/mail/owed-mails.ts'
+import { PROJECTIONS } from '../../src/roles/product.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { addressOf } from '../support/each-route.ts'
+import { operationsOf } from '../support/open-api.ts'
+import { mailsIn, tokenIn } from '../support/read-mail.ts'
+import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
+
+const PASSWORD = 'Another-horse-8-battery'
+const REBUILT = [
+  'directory',
+  'access',
+  'audit-log',
+  'location-history',
+  'transitions',
+  'latest-position',
+  'automation-runs',
+]
+
+const run = promisify(execFile)
+
+/** All that a data folder holds in readable form, piece by piece: events, rows of tables, rows of the history. */
+async function* contentsOf(data: string): AsyncGenerator<{ where: string; text: string }> {
+  const log = await openLmdbEventLog({ path: join(data, 'log'), clock: systemClock })
+  const end = new AbortController()
+  for await (const { events, caughtUp } of log.follow({ prefixes: [''] }, undefined, end.signal)) {
+    for (const event of events) {
+      const text = `${Buffer.from(event.data).toString('latin1')} ${Buffer.from(event.data).toString()} ${JSON.stringify(event.metadata)}`
+      yield { where: `${event.stream} ${event.type}`, text }
+    }
+    if (caughtUp) break
+  }
+  end.abort()
+  await log.close()
+  const tables = await openLmdbTableStore({ path: join(data, 'tables'), clock: systemClock })
+  for (const table of [LATEST_POSITIONS, OWED_MAILS, ...PROJECTIONS.flatMap((one) => one.tables)]) {
+    await tables.declare(table)
+    for await (const { id, row } of tables.scanAll(table.name))
+      yield { where: table.name, text: `${id} ${JSON.stringify(row)}` }
+  }
+  await tables.close()
+  const history = await openChdbHistoryStore({
+    path: join(data, 'history'),
+    scratchPath: join(data, 'history-scratch'),
+  })
+  const names = await history.rows<{ name: string }>(
+    'SELECT name FROM system.tables WHERE database = currentDatabase()',
+  )
+  for (const { name } of names)
+    for await (const chunk of history.query(`SELECT * FROM ${name}`, undefined, 'JSONEachRow'))
+      yield { where: name, text: Buffer.from(chunk).toString() }
+  await history.close()
+}
+
+/** Where one of these words stands. */
+const foundIn = async (data: string, words: readonly string[]): Promise<{ found: string[]; pieces: number }> => {
+  const found = new Set<string>()
+  let pieces = 0
+  for await (const { where, text } of contentsOf(data)) {
+    pieces++
+    for (const word of words) if (text.includes(word)) found.add(`${word} in ${where.replace(/-[0-9a-f-]{36}/, '-…')}`)
+  }
+  return { found: [...found], pieces }
+}
+
+/** Where one of these words stands in an answer to a read without parameters. */
+const answered = async (service: Service, token: string, words: readonly string[]): Promise<string[]> => {
+  const found: string[] = []
+  const operations = operationsOf((await call(service, 'GET', '//openapi.json')).json)
+  for (const operation of operations.filter((one) => one.method === 'GET' && !one.isRoot && one.params.length === 0)) {
+    const { text } = await call(service, 'GET', addressOf(operation, {}), { token })
+    for (const word of words) if (text.includes(word)) found.push(`${word} in ${operation.operationId}`)
+  }
+  return found
+}
+
+const mailedToken = async (service: Service, to: string): Promise<string> => {
+  let token = ''
+  await until(`a mail to ${to}`, () => {
+    const mail = mailsIn(join(service.data, 'mail')).find(({ headers }) => headers.to === to)
+    token = mail === undefined ? '' : tokenIn(mail)
+    return token !== ''
+  })
+  return token
+}
+
+const rebuildAll = async (t: Test, data: string): Promise<void> => {
+  for (const name of REBUILT) {
+    const { stdout } = await run(process.execPath, ['dist/src/main.js', 'rebuild', name, '--data', data])
+    t.equal(JSON.parse(stdout).differing, 0, `${name} is what it was`)
+  }
+}
+
+test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t) => {
+  const data = folderOf(t)
+  let service = await startService(data)
+  t.teardown(() => service.kill())
+  const { token, hubId } = await signUp(service)
+  const roleId = (await ask(service, 'GET', '/roles?key=planner', { token })).data[0]._id
+  const email = 'zaphod@erased.example'
+  const invited = { email, name: 'Zaphod Beeblebrox', roleId, hubId: [hubId] }
+  const { _id: userId } = (await ask(service, 'POST', '/user/invite', { token, body: invited })).data
+  const link = await mailedToken(service, email)
+  const accepted = await ask(service, 'POST', '/auth/accept-invitation', { body: { token: link, password: PASSWORD } })
+  const own = { token: accepted.token }
+  await ask(service, 'PATCH', '/user', { ...own, body: { name: 'Zaphod the Renamed' } })
+  await ask(service, 'PATCH', '/user', { ...own, body: { email: 'pending@erased.example', currentPassword: PASSWORD } })
+  await ask(service, 'POST', '/auth/forgot-password', { body: { email } })
+  await ask(service, 'POST', '/team', { token, body: { name: 'Team', hubId, userIds: [userId] } })
+  await ask(service, 'POST', '/vehicle', { token, body: { name: 'Van', type: 'car', hubId, userId } })
+  const points = [0, 1, 2].map((i) => ({
+    recordedAt: Date.now() - 60_000 + i * 10_000,
+    lat: 47.1234567,
+    lng: 8 + i / 100,
+  }))
+  await ask(service, 'POST', '/location-history/bulk', { ...own, body: { points } })
+  const phoneOf = async () => (await ask(service, 'GET', `/trackers?userId=${userId}`, { token })).data[0]
+  await until('the phone', async () => (await phoneOf()) !== undefined)
+  const { _id: phoneId } = await phoneOf()
+  await ask(service, 'PATCH', `/tracker/${phoneId}`, { token, body: { name: 'Zaphods phone' } })
+  const positions = async () => (await ask(service, 'GET', `/location-histories?trackerId=${phoneId}`, { token })).data
+  await until('the points', async () => (await positions()).length === 3)
+
+  const words = ['Zaphod', 'erased.example', '47.1234567']
+  t.ok((await answered(service, token, words)).length > 2, 'they are there before')
+  t.equal((await call(service, 'DELETE', `/user/${userId}?erase=perhaps`, { token })).status, 400)
+  t.equal((await call(service, 'DELETE', `/user/${userId}?erase=true`, { token })).status, 200)
+  t.equal((await call(service, 'GET', '/user', own)).status, 401)
+  t.equal((await call(service, 'GET', `/user/${userId}`, { token })).status, 404)
+  t.equal((await call(service, 'GET', `/tracker/${phoneId}`, { token })).status, 404)
+  await until(
+    'the history to forget',
+    async () =>
+      (await call(service, 'GET', `/location-histories?trackerId=${phoneId}`, { token })).json.data?.length !== 3,
+  )
+  await until('the live position to go', async () => (await answered(service, token, words)).length === 0)
+  const entries = (await ask(service, 'GET', `/audit-log?resourceId=${userId}`, { token })).data
+  t.ok(entries.length > 0, 'that there was somebody, and who did what, stays')
+  t.match(
+    await ask(service, 'POST', '/user/invite', { token, body: invited }),
+    { data: { email } },
+    'the address is free',
+  )
+  const again = (await ask(service, 'GET', `/users?email=${email}`, { token })).data[0]._id
+  await ask(service, 'DELETE', `/user/${again}?erase=true`, { token })
+  await service.stop()
+
+  const first = await foundIn(data, ['Zaphod', 'erased.example'])
+  t.same(first.found, [])
+  t.ok(first.pieces > 50)
+  service = await startService(data)
+  await rebuildAll(t, data)
+  t.same(await answered(service, token, words), [], 'after a restart and a rebuild')
+  await service.stop()
+  t.same((await foundIn(data, ['Zaphod', 'erased.example'])).found, [])
+})
