@@ -74,6 +74,9 @@ test('events are as their GET answers them, and thousands of them resume, also a
     )
   const finished = eventsOf(live, 's').find(({ state }) => state === 'finished')
   t.same(finished, (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data, 'the trip')
+  await until('a run', () => eventsOf(live, 'runs').length > 0)
+  const [owed] = eventsOf(live, 'runs')
+  t.match(await ask(service, 'GET', `/automation-log/${owed._id}`, { token }), { data: { _id: owed._id } }, 'at once')
   await until('the run', () => eventsOf(live, 'runs').length === 2)
   const runs = eventsOf(live, 'runs')
   t.same(
