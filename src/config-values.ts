@@ -67,3 +67,11 @@ export const publicUrlOf = (text: string | undefined): string | undefined => {
   if (isUrl) return text.replace(/\/+$/, '')
   throw new ConfigError(`--public-url must be an address such as https://map.example.com, not "${text}"`)
 }
+
+export const addonOriginOf = (text: string | undefined): string | undefined => {
+  if (text === undefined || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)) return text
+  throw new ConfigError(`--addon-origin must be an origin such as https://addons.example.com, not "${text}"`)
+}
+
+/** Whether only this machine can reach a listening address. */
+export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

@@ -2,12 +2,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
+  addonOriginOf,
   atLeast,
   booleanOf,
   cidrOf,
   ConfigError,
   domainOf,
   durationMs,
+  isLoopback,
   originOf,
   publicUrlOf,
   scheduleOf,
@@ -39,6 +41,7 @@ export interface Config {
   tls: { certPath: string; keyPath: string } | undefined
   trustedProxies: readonly string[]
   corsOrigins: readonly string[]
+  addonOrigin: string | undefined
   metricsToken: string | undefined
   staleAfterMs: number
   offlineAfterMs: number
@@ -116,6 +119,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'tls-key', default: '', meaning: 'private key file (PEM) of the certificate' },
   { name: 'trusted-proxies', default: '', meaning: 'CIDR list whose X-Forwarded-For counts' },
   { name: 'cors-origins', default: '', meaning: 'origins that browsers may call from, comma-separated' },
+  { name: 'addon-origin', default: '', meaning: 'origin of add-on files, which leads to this service too' },
   { name: 'metrics-token', default: '', meaning: 'bearer that /metrics asks for; without it, loopback only' },
   { name: 'stale-after', default: '5m', meaning: 'age of the last point after which a tracker is stale' },
   { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },
@@ -144,11 +148,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'trip-stop', default: '5m', meaning: 'a stop longer than this ends a detected trip' },
   { name: 'trip-gap', default: '30m', meaning: 'a time without points longer than this ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days that points, transitions and trips are kept' },
-  {
-    name: 'location-log-days',
-    default: '7',
-    meaning: 'days that the location log keeps what every consumer has applied',
-  },
+  { name: 'location-log-days', default: '7', meaning: 'days that the location log keeps what consumers have applied' },
   {
     name: 'automation-log-days',
     default: '30',
@@ -189,6 +189,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     tls: tlsOf(read),
     trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
     corsOrigins: read.list('cors-origins').map(originOf),
+    addonOrigin: addonOriginOf(read.given('addon-origin')),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
     offlineAfterMs: atLeast(
@@ -291,6 +292,3 @@ const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
     if (!existsSync(path)) throw new ConfigError(`--tls-cert and --tls-key must name files; ${path} does not exist`)
   return { certPath, keyPath }
 }
-
-/** Whether only this machine can reach a listening address. */
-export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

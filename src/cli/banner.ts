@@ -1,4 +1,5 @@
-import { isLoopback, type Config } from '../config.ts'
+import type { Config } from '../config.ts'
+import { isLoopback } from '../config-values.ts'
 import { version } from './version.ts'
 
 /** Says in plain words where to look and how to sign in, for whoever sits at the terminal. */

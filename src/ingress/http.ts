@@ -24,6 +24,7 @@ export interface HttpOptions extends RunOptions {
   logger: Logger
   metrics: Metrics
   corsOrigins: readonly string[]
+  isolatedHost: string | undefined
   isTls: boolean
   /** Paths that are WebSocket channels. */
   channelPaths: ReadonlySet<string>
@@ -124,6 +125,8 @@ export class HttpDoor {
     try {
       if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
       this.options.admission.countAddress(exchange)
+      // What runs at the origin of add-ons finds nothing there to act on.
+      if (this.isIsolated(exchange) && match?.route.declaration.isolated !== true) throw new Failure('not_found')
       if (match === undefined) return this.withoutRoute(exchange)
       return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
     } catch (error) {
@@ -146,6 +149,11 @@ export class HttpDoor {
       return kept
     }
     return runRoute(call, caller, this.options)
+  }
+
+  private isIsolated({ headers }: Exchange): boolean {
+    const { isolatedHost } = this.options
+    return isolatedHost !== undefined && headers.get('host')?.toLowerCase() === isolatedHost
   }
 
   private withoutRoute(exchange: Exchange): Answered {

@@ -99,6 +99,8 @@ export interface IngressOptions {
   trustedProxies?: readonly string[]
   /** Origins that browsers may call from; `*` for any. */
   corsOrigins?: readonly string[]
+  /** The host of add-ons: only routes that are `isolated` answer there. */
+  isolatedHost?: string
   /** Bearer that operator routes ask for; without it they answer to loopback only. */
   metricsToken?: string
   limits?: Partial<IngressLimits>

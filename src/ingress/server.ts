@@ -36,6 +36,7 @@ export const startIngress = async (options: IngressOptions): Promise<Ingress> =>
     metrics: options.metrics,
     settle: options.settle,
     corsOrigins: options.corsOrigins ?? [],
+    isolatedHost: options.isolatedHost?.toLowerCase(),
     isTls: options.tls !== undefined,
     channelPaths: new Set(options.channels.map((channel) => API_BASE + channel.path)),
   })

@@ -2,6 +2,7 @@ import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { historyConsumer } from '../../projections/history-checkpoints.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
+import { addonRoutes } from '../features/addons/api.ts'
 import { auditRoute } from '../features/audit/api.ts'
 import { AUDIT } from '../features/audit/views.ts'
 import { automationRoutes } from '../features/automations/api.ts'
@@ -86,6 +87,7 @@ const officeRoutes = (roleServices: RoleServices): Route[] => {
   return [
     ...identityRoutes(identity),
     ...appIntegrationRoutes(services),
+    ...addonRoutes({ ...services, origin: roleServices.config.addonOrigin }),
     ...[hub, team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),
   ]
 }

@@ -57,6 +57,7 @@ export const openDoor = async (
     rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
     trustedProxies: config.trustedProxies,
     corsOrigins: config.corsOrigins,
+    isolatedHost: config.addonOrigin && new URL(config.addonOrigin).host,
     metricsToken: config.metricsToken,
   }).catch(async (error: unknown) => {
     await unwatch()

@@ -1,16 +1,25 @@
+import { addon } from '../features/addons/addon.ts'
+import { ADDON_FILES } from '../features/addons/paths.ts'
 import { LOGOS, logoPath } from '../features/identity/logo-path.ts'
 import { ORGANIZATIONS_TABLE } from '../features/identity/views.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
 import type { FileOwner } from '../reactors/sweep/sweep-files.ts'
-import type { RoleServices } from './role.ts'
+import { resources } from './product.ts'
 
 /** Who names which files: what nobody names is swept. */
-export const fileOwners = ({ tables }: Pick<RoleServices, 'tables'>): FileOwner[] => [
+export const fileOwners = (services: Omit<ResourceServices, 'resources'>): FileOwner[] => [
   {
     prefix: LOGOS,
     isNamed: async (key) => {
       const [, organizationId, name] = key.split('/')
-      const row = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
+      const row = await services.tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
       return row?.logo === logoPath(organizationId, name)
     },
+  },
+  {
+    // Every version of an add-on stays for as long as the add-on does.
+    prefix: ADDON_FILES,
+    isNamed: async (key) =>
+      (await addon.writer({ ...services, resources }).load(key.split('/')[1])).state.status === 'live',
   },
 ]

@@ -1,6 +1,7 @@
 import type { UserCaller } from '../kernel/caller.ts'
 import type { Projection } from '../kit/consumers/projection.ts'
 import { ResourceSet } from '../kit/resource/resource-set.ts'
+import { addon } from '../features/addons/addon.ts'
 import { auditedNouns } from '../features/audit/views.ts'
 import { automationResource } from '../features/automations/declaration.ts'
 import { dataType } from '../features/data/data-type.ts'
@@ -36,6 +37,7 @@ const DIRECTORY = [
   geofence,
   appIntegration,
   pluginSetting,
+  addon,
   dataType,
   record,
 ]

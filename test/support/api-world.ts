@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { mailsIn, tokenIn } from './read-mail.ts'
-import { png } from './pictures.ts'
+import { formOf, png } from './pictures.ts'
 import { ask, call, signUp, until, type Service } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -72,6 +72,10 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     ],
   })
   const record = await make('/data', { dataTypeId: dataType._id, values: { number: 'C-1', name: 'Shop' } })
+  const form = new FormData()
+  form.append('name', 'Colors')
+  form.append('files', new File(['globalThis.one = 1'], 'main.js'))
+  const addon = (await ask(service, 'POST', '/addon', { token, ...(await formOf(form)) })).data
   const picture = { token, body: png(), headers: { 'content-type': 'image/png' } }
   const { logo } = (await ask(service, 'PUT', '/organization/logo', picture)).data
   const trip = await drive(service, token, tracker.deviceKey)
@@ -100,6 +104,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       geofenceId: geofence._id,
       automationId: automation._id,
       organizationId,
+      addonId: addon._id,
+      fileName: 'main.js',
       logoName: logo.slice(logo.lastIndexOf('/') + 1),
       pluginSettingId: setting._id,
       appIntegrationId: integration._id,

@@ -9,6 +9,7 @@ import { type UserAccessChange, watchAccess } from '../../src/features/identity/
 import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { user } from '../../src/features/identity/user.ts'
 import { appIntegration, appIntegrationRoutes } from '../../src/features/integrations/app-integration.ts'
+import { addon } from '../../src/features/addons/addon.ts'
 import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
 import { dataRoutes } from '../../src/features/data/api.ts'
 import { dataType } from '../../src/features/data/data-type.ts'
@@ -39,6 +40,7 @@ const RESOURCES = [
   tracker,
   appIntegration,
   pluginSetting,
+  addon,
   dataType,
   record,
 ]

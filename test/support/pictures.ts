@@ -13,3 +13,9 @@ export const formOf = async (form: FormData): Promise<{ body: Buffer; headers: {
   const body = Buffer.from(await request.arrayBuffer())
   return { body, headers: { 'content-type': request.headers.get('content-type') ?? '' } }
 }
+
+export const textOf = async (stream: AsyncIterable<Uint8Array | string> | undefined): Promise<string> => {
+  const pieces: Buffer[] = []
+  for await (const piece of stream ?? []) pieces.push(Buffer.from(piece))
+  return Buffer.concat(pieces).toString()
+}

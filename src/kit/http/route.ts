@@ -133,6 +133,8 @@ export interface Route {
   revokesToken?: boolean
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
+  /** Answered at the origin of add-ons, where nothing else is. */
+  isolated?: boolean
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */
   aliases?: { method?: Method; path: string; operationId: string }[]
   /** What the reply to a write waits for, beside the read models that its events feed, in this order. */

@@ -1,0 +1,49 @@
+import type { JsonSchema } from '../../kernel/json.ts'
+import { list, object, optional, text, integer, withDefault } from '../../kernel/schema.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import type { Services } from '../../kit/services.ts'
+
+const TEXT = text({ max: 300 })
+const stored = {
+  name: text({ max: 104 }),
+  contentType: TEXT,
+  size: integer({ min: 0 }),
+  /** For `integrity` of a script element. */
+  integrity: TEXT,
+  /** Of the file as it is now: this path never answers anything else. */
+  path: TEXT,
+}
+const url: { schema: JsonSchema } = { schema: { type: 'string', description: 'Where a page loads it from.' } }
+
+/** A file as its events keep it. */
+export interface AddonFile {
+  name: string
+  contentType: string
+  size: number
+  integrity: string
+  path: string
+}
+
+/** What customers add to pages: scripts and a picture. Each upload is another version; those before stay readable. */
+export const addon = defineResource({
+  noun: 'addon',
+  plural: 'addons',
+  tag: 'Add-ons',
+  // The others are written by hand: their bodies are forms.
+  verbs: ['list', 'read', 'delete'],
+  fields: { name: text({ max: 100 }) },
+  readOnly: {
+    files: withDefault(list(object({ ...stored, url }), { max: 20 }), []),
+    icon: optional(object({ ...stored, url })),
+    frameUrl: url,
+  },
+  permissions: { view: 'view/addon', edit: 'edit/addon' },
+  indexes: { range: ['name'], equality: ['name'], text: ['name'] },
+  example: { name: 'Route colors' },
+})
+
+export interface AddonServices extends ResourceServices, Pick<Services, 'files'> {
+  /** An origin of their own, such as `https://addons.example.com`; undefined: they run in documents of nobody's origin. */
+  origin?: string
+}

@@ -1,0 +1,119 @@
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { BINARY, formSchema } from '../../kit/http/multipart.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
+import { valuesSchema } from '../../kit/resource/declaration.ts'
+import { shownBy } from '../../kit/resource/show.ts'
+import { originOf, versionOf, type Written } from '../../kit/resource/writes.ts'
+import { addon, type AddonFile, type AddonServices } from './addon.ts'
+import { filesRoute } from './files-route.ts'
+import { addonPath, FRAME } from './paths.ts'
+import { type AddonUpload, readUpload, storeIcon, storeScripts, UPLOAD_BYTES_MAX } from './upload.ts'
+
+type Upload = RouteRequest<{ [name: string]: unknown }, Buffer>
+
+const { declaration } = addon
+const PARAMS = { addonId: { type: 'string', format: 'uuid', description: 'The id of the add-on.' } } as const
+const checkValues = compileCheck(valuesSchema(declaration))
+
+/** Add-ons: their records, uploads by form, and their files. */
+export const addonRoutes = (services: AddonServices): Route[] => [
+  ...addon.routes(services, { present: (rows) => rows.map((row) => withUrls(services, row)) }),
+  uploadRoute('POST', 'createAddon', 'Upload an add-on', (request) => create(services, request)),
+  uploadRoute('PUT', 'replaceAddon', 'Replace an add-on; versions before stay readable', (request) =>
+    change(services, request, 'replace'),
+  ),
+  uploadRoute('PATCH', 'amendAddon', 'Amend an add-on: what is not sent stays', (request) =>
+    change(services, request, 'amend'),
+  ),
+  filesRoute(services),
+]
+
+const uploadRoute = (
+  method: 'POST' | 'PUT' | 'PATCH',
+  operationId: string,
+  summary: string,
+  handler: (request: Upload) => Promise<Reply>,
+): Route =>
+  route<{ [name: string]: unknown }, Buffer>({
+    method,
+    path: method === 'POST' ? '/addon' : '/addon/{addonId}',
+    operationId,
+    summary,
+    description:
+      'A form of `name`, up to 20 `files` (scripts in UTF-8, `.js` or `.mjs`, of up to 2 MiB each, 12 MiB together) and an `icon` (PNG, JPEG, WebP, GIF, or SVG, of which only what draws is kept; up to 256 KiB).',
+    tag: declaration.tag,
+    access: { permission: declaration.permissions.edit },
+    ...(method !== 'POST' && { params: PARAMS }),
+    rawBody: { contentTypes: ['multipart/form-data'] },
+    bodyShown: formSchema(
+      { name: { type: 'string', maxLength: 100 }, files: { type: 'array', items: BINARY, maxItems: 20 }, icon: BINARY },
+      method === 'PATCH' ? [] : ['name', 'files'],
+    ),
+    bodyExample: { name: 'Route colors' },
+    bodyBytesMax: UPLOAD_BYTES_MAX,
+    answers: { [method === 'POST' ? 201 : 200]: rowAnswer(declaration) },
+    handler,
+  })
+
+const create = async (services: AddonServices, request: Upload): Promise<Reply> => {
+  const upload = await uploadOf(request)
+  const origin = originOf(request)
+  const writer = addon.writer(services)
+  const _id = origin.ids.next()
+  const values = valuesOf(upload)
+  const written = await writer.create(origin, { ...values, _id }, (await stored(services, _id, upload)) as JsonObject)
+  return reply(services, request, written, 201)
+}
+
+const change = async (services: AddonServices, request: Upload, kind: 'replace' | 'amend'): Promise<Reply> => {
+  const upload = await uploadOf(request)
+  const id = request.params.addonId.toLowerCase()
+  const row = await services.tables.get(declaration.plural, userOf(request).organizationId, id)
+  if (row === undefined) throw new Failure('not_found')
+  const sent = kind === 'replace' ? valuesOf(upload) : { ...(upload.name !== undefined && valuesOf(upload)) }
+  if (kind === 'replace' && upload.files === undefined) throw invalid('/files', 'is required')
+  const next = { ...sent, ...(await stored(services, id, upload)) } as JsonObject
+  const update = (before: JsonObject): JsonObject => (kind === 'replace' ? next : { ...before, ...next })
+  const written = await addon.writer(services).update(originOf(request), id, update, versionOf(request, undefined))
+  return reply(services, request, written)
+}
+
+const uploadOf = ({ headers, body }: Upload): Promise<AddonUpload> => readUpload(headers.get('content-type'), body)
+
+/** The fields that the form has as texts. @throws Failure invalid */
+const valuesOf = ({ name }: AddonUpload): JsonObject => {
+  const values: JsonObject = { ...(name !== undefined && { name }) }
+  assertValid(checkValues, values)
+  return values
+}
+
+/** Keeps the files of the form; what names them is written afterwards. */
+const stored = async (
+  { files }: AddonServices,
+  addonId: string,
+  upload: AddonUpload,
+): Promise<{ files?: AddonFile[]; icon?: AddonFile }> => ({
+  ...(upload.files !== undefined && { files: await storeScripts(files, addonId, upload.files) }),
+  ...(upload.icon !== undefined && { icon: await storeIcon(files, addonId, upload.icon) }),
+})
+
+const reply = async (services: AddonServices, request: Upload, { row, wrote }: Written, status = 200) => {
+  const shown = await shownBy(declaration, services, request, withUrls(services, row))
+  return rowReply(shown, row, wrote, status)
+}
+
+const withUrls = ({ origin = '' }: AddonServices, row: Row): Row => {
+  const withUrl = (file: AddonFile) => ({ ...file, url: origin + file.path })
+  const { files = [], icon } = row as { files?: AddonFile[]; icon?: AddonFile }
+  return {
+    ...row,
+    files: files.map(withUrl),
+    ...(icon !== undefined && { icon: withUrl(icon) }),
+    frameUrl: origin + addonPath(String(row._id), FRAME),
+  }
+}
