@@ -1,5 +1,6 @@
 import { help, readConfig, type Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { stopSignal } from './stop-signal.ts'
 import { version } from './version.ts'
 
 const USAGE = `waymark: real-time location streaming and field operations
@@ -52,7 +53,11 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
   }
 }
 
-const start = async (config: Config): Promise<number> => (await import('./start.ts')).startCommand(config)
+/** Signals are heard before the engines' libraries are loaded, which takes a second. */
+const start = async (config: Config): Promise<number> => {
+  const stop = stopSignal()
+  return (await import('./start.ts')).startCommand(config, undefined, stop)
+}
 
 const print = (text: string): number => {
   process.stdout.write(text)

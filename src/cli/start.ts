@@ -7,26 +7,36 @@ import { createLogger } from '../kit/operations/logger.ts'
 import { banner, shownLogin, SIGN_IN } from './banner.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
-import { npmParent } from './npm-parent.ts'
+import { type StopSignal, stopSignal } from './stop-signal.ts'
 
-/** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
-export const startCommand = async (config: Config, bounds?: Bounds): Promise<number> => {
+/** Runs the service until SIGTERM or SIGINT; a second one ends it at once. One that came while it starts ends it before it serves. */
+export const startCommand = async (
+  config: Config,
+  bounds?: Bounds,
+  stop: StopSignal = stopSignal(),
+): Promise<number> => {
   const logger = createLogger()
-  const stopped = stopSignal()
+  if (stop.isAsked()) return 0
   // A write beyond a limit of file sizes fails then and says so; without a listener it ends the process without a word.
   process.on('SIGXFSZ', () => undefined)
   const app = await opened(config, logger, bounds)
+  if (stop.isAsked()) return close(app, logger, await stop.asked)
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })
   const demoEnd = new AbortController()
   if (!config.demo) process.stderr.write(banner(app.url, config.dataPath, SIGN_IN))
   const demo = config.demo ? startDemo(app, config, logger, demoEnd.signal) : Promise.resolve()
-  const signal = await stopped
-  logger.info('stopping', { signal })
+  const signal = await stop.asked
   demoEnd.abort()
   control.close()
-  await app.close()
+  const code = await close(app, logger, signal)
   await demo
+  return code
+}
+
+const close = async (app: App, logger: Logger, signal: string): Promise<number> => {
+  logger.info('stopping', { signal })
+  await app.close()
   logger.info('stopped')
   return 0
 }
@@ -57,26 +67,4 @@ const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal
   }).catch((error: unknown) => {
     // The service is there without it.
     if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })
-  })
-
-const PARENT_CHECK_MS = 500
-/** Ctrl+C reaches the service twice below npm: from the terminal, and passed on by npm. */
-const SAME_KEY_PRESS_MS = 300
-
-/** Resolves with what asks the service to stop: a signal, or the end of the npm that started it. A second one ends it at once. */
-const stopSignal = (): Promise<string> =>
-  new Promise((done) => {
-    const npm = npmParent()
-    let askedAt: number | undefined
-    const stop = (reason: string): void => {
-      if (askedAt === undefined) {
-        askedAt = performance.now()
-        clearInterval(watch)
-        done(reason)
-      } else if (npm === undefined || performance.now() - askedAt > SAME_KEY_PRESS_MS) process.exit(1)
-    }
-    const watch = setInterval(() => {
-      if (npm?.hasEnded()) stop('npm ended')
-    }, PARENT_CHECK_MS).unref()
-    process.on('SIGTERM', stop).on('SIGINT', stop)
   })

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
@@ -40,4 +42,22 @@ test('SIGTERM: a request that has begun is stored and answered, sockets are told
   const again = await startService(data)
   t.teardown(() => again.kill())
   await until('both points', async () => (await allRows(again, '/location-histories', token)).length === 2)
+})
+
+test('SIGTERM while it starts: it ends with 0 before it serves, and starts again', { timeout: 900_000 }, async (t) => {
+  const data = folderOf(t)
+  const args = ['dist/src/main.js', 'start', '--port', '0', '--data', `${data}/made`]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', (text) => (output += text))
+  let ended: string | undefined
+  child.once('close', (code, signal) => (ended = String(signal ?? code)))
+  await until('the engines to be opened', () => existsSync(`${data}/made`))
+  child.kill('SIGTERM')
+  await until('it to end', () => ended !== undefined)
+  t.equal(ended, '0')
+  t.notMatch(output, 'listening')
+  const again = await startService(`${data}/made`)
+  t.equal(await again.stop(), 0)
 })

@@ -141,7 +141,7 @@ export interface Route {
   settles?(params: RouteRequest['params']): readonly Settlement[]
   /** How long it waits before it answers with `Waymark-Pending`; default 2,000. */
   settleTimeoutMs?: number
-  /** Cost class of the request for the limiter of logins and other slow operations. */
+  /** Answers the request; a Failure that it throws is the answer too. */
   handler(request: RouteRequest<never, never>): Promise<Reply>
 }
 
