@@ -450,6 +450,26 @@ const PROMISES: { [promise: string]: Check } = {
     for (const follower of followers) t.strictSame(idsOf((await follower).events), expected)
   },
 
+  'a follower that does not read holds up neither appends nor other followers': async (t, log) => {
+    const [slow, quick] = [`${newCategory()}-1`, `${newCategory()}-1`]
+    const large = (): NewEvent => newEvent('large', 100_000)
+    for (let i = 0; i < 60; i++) await log.append(slow, [large()], i === 0 ? 'none' : i - 1)
+    const ended = new AbortController()
+    const following = log.follow({ stream: slow }, undefined, ended.signal, 1)[Symbol.asyncIterator]()
+    await following.next()
+    for (let i = 0; i < 20; i++) await log.append(quick, [large()], i === 0 ? 'none' : i - 1)
+    const { events } = await followUntil(log, { stream: quick }, undefined, (seen) => seen.length === 20)
+    t.equal(events.length, 20)
+    const seen = [0]
+    while (seen.length < 60) {
+      const { value } = await following.next()
+      seen.push(...(value as FollowBatch).events.map(({ revision }) => revision))
+    }
+    t.same(seen, [...Array(60).keys()], 'and it goes on where it stood, without a hole')
+    ended.abort()
+    await following.return?.()
+  },
+
   'truncated events are gone at once, the others keep their revisions': async (t, log) => {
     const category = newCategory()
     const stream = `${category}-1`

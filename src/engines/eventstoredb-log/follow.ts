@@ -4,7 +4,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import type { Connection } from './connection.ts'
 import { fromResolved } from './events.ts'
-import { batchesOf, type ClientSubscription, SUBSCRIPTION_EVENTS_MAX } from './subscription.ts'
+import { batchesOf, type ClientSubscription } from './subscription.ts'
 
 const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000]
 /** Foreign events between two hints at how far a filtered subscription has come, in units of the server's page of 32. */
@@ -28,6 +28,8 @@ export async function* resumed(
         yield batch
         if (signal.aborted) return
       }
+      // Its reader was slow, and has all that came by now.
+      continue
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof TypeError) throw error
@@ -51,11 +53,10 @@ export async function* followStream(
 ): AsyncGenerator<FollowBatch> {
   let checkpoint = revision ?? -1
   if (await isEmpty()) yield { events: [], checkpoint, caughtUp: true }
-  const subscription = client.subscribeToStream(
-    stream,
-    { fromRevision: checkpoint < 0 ? START : BigInt(checkpoint), credentials },
-    { highWaterMark: SUBSCRIPTION_EVENTS_MAX },
-  )
+  const subscription = client.subscribeToStream(stream, {
+    fromRevision: checkpoint < 0 ? START : BigInt(checkpoint),
+    credentials,
+  })
   for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
     const last = events.at(-1)?.event?.revision
     if (last !== undefined) checkpoint = Number(last)
@@ -73,18 +74,15 @@ export async function* followPrefixes(
 ): AsyncGenerator<FollowBatch> {
   let checkpoint = position ?? -1
   const hints = new ConfirmedPosition()
-  const subscription = client.subscribeToAll(
-    {
-      fromPosition: checkpoint < 0 ? START : { commit: BigInt(checkpoint), prepare: BigInt(checkpoint) },
-      filter: streamNameFilter({
-        prefixes: [...prefixes],
-        checkpointInterval: CHECKPOINT_INTERVAL,
-        checkpointReached: (_subscription, { commit }) => hints.hint(Number(commit)),
-      }),
-      credentials,
-    },
-    { highWaterMark: SUBSCRIPTION_EVENTS_MAX },
-  )
+  const subscription = client.subscribeToAll({
+    fromPosition: checkpoint < 0 ? START : { commit: BigInt(checkpoint), prepare: BigInt(checkpoint) },
+    filter: streamNameFilter({
+      prefixes: [...prefixes],
+      checkpointInterval: CHECKPOINT_INTERVAL,
+      checkpointReached: (_subscription, { commit }) => hints.hint(Number(commit)),
+    }),
+    credentials,
+  })
   for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
     const last = events.at(-1)?.event?.position
     if (last !== undefined) checkpoint = Number(last.commit)

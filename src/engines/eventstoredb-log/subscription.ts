@@ -2,8 +2,11 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
 
-/** Resolved events that one subscription may hold in this process. */
-export const SUBSCRIPTION_EVENTS_MAX = 512
+/** What one subscription may hold in this process; one that holds more is ended, and begun anew when that is taken. */
+const EVENTS_MAX = 512
+const BYTES_MAX = 2 * 1024 * 1024
+/** Said of an event of JSON, which the client has parsed already. */
+const JSON_EVENT_BYTES = 4 * 1024
 
 /** What this file uses of the client's subscriptions: a stream of objects that also says when it is caught up. */
 export type ClientSubscription = Readable & { unsubscribe(): Promise<void> }
@@ -15,25 +18,27 @@ export interface SubscriptionBatch {
 }
 
 /**
- * What a subscription brings, as batches of what has come so far. It ends by the signal, or throws when the server or the
- * network ends it. The client says "caught up" when it reads that from the wire, before the events in front of it were
- * taken: so it counts once they are.
+ * What a subscription brings, as batches of what has come so far. It ends by the signal, or when its reader is so slow
+ * that too much waits here; it throws when the server or the network ends it. What comes is taken off the wire at once:
+ * all calls of a client share the window of one connection, and a stream left unread would hold up every other, also
+ * the answer to an append that its reader waits for. The client says "caught up" when it reads that from the wire,
+ * before the events in front of it were taken: so it counts once they are.
  */
 export async function* batchesOf(
   subscription: ClientSubscription,
   signal: AbortSignal,
   eventsMax: number,
 ): AsyncGenerator<SubscriptionBatch> {
+  const held = new Held(subscription)
+  const { news } = held
   let taken = 0
   let caughtUpAfter = Number.POSITIVE_INFINITY
   let failure: { error: unknown } | undefined
-  const news = new News()
   subscription.on('caughtUp', () => {
-    caughtUpAfter = Math.min(caughtUpAfter, taken + subscription.readableLength)
+    caughtUpAfter = Math.min(caughtUpAfter, taken + held.length)
     news.tell()
   })
   subscription.on('fellBehind', () => (caughtUpAfter = Number.POSITIVE_INFINITY))
-  subscription.on('readable', news.tell)
   const end = (error: unknown = new Error('the subscription ended')): void => {
     failure ??= { error }
     news.tell()
@@ -45,13 +50,14 @@ export async function* batchesOf(
   let isTold = false
   try {
     while (!signal.aborted) {
-      const events = takeOf(subscription, eventsMax)
+      const events = held.take(eventsMax)
       taken += events.length
-      const isCaughtUp = taken >= caughtUpAfter && subscription.readableLength === 0
+      const isCaughtUp = taken >= caughtUpAfter && held.length === 0
       if (events.length > 0 || (isCaughtUp && !isTold)) {
         isTold = isCaughtUp
         yield { events, isCaughtUp }
-      } else if (failure !== undefined) throw failure.error
+      } else if (held.isFull) return
+      else if (failure !== undefined) throw failure.error
       else await news.wait()
     }
   } finally {
@@ -59,6 +65,50 @@ export async function* batchesOf(
     await endOf(subscription)
   }
 }
+
+/** What has come and was not taken. */
+class Held {
+  isFull = false
+  readonly news = new News()
+  private readonly subscription: ClientSubscription
+  private events: ResolvedEvent[] = []
+  private bytes = 0
+
+  constructor(subscription: ClientSubscription) {
+    this.subscription = subscription
+    subscription.on('readable', () => {
+      this.fill()
+      this.news.tell()
+    })
+  }
+
+  get length(): number {
+    return this.events.length + this.subscription.readableLength
+  }
+
+  take(eventsMax: number): ResolvedEvent[] {
+    this.fill()
+    const events = this.events.splice(0, eventsMax)
+    if (this.events.length === 0) this.bytes = 0
+    return events
+  }
+
+  private fill(): void {
+    while (!this.isFull) {
+      const resolved = this.subscription.read() as ResolvedEvent | null
+      if (resolved === null) return
+      this.events.push(resolved)
+      this.bytes += bytesOf(resolved)
+      if (this.events.length >= EVENTS_MAX || this.bytes >= BYTES_MAX) {
+        this.isFull = true
+        void this.subscription.unsubscribe().catch(() => undefined)
+      }
+    }
+  }
+}
+
+const bytesOf = ({ event }: ResolvedEvent): number =>
+  event?.isJson === false ? event.data.byteLength : JSON_EVENT_BYTES
 
 /** Remembers that something came while nobody waited for it. */
 class News {
@@ -74,16 +124,6 @@ class News {
     if (!this.isThere) await new Promise<void>((resume) => (this.wake = resume))
     this.isThere = false
   }
-}
-
-const takeOf = (subscription: ClientSubscription, eventsMax: number): ResolvedEvent[] => {
-  const events: ResolvedEvent[] = []
-  while (events.length < eventsMax) {
-    const resolved = subscription.read() as ResolvedEvent | null
-    if (resolved === null) break
-    events.push(resolved)
-  }
-  return events
 }
 
 const endOf = async (subscription: ClientSubscription): Promise<void> => {
