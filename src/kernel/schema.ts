@@ -163,10 +163,10 @@ const limits = ({ min, max }: Bounds): JsonSchema => ({
 
 const relaxed = (schema: JsonSchema): JsonSchema => {
   const relaxedSchema: JsonSchema = { ...schema }
-  if (schema.type !== undefined)
-    relaxedSchema.type = [...(Array.isArray(schema.type) ? schema.type : [schema.type]), 'null']
+  const types = schema.type === undefined ? [] : Array.isArray(schema.type) ? schema.type : [schema.type]
+  if (types.length > 0) relaxedSchema.type = [...new Set([...types, 'null'])]
   if (Array.isArray(schema.enum)) relaxedSchema.enum = [...schema.enum, null]
-  if (schema.type !== 'object') return relaxedSchema
+  if (!types.includes('object')) return relaxedSchema
   delete relaxedSchema.required
   if (isObject(schema.properties)) {
     relaxedSchema.properties = Object.fromEntries(

@@ -1,3 +1,5 @@
+import { FLOW_TEMPLATES } from '../features/flows/templates.ts'
+import { copiedFlow, flowAt } from '../features/flows/views.ts'
 import { changeOwners } from '../features/identity/owners.ts'
 import { FOUND_ORGANIZATION, type FoundOrganizationData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
@@ -7,7 +9,7 @@ import type { Wrote } from '../kit/http/route.ts'
 import { ensureMade, issueLink, type Office } from './office.ts'
 
 /**
- * Makes an organization with its hubs, roles and owner. The identity of somebody who signs up comes first, since their
+ * Makes an organization with its hubs, roles, flows and owner. The identity of somebody who signs up comes first, since their
  * e-mail may be taken; their membership comes last, since a login finds an organization by it.
  */
 export const foundOrganization = (office: Office): Process<FoundOrganizationData> =>
@@ -33,6 +35,7 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
     },
     { name: 'hubs', run: ({ hubs }, originOf) => makeHubs(office, originOf, hubs) },
     { name: 'roles', run: ({ roles }, originOf) => makeRoles(office, originOf, roles) },
+    { name: 'flows', run: ({ flows }, originOf) => makeFlows(office, originOf, flows ?? []) },
     {
       name: 'owner',
       run: async ({ owner, hubs }, originOf) => {
@@ -76,6 +79,35 @@ const makeHubs = async (
   const wrotes: (Wrote | undefined)[] = []
   for (const { _id, ...hub } of hubs)
     wrotes.push(await ensureMade(office.hubs, originOf(String(_id)), String(_id), hub))
+  return allWrote(...wrotes)
+}
+
+/** Those that are copied, and the templates that none of them stands for. */
+const makeFlows = async (
+  office: Office,
+  originOf: OriginOf,
+  copies: NonNullable<FoundOrganizationData['flows']>,
+): Promise<Wrote | undefined> => {
+  const wrotes: (Wrote | undefined)[] = []
+  const names = new Set<string>()
+  for (const { _id, flowId, version, key } of copies) {
+    const content = await flowAt(office.log, flowId, version)
+    if (content === undefined) continue
+    const { needsDataType, ...body } = copiedFlow(content)
+    names.add(content.name.toLowerCase())
+    wrotes.push(
+      await ensureMade(office.flows, originOf(_id), _id, body, { needsDataType, ...(key !== undefined && { key }) }),
+    )
+  }
+  for (const { key, body } of FLOW_TEMPLATES) {
+    if (copies.some((copy) => copy.key === key)) continue
+    const origin = originOf(`flow ${key}`)
+    const isTaken = names.has(String(body.name).toLowerCase())
+    const name = isTaken ? `${body.name} (default)` : body.name
+    wrotes.push(
+      await ensureMade(office.flows, origin, origin.ids.next(), { ...body, name }, { key, needsDataType: false }),
+    )
+  }
   return allWrote(...wrotes)
 }
 

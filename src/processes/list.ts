@@ -1,3 +1,4 @@
+import { flow } from '../features/flows/flow.ts'
 import { hub } from '../features/hubs/hub.ts'
 import { organization } from '../features/identity/organization.ts'
 import { People } from '../features/identity/people.ts'
@@ -28,6 +29,7 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
     roles: role.writer(services),
     users: user.writer(services),
     teams: team.writer(services),
+    flows: flow.writer(services),
   }
   return [
     foundOrganization(office),

@@ -19,6 +19,7 @@ export interface Office {
   roles: ResourceWriter
   users: ResourceWriter
   teams: ResourceWriter
+  flows: ResourceWriter
 }
 
 /** Makes a record unless it was made before, and possibly changed or deleted since. */

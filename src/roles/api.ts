@@ -15,6 +15,8 @@ import { geofenceRoutes } from '../features/geofences/api.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { dataRoutes } from '../features/data/api.ts'
 import { readRecord, RECORDS } from '../features/data/views.ts'
+import { taskRoutes } from '../features/tasks/api.ts'
+import { flow } from '../features/flows/flow.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
 import { hub } from '../features/hubs/hub.ts'
 import { identityContext } from '../features/identity/context.ts'
@@ -66,6 +68,8 @@ export const openApi: OpenRole = async (services) => {
     routes: [
       ...officeRoutes(services),
       ...dataRoutes({ ...services, resources }),
+      ...flow.routes({ ...services, resources }),
+      ...taskRoutes({ ...services, resources }),
       ...trackerRoutes({ ...services, resources, ages: config, writer }),
       ...geofenceRoutes({ ...services, resources, shapes }),
       ...backtests(services),

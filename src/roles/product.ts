@@ -6,6 +6,8 @@ import { auditedNouns } from '../features/audit/views.ts'
 import { automationResource } from '../features/automations/declaration.ts'
 import { dataType } from '../features/data/data-type.ts'
 import { record } from '../features/data/record.ts'
+import { flow } from '../features/flows/flow.ts'
+import { task } from '../features/tasks/task.ts'
 import { geofence } from '../features/geofences/declaration.ts'
 import { geofenceGroup } from '../features/geofences/group.ts'
 import { hub } from '../features/hubs/hub.ts'
@@ -40,6 +42,8 @@ const DIRECTORY = [
   addon,
   dataType,
   record,
+  flow,
+  task,
 ]
 
 /** Every resource of the product. */

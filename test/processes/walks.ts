@@ -359,6 +359,25 @@ export const WALKS: Walk[] = [
     },
   },
   {
+    operationId: 'createData',
+    what: 'a record with two unique values',
+    prepare: async (world) => {
+      const { first, other, made } = await office(world)
+      const fields = [
+        { name: 'number', type: 'text' },
+        { name: 'phone', type: 'text', unique: true },
+      ]
+      const dataTypeId = await made('/data-type', { name: 'Customers', primaryKey: 'number', fields })
+      const body = { dataTypeId, values: { number: 'C-1', phone: '1' } }
+      return {
+        request: { by: first, method: 'POST', url: '/data', body },
+        other: { by: other, method: 'POST', url: '/data', body },
+        check: async (t, after) =>
+          void t.equal(await listed(await after.login(first.email), '/data', `dataTypeId=${dataTypeId}`), 1),
+      }
+    },
+  },
+  {
     operationId: 'amendRole',
     what: "a role's name",
     prepare: async (world) => {
@@ -452,5 +471,15 @@ export const WALKS: Walk[] = [
   },
 ]
 
-/** An alias of one above, and what a test of its own walks. */
-export const WALKED_ELSEWHERE = ['createOrganizationAlias', 'importGeofences']
+/** An alias of one above, what a test of its own walks, and what roles and records stand for: one unique name, written by the same code. */
+export const WALKED_ELSEWHERE = [
+  'createOrganizationAlias',
+  'importGeofences',
+  'createDataType',
+  'createFlow',
+  'amendFlow',
+  'replaceFlow',
+  'replaceData',
+  'createTask',
+  'replaceTask',
+]

@@ -78,6 +78,13 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const addon = (await ask(service, 'POST', '/addon', { token, ...(await formOf(form)) })).data
   const picture = { token, body: png(), headers: { 'content-type': 'image/png' } }
   const { logo } = (await ask(service, 'PUT', '/organization/logo', picture)).data
+  const flow = await make('/flow', {
+    name: 'Round',
+    steps: [{ id: 'one', name: 'One', components: [{ id: 'note', type: 'text' }] }],
+  })
+  const taskOf = (title: string) => make('/task', { flowId: flow._id, title, hubId: hub._id, assigneeIds: [user._id] })
+  const [task, assigned, started] = [await taskOf('One'), await taskOf('Two'), await taskOf('Three')]
+  await ask(service, 'POST', `/task/${started._id}/start`, { token })
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -117,6 +124,10 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       dataTypeId: dataType._id,
       dataId: record._id,
       name: 'Customers',
+      flowId: flow._id,
+      taskId: task._id,
+      'taskId:startTask': assigned._id,
+      'taskId:finishTask': started._id,
     },
   }
 }
@@ -125,6 +136,7 @@ const spare = async (make: (path: string, body: Json) => Promise<Json>): Promise
   hubId: (await make('/hub', { name: 'Spare hub', lat: 52, lng: 21 }))._id,
   roleId: (await make('/role', { name: 'Spare role' }))._id,
   geofenceGroupId: (await make('/geofence-group', { name: 'Spare group' }))._id,
+  flowId: (await make('/flow', { name: 'Spare flow', steps: [{ id: 'one', name: 'One', components: [] }] }))._id,
   dataTypeId: (
     await make('/data-type', { name: 'Spare type', primaryKey: 'id', fields: [{ name: 'id', type: 'text' }] })
   )._id,

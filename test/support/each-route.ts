@@ -24,6 +24,8 @@ const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
   amendAutomation: () => ({ name: 'Tell the yard at once' }),
   createDataType: () => dataTypeBody(),
   replaceDataType: ({ ids }) => ({ ...dataTypeBody(), name: ids.name }),
+  assignTask: ({ ids }) => ({ assigneeIds: [ids.userId] }),
+  finishTask: () => ({ components: { note: 'Left with a neighbour' } }),
   amendDataType: () => ({ type: 'customer' }),
   createData: ({ ids }) => ({ dataTypeId: ids.dataTypeId, values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
   replaceData: () => ({ values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
@@ -36,7 +38,9 @@ const ENDS_ITS_TOKEN = ['refreshToken', 'logout', 'createOrganization', 'createO
 
 export const addressOf = (operation: Operation, ids: { [name: string]: string }, query = ''): string => {
   const these = operation.operationId === 'inviteUserAgain' ? { ...ids, userId: ids.invitedUserId } : ids
-  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(these[name] ?? NOWHERE))
+  // What has to be in a state for the operation has an id of its own.
+  const idOf = (name: string): string => these[`${name}:${operation.operationId}`] ?? these[name] ?? NOWHERE
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(idOf(name)))
   return (operation.isRoot ? '/' : '') + path + (query === '' ? '' : `?${query}`)
 }
 

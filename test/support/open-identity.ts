@@ -14,6 +14,9 @@ import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
 import { dataRoutes } from '../../src/features/data/api.ts'
 import { dataType } from '../../src/features/data/data-type.ts'
 import { record } from '../../src/features/data/record.ts'
+import { taskRoutes } from '../../src/features/tasks/api.ts'
+import { task } from '../../src/features/tasks/task.ts'
+import { flow } from '../../src/features/flows/flow.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { tracker } from '../../src/features/trackers/declaration.ts'
@@ -43,6 +46,8 @@ const RESOURCES = [
   addon,
   dataType,
   record,
+  flow,
+  task,
 ]
 
 export interface Session {
@@ -75,6 +80,8 @@ export const openIdentity = async (
     const routes = [
       identityRoutes(context),
       hub.routes(these),
+      flow.routes(these),
+      taskRoutes(these),
       team.routes(these),
       vehicle.routes(these),
       tracker.routes(these),

@@ -43,8 +43,9 @@ export class Finder {
     let set = await this.sets.filtered()
     const isCountable =
       this.sortRange !== undefined && ranges.length === 1 && set === undefined && this.sets.expired === undefined
-    for (const range of isSmall(set) ? [] : ranges)
-      if (range !== this.sortRange || (total === true && !isCountable)) set = await this.sets.ranged(range, set)
+    for (const range of ranges)
+      if (!isSmall(set) && (range !== this.sortRange || (total === true && !isCountable)))
+        set = await this.sets.ranged(range, set)
     if (set !== undefined && this.sets.expired !== undefined) set.drop(this.sets.expired)
     const sorted = set !== undefined && isSmall(set) ? this.sorted(set) : undefined
     const entries =

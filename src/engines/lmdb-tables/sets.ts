@@ -6,6 +6,7 @@ import {
   equalityBytes,
   equalityField,
   fieldKey,
+  numberKey,
   orderBytes,
   rangeField,
   spaceKey,
@@ -13,8 +14,10 @@ import {
   type TableEnvironment,
   type TableRecord,
   time6,
+  unpack,
   wordBytes,
 } from './layout.ts'
+import { isInside } from './question.ts'
 import type { TableReaders } from './readers.ts'
 import { wordsOf } from '../../kernel/words.ts'
 import type { Find, Range } from '../table-store.ts'
@@ -30,6 +33,9 @@ export interface Bounds {
   low: Buffer
   high: Buffer
 }
+
+/** Rows of a set that are looked at one by one where its bounds are asked for. */
+const BY_ROW_MAX = 20_000
 
 export interface FindSource {
   env: TableEnvironment
@@ -128,10 +134,24 @@ export class QuestionSets {
 
   /** The rows within the bounds, of those in the set. */
   async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
+    if (set !== undefined && set.size <= BY_ROW_MAX) return this.rangedByRow(range, set)
     const inside = new RowSet()
     const { low, high } = this.bounds(range)
     for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
       if (set === undefined || set.has(no)) inside.add(no)
+      if (this.isTimeToBreathe()) await breathe()
+    }
+    return inside
+  }
+
+  /** Few rows are looked at one by one: the bounds may hold many more. */
+  private async rangedByRow(range: Range, set: RowSet): Promise<RowSet> {
+    const inside = new RowSet()
+    const at = rangeField(this.source.record, range.field)
+    for (const no of set) {
+      const bytes = this.source.env.docs.get(numberKey(this.space, no), this.options)
+      const doc = bytes === undefined ? undefined : unpack<(string | number | null)[]>(bytes)
+      if (doc !== undefined && isInside(doc[at] ?? null, range)) inside.add(no)
       if (this.isTimeToBreathe()) await breathe()
     }
     return inside

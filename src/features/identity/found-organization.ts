@@ -15,6 +15,8 @@ export interface Founding {
   settings?: JsonObject
   /** Roles beside the predefined ones. */
   roles?: readonly { name: string; permissions: readonly string[] }[]
+  /** Flows that are copied. */
+  flows?: readonly { flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string }
   signUp?: FoundOrganizationData['signUp']
 }
@@ -47,12 +49,21 @@ export const foundOrganization = async (
 }
 
 /** All ids that it will use: whoever carries it on uses the same ones. */
-const withIds = (ids: IdSource, { hubs, roles = [], owner, ...founding }: Founding): FoundOrganizationData => {
+const withIds = (
+  ids: IdSource,
+  { hubs, roles = [], flows = [], owner, ...founding }: Founding,
+): FoundOrganizationData => {
   const hubsWithId = hubs.map((hub) => ({ ...hub, _id: ids.next() }))
   const predefined = PREDEFINED_ROLES.map((role) => ({ ...role, _id: ids.next() }))
   const [{ _id: roleId }] = predefined
   const custom = roles.map((role) => ({ ...role, _id: ids.next() }))
-  return { ...founding, hubs: hubsWithId, roles: [...predefined, ...custom], owner: { ...owner, roleId } }
+  return {
+    ...founding,
+    hubs: hubsWithId,
+    roles: [...predefined, ...custom],
+    flows: flows.map((flow) => ({ ...flow, _id: ids.next() })),
+    owner: { ...owner, roleId },
+  }
 }
 
 const rowIn = async (writer: IdentityContext['users'], id: string): Promise<Row> => {

@@ -2,6 +2,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { pick } from '../../kit/resource/declaration.ts'
+import { type FlowRow, FLOWS } from '../flows/views.ts'
 import type { IdentityContext } from './context.ts'
 import { type IdentityState, type Membership, openMemberships } from './identity.ts'
 import type { Founding } from './found-organization.ts'
@@ -26,7 +27,7 @@ export const beginning = async (
   person: Pick<IdentityState, 'memberships' | 'opensOnly'>,
   fields: HubFields,
   isCopy: boolean,
-): Promise<Pick<Founding, 'hubs' | 'settings' | 'roles'>> => {
+): Promise<Pick<Founding, 'hubs' | 'settings' | 'roles' | 'flows'>> => {
   const sent = sentHub(fields)
   const owned = await ownedMemberships(context, openMemberships(person))
   const hubs = await copiedHubs(context, owned, isCopy, sent === undefined)
@@ -43,6 +44,7 @@ export const beginning = async (
     hubs: all,
     settings: organization?.settings as JsonObject | undefined,
     roles: await customRoles(context, source.organizationId),
+    flows: await allFlows(context, source.organizationId),
   }
 }
 
@@ -101,6 +103,22 @@ const copiedHubs = async (
 }
 
 const hubBody = (row: Row): JsonObject => pick(row as JsonObject, ['name', 'address', 'lat', 'lng'])
+
+/** Custom and default ones. */
+const allFlows = async (
+  { services: { tables } }: IdentityContext,
+  organizationId: string,
+): Promise<NonNullable<Founding['flows']>> => {
+  const flows: { flowId: string; version: number; key?: string }[] = []
+  let after: string | undefined
+  do {
+    const page = await tables.find<FlowRow>(FLOWS, organizationId, { limit: PAGE_ROWS, after })
+    for (const { row } of page.rows)
+      flows.push({ flowId: row._id, version: row.version, ...(row.key !== undefined && { key: row.key }) })
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return flows
+}
 
 /** Only their system permissions: data types belong to one organization. */
 const customRoles = async (

@@ -12,6 +12,8 @@ export interface FoundOrganizationData {
   hubs: readonly JsonObject[]
   /** `key` for the predefined ones. */
   roles: readonly { _id: string; key?: string; name: string; permissions: readonly string[] }[]
+  /** Flows that are copied, each as it was at a version; `key` of a default one. */
+  flows?: readonly { _id: string; flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string; roleId: string }
   /** For somebody who has no identity yet. */
   signUp?: { passwordHash: string; firstOnly: boolean; link: LinkIssued }

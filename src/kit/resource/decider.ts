@@ -38,12 +38,19 @@ export type OpenValues = (data: Pick<ResourceData, 'values' | 'sealed'>) => Json
  * values are allowed is checked before: that needs other records.
  */
 export const resourceDecider = (
-  { noun, internal = {}, idFrom }: Pick<ResourceDeclaration, 'noun' | 'internal' | 'idFrom'>,
+  {
+    noun,
+    internal = {},
+    readOnly = {},
+    idFrom,
+  }: Pick<ResourceDeclaration, 'noun' | 'internal' | 'readOnly' | 'idFrom'>,
   open: OpenValues,
 ): Decider<ResourceState, ResourceCommand> => {
   const types = eventTypes(noun)
   const said = (data: Pick<ResourceData, 'values' | 'sealed'>): JsonObject =>
-    Object.fromEntries(Object.entries(open(data)).filter(([name]) => !Object.hasOwn(internal, name)))
+    Object.fromEntries(
+      Object.entries(open(data)).filter(([name]) => !Object.hasOwn(internal, name) && !Object.hasOwn(readOnly, name)),
+    )
   return {
     initial: ABSENT,
     decide: ({ type, data }, state) => {

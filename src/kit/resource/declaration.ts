@@ -1,7 +1,7 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
-import type { Row } from '../../kernel/table.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Find } from '../../engines/table-store.ts'
 import type { Personal, Restriction } from '../../kernel/hidden-fields.ts'
 import { answered } from '../http/page-members.ts'
@@ -142,13 +142,15 @@ export interface ResourceDeclaration {
   permissions: { view: string; edit: string }
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
+  /** Whether the caller may see a row of their hubs; left out, all of them. Lists need a condition of their own beside it (`RouteParts.where`). */
+  sees?(caller: UserCaller, row: Row): boolean
   /** Which fields of its records a role can hide (`permissionDetails`). */
   restriction?: Restriction
   /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
   personal?: Personal
   rollout?: 'geofences'
-  /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`. */
-  indexes?: { equality?: readonly string[]; range?: readonly string[]; text?: readonly string[] }
+  /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
+  indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
   filters?: { [name: string]: ListFilter }
   /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
   computed?: readonly string[]

@@ -130,9 +130,11 @@ const usesOf = (
   total: number,
 ): FieldError[] => {
   const { one, many } = pathsOf(declaration)
-  const { hubField, permissions } = declaration
+  const { hubField, permissions, sees } = declaration
   const seen = rows.filter(
-    ({ row }) => caller === undefined || (caller.permissions.has(permissions.view) && seesRow(caller, row, hubField)),
+    ({ row }) =>
+      caller === undefined ||
+      (caller.permissions.has(permissions.view) && seesRow(caller, row, hubField) && sees?.(caller, row) !== false),
   )
   const errors = seen.map(({ id }) => ({ path: `${one}/${id}`, message: `names it in ${field}` }))
   const others = total - seen.length

@@ -51,6 +51,8 @@ export interface RouteParts {
   actions?: readonly ResourceAction[]
   /** Conditions of a list that take more than the query's values and an index. */
   where?(query: ListQuery, caller: UserCaller): Promise<Find['where']>
+  /** Bounds of a list, on fields that have an index. */
+  ranges?(query: ListQuery): Find['ranges']
   /** In place of the declaration's. */
   settles?: ResourceDeclaration['settles']
 }
@@ -124,6 +126,7 @@ const listRoute = (served: Served): Route => {
         query,
         path: `/api/v3${path}`,
         where: await served.where?.(query, caller),
+        ranges: served.ranges?.(query),
         present: (rows) => presented(served, request, rows, query.fields),
       })
     },
@@ -223,12 +226,16 @@ const actionRoute = (served: Served, action: ResourceAction): Route => {
     ...one(declaration, 'POST', 'read', action.permission ?? declaration.permissions.edit, `/${action.path}`),
     operationId: action.operationId,
     summary: action.summary,
-    ...(action.body !== undefined && { body: objectSchema(action.body), bodyExample: action.bodyExample }),
+    ...(action.body !== undefined && {
+      body: objectSchema(action.body),
+      bodyExample: action.bodyExample,
+      bodyRequired: Object.values(action.body).some(({ optional }) => optional !== true),
+    }),
     answers: { 200: action.answer ?? rowAnswer(declaration) },
     handler: async (request) => {
       const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
       const origin = { ...originOf(request), caller: userOf(request) }
-      const body = action.body === undefined ? {} : withDefaults(action.body, request.body)
+      const body = action.body === undefined ? {} : withDefaults(action.body, request.body ?? {})
       const done = await action.run({ request, body, origin, id: row._id as string, row, writes, services })
       return 'row' in done ? written(served, request, done) : done
     },

@@ -9,14 +9,15 @@ import { rowSchema, type ResourceDeclaration } from './declaration.ts'
 import { namedIn, referencesOf } from './references.ts'
 
 export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
-  const { equality = [], range = [], text = [] } = declaration.indexes ?? {}
+  const { equality = [], range = [], sparse = [], text = [] } = declaration.indexes ?? {}
   const hubField = declaration.hubField === undefined ? [] : [declaration.hubField]
   const references = referencesOf(declaration).map(({ field }) => field)
   return {
     name: declaration.plural,
     version: declaration.version ?? 1,
     equality: [...new Set(['_id', ...equality, ...hubField, ...references])],
-    range: [...new Set(['createdAt', 'updatedAt', ...range])],
+    range: [...new Set(['createdAt', 'updatedAt', ...range, ...sparse])],
+    ...(sparse.length > 0 && { sparse }),
     text,
   }
 }

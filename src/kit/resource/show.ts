@@ -24,7 +24,8 @@ export const findRow = async (
 ): Promise<Row> => {
   const caller = userOf(request)
   const row = await services.tables.get(declaration.plural, caller.organizationId, id.toLowerCase())
-  if (row === undefined || !seesRow(caller, row, declaration.hubField)) throw new Failure('not_found')
+  const isSeen = row !== undefined && seesRow(caller, row, declaration.hubField)
+  if (!isSeen || declaration.sees?.(caller, row) === false) throw new Failure('not_found')
   return row
 }
 

@@ -216,11 +216,12 @@ export class ResourceWriter implements ResourceWrites {
 
   private async assertSeen(origin: WriteOrigin, id: string, state: ResourceState, version: number): Promise<void> {
     if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
-    const { fields, hubField, plural } = this.declaration
+    const { fields, hubField, plural, sees } = this.declaration
     if (origin.caller === undefined || hubField === undefined) return
     const isOwn = hubField === '_id' || Object.hasOwn(fields, hubField)
     const row = isOwn ? rowOf(id, version, state) : await this.services.tables.get(plural, state.organizationId, id)
-    if (row === undefined || !seesRow(origin.caller, row, hubField)) throw new Failure('not_found')
+    const isSeen = row !== undefined && seesRow(origin.caller, row, hubField)
+    if (!isSeen || sees?.(origin.caller, row) === false) throw new Failure('not_found')
   }
 
   /** The values that a change asks for; whole and valid. */

@@ -1,0 +1,197 @@
+import { Failure, type FieldError } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import {
+  bool,
+  id,
+  lines,
+  list,
+  object,
+  optional,
+  record,
+  reference,
+  text,
+  withDefault,
+  type Field,
+} from '../../kernel/schema.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { ruleFaults, ruleFields, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
+import { DATA_TYPES, type DataTypeRow } from '../data/views.ts'
+import { TASKS } from '../tasks/views.ts'
+import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
+
+const STEPS_MAX = 50
+const COMPONENTS_MAX = 200
+const ID = '^[a-zA-Z][a-zA-Z0-9_]{0,49}$'
+
+export const COMPONENT_TYPES: readonly ValueType[] = [
+  'text',
+  'barcode',
+  'number',
+  'boolean',
+  'date',
+  'time',
+  'datetime',
+  'coordinate',
+  'option',
+  'options',
+  'reference',
+  'photo',
+  'file',
+  'signature',
+]
+
+const component = object({
+  id: text({ max: 50, pattern: ID }),
+  label: optional(text({ max: 100 })),
+  readOnly: optional({ schema: { type: 'boolean' } }),
+  ...ruleFields(COMPONENT_TYPES),
+})
+
+const step = object({
+  id: text({ max: 50, pattern: ID }),
+  name: text({ max: 100 }),
+  components: list(component, { max: COMPONENTS_MAX }),
+})
+
+const dataSource = object({ dataTypeId: id(), mapping: record(text({ max: 50 }), { max: COMPONENTS_MAX }) })
+
+const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['object', 'null'] } })
+
+/** A task's template: what whoever does it fills in, and which data of the customer's stands there already. */
+export const flow = defineResource({
+  noun: 'flow',
+  plural: FLOWS,
+  tag: 'Flows',
+  fields: {
+    name: text({ max: 100 }),
+    description: optional(lines({ max: 2_000 })),
+    isActive: withDefault(bool(), true),
+    steps: list(step, { min: 1, max: STEPS_MAX }),
+    dataSource: optional(orNull(dataSource)),
+  },
+  readOnly: {
+    key: optional(text({ max: 50 })),
+    needsDataType: { ...withDefault(bool(), false), optional: true },
+  },
+  internal: { dataTypeIds: list(reference(DATA_TYPES), { max: COMPONENTS_MAX }) },
+  permissions: { view: 'view/flow', edit: 'edit/flow' },
+  unique: 'name',
+  indexes: { equality: ['name', 'key', 'isActive'], range: ['name'], text: ['name', 'description'] },
+  bodyBytesMax: 1024 * 1024,
+  example: {
+    name: 'Delivery of goods',
+    steps: [
+      {
+        id: 'handover',
+        name: 'Handover',
+        components: [
+          { id: 'receiver', type: 'text', label: 'Received by', required: true },
+          { id: 'parcels', type: 'number', label: 'Parcels', min: 0 },
+          { id: 'photo', type: 'photo', label: 'Photo', filesMax: 5 },
+        ],
+      },
+    ],
+  },
+  keep: (write) => kept(write),
+  beforeDelete: (write) => assertNoOpenTasks(write),
+})
+
+const kept = async (write: WriteContext): Promise<JsonObject> => {
+  const { values, before, caller } = write
+  const { dataSource: sent, needsDataType: _needs, ...others } = values
+  const source = (sent ?? undefined) as FlowContent['dataSource'] | undefined
+  const content = { ...values, dataSource: source } as unknown as FlowContent
+  // The service copies flows of other organizations: what they lack is asked for later.
+  const isCopied = caller === undefined ? values.needsDataType === true : before?.needsDataType === true
+  const faults = structureFaults(content, isCopied)
+  if (faults.length === 0) faults.push(...(await dataFaults(write, content)))
+  if (faults.length > 0) throw refused(faults)
+  const needsDataType = isCopied && source === undefined
+  const dataTypeIds = [source?.dataTypeId, ...componentsOf(content).map(({ dataTypeId }) => dataTypeId)].flatMap(
+    (one) => one?.toLowerCase() ?? [],
+  )
+  return {
+    ...others,
+    ...(source !== undefined && {
+      dataSource: { ...source, dataTypeId: source.dataTypeId.toLowerCase() } as unknown as Json,
+    }),
+    needsDataType,
+    dataTypeIds: [...new Set(dataTypeIds)],
+  }
+}
+
+const structureFaults = (content: FlowContent, isCopied: boolean): FieldError[] => {
+  const faults: FieldError[] = []
+  const stepIds = new Set<string>()
+  const ids = new Set<string>()
+  for (const [i, one] of content.steps.entries()) {
+    if (stepIds.has(one.id)) faults.push({ path: `/steps/${i}/id`, message: 'is the id of an earlier step' })
+    stepIds.add(one.id)
+    for (const [j, { id: own, ...rule }] of one.components.entries()) {
+      const path = `/steps/${i}/components/${j}`
+      if (ids.has(own)) faults.push({ path: `${path}/id`, message: 'is the id of an earlier component' })
+      ids.add(own)
+      const isMissing = isCopied && rule.type === 'reference' && rule.dataTypeId === undefined
+      if (!isMissing) faults.push(...ruleFaults(rule, path))
+    }
+  }
+  if (ids.size > COMPONENTS_MAX)
+    faults.push({ path: '/steps', message: `must have at most ${COMPONENTS_MAX} components together` })
+  for (const name of Object.keys(content.dataSource?.mapping ?? {}))
+    if (!ids.has(name)) faults.push({ path: `/dataSource/mapping/${name}`, message: 'is not the id of a component' })
+  return faults
+}
+
+/** Data types are there, and what is mapped fits. */
+const dataFaults = async (
+  { services: { tables }, organizationId }: WriteContext,
+  content: FlowContent,
+): Promise<FieldError[]> => {
+  const faults: FieldError[] = []
+  const typeOf = (dataTypeId: string): Promise<DataTypeRow | undefined> =>
+    tables.get<DataTypeRow>(DATA_TYPES, organizationId, dataTypeId.toLowerCase())
+  for (const [i, { components }] of content.steps.entries())
+    for (const [j, { dataTypeId }] of components.entries())
+      if (dataTypeId !== undefined && (await typeOf(dataTypeId)) === undefined)
+        faults.push({ path: `/steps/${i}/components/${j}/dataTypeId`, message: NAMES_NOTHING })
+  const { dataSource: source } = content
+  if (source === undefined) return faults
+  const type = await typeOf(source.dataTypeId)
+  if (type === undefined) return [...faults, { path: '/dataSource/dataTypeId', message: NAMES_NOTHING }]
+  const components = new Map(componentsOf(content).map((one) => [one.id, one]))
+  for (const [name, fieldName] of Object.entries(source.mapping)) {
+    const field = type.fields.find((one) => one.name === fieldName || one.formerNames?.includes(fieldName) === true)
+    const path = `/dataSource/mapping/${name}`
+    if (field === undefined) faults.push({ path, message: `must be the name of a field of ${type.name}` })
+    else if (!fits(components.get(name) as Component, field))
+      faults.push({ path, message: `must be a field of the type ${components.get(name)?.type}, not ${field.type}` })
+  }
+  return faults
+}
+
+const AS_TEXT: readonly ValueType[] = ['text', 'number', 'date', 'time', 'datetime', 'option']
+
+/** Whether values of a field can stand in a component. */
+const fits = (target: ValueRule, field: ValueRule): boolean =>
+  target.type === field.type
+    ? target.type !== 'reference' || target.dataTypeId === field.dataTypeId
+    : (target.type === 'text' || target.type === 'barcode') && AS_TEXT.includes(field.type)
+
+const assertNoOpenTasks = async ({ services, organizationId, id: flowId }: WriteContext): Promise<void> => {
+  const { tables, resources } = services
+  if (!resources.isDeclared(TASKS)) return
+  const where = { flowId, state: ['new', 'assigned', 'inProgress'] }
+  const { rows, total = 0 } = await tables.find(TASKS, organizationId, { where, limit: 5, total: true })
+  if (total === 0) return
+  throw new Failure('conflict', {
+    message: `${total} tasks of it are not over.`,
+    errors: rows.map((row) => ({ path: `/task/${row.id}`, message: 'is not over' })),
+  })
+}
+
+const FAULTS_MAX = 20
+
+const refused = (faults: readonly FieldError[]): Failure =>
+  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })

@@ -1,0 +1,70 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { ValueRule } from '../../kit/values/value-type.ts'
+
+export const FLOWS = 'flows'
+export const FLOW = eventTypes('flow')
+
+/** One of the values that whoever does a task fills in. */
+export interface Component extends ValueRule {
+  id: string
+  label?: string
+  /** Filled by the service alone: from the data source, by its default or an automation. */
+  readOnly?: boolean
+}
+
+export interface FlowContent {
+  name: string
+  description?: string
+  isActive?: boolean
+  needsDataType?: boolean
+  steps: { id: string; name: string; components: Component[] }[]
+  /** `mapping` names a field of the data type for each component that it fills. */
+  dataSource?: { dataTypeId: string; mapping: { [componentId: string]: string } }
+}
+
+export interface FlowRow extends Row, FlowContent {
+  _id: string
+  version: number
+  key?: string
+}
+
+export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): Component[] =>
+  steps.flatMap(({ components }) => components)
+
+/** A flow as it was at a version: tasks keep the one that they were made with, also when it is deleted. */
+export const flowAt = async (
+  log: Pick<EventLog, 'read'>,
+  flowId: string,
+  version: number,
+): Promise<FlowContent | undefined> => {
+  const [event] = await log.read(`flow-${flowId}`, version - 1, 1)
+  return event?.revision === version - 1
+    ? (decodeJson<ResourceData>(event.data).values as unknown as FlowContent)
+    : undefined
+}
+
+/** A flow of another organization as the body of a copy: nothing of it names what is that organization's. */
+export const copiedFlow = ({
+  name,
+  description,
+  isActive,
+  steps,
+  dataSource,
+  needsDataType,
+}: FlowContent): JsonObject => {
+  const bare = steps.map((step) => ({ ...step, components: step.components.map(withoutDataType) }))
+  const isLacking = needsDataType === true || dataSource !== undefined || JSON.stringify(bare) !== JSON.stringify(steps)
+  return {
+    name,
+    ...(description !== undefined && { description }),
+    ...(isActive !== undefined && { isActive }),
+    steps: bare as unknown as Json,
+    needsDataType: isLacking,
+  }
+}
+
+const withoutDataType = ({ dataTypeId: _dataTypeId, ...component }: Component): Component => component

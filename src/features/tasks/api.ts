@@ -1,0 +1,147 @@
+import type { Find, Range } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
+import { boxParameter } from '../../kit/http/bbox-parameter.ts'
+import type { ListQuery } from '../../kit/http/list-query.ts'
+import type { Route } from '../../kit/http/route.ts'
+import { timeBounds } from '../../kit/http/time-parameter.ts'
+import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
+import type { Written } from '../../kit/resource/writes.ts'
+import { cellsOver, degreesOf } from './cells.ts'
+import { historyRoute } from './history.ts'
+import type { Move } from './moves.ts'
+import { task } from './task.ts'
+import { TaskWriter } from './task-writer.ts'
+import type { TaskRow } from './views.ts'
+import { daysAsked } from './window.ts'
+
+/** Tasks, their moves and their history. */
+export const taskRoutes = (services: ResourceServices): Route[] => {
+  const writer = new TaskWriter(services)
+  return [
+    ...task.routes(services, { writes: writer, where: conditionsOf, ranges: rangesOf, actions: moves(writer) }),
+    historyRoute(services),
+  ]
+}
+
+/** What of a list takes more than one filter, and what the caller may see. */
+const conditionsOf = async (query: ListQuery, caller: UserCaller): Promise<Find['where']> => {
+  const { from, to } = timeBounds(query as { from?: string; to?: string })
+  const days = daysAsked(from, to)
+  const box = query.bbox === undefined ? undefined : degreesOf(boxParameter(query.bbox as string))
+  const isMine = query.assigneeId === 'me'
+  return {
+    ...(days !== undefined && { days }),
+    ...(box !== undefined && { cells: cellsOver(box) }),
+    ...(isMine && { assigneeIds: caller.userId }),
+    ...(!caller.permissions.has('dispatch/task') && { people: [caller.userId, ...caller.teamIds] }),
+  }
+}
+
+const rangesOf = (query: ListQuery): readonly Range[] => {
+  const { from, to } = timeBounds(query as { from?: string; to?: string })
+  const ranges: Range[] = []
+  if (from !== undefined) ranges.push({ field: 'windowTo', from: new Date(from).toISOString() })
+  if (to !== undefined) ranges.push({ field: 'windowFrom', to: new Date(to).toISOString() })
+  if (query.bbox === undefined) return ranges
+  const { west, south, east, north } = degreesOf(boxParameter(query.bbox as string))
+  ranges.push({ field: 'placeLat', from: south, to: north })
+  // Beyond the antimeridian longitudes are counted from 0 to 360.
+  if (west <= east) ranges.push({ field: 'placeLng', from: west, to: east })
+  else ranges.push({ field: 'placeEast', from: west < 0 ? west + 360 : west, to: east < 0 ? east + 360 : east })
+  return ranges
+}
+
+const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['string', 'null'] } })
+
+const AT = { at: optional(time()) }
+const PLACE = { lat: optional(latitude()), lng: optional(longitude()) }
+
+const moves = (writer: TaskWriter): ResourceAction[] => {
+  const action = (...parts: MoveParts): ResourceAction => actionOf(writer, ...parts)
+  return [
+    action(
+      'assign',
+      'Assign a task to users and a team, or to nobody',
+      { assigneeIds: optional(list(id(), { max: 50, unique: true })), teamId: optional(orNull(id())) },
+      { assigneeIds: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'] },
+      ({ assigneeIds, teamId }) => ({
+        type: 'assign',
+        ...(assigneeIds !== undefined && { assigneeIds: (assigneeIds as string[]).map((one) => one.toLowerCase()) }),
+        ...(teamId !== undefined && { teamId: typeof teamId === 'string' ? teamId.toLowerCase() : null }),
+      }),
+    ),
+    action(
+      'move',
+      'Move a task to another hub',
+      { hubId: id() },
+      { hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c' },
+      ({ hubId }) => ({ type: 'move', hubId: String(hubId).toLowerCase() }),
+    ),
+    action('start', 'Start a task', { ...AT, ...PLACE }, { lat: 52.23, lng: 20.98 }, (body) => ({
+      type: 'start',
+      ...timeOf(body),
+      ...placeOf(body),
+    })),
+    action(
+      'finish',
+      'Finish a task; its required components must have values',
+      {
+        ...AT,
+        ...PLACE,
+        components: optional({
+          ...anyObject(),
+          schema: { type: 'object', additionalProperties: true, maxProperties: 200 },
+        }),
+      },
+      { lat: 52.23, lng: 20.98, components: { receiver: 'Ada' } },
+      (body) => ({ type: 'finish', ...timeOf(body), ...placeOf(body) }),
+    ),
+    action(
+      'cancel',
+      'Cancel a task',
+      { ...AT, reason: optional(lines({ max: 500 })) },
+      { reason: 'Nobody there' },
+      (body) => ({
+        type: 'cancel',
+        ...timeOf(body),
+        ...(body.reason !== undefined && { reason: String(body.reason) }),
+      }),
+    ),
+  ]
+}
+
+type MoveParts = [
+  type: Move['type'],
+  summary: string,
+  body: ResourceAction['body'],
+  bodyExample: JsonObject,
+  moveOf: (body: JsonObject) => Move,
+]
+
+const actionOf = (writer: TaskWriter, ...[type, summary, body, bodyExample, moveOf]: MoveParts): ResourceAction => ({
+  path: type,
+  operationId: `${type}Task`,
+  summary,
+  body,
+  bodyExample,
+  run: ({ request, body: sent, origin, id: taskId, row }: ActionContext): Promise<Written> =>
+    writer.move(
+      origin,
+      taskId,
+      (row as TaskRow).createdAt,
+      moveOf({ ...request.body, ...sent }),
+      (sent.components ?? {}) as JsonObject,
+    ),
+})
+
+const timeOf = ({ at }: JsonObject): { at?: number } => (at === undefined ? {} : { at: Date.parse(String(at)) })
+
+const placeOf = ({ lat, lng }: JsonObject): { place?: { [name: string]: Json } } => {
+  if (lat === undefined && lng === undefined) return {}
+  if (lat === undefined || lng === undefined)
+    throw invalid(lat === undefined ? '/lat' : '/lng', 'is required where the other is there')
+  return { place: { lat, lng } }
+}

@@ -1,0 +1,49 @@
+import { invalid } from '../../kernel/errors.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
+import type { TaskValues } from './views.ts'
+
+type Services = Pick<ResourceServices, 'tables'>
+type Assigned = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
+
+/** The team is of the task's hub, and assignees have access to the hub and are members of the team. @throws Failure invalid */
+export const assertAssignees = async (
+  { tables }: Services,
+  organizationId: string,
+  { hubId, teamId, assigneeIds }: Assigned,
+): Promise<void> => {
+  const team = teamId === undefined ? undefined : await tables.get('teams', organizationId, teamId)
+  if (teamId !== undefined && team === undefined) throw invalid('/teamId', NAMES_NOTHING)
+  if (team !== undefined && team.hubId !== hubId) throw invalid('/teamId', 'is a team of another hub')
+  const users = await tables.getMany(USERS_TABLE, organizationId, assigneeIds)
+  for (const [i, user] of users.entries()) {
+    const path = `/assigneeIds/${i}`
+    if (user === undefined) throw invalid(path, NAMES_NOTHING)
+    if (!(await hasHub({ tables }, organizationId, user, hubId)))
+      throw invalid(path, 'is a user without access to the hub of the task')
+    if (team !== undefined && !(team.userIds as string[]).includes(assigneeIds[i]))
+      throw invalid(path, 'is not a member of the team of the task')
+  }
+}
+
+/** Those of a task's people who may stay when it comes to another hub. */
+export const keptAssignees = async (
+  { tables }: Services,
+  organizationId: string,
+  { hubId, teamId, assigneeIds }: Assigned,
+): Promise<{ assigneeIds: string[]; teamId: string | null }> => {
+  const team = teamId === undefined ? undefined : await tables.get('teams', organizationId, teamId)
+  const users = await tables.getMany(USERS_TABLE, organizationId, assigneeIds)
+  const kept: string[] = []
+  for (const [i, user] of users.entries())
+    if (user !== undefined && (await hasHub({ tables }, organizationId, user, hubId))) kept.push(assigneeIds[i])
+  return { assigneeIds: kept, teamId: team?.hubId === hubId ? (teamId as string) : null }
+}
+
+const hasHub = async ({ tables }: Services, organizationId: string, user: Row, hubId: string): Promise<boolean> => {
+  if ((user.hubId as string[]).includes(hubId)) return true
+  const role = await tables.get<Row & { permissions: string[] }>(ROLES_TABLE, organizationId, user.roleId as string)
+  return role?.permissions.includes('view/all-hubs') === true
+}

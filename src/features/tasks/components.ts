@@ -1,0 +1,99 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { FieldError } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { FILES, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../data/views.ts'
+import { type Component, componentsOf, type FlowContent } from '../flows/views.ts'
+
+type Tables = Pick<TableStore, 'getMany'>
+
+/** Values of components after a write, and what is wrong with it. */
+export interface Filled {
+  values: JsonObject
+  faults: FieldError[]
+}
+
+/**
+ * Puts what was sent over what is there; null or an empty value takes one away. `isService` may also write what is read
+ * only.
+ */
+export const fillComponents = async (
+  tables: Tables,
+  organizationId: string,
+  flow: FlowContent,
+  before: JsonObject,
+  sent: JsonObject,
+  isService: boolean,
+): Promise<Filled> => {
+  const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
+  const values = { ...before }
+  const faults: FieldError[] = []
+  const named: { component: Component; path: string; id: string }[] = []
+  for (const [name, value] of Object.entries(sent)) {
+    const path = `/components/${name}`
+    const component = components.get(name)
+    const old = valueIn(before, name)
+    if (isDeepStrictEqual(old, value)) continue
+    const fault =
+      component === undefined
+        ? 'is not a component of the flow'
+        : component.readOnly === true && !isService
+          ? 'is read only'
+          : faultOf(component, value, old)
+    if (fault !== undefined) faults.push({ path, message: fault })
+    else if (isEmpty(value)) delete values[name]
+    else {
+      values[name] = keptValue(component as Component, value)
+      if (component?.type === 'reference') named.push({ component, path, id: values[name] as string })
+    }
+  }
+  const records = await tables.getMany<RecordRow>(
+    RECORDS,
+    organizationId,
+    named.map(({ id }) => id),
+  )
+  for (const [i, { component, path }] of named.entries())
+    if (records[i] === undefined || records[i].dataTypeId !== component.dataTypeId?.toLowerCase())
+      faults.push({ path, message: NAMES_NOTHING })
+  return { values, faults }
+}
+
+/** Required components without a value. */
+export const missingComponents = (flow: FlowContent, values: JsonObject): FieldError[] =>
+  componentsOf(flow)
+    .filter(({ id, required }) => required === true && isEmpty(valueIn(values, id)))
+    .map(({ id }) => ({ path: `/components/${id}`, message: 'is required' }))
+
+/** Defaults of components. */
+export const defaultComponents = (flow: FlowContent): JsonObject =>
+  Object.fromEntries(componentsOf(flow).flatMap(({ id, default: value }) => (value === undefined ? [] : [[id, value]])))
+
+/** What the flow's data source configuration takes over from a record; what does not fit its component stays empty. */
+export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordRow): JsonObject => {
+  const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
+  const values: JsonObject = {}
+  for (const [id, fieldName] of Object.entries(flow.dataSource?.mapping ?? {})) {
+    const component = components.get(id)
+    const field =
+      type.fields.find(({ name }) => name === fieldName) ??
+      type.fields.find(({ formerNames }) => formerNames?.includes(fieldName))
+    const value = field && valueIn(record.values, field._id)
+    if (component === undefined || value === undefined) continue
+    const own = component.type === 'text' || component.type === 'barcode' ? String(value) : value
+    if (valueFault(component, own) === undefined) values[id] = own
+  }
+  return values
+}
+
+const faultOf = (component: Component, value: Json, old: Json | undefined): string | undefined => {
+  if (isEmpty(value)) return undefined
+  const fault = valueFault(component, value)
+  if (fault !== undefined || !FILES.includes(component.type)) return fault
+  // Files are attached by uploading them; a write may only leave some out.
+  const known = (old ?? []) as string[]
+  return (value as string[]).every((id) => known.includes(id.toLowerCase()))
+    ? undefined
+    : 'names a file that was not attached'
+}

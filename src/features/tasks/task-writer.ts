@@ -1,0 +1,278 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import {
+  mergePatch,
+  pick,
+  pickWithNull,
+  type ResourceServices,
+  valuesSchema,
+  withDefaults,
+} from '../../kit/resource/declaration.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
+import { flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
+import { assertAssignees, keptAssignees } from './assignees.ts'
+import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
+import { decideMove, type Move, MoveRefused } from './moves.ts'
+import { task } from './task.ts'
+import { isOver, type TaskValues } from './views.ts'
+
+const checkWhole = compileCheck(valuesSchema(task.declaration))
+
+/** What the service says of a task that it makes, beside what its body does. */
+export interface TaskExtra {
+  scheduleId?: string
+  dueAt?: string
+  routingResultId?: string
+}
+
+/** The writes of tasks. Without a caller the service itself writes: schedules, automations, imports. */
+export class TaskWriter implements ResourceWrites {
+  private readonly services: ResourceServices
+  private readonly writer: ResourceWriter
+
+  constructor(services: ResourceServices) {
+    this.services = services
+    this.writer = task.writer(services)
+  }
+
+  /** @throws Failure forbidden without `dispatch/task`, invalid, key_in_use */
+  async create(origin: WriteOrigin, body: JsonObject, extra: TaskExtra = {}): Promise<Written> {
+    assertDispatches(origin)
+    const { tables } = this.services
+    const { organizationId } = origin
+    const flowId = String(body.flowId).toLowerCase()
+    const flow = await assertExists<FlowRow>(tables, FLOWS, organizationId, flowId, '/flowId')
+    if (flow.isActive === false) throw invalid('/flowId', 'is a flow that is not active')
+    const dataSource = lowerIds(body.dataSource)
+    const found = await this.filledFrom(organizationId, flow, dataSource)
+    const sent = { ...found, ...((body.components ?? {}) as JsonObject) }
+    // What the record says may stand where clients may not write.
+    const { values: base } = await fillComponents(tables, organizationId, flow, defaultComponents(flow), found, true)
+    const { values, faults } = await fillComponents(
+      tables,
+      organizationId,
+      flow,
+      base,
+      sent,
+      origin.caller === undefined,
+    )
+    if (faults.length > 0) throw refused(faults)
+    const assigneeIds = ((body.assigneeIds ?? []) as string[]).map((one) => one.toLowerCase())
+    const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined
+    const isAssigned = assigneeIds.length > 0 || teamId !== undefined
+    await assertAssignees(this.services, organizationId, {
+      hubId: String(body.hubId).toLowerCase(),
+      teamId,
+      assigneeIds,
+    })
+    assertWindow(body.window)
+    const at = new Date(origin.now).toISOString()
+    const whole = { ...body, flowId, components: values, ...(dataSource !== undefined && { dataSource }) }
+    return this.writer.create(origin, whole, {
+      state: isAssigned ? 'assigned' : 'new',
+      flowVersion: flow.version,
+      createdBy: actorOf(origin),
+      ...(isAssigned && { assignedAt: at }),
+      ...(extra as JsonObject),
+    })
+  }
+
+  /** Hub, team and assignees change as `move` and `assign` change them. @throws Failure as `create`, conflict, stale_version */
+  change(origin: WriteOrigin, change: Change): Promise<Written> {
+    return this.update(origin, change.id, (before) => this.changed(origin, before, change), change.expectedVersion)
+  }
+
+  delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
+    assertDispatches(origin)
+    return this.writer.delete(origin, deletion)
+  }
+
+  /** @throws Failure conflict with the task as it is, invalid, forbidden */
+  move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
+    if (move.type === 'assign' || move.type === 'move') assertDispatches(origin)
+    return this.update(origin, id, async (before) => {
+      const context = { now: origin.now, createdAt }
+      const next = await this.settled(origin, before, decideMove(before, move, context))
+      if (move.type !== 'finish' || next === before) return next
+      return { ...next, components: await this.finished(origin, before, components) }
+    })
+  }
+
+  /** Writes components of a task, also those that clients may not. */
+  fill(origin: WriteOrigin, id: string, components: JsonObject): Promise<Written> {
+    return this.update(origin, id, async (before) => {
+      const flow = await this.flowOf(before)
+      return { ...before, components: await this.filled(origin, flow, before, components) }
+    })
+  }
+
+  private async update(
+    origin: WriteOrigin,
+    id: string,
+    next: (before: TaskValues) => Promise<TaskValues>,
+    expectedVersion?: number,
+  ): Promise<Written> {
+    try {
+      return await this.writer.update(
+        origin,
+        id,
+        async (before) => (await next(before as unknown as TaskValues)) as unknown as JsonObject,
+        expectedVersion,
+      )
+    } catch (error) {
+      if (!(error instanceof MoveRefused)) throw error
+      const { state, version } = await this.writer.load(id)
+      const data: Row = { _id: id, version, ...state.values }
+      throw new Failure('conflict', { message: error.message, extra: { version, data } })
+    }
+  }
+
+  private async changed(origin: WriteOrigin, before: TaskValues, { kind, body }: Change): Promise<TaskValues> {
+    const { fields } = task.declaration
+    const own = before as unknown as JsonObject
+    const sent = pickWithNull(body, fields)
+    if (sent.flowId !== undefined && String(sent.flowId).toLowerCase() !== before.flowId)
+      throw invalid('/flowId', 'cannot be changed')
+    const { components: asked, ...others } = sent
+    const merged: JsonObject =
+      kind === 'amend'
+        ? (mergePatch(pick(own, Object.keys(fields)), { ...others, flowId: before.flowId }) as JsonObject)
+        : { ...others, flowId: before.flowId, components: before.components }
+    assertValid(checkWhole, merged)
+    assertWindow(merged.window)
+    const flow = await this.flowOf(before)
+    const emptied =
+      kind === 'replace' ? Object.fromEntries(Object.keys(before.components).map((name) => [name, null])) : {}
+    const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
+    const rest = Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(fields, name)))
+    const next = { ...rest, ...withDefaults(fields, merged), components } as unknown as TaskValues
+    assertMayChange(origin.caller, before, next)
+    const { hubId, teamId, assigneeIds } = next
+    const context = { now: origin.now, createdAt: new Date(origin.now).toISOString() }
+    const placed = {
+      ...next,
+      hubId: before.hubId,
+      teamId: before.teamId,
+      assigneeIds: before.assigneeIds,
+      state: before.state,
+    }
+    const moved = hubId === before.hubId ? placed : decideMove(placed, { type: 'move', hubId }, context)
+    const isSame = teamId === before.teamId && isDeepStrictEqual(assigneeIds, before.assigneeIds)
+    if (isSame && moved === placed) return without(placed, 'teamId')
+    const assigned = isSame
+      ? moved
+      : decideMove(moved, { type: 'assign', assigneeIds, teamId: teamId ?? null }, context)
+    return this.settled(origin, before, assigned)
+  }
+
+  /** A task in its new hub, or with its new people: whoever lacks the hub goes with a move, and is refused with an assignment. */
+  private async settled(origin: WriteOrigin, before: TaskValues, next: TaskValues): Promise<TaskValues> {
+    const { organizationId } = origin
+    if (next.hubId !== before.hubId && next.state === 'new') {
+      const { teamId, assigneeIds } = await keptAssignees(this.services, organizationId, next)
+      const { teamId: _before, ...others } = next
+      return { ...others, assigneeIds, ...(teamId !== null && { teamId }) }
+    }
+    const isSame = next.teamId === before.teamId && isDeepStrictEqual(next.assigneeIds, before.assigneeIds)
+    if (!isSame) await assertAssignees(this.services, organizationId, next)
+    return without(next, 'teamId')
+  }
+
+  private async finished(origin: WriteOrigin, before: TaskValues, sent: JsonObject): Promise<JsonObject> {
+    const flow = await this.flowOf(before)
+    const values = await this.filled(origin, flow, before, sent)
+    const missing = missingComponents(flow, values)
+    if (missing.length > 0) throw refused(missing)
+    return values
+  }
+
+  private async filled(
+    origin: WriteOrigin,
+    flow: FlowContent,
+    { components }: TaskValues,
+    sent: JsonObject,
+  ): Promise<JsonObject> {
+    const isService = origin.caller === undefined
+    const { values, faults } = await fillComponents(
+      this.services.tables,
+      origin.organizationId,
+      flow,
+      components,
+      sent,
+      isService,
+    )
+    if (faults.length > 0) throw refused(faults)
+    return values
+  }
+
+  private async flowOf({ flowId, flowVersion }: TaskValues): Promise<FlowContent> {
+    const flow = await flowAt(this.services.log, flowId, flowVersion)
+    if (flow === undefined) throw new Error(`version ${flowVersion} of the flow ${flowId} is not in the log`)
+    return flow
+  }
+
+  private async filledFrom(
+    organizationId: string,
+    flow: FlowRow,
+    source: TaskValues['dataSource'],
+  ): Promise<JsonObject> {
+    if (source === undefined) return {}
+    const { tables } = this.services
+    const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, source.dataId, '/dataSource/dataId')
+    if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
+    if (flow.dataSource?.dataTypeId !== record.dataTypeId) return {}
+    const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
+    return type === undefined ? {} : fromRecord(flow, type, record)
+  }
+}
+
+const assertDispatches = ({ caller }: WriteOrigin): void => {
+  if (caller !== undefined && !caller.permissions.has('dispatch/task'))
+    throw new Failure('forbidden', { message: 'This needs the permission dispatch/task.' })
+}
+
+/** Whoever does not dispatch fills in components, while the task is not over. */
+const assertMayChange = (caller: UserCaller | undefined, before: TaskValues, next: TaskValues): void => {
+  if (caller === undefined || caller.permissions.has('dispatch/task')) return
+  const { components: _one, ...others } = before
+  const { components: _other, ...nextOthers } = next
+  if (!isDeepStrictEqual(others, nextOthers))
+    throw new Failure('forbidden', { message: 'Without the permission dispatch/task you may change components alone.' })
+  if (isOver(before)) throw new MoveRefused('finish', before.state)
+}
+
+const assertWindow = (window: Json | undefined): void => {
+  if (window === undefined || window === null) return
+  const { from, to } = window as { from: string; to: string }
+  if (new Date(from).getTime() > new Date(to).getTime()) throw invalid('/window/to', 'must not be before from')
+}
+
+const lowerIds = (source: Json | undefined): TaskValues['dataSource'] => {
+  if (source === undefined || source === null) return undefined
+  const { dataTypeId, dataId } = source as { dataTypeId: string; dataId: string }
+  return { dataTypeId: dataTypeId.toLowerCase(), dataId: dataId.toLowerCase() }
+}
+
+const without = (values: TaskValues, name: 'teamId'): TaskValues => {
+  if (values[name] != null) return values
+  const { [name]: _gone, ...others } = values
+  return others
+}
+
+const actorOf = ({ metadata, caller }: WriteOrigin): JsonObject => {
+  if (caller !== undefined) return { type: 'user', id: caller.userId }
+  const [type, id = ''] = (metadata.actor ?? 'service').split(':')
+  return { type, id }
+}
+
+const FAULTS_MAX = 20
+
+const refused = (faults: readonly FieldError[]): Failure =>
+  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })

@@ -1,0 +1,189 @@
+import type { Find } from '../../engines/table-store.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import {
+  anyObject,
+  id,
+  integer,
+  key,
+  latitude,
+  lines,
+  list,
+  longitude,
+  number,
+  object,
+  oneOf,
+  optional,
+  record,
+  reference,
+  text,
+  time,
+  withDefault,
+  type Field,
+} from '../../kernel/schema.ts'
+import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
+import type { ListFilter } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { cellsOf } from './cells.ts'
+import { seesTask, TASKS, TASK_STATES, type TaskRow } from './views.ts'
+import { daysOf } from './window.ts'
+
+const ASSIGNEES_MAX = 50
+
+const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
+
+const place = object({ lat: latitude(), lng: longitude() })
+
+const values: Field = {
+  ...anyObject(),
+  schema: {
+    type: 'object',
+    additionalProperties: true,
+    maxProperties: 200,
+    description: 'Values by the ids of the components of its flow.',
+  },
+}
+
+/** A filter whose condition is made of the whole question (task-list.ts). */
+const elsewhere = (schema: ListFilter['schema']): ListFilter => ({ schema, where: () => ({}) })
+
+const equal =
+  (field: string) =>
+  (value: unknown): NonNullable<Find['where']> => ({ [field]: value as string })
+
+const TIME = { type: 'string', maxLength: 40 }
+
+/** Something to be done, made from a flow. Its moves are in moves.ts, its writes in task-writer.ts. */
+export const task = defineResource({
+  noun: 'task',
+  plural: TASKS,
+  tag: 'Tasks',
+  fields: {
+    flowId: id(),
+    title: text({ max: 200 }),
+    description: optional(lines({ max: 5_000 })),
+    hubId: reference('hubs'),
+    teamId: optional(reference('teams')),
+    assigneeIds: withDefault(list(reference('users'), { max: ASSIGNEES_MAX, unique: true }), []),
+    lat: optional(latitude()),
+    lng: optional(longitude()),
+    address: optional(text({ max: 300 })),
+    window: optional({ ...object({ from: time(), to: time() }), normalize: keptWindow }),
+    priority: optional(integer({ min: 0, max: 9 })),
+    durationMinutes: optional(number({ min: 0, max: 100_000 })),
+    load: optional(record(number({ min: 0, max: 1e9 }), { max: 20 })),
+    tags: withDefault(list(text({ max: 50 }), { max: 50, unique: true }), []),
+    externalId: optional(key({ max: 200 })),
+    components: withDefault(values, {}),
+    dataSource: optional(object({ dataTypeId: id(), dataId: id() })),
+  },
+  fixed: ['flowId'],
+  readOnly: {
+    state: withDefault(oneOf(...TASK_STATES), 'new'),
+    flowVersion: withDefault(integer({ min: 1 }), 1),
+    createdBy: withDefault(object({ type: text({ max: 20 }), id: text({ max: 100 }) }), {
+      type: 'user',
+      id: EXAMPLE_ID,
+    }),
+    assignedAt: optional(time()),
+    startedAt: optional(time()),
+    finishedAt: optional(time()),
+    cancelledAt: optional(time()),
+    cancelReason: optional(text({ max: 500 })),
+    startedPlace: optional(place),
+    finishedPlace: optional(place),
+    dueAt: optional(time()),
+    scheduleId: optional(id()),
+    routingResultId: optional(id()),
+  },
+  permissions: { view: 'view/task', edit: 'edit/task' },
+  hubField: 'hubId',
+  sees: (caller, row) => seesTask(caller, row as TaskRow),
+  unique: 'externalId',
+  indexes: {
+    equality: [
+      'state',
+      'flowId',
+      'teamId',
+      'scheduleId',
+      'routingResultId',
+      'externalId',
+      'dataId',
+      'tags',
+      'people',
+      'days',
+      'cells',
+    ],
+    range: ['title', 'priority', 'dueAt', 'finishedAt'],
+    sparse: ['windowFrom', 'windowTo', 'placeLat', 'placeLng', 'placeEast'],
+    text: ['title', 'description', 'address'],
+  },
+  filters: {
+    state: {
+      schema: {
+        type: 'string',
+        pattern: `^(${TASK_STATES.join('|')})(,(${TASK_STATES.join('|')}))*$`,
+        description: 'One state, or several separated by commas.',
+      },
+      where: (value) => ({ state: String(value).split(',') }),
+    },
+    assigneeId: {
+      schema: { type: 'string', maxLength: 100, description: 'Tasks of this user; `me` means the caller.' },
+      where: equal('assigneeIds'),
+    },
+    dataId: {
+      schema: { type: 'string', format: 'uuid', description: 'Tasks whose data source is this record.' },
+      where: equal('dataId'),
+    },
+    from: elsewhere({
+      ...TIME,
+      description: 'Tasks whose window ends then or later: RFC 3339, or milliseconds since the epoch.',
+    }),
+    to: elsewhere({
+      ...TIME,
+      description: 'Tasks whose window begins then or earlier: RFC 3339, or milliseconds since the epoch.',
+    }),
+    bbox: elsewhere(BBOX_PARAMETER),
+  },
+  derived: (values) => derivedOf(values),
+  keep: async ({ values }) => withState(values),
+  bodyBytesMax: 256 * 1024,
+  example: {
+    flowId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+    title: 'Deliver 3 parcels',
+    hubId: EXAMPLE_ID,
+    lat: 52.23,
+    lng: 20.98,
+    address: 'Wolska 1, Warszawa',
+    window: { from: '2026-11-20T08:00:00.000Z', to: '2026-11-20T10:00:00.000Z' },
+    priority: 5,
+    durationMinutes: 10,
+    load: { boxes: 3 },
+    tags: ['cooled'],
+    externalId: 'order-1001',
+  },
+})
+
+/** A user or team that is deleted may leave nobody: an assigned task is new again then. */
+const withState = (values: JsonObject): JsonObject => {
+  const isNobodys = (values.assigneeIds as string[]).length === 0 && values.teamId === undefined
+  if (values.state !== 'assigned' || !isNobodys) return values
+  const { assignedAt: _assignedAt, ...others } = values
+  return { ...others, state: 'new' }
+}
+
+const derivedOf = ({ assigneeIds, teamId, dataSource, window, lat, lng }: JsonObject): JsonObject => {
+  const span = window as { from: string; to: string } | undefined
+  const source = dataSource as { dataId: string } | undefined
+  const hasPlace = typeof lat === 'number' && typeof lng === 'number'
+  return {
+    people: [...(assigneeIds as string[]), ...(typeof teamId === 'string' ? [teamId] : [])],
+    ...(source !== undefined && { dataId: source.dataId }),
+    ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),
+    ...(hasPlace && { placeLat: lat, placeLng: lng, placeEast: lng < 0 ? lng + 360 : lng, cells: cellsOf(lat, lng) }),
+  }
+}
+
+function keptWindow(value: unknown): JsonObject {
+  const { from, to } = value as { from: string | number; to: string | number }
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
+}

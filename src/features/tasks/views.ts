@@ -1,0 +1,58 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+
+export const TASKS = 'tasks'
+
+export type TaskState = 'new' | 'assigned' | 'inProgress' | 'finished' | 'cancelled'
+
+export const TASK_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress', 'finished', 'cancelled']
+
+/** Who did something. */
+export interface Actor {
+  type: string
+  id: string
+}
+
+/** What the events of a task hold. */
+export interface TaskValues {
+  flowId: string
+  flowVersion: number
+  title: string
+  hubId: string
+  teamId?: string
+  assigneeIds: string[]
+  components: JsonObject
+  dataSource?: { dataTypeId: string; dataId: string }
+  window?: { from: string; to: string }
+  lat?: number
+  lng?: number
+  state: TaskState
+  createdBy: Actor
+  assignedAt?: string
+  startedAt?: string
+  finishedAt?: string
+  cancelledAt?: string
+  cancelReason?: string
+  dueAt?: string
+  scheduleId?: string
+  routingResultId?: string
+}
+
+export interface TaskRow extends Row, TaskValues {
+  _id: string
+  organizationId: string
+  version: number
+  createdAt: string
+}
+
+export const isOver = ({ state }: Pick<TaskValues, 'state'>): boolean => state === 'finished' || state === 'cancelled'
+
+/** Whether a user of its hub may see a task: whoever dispatches sees all, others what is theirs or their teams'. */
+export const seesTask = (
+  caller: UserCaller,
+  { assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>,
+): boolean =>
+  caller.permissions.has('dispatch/task') ||
+  assigneeIds.includes(caller.userId) ||
+  (teamId !== undefined && caller.teamIds.includes(teamId))

@@ -1,0 +1,122 @@
+import { test } from 'tap'
+import { openIdentity } from '../../support/open-identity.ts'
+
+const COMPONENTS = [
+  { id: 'receiver', type: 'text', required: true, max: 50 },
+  { id: 'parcels', type: 'number', min: 0 },
+  { id: 'where', type: 'coordinate' },
+]
+
+const flowOf = (components: object[], more = {}) => ({
+  name: 'Own',
+  steps: [{ id: 'one', name: 'One', components }],
+  ...more,
+})
+
+test('a new organization has the default flows, a copied one those of its source', async (t) => {
+  const { signup, session } = await openIdentity(t)
+  const owner = await signup()
+  const flows = (await owner.call('GET', '/flows?sortBy=name')).body.data
+  t.same(
+    flows.map(({ key, needsDataType }: { key: string; needsDataType: boolean }) => [key, needsDataType]),
+    [
+      ['delivery', false],
+      ['inspection', false],
+      ['pickup', false],
+      ['visit', false],
+    ],
+  )
+  const type = (
+    await owner.call('POST', '/data-type', { name: 'Sites', primaryKey: 'id', fields: [{ name: 'id', type: 'text' }] })
+  ).body.data
+  const own = flowOf([...COMPONENTS, { id: 'site', type: 'reference', dataTypeId: type._id }], {
+    dataSource: { dataTypeId: type._id, mapping: { receiver: 'id' } },
+  })
+  t.equal((await owner.call('POST', '/flow', own)).status, 201)
+  const [delivery] = flows
+  t.equal((await owner.call('PATCH', `/flow/${delivery._id}`, { description: 'Ours' })).body.data.version, 2)
+  const visit = flows[3]
+  t.equal((await owner.call('DELETE', `/flow/${visit._id}`)).status, 200, 'a default flow can go')
+  t.equal((await owner.call('PATCH', `/flow/${flows[1]._id}`, { name: 'Visit' })).status, 200)
+
+  const created = await owner.call('POST', '/organization', { organizationName: 'Second', copyDataFromFirstOrg: true })
+  t.equal(created.status, 200)
+  const { call } = session(created, owner.email)
+  const copies = (await call('GET', '/flows?sortBy=name')).body.data
+  t.match(
+    copies.map(({ name, key, description }: { name: string; key?: string; description?: string }) => [
+      name,
+      key,
+      description,
+    ]),
+    [
+      ['Delivery', 'delivery', 'Ours'],
+      ['Own', undefined, undefined],
+      ['Pickup', 'pickup', undefined],
+      ['Visit', 'inspection', undefined],
+      ['Visit (default)', 'visit', undefined],
+    ],
+  )
+  const copy = copies[1]
+  t.match(copy, { needsDataType: true, dataSource: undefined })
+  t.equal(copy.steps[0].components[3].dataTypeId, undefined, 'nothing names what is the other organization’s')
+  t.equal((await call('PATCH', `/flow/${copy._id}`, { isActive: false })).status, 200)
+  const other = (
+    await call('POST', '/data-type', { name: 'Places', primaryKey: 'id', fields: [{ name: 'id', type: 'text' }] })
+  ).body.data
+  const steps = flowOf([...COMPONENTS, { id: 'site', type: 'reference', dataTypeId: other._id }]).steps
+  t.match(await call('PATCH', `/flow/${copy._id}`, { steps, dataSource: { dataTypeId: other._id, mapping: {} } }), {
+    status: 200,
+    body: { data: { needsDataType: false } },
+  })
+  t.equal((await call('DELETE', `/data-type/${other._id}`)).status, 409, 'the flow needs it')
+})
+
+test('a flow that does not hold is refused by its member', async (t) => {
+  const { signup } = await openIdentity(t)
+  const { call } = await signup()
+  const type = (
+    await call('POST', '/data-type', {
+      name: 'Customers',
+      primaryKey: 'number',
+      fields: [
+        { name: 'number', type: 'text' },
+        { name: 'count', type: 'number' },
+        { name: 'place', type: 'coordinate' },
+      ],
+    })
+  ).body.data
+  const refused = async (body: object, path: string) =>
+    t.match(await call('POST', '/flow', body), { status: 400, body: { errors: [{ path }] } }, path)
+  const at = '/steps/0/components'
+  for (const id of ['__proto__', '1a', 'a b', 'x'.repeat(51), ''])
+    await refused(flowOf([{ id, type: 'text' }]), `${at}/0/id`)
+  await refused(
+    flowOf([
+      { id: 'a', type: 'text' },
+      { id: 'a', type: 'number' },
+    ]),
+    `${at}/1/id`,
+  )
+  await refused(flowOf([{ id: 'a', type: 'colour' }]), `${at}/0/type`)
+  await refused(flowOf([{ id: 'a', type: 'text', pattern: '(' }]), `${at}/0/pattern`)
+  await refused(flowOf([{ id: 'a', type: 'number', filesMax: 2 }]), `${at}/0/filesMax`)
+  await refused(flowOf([{ id: 'a', type: 'option' }]), `${at}/0/options`)
+  await refused(flowOf([{ id: 'a', type: 'reference' }]), `${at}/0/dataTypeId`)
+  await refused(flowOf([{ id: 'a', type: 'text', nonsense: 1 }]), `${at}/0/nonsense`)
+  await refused({ ...flowOf(COMPONENTS), steps: [] }, '/steps')
+  const source = (mapping: object, dataTypeId = type._id) => flowOf(COMPONENTS, { dataSource: { dataTypeId, mapping } })
+  await refused(source({}, '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f'), '/dataSource/dataTypeId')
+  await refused(source({ nobody: 'number' }), '/dataSource/mapping/nobody')
+  await refused(source({ receiver: 'none' }), '/dataSource/mapping/receiver')
+  await refused(source({ parcels: 'number' }), '/dataSource/mapping/parcels')
+  await refused(source({ receiver: 'place' }), '/dataSource/mapping/receiver')
+  const made = await call('POST', '/flow', source({ receiver: 'count', parcels: 'count', where: 'place' }))
+  t.match(made, { status: 201, body: { data: { version: 1, needsDataType: false } } })
+  t.match(await call('PUT', `/flow/${made.body.data._id}`, { ...made.body.data, name: 'New', dataSource: null }), {
+    status: 200,
+    body: { data: { version: 2, name: 'New', dataSource: undefined } },
+  })
+  t.match(await call('POST', '/flow', flowOf([{ id: 'constructor', type: 'text' }])), { status: 201 })
+  t.equal((await call('POST', '/flow', flowOf(COMPONENTS, { name: 'dELIVERY' }))).status, 409)
+})

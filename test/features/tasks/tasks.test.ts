@@ -1,0 +1,334 @@
+import { type Test, test } from 'tap'
+import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
+
+const FLOW = {
+  name: 'Round',
+  steps: [
+    {
+      id: 'one',
+      name: 'One',
+      components: [
+        { id: 'receiver', type: 'text', required: true },
+        { id: 'parcels', type: 'number', min: 0, default: 1 },
+        { id: 'customer', type: 'text', readOnly: true },
+        { id: 'place', type: 'coordinate' },
+      ],
+    },
+  ],
+}
+
+/** An owner, two field users, two hubs, a team and a flow. */
+const openTasks = async (t: Test) => {
+  const world = await openIdentity(t)
+  const owner = await world.signup()
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  const make = async (path: string, body: object, by: Session = owner): Promise<any> => {
+    const answer = await by.call('POST', path, body)
+    if (answer.status !== 201) throw new Error(`${path} ${JSON.stringify(answer.body)}`)
+    return answer.body.data
+  }
+  const [hubId] = owner.body.data.hubId as string[]
+  const other = (await make('/hub', { name: 'Other', lat: 50, lng: 20 }))._id as string
+  const roleId = await world.roleId(owner, 'fieldUser')
+  const person = async (name: string, hubs: string[]) => {
+    const email = `${name}.${owner.email}`
+    const { _id } = await make('/user', { name, email, password: PASSWORD, roleId, hubId: hubs })
+    return { id: _id as string, session: await world.login(email) }
+  }
+  const [ada, bob] = [await person('ada', [hubId]), await person('bob', [hubId, other])]
+  const flow = await make('/flow', FLOW)
+  const task = (body: object = {}) => make('/task', { flowId: flow._id, title: 'Deliver', hubId, ...body })
+  const move = (id: string, type: string, body: object = {}, by: Session = owner) =>
+    by.call('POST', `/task/${id}/${type}`, body)
+  const at = (seconds: number) => new Date(world.clock.now() + seconds * 1000).toISOString()
+  return { ...world, owner, make, hubId, other, ada, bob, flow, task, move, at }
+}
+
+test('a task moves by the table and nothing else', async (t) => {
+  const { task, move, ada, owner, other, at } = await openTasks(t)
+  const one = await task()
+  t.match(one, {
+    state: 'new',
+    flowVersion: 1,
+    assigneeIds: [],
+    components: { parcels: 1 },
+    createdBy: { type: 'user' },
+  })
+  for (const type of ['start', 'finish']) {
+    const refused = await move(one._id, type)
+    t.match(refused, { status: 409, body: { code: 'conflict', data: { _id: one._id, state: 'new' } } }, type)
+  }
+  t.match(await move(one._id, 'assign', { assigneeIds: [ada.id] }), {
+    status: 200,
+    body: { data: { state: 'assigned', assignedAt: String } },
+  })
+  t.match(await move(one._id, 'assign', { assigneeIds: [] }), {
+    status: 200,
+    body: { data: { state: 'new', assignedAt: undefined } },
+  })
+  await move(one._id, 'assign', { assigneeIds: [ada.id] })
+  t.equal((await move(one._id, 'finish')).status, 409)
+  t.match(await move(one._id, 'start', { at: at(5), lat: 52, lng: 21 }, ada.session), {
+    status: 200,
+    body: { data: { state: 'inProgress', startedAt: at(5), startedPlace: { lat: 52, lng: 21 } } },
+  })
+  t.match(await move(one._id, 'start', { at: at(5) }, ada.session), { status: 200 }, 'the same again')
+  t.equal((await move(one._id, 'start', { at: at(6) }, ada.session)).status, 409)
+  t.equal((await move(one._id, 'start')).status, 409)
+  t.match(await move(one._id, 'finish', { at: at(4) }), { status: 400, body: { errors: [{ path: '/at' }] } })
+  t.match(await move(one._id, 'finish', { at: at(10) }), {
+    status: 400,
+    body: { errors: [{ path: '/components/receiver' }] },
+  })
+  const both = await Promise.all([
+    move(one._id, 'finish', { at: at(10), components: { receiver: 'X' } }, ada.session),
+    move(one._id, 'finish', { at: at(11), components: { receiver: 'Y' } }),
+  ])
+  t.same(both.map(({ status }) => status).sort(), [200, 409], 'two who finish at once')
+  for (const [type, body] of [
+    ['start', {}],
+    ['finish', {}],
+    ['cancel', {}],
+    ['assign', { assigneeIds: [] }],
+    ['move', { hubId: other }],
+  ] as const)
+    t.equal((await move(one._id, type, body)).status, 409, type)
+  const history = (await owner.call('GET', `/task/${one._id}/history`)).body.data
+  t.same(
+    history.map(({ type }: { type: string }) => type),
+    ['created', 'assigned', 'assigned', 'assigned', 'started', 'finished'],
+  )
+  t.match(history[4], {
+    at: at(5),
+    actor: { type: 'user', id: ada.id },
+    changes: { state: { from: 'assigned', to: 'inProgress' } },
+  })
+
+  for (const at of ['2126-01-01T00:00:00Z', '1926-01-01T00:00:00Z'])
+    t.match(await move((await task())._id, 'cancel', { at }), { status: 400, body: { errors: [{ path: '/at' }] } })
+  const gone = await task()
+  t.match(await move(gone._id, 'cancel', { reason: 'Rain' }), {
+    status: 200,
+    body: { data: { state: 'cancelled', cancelReason: 'Rain' } },
+  })
+  t.equal((await move(gone._id, 'assign', { assigneeIds: [ada.id] })).status, 409)
+})
+
+test('what was done without a connection is judged by its time', async (t) => {
+  const { task, move, ada, at, clock } = await openTasks(t)
+  const make = async () => (await task({ assigneeIds: [ada.id] }))._id as string
+  const [one, two, three] = [await make(), await make(), await make()]
+  const [started, finished] = [at(60), at(120)]
+  clock.advance(300_000)
+  for (const id of [one, two, three]) t.match(await move(id, 'cancel'), { status: 200 })
+  t.match(await move(one, 'start', { at: started }, ada.session), {
+    status: 200,
+    body: { data: { state: 'cancelled', startedAt: started } },
+  })
+  t.match(
+    await move(one, 'finish', { at: finished, components: { receiver: 'X' } }, ada.session),
+    { status: 200, body: { data: { state: 'finished', finishedAt: finished, cancelledAt: undefined } } },
+    'it was finished before it was cancelled',
+  )
+  t.match(await move(one, 'finish', { at: finished }, ada.session), { status: 200 }, 'the same again')
+  const late = await move(two, 'start', { at: at(1) }, ada.session)
+  t.match(late, { status: 409, body: { data: { state: 'cancelled' } } }, 'it was cancelled by then')
+  t.equal((await move(three, 'finish', { at: finished }, ada.session)).status, 409, 'it was never started')
+})
+
+test('people of a task have its hub and its team; it comes to another hub without those who lack that', async (t) => {
+  const { task, move, ada, bob, hubId, other, make, owner } = await openTasks(t)
+  const team = await make('/team', { name: 'T', hubId, userIds: [bob.id] })
+  const elsewhere = await make('/team', { name: 'E', hubId: other, userIds: [bob.id] })
+  const one = await task({ teamId: team._id })
+  t.equal(one.state, 'assigned')
+  const refused = async (body: object, path: string) =>
+    t.match(await move(one._id, 'assign', body), { status: 400, body: { errors: [{ path }] } }, JSON.stringify(body))
+  await refused({ assigneeIds: [ada.id] }, '/assigneeIds/0')
+  await refused({ teamId: elsewhere._id }, '/teamId')
+  await refused({ assigneeIds: [hubId] }, '/assigneeIds/0')
+  t.match(await owner.call('POST', '/task', { flowId: one.flowId, title: 'X', hubId: other, assigneeIds: [ada.id] }), {
+    status: 400,
+  })
+  t.match(await move(one._id, 'assign', { assigneeIds: [ada.id, bob.id], teamId: null }), {
+    status: 200,
+    body: { data: { teamId: undefined } },
+  })
+  await move(one._id, 'assign', { assigneeIds: [bob.id], teamId: team._id })
+  t.match(await move(one._id, 'move', { hubId: other }), {
+    status: 200,
+    body: { data: { state: 'new', hubId: other, assigneeIds: [bob.id], teamId: undefined } },
+  })
+  t.match((await owner.call('PATCH', `/task/${one._id}`, { assigneeIds: [] })).body.data, {
+    state: 'new',
+    assigneeIds: [],
+  })
+  t.match((await owner.call('PATCH', `/task/${one._id}`, { assigneeIds: [bob.id] })).body.data, { state: 'assigned' })
+  t.match((await owner.call('PATCH', `/task/${one._id}`, { hubId })).body.data, { state: 'new', assigneeIds: [bob.id] })
+  await owner.call('PATCH', `/task/${one._id}`, { assigneeIds: [bob.id] })
+  t.equal((await owner.call('DELETE', `/user/${bob.id}`)).status, 200)
+  t.match(
+    (await owner.call('GET', `/task/${one._id}`)).body.data,
+    { state: 'new', assigneeIds: [], assignedAt: undefined },
+    'nobody is left',
+  )
+  t.match(await owner.call('DELETE', `/hub/${hubId}`), { status: 409, body: { message: /task/ } })
+  t.match(await owner.call('DELETE', `/flow/${one.flowId}`), {
+    status: 409,
+    body: { errors: [{ path: `/task/${one._id}` }] },
+  })
+  await move(one._id, 'cancel')
+  t.equal((await owner.call('DELETE', `/flow/${one.flowId}`)).status, 200)
+  t.equal(
+    (await owner.call('PATCH', `/task/${one._id}`, { title: 'Later' })).status,
+    200,
+    'it keeps the flow that it was made with',
+  )
+})
+
+test('without dispatch/task one sees and changes what is one’s own', async (t) => {
+  const { task, move, ada, bob, hubId, make, flow, owner } = await openTasks(t)
+  const team = await make('/team', { name: 'T', hubId, userIds: [bob.id] })
+  const [mine, ours, others] = [await task({ assigneeIds: [ada.id] }), await task({ teamId: team._id }), await task()]
+  const seen = async (session: Session, query = '') =>
+    (await session.call('GET', `/tasks${query}`)).body.data.map(({ _id }: { _id: string }) => _id).sort()
+  t.same(await seen(ada.session), [mine._id])
+  t.same(await seen(bob.session), [ours._id])
+  t.equal((await seen(owner)).length, 3)
+  t.same(await seen(owner, `?assigneeId=${ada.id}`), [mine._id])
+  t.same(await seen(ada.session, '?assigneeId=me'), [mine._id])
+  t.same(await seen(ada.session, `?assigneeId=${bob.id}`), [])
+  for (const id of [ours._id, others._id]) {
+    for (const [method, path] of [
+      ['GET', ''],
+      ['GET', '/history'],
+      ['PATCH', ''],
+      ['POST', '/start'],
+    ] as const)
+      t.equal(
+        (await ada.session.call(method, `/task/${id}${path}`, method === 'GET' ? undefined : {})).status,
+        404,
+        `${method} ${path}`,
+      )
+  }
+  t.equal((await ada.session.call('POST', '/task', { flowId: flow._id, title: 'X', hubId })).status, 403)
+  t.equal((await ada.session.call('DELETE', `/task/${mine._id}`)).status, 403)
+  t.equal((await move(mine._id, 'assign', { assigneeIds: [bob.id] }, ada.session)).status, 403)
+  t.equal((await ada.session.call('PATCH', `/task/${mine._id}`, { title: 'X' })).status, 403)
+  t.equal(
+    (await ada.session.call('PATCH', `/task/${mine._id}`, { hubId: ours.hubId, assigneeIds: [bob.id] })).status,
+    403,
+  )
+  t.match(await ada.session.call('PATCH', `/task/${mine._id}`, { components: { parcels: 3 } }), {
+    status: 200,
+    body: { data: { components: { parcels: 3 } } },
+  })
+  t.equal((await move(mine._id, 'cancel', {}, ada.session)).status, 200)
+  t.equal((await ada.session.call('PATCH', `/task/${mine._id}`, { components: { parcels: 4 } })).status, 409)
+})
+
+test('components keep the rules of their flow, and what the data source maps is filled in', async (t) => {
+  const { task, owner, make, flow, hubId } = await openTasks(t)
+  const fields = [
+    { name: 'number', type: 'text' },
+    { name: 'place', type: 'coordinate' },
+    { name: 'count', type: 'number' },
+  ]
+  const type = await make('/data-type', { name: 'Customers', primaryKey: 'number', fields })
+  const record = await make('/data', {
+    dataTypeId: type._id,
+    values: { number: 'C-1', place: { lat: 1, lng: 2 }, count: -4 },
+  })
+  const mapping = { customer: 'number', place: 'place', parcels: 'count' }
+  t.equal(
+    (await owner.call('PATCH', `/flow/${flow._id}`, { dataSource: { dataTypeId: type._id, mapping } })).status,
+    200,
+  )
+  const dataSource = { dataTypeId: type._id, dataId: record._id }
+  const made = await task({ dataSource, components: { place: { lat: 5, lng: 5 } } })
+  t.match(
+    made,
+    { flowVersion: 2, components: { customer: 'C-1', place: { lat: 5, lng: 5 }, parcels: 1 } },
+    'where the body says nothing else; what does not fit is left out',
+  )
+  t.equal((await owner.call('GET', `/tasks?dataId=${record._id}`)).body.total, 1)
+  const refused = async (body: object, path: string) =>
+    t.match(
+      await owner.call('POST', '/task', { flowId: flow._id, title: 'X', hubId, ...body }),
+      { status: 400, body: { errors: [{ path }] } },
+      path,
+    )
+  await refused({ components: { parcels: -1 } }, '/components/parcels')
+  await refused({ components: { nobody: 1 } }, '/components/nobody')
+  await refused({ components: { constructor: 1 } }, '/components/constructor')
+  await refused({ components: { customer: 'C-9' } }, '/components/customer')
+  await refused({ dataSource: { ...dataSource, dataId: type._id } }, '/dataSource/dataId')
+  await refused({ flowId: hubId }, '/flowId')
+  await refused({ window: { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' } }, '/window/to')
+  t.match(await owner.call('PATCH', `/task/${made._id}`, { components: { customer: 'C-9' } }), { status: 400 })
+  t.match((await owner.call('PATCH', `/task/${made._id}`, { components: { place: null } })).body.data.components, {
+    place: undefined,
+    customer: 'C-1',
+  })
+  await owner.call('PATCH', `/flow/${flow._id}`, {
+    steps: [{ id: 'two', name: 'Two', components: [] }],
+    dataSource: null,
+  })
+  t.equal(
+    (await owner.call('PATCH', `/task/${made._id}`, { components: { receiver: 'Eve' } })).status,
+    200,
+    'by the version that it was made with',
+  )
+  const same = {
+    _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b60',
+    flowId: flow._id,
+    title: 'Mine',
+    hubId,
+    externalId: 'o-1',
+  }
+  t.equal((await owner.call('POST', '/task', same)).status, 201)
+  t.equal((await owner.call('POST', '/task', same)).status, 201, 'an id that the client made: the same again')
+  t.equal((await owner.call('POST', '/task', { ...same, title: 'Other' })).status, 409)
+  t.equal((await owner.call('POST', '/task', { ...same, _id: undefined })).status, 409, 'the external id')
+})
+
+test('tasks are found by what an office asks for', async (t) => {
+  const { task, owner, ada } = await openTasks(t)
+  const hour = (day: number, h: number) => `2026-03-0${day}T${String(h).padStart(2, '0')}:00:00.000Z`
+  const window = (day: number, from: number, to: number) => ({ from: hour(day, from), to: hour(day, to) })
+  await task({ title: 'A', window: window(1, 8, 10), lat: 52, lng: 21, tags: ['cooled'], priority: 3 })
+  await task({ title: 'B', window: window(1, 9, 12), lat: 50, lng: 19, externalId: 'x', assigneeIds: [ada.id] })
+  await task({
+    title: 'C long road',
+    window: { from: hour(1, 1), to: hour(9, 1) },
+    lat: -17,
+    lng: 179.5,
+    description: 'Ring twice',
+  })
+  await task({ title: 'D', lat: -17, lng: -179.5 })
+  const found = async (query: string) =>
+    (await owner.call('GET', `/tasks?sortBy=title&${query}`)).body.data
+      ?.map(({ title }: { title: string }) => title[0])
+      .join('')
+  t.equal(await found(''), 'ABCD')
+  t.equal(await found('state=new'), 'ACD')
+  t.equal(await found('state=new,assigned'), 'ABCD')
+  t.equal(await found('tags=cooled'), 'A')
+  t.equal(await found('externalId=x'), 'B')
+  t.equal(await found(`from=${hour(1, 10)}&to=${hour(1, 11)}`), 'ABC')
+  t.equal(await found(`from=${hour(1, 11)}&to=${hour(1, 11)}`), 'BC')
+  t.equal(await found(`from=${hour(2, 1)}`), 'C')
+  t.equal(await found(`to=${hour(1, 8)}`), 'AC')
+  t.equal(await found('bbox=18,49,20,51'), 'B')
+  t.equal(await found('bbox=18,49,21,52'), 'AB')
+  t.equal(await found('bbox=179,-18,-179,-16'), 'CD')
+  t.equal(await found('bbox=-180,-90,180,90'), 'ABCD')
+  t.equal(await found('q=ring'), 'C')
+  t.equal((await owner.call('GET', '/tasks?state=open')).status, 400)
+  t.equal((await owner.call('GET', '/tasks?bbox=1,2,3')).status, 400)
+  t.same(
+    (await owner.call('GET', '/tasks?limit=1&sortBy=priority&sortOrder=desc&fields=title,priority')).body.data[0]
+      .priority,
+    3,
+  )
+})
