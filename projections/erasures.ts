@@ -94,6 +94,8 @@ export class HistoryErasures {
   /** Inserts that erasing waits for, besides those of `inserters`. */
   private readonly inserts = new Set<Promise<unknown>>()
   private isAsked = false
+  /** Revision up to which nothing that this process inserted is left of what is erased, whoever has the partitions by now. */
+  private erasedThrough = -1
 
   constructor(services: { log: EventLog; history: Pick<HistoryStore, 'erase'>; clock: Clock; logger: Logger }) {
     this.services = services
@@ -101,7 +103,7 @@ export class HistoryErasures {
 
   /** Knows what is erased by now, and follows the log for more. */
   async start(): Promise<this> {
-    await this.known.read(this.services.log)
+    this.erasedThrough = (await this.known.read(this.services.log)).through
     this.follower = new Follower(this.services, {
       name: 'history-erasures',
       source: { stream: HISTORY_ERASURES },
@@ -165,10 +167,12 @@ export class HistoryErasures {
     const { through } = this.known
     const inserters = [...this.inserters]
     const places = inserters.flatMap((inserter) => inserter.notErased(through))
-    if (places.length === 0) return
+    const from = Math.min(this.erasedThrough, ...places.map(({ erased }) => erased))
+    if (from >= through) return
     for (const inserter of inserters) await inserter.flush()
     await Promise.allSettled(this.inserts)
-    await eraseAfter(log, history, Math.min(...places.map(({ erased }) => erased)))
+    await eraseAfter(log, history, from)
+    this.erasedThrough = through
     for (const place of places) place.erased = through
     for (const inserter of inserters) await inserter.storeErased()
   }

@@ -224,6 +224,28 @@ test('inserts that are under way when something is erased do not outlive it', as
   await process.end()
 })
 
+test('a process whose insert comes after it lost its partition takes away what it brought', async (t) => {
+  const { live, erase, erased, gates, count, clock } = await open(t)
+  const before = await live()
+  let release = (): void => undefined
+  gates.insert = new Promise((resolve) => (release = resolve))
+  await happen(before.consumers, 0, BEFORE)
+  const flushing = before.flush()
+  const leaving = Promise.all(before.consumers.map((consumer) => consumer.leave(0)))
+  await new Promise((resume) => setImmediate(resume))
+  clock.advance(2_000)
+  await leaving
+  const after = await live()
+  await erase({ organizationId: ORG })
+  await erased()
+  t.same(await count(), [0, 0, 0, 0])
+  release()
+  await flushing
+  await until('what came late to go again', async () => (await count()).every((rows) => rows === 1))
+  await before.end()
+  await after.end()
+})
+
 test('a crash between the fact and the deletion, or before, is made good by the next owner; nothing comes back from the log', async (t) => {
   const { live, erase, erased, count, tables } = await open(t)
   const first = await live()
