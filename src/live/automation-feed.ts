@@ -15,10 +15,10 @@ import { type AutomationRow, evolveRow, owedRows, type RunRow } from '../feature
 import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import { isBehind, type Place } from './cursor.ts'
+import { isBehind, type Reach } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
-import { followLive, placeOf } from './log-feed.ts'
+import { followLive, reachOf } from './log-feed.ts'
 import type { HubOptions } from './options.ts'
 
 /** The streams of automations and of their runs. */
@@ -29,33 +29,33 @@ const REPLAY_PAGE_EVENTS = 64
 
 /**
  * Tells those who asked for it how the runs of their organization's automations go, as the log has it. Automations have one
- * place in cursors, the last one. Where nobody asked, an event is passed without being looked into.
+ * part of cursors, the last one. Where nobody asked, an event is passed without being looked into.
  */
 export const automationFeed = (hub: LiveHub): Promise<Follower> => {
-  const place = automationPlace(hub.options)
+  const index = automationIndex(hub.options)
   const tellEach = async (event: RecordedEvent, before: number): Promise<void> => {
     for (const { organizationId, told } of await watchedEvents(hub, event, before)) {
-      hub.seen(place, told.place)
+      hub.seen(index, told.reach)
       hub.offer(organizationId, told)
     }
-    hub.seen(place, placeOf(event.position))
+    hub.seen(index, reachOf(event.position))
   }
   const tell = (event: RecordedEvent, before: number): Promise<void> | void =>
-    hub.asksFor('automation') ? tellEach(event, before) : hub.seen(place, placeOf(event.position))
-  return followLive(hub, { name: 'live-automations', place, prefixes: [AUTOMATION_STREAMS], tell })
+    hub.asksFor('automation') ? tellEach(event, before) : hub.seen(index, reachOf(event.position))
+  return followLive(hub, { name: 'live-automations', index, prefixes: [AUTOMATION_STREAMS], tell })
 }
 
-/** The organization's events of automations between two places, from the log; undefined, as the last one, where there is a gap or too much to read. */
+/** The organization's events of automations from one reach to another, from the log; undefined, as the last one, where there is a gap or too much to read. */
 export async function* replayAutomations(
   options: HubOptions,
   organizationId: string,
   signal: AbortSignal,
-  from: Place,
-  to: Place,
+  from: Reach,
+  to: Reach,
 ): AsyncGenerator<LiveEvent | undefined> {
   if (isBehind(to, from)) return
   if (await isTruncatedAfter(options, from)) return yield undefined
-  const place = automationPlace(options)
+  const index = automationIndex(options)
   let before = from.revision
   let read = 0
   for await (const { events, checkpoint } of options.log.follow(
@@ -66,8 +66,8 @@ export async function* replayAutomations(
   )) {
     for (const event of events) {
       const isOwn = (one: string): boolean => one === organizationId
-      for (const { told } of await automationEvents(options, event, { place, before }, isOwn)) {
-        if (!isBehind(told.place, from) && isBehind(told.place, to)) yield told
+      for (const { told } of await automationEvents(options, event, { index, before }, isOwn)) {
+        if (!isBehind(told.reach, from) && isBehind(told.reach, to)) yield told
       }
       before = event.position
     }
@@ -77,7 +77,7 @@ export async function* replayAutomations(
   }
 }
 
-const automationPlace = ({ partitions }: HubOptions): number => partitions + 1
+const automationIndex = ({ partitions }: HubOptions): number => partitions + 1
 
 /** The event for all who ask; made again for one who began to while its rows were read. */
 const watchedEvents = async (
@@ -86,7 +86,7 @@ const watchedEvents = async (
   before: number,
 ): ReturnType<typeof automationEvents> => {
   const { options } = hub
-  const at = { place: automationPlace(options), before }
+  const at = { index: automationIndex(options), before }
   const asks = (organizationId: string): boolean => hub.asksFor('automation', organizationId)
   for (;;) {
     const left = new Set<string>()
@@ -96,8 +96,8 @@ const watchedEvents = async (
   }
 }
 
-/** Whether runs may have left the log that were told after the place. */
-const isTruncatedAfter = async ({ log, partitions }: HubOptions, { revision: position }: Place): Promise<boolean> => {
+/** Whether runs may have left the log that were told after it. */
+const isTruncatedAfter = async ({ log, partitions }: HubOptions, { revision: position }: Reach): Promise<boolean> => {
   for (let partition = 0; partition < partitions; partition++) {
     const [first] = await log.read(runsStream(partition), 0, 1)
     if (first !== undefined && first.revision > 0 && first.position > position) return true
@@ -109,19 +109,19 @@ const isTruncatedAfter = async ({ log, partitions }: HubOptions, { revision: pos
 interface RunChange {
   organizationId: string
   runId: string
-  /** Its place among the runs of the event, from 1. */
+  /** Its number among the runs of the event, from 1. */
   ordinal: number
   at(row: RunRow): RunRow
 }
 
 /**
  * The runs that an event is about, each as its GET answered it then, or the automation that it deactivates; for the
- * organizations that are chosen. `at` says which place of cursors the event moves, and after which position it is the next.
+ * organizations that are chosen. `at` says which part of cursors the event moves, and after which position it is the next.
  */
 const automationEvents = async (
   { log, sources }: HubOptions,
   event: RecordedEvent,
-  at: { place: number; before: number },
+  at: { index: number; before: number },
   isChosen: (organizationId: string) => boolean,
 ): Promise<{ organizationId: string; told: LiveEvent }[]> => {
   const liveEvent = (seen: number, shown: () => object, trackerId?: string): LiveEvent => {
@@ -129,8 +129,8 @@ const automationEvents = async (
     return {
       channel: 'automation',
       trackerId,
-      partition: at.place,
-      place: { revision: at.before, seen },
+      partition: at.index,
+      reach: { revision: at.before, seen },
       text: () => (text ??= JSON.stringify(shown())),
     }
   }

@@ -2,7 +2,7 @@
  * How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs and automations
  * a position in the log up to which all is seen, and how many runs of the next event after it.
  */
-export interface Place {
+export interface Reach {
   revision: number
   seen: number
 }
@@ -10,12 +10,12 @@ export interface Place {
 /** Stands for every decision of an event; an event never has so many. */
 export const ALL_SEEN = 65_535
 
-/** A place in every partition, and behind them in the jobs and in the automations: what a client has seen of its organization's events. */
-export type EventVector = readonly Place[]
+/** A reach for every partition, and behind them for the jobs and the automations: what a client has seen of its organization's events. */
+export type EventVector = readonly Reach[]
 
 const FORMAT = 4
 
-/** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each place. */
+/** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each part. */
 export const encodeCursor = (logMark: number, vector: EventVector): string => {
   const bytes: number[] = [FORMAT, logMark >>> 24, (logMark >>> 16) & 255, (logMark >>> 8) & 255, logMark & 255]
   for (const { revision, seen } of vector) {
@@ -25,14 +25,14 @@ export const encodeCursor = (logMark: number, vector: EventVector): string => {
   return Buffer.from(bytes).toString('base64url')
 }
 
-/** Undefined when it is none of ours: another format, log, or number of places. */
-export const decodeCursor = (cursor: string, logMark: number, places: number): Place[] | undefined => {
-  if (cursor.length > 64 + places * 24) return undefined
+/** Undefined when it is none of ours: another format, log, or number of parts. */
+export const decodeCursor = (cursor: string, logMark: number, parts: number): Reach[] | undefined => {
+  if (cursor.length > 64 + parts * 24) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
   if (bytes.length < 5 || bytes[0] !== FORMAT || bytes.readUInt32BE(1) !== logMark >>> 0) return undefined
   const reader = { bytes, at: 5 }
-  const vector: Place[] = []
-  for (let place = 0; place < places; place++) {
+  const vector: Reach[] = []
+  for (let part = 0; part < parts; part++) {
     const revision = readVarint(reader)
     const seen = readVarint(reader)
     if (revision === undefined || seen === undefined) return undefined
@@ -41,9 +41,9 @@ export const decodeCursor = (cursor: string, logMark: number, places: number): P
   return reader.at === bytes.length ? vector : undefined
 }
 
-/** Whether the place is at or behind the other one. */
-export const isBehind = (place: Place, other: Place): boolean =>
-  place.revision < other.revision || (place.revision === other.revision && place.seen <= other.seen)
+/** Whether one reach is at or behind the other. */
+export const isBehind = (reach: Reach, other: Reach): boolean =>
+  reach.revision < other.revision || (reach.revision === other.revision && reach.seen <= other.seen)
 
 const pushVarint = (bytes: number[], value: number): void => {
   while (value >= 128) {

@@ -1,4 +1,4 @@
-import { type EventVector, isBehind, type Place } from './cursor.ts'
+import { type EventVector, isBehind, type Reach } from './cursor.ts'
 
 export const CHANNELS = ['positions', 'geofence', 'trip', 'task', 'automation', 'job', 'notification'] as const
 export type ChannelName = (typeof CHANNELS)[number]
@@ -10,9 +10,9 @@ export interface LiveEvent {
   trackerId?: string
   /** Whoever asked for the job. */
   userId?: string
-  /** Which place of a cursor it moves. */
+  /** Which part of a cursor it moves. */
   partition: number
-  place: Place
+  reach: Reach
   /** JSON text, made when somebody wants it. */
   text(): string
 }
@@ -22,7 +22,7 @@ export class EventRing {
   private events: LiveEvent[] = []
   private head = 0
   /** What a client must have seen for the ring to hold all the rest. */
-  private readonly start: Place[]
+  private readonly start: Reach[]
   private readonly eventsMax: number
 
   constructor(start: EventVector, eventsMax: number) {
@@ -34,7 +34,7 @@ export class EventRing {
     this.events.push(event)
     if (this.events.length - this.head <= this.eventsMax) return
     const oldest = this.events[this.head]
-    this.start[oldest.partition] = oldest.place
+    this.start[oldest.partition] = oldest.reach
     this.events[this.head++] = undefined as never
     if (this.head * 2 > this.events.length) {
       this.events = this.events.slice(this.head)
@@ -44,7 +44,7 @@ export class EventRing {
 
   /** The events after the vector, oldest first; undefined when the ring does not reach back that far. */
   after(vector: EventVector): LiveEvent[] | undefined {
-    if (this.start.some((place, partition) => !isBehind(place, vector[partition]))) return undefined
-    return this.events.slice(this.head).filter((event) => !isBehind(event.place, vector[event.partition]))
+    if (this.start.some((reach, partition) => !isBehind(reach, vector[partition]))) return undefined
+    return this.events.slice(this.head).filter((event) => !isBehind(event.reach, vector[event.partition]))
   }
 }

@@ -8,7 +8,7 @@ import { transitionStream, type Decided } from '../features/transitions/events.t
 import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { ALL_SEEN, encodeCursor, type Place } from './cursor.ts'
+import { ALL_SEEN, encodeCursor, type Reach } from './cursor.ts'
 import type { ChannelName, LiveEvent } from './event-ring.ts'
 import { forEachRun } from './fleet.ts'
 import type { HubOptions } from './options.ts'
@@ -26,7 +26,7 @@ const IDLE_MS = 5 * 60_000
 export class LiveHub {
   readonly options: HubOptions
   /** How far this process has seen each partition's transitions, and behind them the jobs and the automations. */
-  readonly vector: Place[]
+  readonly vector: Reach[]
   clientCount = 0
   /** The newest writes of trackers and their users that this process heard of. */
   trackersWrote: Wrote | undefined
@@ -146,19 +146,19 @@ export class LiveHub {
 
   private onDecided(partition: number, revision: number, decided: Decided | undefined): void {
     decided?.decisions.forEach((decision, index) => {
-      const place = { revision, seen: index + 1 }
-      this.seen(partition, place)
+      const reach = { revision, seen: index + 1 }
+      this.seen(partition, reach)
       if (this.isWatched(decision.organizationId))
-        this.tell(decision.organizationId, this.eventOf(decision, partition, place))
+        this.tell(decision.organizationId, this.eventOf(decision, partition, reach))
     })
     this.seen(partition, { revision, seen: ALL_SEEN })
   }
 
-  readonly eventOf = (decision: Decided['decisions'][number], partition: number, place: Place): LiveEvent => {
+  readonly eventOf = (decision: Decided['decisions'][number], partition: number, reach: Reach): LiveEvent => {
     const channel = decision.kind === 'transition' ? 'geofence' : 'trip'
     let text: string | undefined
     const textOf = (): string => (text ??= JSON.stringify(this.options.sources.eventOf(decision)))
-    return { channel, trackerId: decision.trackerId, partition, place, text: textOf }
+    return { channel, trackerId: decision.trackerId, partition, reach, text: textOf }
   }
 
   isWatched(organizationId: string): boolean {
@@ -186,8 +186,8 @@ export class LiveHub {
       this.owners.get(subscription)?.offerEvent(subscription, event)
   }
 
-  seen(partition: number, place: Place): void {
-    this.vector[partition] = place
+  seen(partition: number, reach: Reach): void {
+    this.vector[partition] = reach
     this.cursorText = undefined
   }
 

@@ -5,33 +5,33 @@ import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/commands/declared-event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import type { Place } from './cursor.ts'
+import type { Reach } from './cursor.ts'
 import type { LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
-import { followLive, placeOf } from './log-feed.ts'
+import { followLive, reachOf } from './log-feed.ts'
 
 /** Events of all organizations that one resume may read before it gives up. */
 const REPLAY_EVENTS_MAX = 100_000
 const REPLAY_PAGE_EVENTS = 64
 
-/** Tells those who look at an organization how its jobs go, as the log has it. Jobs have one place in cursors, behind the partitions. */
+/** Tells those who look at an organization how its jobs go, as the log has it. Jobs have one part of cursors, behind the partitions. */
 export const jobFeed = (hub: LiveHub): Promise<Follower> => {
-  const { log, partitions: place } = hub.options
+  const { log, partitions: index } = hub.options
   const tell = async (event: RecordedEvent): Promise<void> => {
     const { organizationId } = decodeJson<{ organizationId: string }>(event.data)
-    const told = hub.isWatched(organizationId) ? await jobEvent(log, event, place) : undefined
-    hub.seen(place, placeOf(event.position))
+    const told = hub.isWatched(organizationId) ? await jobEvent(log, event, index) : undefined
+    hub.seen(index, reachOf(event.position))
     if (told !== undefined) hub.tell(organizationId, told)
   }
-  return followLive(hub, { name: 'live-jobs', place, prefixes: [BACKTEST_STREAMS], tell })
+  return followLive(hub, { name: 'live-jobs', index, prefixes: [BACKTEST_STREAMS], tell })
 }
 
-/** The organization's events of jobs between two places, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
+/** The organization's events of jobs from one reach to another, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
 export async function* replayJobs(
   log: EventLog,
   organizationId: string,
-  from: Place,
-  to: Place,
+  from: Reach,
+  to: Reach,
   partition: number,
   signal: AbortSignal,
 ): AsyncGenerator<LiveEvent | undefined> {
@@ -67,7 +67,7 @@ const jobEvent = async (log: EventLog, event: RecordedEvent, partition: number):
     channel: 'job',
     userId: row.userId,
     partition,
-    place: placeOf(event.position),
+    reach: reachOf(event.position),
     text: () => JSON.stringify(backtestShown(row)),
   }
 }

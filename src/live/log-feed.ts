@@ -1,25 +1,25 @@
 import type { RecordedEvent } from '../kernel/event.ts'
 import { eachOnce, Follower } from '../kit/consumers/follower.ts'
-import type { Place } from './cursor.ts'
+import type { Reach } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
 
 export interface LogFeedOptions {
   /** Of the consumer. */
   name: string
-  /** Which place of cursors it moves. */
-  place: number
+  /** Which part of cursors it moves. */
+  index: number
   prefixes: readonly string[]
   /** Tells whoever looks of one event, which is the next one after the position `before`. What fails is tried again. */
   tell(event: RecordedEvent, before: number): Promise<void> | void
 }
 
-/** Follows streams that have one place together in cursors, a position in the log, from here on; what was before is there by `since`. */
-export const followLive = async (hub: LiveHub, { name, place, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
+/** Follows streams that have one part of cursors together, a position in the log, from here on; what was before is there by `since`. */
+export const followLive = async (hub: LiveHub, { name, index, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
   const head = await hub.options.log.headPosition()
   let before = head
   const seen = (position: number): void => {
     before = position
-    hub.seen(place, placeOf(position))
+    hub.seen(index, reachOf(position))
   }
   const tellEach = eachOnce(async (event) => {
     const telling = tell(event, before)
@@ -40,4 +40,4 @@ export const followLive = async (hub: LiveHub, { name, place, prefixes, tell }: 
 }
 
 /** All up to that position is seen. */
-export const placeOf = (position: number): Place => ({ revision: position, seen: 0 })
+export const reachOf = (position: number): Reach => ({ revision: position, seen: 0 })

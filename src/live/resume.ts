@@ -3,7 +3,7 @@ import { DECIDED, type Decided, transitionStream } from '../features/transitions
 import { breathe } from '../kernel/breath.ts'
 import { decodeJson } from '../kernel/event.ts'
 import { replayAutomations } from './automation-feed.ts'
-import { ALL_SEEN, decodeCursor, encodeCursor, type EventVector, isBehind, type Place } from './cursor.ts'
+import { ALL_SEEN, decodeCursor, encodeCursor, type EventVector, isBehind, type Reach } from './cursor.ts'
 import type { EventRing, LiveEvent } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { replayJobs } from './job-feed.ts'
@@ -35,11 +35,11 @@ export async function* missedEvents(
   const { logMark } = hub.options
   const seen = decodeCursor(question.since, logMark, to.length)
   if (seen === undefined) return yield undefined
-  const vector: Place[] = [...seen]
+  const vector: Reach[] = [...seen]
   for await (const event of eventsBetween(hub, question, seen, to)) {
     if (event === undefined) return yield undefined
     await breathe()
-    vector[event.partition] = event.place
+    vector[event.partition] = event.reach
     yield { event, cursor: encodeCursor(logMark, vector) }
   }
 }
@@ -65,7 +65,7 @@ export async function* replayEvents(
   organizationId: string,
   from: EventVector,
   to: EventVector,
-  eventOf: (decision: Decided['decisions'][number], partition: number, place: Place) => LiveEvent,
+  eventOf: (decision: Decided['decisions'][number], partition: number, reach: Reach) => LiveEvent,
   signal: AbortSignal,
 ): AsyncGenerator<LiveEvent | undefined> {
   let read = 0
@@ -84,9 +84,9 @@ export async function* replayEvents(
         const { decisions } = decodeJson<Decided>(event.data)
         read += decisions.length
         for (const [index, decision] of decisions.entries()) {
-          const place = { revision: event.revision, seen: index + 1 }
-          if (decision.organizationId === organizationId && !isBehind(place, from[partition]))
-            yield eventOf(decision, partition, place)
+          const reach = { revision: event.revision, seen: index + 1 }
+          if (decision.organizationId === organizationId && !isBehind(reach, from[partition]))
+            yield eventOf(decision, partition, reach)
         }
       }
       if (read > DECISIONS_MAX) return yield undefined

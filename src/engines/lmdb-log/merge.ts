@@ -11,7 +11,7 @@ export class IndexMerge {
   checkpoint: number
   private readonly store: LogStore
   private readonly prefixes: readonly string[]
-  private readonly lanes = new Map<number, { entries: IndexEntry[]; at: number; readTo: number }>()
+  private readonly branches = new Map<number, { entries: IndexEntry[]; at: number; readTo: number }>()
   private categoriesSeen = -1
 
   constructor(store: LogStore, prefixes: readonly string[], after: number) {
@@ -22,7 +22,7 @@ export class IndexMerge {
 
   /** The next events up to a position; moves the checkpoint over what does not match too. */
   take(headPosition: number, limit: number, matches: (name: string) => boolean): RecordedEvent[] {
-    this.findLanes()
+    this.findBranches()
     const events: RecordedEvent[] = []
     let bytes = 0
     let foreign = 0
@@ -51,12 +51,13 @@ export class IndexMerge {
   private next(headPosition: number): IndexEntry | undefined {
     let first: { entries: IndexEntry[]; at: number } | undefined
     let position = Number.POSITIVE_INFINITY
-    for (const [category, lane] of this.lanes) {
-      if (lane.at >= lane.entries.length && lane.readTo < headPosition) this.refill(category, lane, headPosition)
-      const entry = lane.entries[lane.at]
+    for (const [category, branch] of this.branches) {
+      if (branch.at >= branch.entries.length && branch.readTo < headPosition)
+        this.refill(category, branch, headPosition)
+      const entry = branch.entries[branch.at]
       if (entry === undefined || entry.position >= position) continue
       position = entry.position
-      first = lane
+      first = branch
     }
     if (first === undefined) return undefined
     const entry = first.entries[first.at]
@@ -66,30 +67,30 @@ export class IndexMerge {
 
   private refill(
     category: number,
-    lane: { entries: IndexEntry[]; at: number; readTo: number },
+    branch: { entries: IndexEntry[]; at: number; readTo: number },
     headPosition: number,
   ): void {
-    lane.entries = []
-    lane.at = 0
-    const start = Buffer.from(indexKey(category, Math.max(lane.readTo, this.checkpoint) + 1))
+    branch.entries = []
+    branch.at = 0
+    const start = Buffer.from(indexKey(category, Math.max(branch.readTo, this.checkpoint) + 1))
     const end = Buffer.from(indexKey(category, headPosition + 1))
     for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
       value.position = key as number
-      lane.entries.push(value)
+      branch.entries.push(value)
     }
-    const last = lane.entries[INDEX_ENTRIES_MAX - 1]
-    lane.readTo = last === undefined ? headPosition : last.position
+    const last = branch.entries[INDEX_ENTRIES_MAX - 1]
+    branch.readTo = last === undefined ? headPosition : last.position
   }
 
-  private findLanes(): void {
+  private findBranches(): void {
     if (this.store.categoryNumbers.size === this.categoriesSeen) return
     this.categoriesSeen = this.store.categoryNumbers.size
     for (const [category, no] of this.store.categoryNumbers) {
-      if (this.lanes.has(no) || category.startsWith('$')) continue
+      if (this.branches.has(no) || category.startsWith('$')) continue
       const canHold = this.prefixes.some((prefix) =>
         prefix.includes('-') ? categoryName(prefix) === category : category.startsWith(prefix),
       )
-      if (canHold) this.lanes.set(no, { entries: [], at: 0, readTo: -1 })
+      if (canHold) this.branches.set(no, { entries: [], at: 0, readTo: -1 })
     }
   }
 }

@@ -50,12 +50,12 @@ export interface Lag {
   seconds: number
 }
 
-/** A place that moved over events of which nothing came is stored so often at most. */
+/** A checkpoint that moved over events of which nothing came is stored so often at most. */
 const CHECKPOINT_MS = 1_000
 
 /**
  * The one loop that follows the log: hands over batches in order, tries again what fails, and knows how far it is. It
- * keeps its place in a stored checkpoint, of which it is the owner, or begins where the log ends. Goes on until closed.
+ * keeps its position in a stored checkpoint, of which it is the owner, or begins where the log ends. Goes on until closed.
  */
 export class Follower {
   /** Everything up to here is handled; undefined before the first event of the log. */
@@ -90,7 +90,7 @@ export class Follower {
     return this
   }
 
-  /** Begins behind a place of the log, -1 for its beginning, and stores nothing. */
+  /** Begins behind a position of the log, -1 for its beginning, and stores nothing. */
   startBehind(at: number): this {
     this.at = at < 0 ? undefined : at
     this.run()

@@ -33,7 +33,7 @@ export interface ProjectionPart {
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
 }
 
-/** One projection of several parts, with one place in the log. A part of another version than the stored one is built anew by itself. */
+/** One projection of several parts, with one position in the log. A part of another version than the stored one is built anew by itself. */
 export const joinParts = (name: string, parts: readonly ProjectionPart[]): Projection => {
   const byType = new Map<string, ProjectionPart[]>()
   for (const part of parts) for (const type of part.inputs) byType.set(type, [...(byType.get(type) ?? []), part])
@@ -53,7 +53,7 @@ export const joinParts = (name: string, parts: readonly ProjectionPart[]): Proje
   }
 }
 
-/** What stands beside the place in a projection's checkpoint: the versions of what is stored. */
+/** What stands beside the position in a projection's checkpoint: the versions of what is stored. */
 export const versionsOf = ({ version, parts }: Projection): { [source: string]: number } =>
   parts === undefined ? { version } : Object.fromEntries(parts.map((part) => [`version:${part.name}`, part.version]))
 

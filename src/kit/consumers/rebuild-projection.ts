@@ -32,7 +32,7 @@ const DIFFERENCES_MAX = 100
 
 /**
  * Builds the tables of a projection anew beside the live ones, then, while nobody follows the log for it, compares both
- * at the same place of the log and swaps them. The report names the rows that differ.
+ * at the same position of the log and swaps them. The report names the rows that differ.
  */
 export const rebuildProjection = async (
   projection: Projection,

@@ -53,7 +53,7 @@ export class RunningProjection implements Owned {
     return this.running === undefined ? [] : [this.running.follower.lag(this.services.clock.now())]
   }
 
-  /** Builds the tables up to the place at which the others stand. */
+  /** Builds the tables up to the position of the others. */
   private renewed(stale: Projection, at: number | undefined, signal: AbortSignal): Promise<void> {
     const { name, services } = this
     const { clock, logger, tables } = services
@@ -70,7 +70,7 @@ export class RunningProjection implements Owned {
   }
 }
 
-/** Follows the log for one projection: each batch of rows is committed together with the place in the log. */
+/** Follows the log for one projection: each batch of rows is committed together with the position in the log. */
 const projectionFollower = (projection: Projection, services: ProjectionServices & { isOurs?: IsOurs }): Follower => {
   const inputs = new Set(projection.inputs)
   return new Follower(services, {

@@ -34,7 +34,7 @@ export class Checkpoints {
     this.tables = this.heardTables()
   }
 
-  /** Whether the consumer's stored checkpoint comes to that place within the time. @throws Failure engine_down. */
+  /** Whether the consumer's stored checkpoint comes that far within the time. @throws Failure engine_down. */
   reached(consumer: string, at: Checkpoint, timeoutMs: number): Promise<boolean> {
     const heard = this.heard.get(consumer)
     if (heard !== undefined && isPast(heard, at)) return Promise.resolve(true)

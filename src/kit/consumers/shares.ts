@@ -10,27 +10,27 @@ export const sharesOf = (joins: ReadonlyMap<string, readonly string[]>): Map<str
   for (const [owner, names] of [...joins].sort(([a], [b]) => (a < b ? -1 : 1)))
     for (const name of names) candidates.set(name, [...(candidates.get(name) ?? []), owner])
   /** Names by who may do them and by partition. */
-  const groups = new Map<string, { owners: string[]; places: Map<string, string[]> }>()
+  const groups = new Map<string, { owners: string[]; units: Map<string, string[]> }>()
   for (const [name, owners] of candidates) {
-    const group = groups.get(owners.join()) ?? { owners, places: new Map<string, string[]>() }
+    const group = groups.get(owners.join()) ?? { owners, units: new Map<string, string[]>() }
     groups.set(owners.join(), group)
-    group.places.set(placeOf(name), [...(group.places.get(placeOf(name)) ?? []), name])
+    group.units.set(unitOf(name), [...(group.units.get(unitOf(name)) ?? []), name])
   }
   const shares = new Map<string, string>()
-  for (const { owners, places } of groups.values()) {
-    const most = Math.ceil(places.size / owners.length)
+  for (const { owners, units } of groups.values()) {
+    const most = Math.ceil(units.size / owners.length)
     const counts = new Map(owners.map((owner) => [owner, 0]))
-    for (const place of [...places.keys()].sort()) {
+    for (const unit of [...units.keys()].sort()) {
       const free = owners.filter((owner) => (counts.get(owner) ?? 0) < most)
-      const owner = free.reduce((best, one) => (weight(one, place) > weight(best, place) ? one : best))
+      const owner = free.reduce((best, one) => (weight(one, unit) > weight(best, unit) ? one : best))
       counts.set(owner, (counts.get(owner) ?? 0) + 1)
-      for (const name of places.get(place) ?? []) shares.set(name, owner)
+      for (const name of units.get(unit) ?? []) shares.set(name, owner)
     }
   }
   return shares
 }
 
 /** The partition that a name ends with, or the name. */
-const placeOf = (name: string): string => /-(\d+)$/.exec(name)?.[1] ?? name
+const unitOf = (name: string): string => /-(\d+)$/.exec(name)?.[1] ?? name
 
-const weight = (owner: string, place: string): string => hash('sha1', `${owner} ${place}`)
+const weight = (owner: string, unit: string): string => hash('sha1', `${owner} ${unit}`)

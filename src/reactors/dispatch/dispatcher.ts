@@ -95,7 +95,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.hear.restart()
     if (this.cancelStore === undefined) this.storeLater()
     if (this.cancelSweep === undefined) this.sweepLater()
-    return owned.pending.place.source
+    return owned.pending.progress.source
   }
 
   /** Owes what one event of the partition's transitions leads to. @throws StreamLost */

@@ -39,8 +39,8 @@ export class HearAutomations {
   /** Begins anew from the partition that has heard least. */
   restart(): void {
     this.inTurn(() => {
-      const places = this.options.owned().map(({ pending }) => pending.place.automations)
-      if (places.length > 0) this.follower = this.follow().startBehind(Math.min(...places))
+      const heard = this.options.owned().map(({ pending }) => pending.progress.automations)
+      if (heard.length > 0) this.follower = this.follow().startBehind(Math.min(...heard))
     })
   }
 
@@ -64,7 +64,7 @@ export class HearAutomations {
       handle: async ({ events, checkpoint }) => {
         for (const event of events) await this.apply(event)
         for (const { pending } of this.options.owned())
-          if (pending.place.automations < checkpoint) pending.heardAutomations(checkpoint)
+          if (pending.progress.automations < checkpoint) pending.heardAutomations(checkpoint)
         return undefined
       },
     })
@@ -74,7 +74,7 @@ export class HearAutomations {
     const isEdited = event.type === AUTOMATION_CHANGED && !endsRuns(event)
     if (isEdited) this.options.renew(automationIdOf(event), event.metadata.organizationId ?? '', event.revision + 1)
     for (const owned of this.options.owned()) {
-      if (event.position <= owned.pending.place.automations) continue
+      if (event.position <= owned.pending.progress.automations) continue
       if (event.type === RUN_RETRY_ASKED) await this.reopen(event, owned)
       else if (endsRuns(event)) await this.options.skip(automationIdOf(event), owned)
     }

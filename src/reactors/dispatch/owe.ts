@@ -78,7 +78,7 @@ export const oweRuns = async (
   }
   if (owed.length === 0 && pending.partial.size === 0) return []
   const source = { source: 'transitions', sourceAt: revision, owedAt: options.now() } as const
-  return factsOf(source, owed, pending.place.sequence)
+  return factsOf(source, owed, pending.progress.sequence)
 }
 
 /** The event of an automation that a decision is. */

@@ -53,7 +53,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
   else pending.standAt({ automations: await log.headPosition() })
   await replayTail(log, pending, stream.head)
   // No run is known and some may have been: beyond what so many events can have counted.
-  if (pending.place.sequence === 1 && stream.head > 0)
+  if (pending.progress.sequence === 1 && stream.head > 0)
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
@@ -61,7 +61,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
 }
 
 const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {
-  let from = pending.place.runs + 1
+  let from = pending.progress.runs + 1
   while (from <= head) {
     const events = await log.read(runsStream(pending.partition), from, PAGE_EVENTS)
     if (events.length === 0) return
@@ -145,11 +145,11 @@ export const sweepRuns = async (
   if (revision > first.revision) await log.truncateBefore(name, revision)
 }
 
-const marker = ({ place }: PendingRuns, owedAt: number): RunsOwed => ({
+const marker = ({ progress }: PendingRuns, owedAt: number): RunsOwed => ({
   source: 'transitions',
-  sourceAt: place.source,
+  sourceAt: progress.source,
   complete: true,
   owedAt,
-  firstSequence: place.sequence,
+  firstSequence: progress.sequence,
   owed: [],
 })

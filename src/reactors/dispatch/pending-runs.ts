@@ -55,8 +55,8 @@ const wantsAlone = (backlog: Backlog): boolean => backlog.aloneStored > 0 && bac
 /** Memory has room for runs that are in the table only. */
 export const hasRoom = (backlog: Backlog): boolean => wantsInOrder(backlog) || wantsAlone(backlog)
 
-/** Where a partition stands, as its checkpoint keeps it. */
-interface Place {
+/** How far a partition has come, as its checkpoint keeps it. */
+interface Progress {
   /** Revision in `automation-runs-<partition>`. */
   runs: number
   /** Revision in `transitions-<partition>`. */
@@ -77,9 +77,9 @@ export class PendingRuns {
   /** Runs that the source event after `source` owed before all of it was owed. */
   readonly partial = new Set<string>()
   readonly rows: OwedRows
-  private readonly at: Place = { runs: -1, source: -1, sequence: 1, automations: -1 }
+  private readonly at: Progress = { runs: -1, source: -1, sequence: 1, automations: -1 }
   /** As `at` was when no source event was owed in part. */
-  private storable: Place = { ...this.at }
+  private storable: Progress = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
   private readonly time: SteadyTime
 
@@ -89,7 +89,7 @@ export class PendingRuns {
     this.time = time
   }
 
-  get place(): Readonly<Place> {
+  get progress(): Readonly<Progress> {
     return this.at
   }
 
@@ -107,8 +107,8 @@ export class PendingRuns {
   }
 
   /** Sets where the partition stands, as a checkpoint says. */
-  standAt(place: Checkpoint | Partial<Place>): void {
-    Object.assign(this.at, place)
+  standAt(progress: Checkpoint | Partial<Progress>): void {
+    Object.assign(this.at, progress)
     this.noteStorable()
   }
 

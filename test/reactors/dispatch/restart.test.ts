@@ -87,8 +87,8 @@ test('what was owed is known again when the tables are lost', async (t) => {
     0,
   )
   const [backlog] = owned.pending.all()
-  t.equal(owned.pending.place.source, 1)
-  t.equal(owned.pending.place.sequence, 4)
+  t.equal(owned.pending.progress.source, 1)
+  t.equal(owned.pending.progress.sequence, 4)
   t.equal(backlog.order.size, 1)
   t.match(backlog.order.idle(), [{ attempts: 1, trigger: { subject: { id: trackerId(3) } } }])
 })
