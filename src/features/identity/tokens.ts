@@ -3,8 +3,10 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Keyring, TokenKey } from '../../kit/keys/keyring.ts'
 
 const ISSUER = 'waymark'
-/** Verified tokens that are remembered: checking a signature takes about 0.1 ms, a look into the cache some microseconds. */
-const CACHED_MAX = 20_000
+/** Verified tokens that are remembered: checking a signature takes about 0.1 ms. By the token itself, since a hash of it would cost most. */
+const KNOWN_MAX = 20_000
+
+type Claims = { [claim: string]: unknown }
 
 export interface TokenClaims {
   userId: string
@@ -26,7 +28,8 @@ export class Tokens {
   private readonly keyring: Keyring
   private readonly ttlMs: number
   private signer: { kid: string; sign: (payload: object) => string } | undefined
-  private readonly verifiers = new Map<string, (token: string) => { [claim: string]: unknown }>()
+  private readonly verifiers = new Map<string, (token: string) => Claims>()
+  private readonly known = new Map<string, { kid: string; claims: Claims }>()
 
   constructor(keyring: Keyring, ttlMs: number) {
     this.keyring = keyring
@@ -48,16 +51,24 @@ export class Tokens {
    * @throws Failure unauthenticated
    */
   verify(token: string, now: number): TokenClaims {
-    const kid = kidOf(token)
+    const known = this.known.get(token)
+    const kid = known?.kid ?? kidOf(token)
     const key = this.keyring.tokenKeys.find((one) => one.kid === kid)
     if (key === undefined) throw new Failure('unauthenticated')
-    const { sub, org, jti, exp } = claimsOf(this.verifierFor(key), token)
+    const { sub, org, jti, exp } = known?.claims ?? this.remember(token, key)
     const isWhole =
       typeof sub === 'string' && typeof org === 'string' && typeof jti === 'string' && typeof exp === 'number'
     // Nothing that a key signed outlives it, whatever the token says: whoever stole a key may say anything.
     const expiresAt = isWhole ? Math.min(exp * 1000, key.verifiesUntil ?? Number.POSITIVE_INFINITY) : 0
     if (!isWhole || expiresAt <= now) throw new Failure('unauthenticated')
     return { userId: sub, organizationId: org, jti, expiresAt }
+  }
+
+  private remember(token: string, key: TokenKey): Claims {
+    const claims = claimsOf(this.verifierFor(key), token)
+    this.known.set(token, { kid: key.kid, claims })
+    if (this.known.size > KNOWN_MAX) this.known.delete(this.known.keys().next().value as string)
+    return claims
   }
 
   private newest(): (payload: object) => string {
@@ -67,7 +78,7 @@ export class Tokens {
     return this.signer.sign
   }
 
-  private verifierFor({ kid, publicKey }: TokenKey): (token: string) => { [claim: string]: unknown } {
+  private verifierFor({ kid, publicKey }: TokenKey): (token: string) => Claims {
     const known = this.verifiers.get(kid)
     if (known !== undefined) return known
     for (const old of this.verifiers.keys())
@@ -79,13 +90,10 @@ export class Tokens {
 }
 
 // Time is checked against the clock of the service, not by the library.
-const verifierOf = (key: string): ((token: string) => { [claim: string]: unknown }) =>
-  createVerifier({ key, algorithms: ['EdDSA'], allowedIss: ISSUER, ignoreExpiration: true, cache: CACHED_MAX })
+const verifierOf = (key: string): ((token: string) => Claims) =>
+  createVerifier({ key, algorithms: ['EdDSA'], allowedIss: ISSUER, ignoreExpiration: true, cache: false })
 
-const claimsOf = (
-  verify: (token: string) => { [claim: string]: unknown },
-  token: string,
-): { [claim: string]: unknown } => {
+const claimsOf = (verify: (token: string) => Claims, token: string): Claims => {
   try {
     return verify(token)
   } catch (error) {

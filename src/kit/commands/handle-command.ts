@@ -1,7 +1,7 @@
 import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { encodeJson, factOf, type EventMetadata, type Fact } from '../../kernel/event.ts'
+import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import type { IdSource, Wrote } from '../http/route.ts'
 
 /** What a command carries beside itself. Event ids come from `ids`, so a repeated request appends the same events. */
@@ -30,16 +30,71 @@ export const loadState = async <State, Command>(
   stream: string,
   decider: Decider<State, Command>,
 ): Promise<{ state: State; version: number }> => {
-  let state = decider.initial
-  let version = 0
+  const known = knownStates(log, decider)
+  const kept = known.get(stream)
+  if (kept !== undefined) {
+    const [last, ...since] = await log.read(stream, kept.version - 1, PAGE_EVENTS)
+    // The event that it ends with is there, so nothing before it was erased either.
+    if (last?.revision === kept.version - 1 && last.id === kept.eventId)
+      return fold(log, stream, decider, known, kept, since.length < PAGE_EVENTS - 1 ? since : undefined)
+    known.delete(stream)
+  }
+  return fold(log, stream, decider, known, { state: decider.initial, version: 0 })
+}
+
+/** Goes on from a state; with `rest` no more than that follows. */
+const fold = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  known: Map<string, KeptState<State>>,
+  begin: { state: State; version: number },
+  rest?: readonly RecordedEvent[],
+): Promise<{ state: State; version: number }> => {
+  let { state, version } = begin
   for (;;) {
-    const events = await log.read(stream, version, PAGE_EVENTS)
+    const events = rest ?? (await log.read(stream, version, PAGE_EVENTS))
     for (const event of events) {
       state = decider.evolve(state, factOf(event))
       version = event.revision + 1 // a truncated stream begins late
     }
-    if (events.length < PAGE_EVENTS) return { state, version }
+    if (rest === undefined && events.length === PAGE_EVENTS) continue
+    const last = events.at(-1)
+    if (last !== undefined && version >= LONG_EVENTS && last.data.byteLength <= KEPT_BYTES_MAX)
+      keep(known, stream, { state, version, eventId: last.id })
+    return { state, version }
   }
+}
+
+/** The state of a long stream after an event, so that the next command reads what follows it alone. */
+interface KeptState<State> {
+  state: State
+  version: number
+  eventId: string
+}
+
+/** Shorter streams are read anew in no time. */
+const LONG_EVENTS = 16
+const KEPT_BYTES_MAX = 16 * 1024
+const KEPT_MAX = 1_000
+
+const states = new WeakMap<EventLog, WeakMap<object, Map<string, KeptState<unknown>>>>()
+
+const knownStates = <State, Command>(
+  log: EventLog,
+  decider: Decider<State, Command>,
+): Map<string, KeptState<State>> => {
+  const ofLog = states.get(log) ?? new WeakMap<object, Map<string, KeptState<unknown>>>()
+  states.set(log, ofLog)
+  const known = ofLog.get(decider) ?? new Map<string, KeptState<unknown>>()
+  ofLog.set(decider, known)
+  return known as Map<string, KeptState<State>>
+}
+
+const keep = <State>(known: Map<string, KeptState<State>>, stream: string, state: KeptState<State>): void => {
+  known.delete(stream)
+  known.set(stream, state)
+  if (known.size > KEPT_MAX) known.delete(known.keys().next().value as string)
 }
 
 /** Makes the command from the state that it is decided on, where that takes looking at other records first. */

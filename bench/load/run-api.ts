@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ask, call, type Service, signUp, startService } from '../../test/support/service.ts'
+import { option, round } from './fresh-service.ts'
+import type { HttpPlan, HttpResult } from './http-generator.ts'
+
+/**
+ * Commands and reads by id of the whole service, beside a bare handler of uWebSockets.js that the same generator drives in
+ * the same run; then both at half of what they reached, and reads while people log in.
+ * Usage: node dist/bench/load/run-api.js [--seconds 5] [--connections 64]
+ */
+const measureMs = option('seconds', 5) * 1000
+const connections = option('connections', 64)
+const VEHICLES = 256
+const WARMUP_MS = 2_000
+
+const scriptOf = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url))
+
+const drive = async (plan: HttpPlan): Promise<HttpResult> => {
+  const child = spawn(process.execPath, [scriptOf('http-generator'), JSON.stringify(plan)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.on('data', (chunk) => (text += chunk))
+  const code = await new Promise<number | null>((done) => child.once('exit', done))
+  if (code !== 0) throw new Error(`the generator ended with ${code}`)
+  return JSON.parse(text) as HttpResult
+}
+
+const startBare = async (): Promise<{ port: number; child: ChildProcess }> => {
+  const child = spawn(process.execPath, [scriptOf('bare-handler')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const port = await new Promise<number>((found) => child.stdout.once('data', (text) => found(Number(String(text)))))
+  return { port, child }
+}
+
+/** Logs in one after the other until told to stop; answers the median time of a login, ms. */
+const loginsUntil = async (service: Service, body: object, isOver: () => boolean): Promise<number> => {
+  const times: number[] = []
+  while (!isOver()) {
+    const begun = performance.now()
+    await call(service, 'POST', '/auth/login', { body })
+    times.push(performance.now() - begun)
+  }
+  return times.sort((a, b) => a - b)[Math.floor(times.length / 2)]
+}
+
+const measure = async (service: Service, barePort: number): Promise<object> => {
+  const { token, email, password } = await signUp(service, 'Bench')
+  const paths: string[] = []
+  const hubId = (await ask(service, 'GET', '/hubs', { token })).data[0]._id
+  for (let i = 0; i < VEHICLES; i++) {
+    const { data } = await ask(service, 'POST', '/vehicle', { token, body: { name: `Van ${i}`, type: 'car', hubId } })
+    paths.push(`/api/v3/vehicle/${data._id}`)
+  }
+  const rows: { [name: string]: unknown } = {}
+  for (const [name, method] of [
+    ['reads by id', 'GET'],
+    ['commands', 'PATCH'],
+  ] as const) {
+    const plan: HttpPlan = { port: service.port, token, paths, method, connections, warmupMs: WARMUP_MS, measureMs }
+    const bare = await drive({ ...plan, port: barePort })
+    const most = await drive(plan)
+    const half = await drive({ ...plan, perSecond: most.perSecond / 2 })
+    rows[name] = {
+      'a second': Math.round(most.perSecond),
+      'bare handler': Math.round(bare.perSecond),
+      share: round((100 * most.perSecond) / bare.perSecond) / 100,
+      'p99 at half, ms': round(half.p99),
+      refused: most.refused + half.refused,
+    }
+    if (method !== 'GET') continue
+    let isOver = false
+    const logins = loginsUntil(service, { email, password }, () => isOver)
+    const beside = await drive({ ...plan, perSecond: most.perSecond / 4 })
+    isOver = true
+    rows['reads at a quarter while somebody logs in'] = {
+      'a second': Math.round(beside.perSecond),
+      'p99, ms': round(beside.p99),
+      'median login, ms': round(await logins),
+    }
+  }
+  return rows
+}
+
+const data = mkdtempSync(join(tmpdir(), 'waymark-api-'))
+const service = await startService(data)
+const bare = await startBare()
+try {
+  process.stdout.write(`${JSON.stringify(await measure(service, bare.port), undefined, 2)}\n`)
+  await service.stop()
+} finally {
+  bare.child.kill()
+  await service.kill()
+  rmSync(data, { recursive: true, force: true })
+}
