@@ -9,11 +9,12 @@ export const sharesOf = (joins: ReadonlyMap<string, readonly string[]>): Map<str
   const candidates = new Map<string, string[]>()
   for (const [owner, names] of [...joins].sort(([a], [b]) => (a < b ? -1 : 1)))
     for (const name of names) candidates.set(name, [...(candidates.get(name) ?? []), owner])
-  /** Names by who may do them and by partition. */
+  /** Names by who may do them and by partition; what is no partition's is shared out by itself. */
   const groups = new Map<string, { owners: string[]; units: Map<string, string[]> }>()
   for (const [name, owners] of candidates) {
-    const group = groups.get(owners.join()) ?? { owners, units: new Map<string, string[]>() }
-    groups.set(owners.join(), group)
+    const key = `${owners.join()} ${unitOf(name) === name}`
+    const group = groups.get(key) ?? { owners, units: new Map<string, string[]>() }
+    groups.set(key, group)
     group.units.set(unitOf(name), [...(group.units.get(unitOf(name)) ?? []), name])
   }
   const shares = new Map<string, string>()

@@ -96,6 +96,7 @@ test('what a dead process had is taken after its life, counted by looks and by n
   const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
   await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
   const had = [...b.has]
+  for (const { owners } of [b, a]) await owners.borrow([], async () => undefined) // b gives a sign, and a sees it
   // b gives no more signs, and goes on with what it has.
   for (let ms = 0; ms < LIFE_MS - 3 * LOOK_MS; ms += LOOK_MS) {
     a.clock.advance(LOOK_MS)
@@ -201,6 +202,15 @@ test('only who takes part in something has a share of it, even and with few move
   const counts = (shares: Map<string, string>, owner: string): number =>
     partitions.filter((name) => shares.get(name) === owner).length
   t.same([counts(two, 'a'), counts(two, 'b')], [8, 8])
+  const few = ['history-0', 'history-1', 'history-2', 'history-3']
+  const mixed = [...few, 'sweep', 'announce', 'rebuild', 'directory', 'access']
+  const shares = sharesOf(
+    new Map([
+      ['a', mixed],
+      ['b', mixed],
+    ]),
+  )
+  t.equal(few.filter((name) => shares.get(name) === 'a').length, 2, 'partitions are even among themselves')
   const three = sharesOf(
     new Map([
       ['a', partitions],
