@@ -1,39 +1,30 @@
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { call, type Service } from '../test/support/service.ts'
 import { FLEET, generate, onFreshService, option, type Prepared } from './load/fresh-service.ts'
 import { handlesOf, memoryOf, threadsOf } from './load/process-figures.ts'
+import { COLUMNS, drawn, readSamples, type Sample, slopeOf, tableOf } from './load/soak-curve.ts'
 
 /**
  * Runs a whole service for a long time at a steady rate, with viewers and exports, and writes its curve of memory, handles
- * and threads: a line every 10 s into a CSV file, a table and the slope of its second half at the end. Usage:
- * `node dist/bench/soak.js [--minutes 60] [--rate 20000] [--viewers 200] [--exports 2] [--fences 10000] [--csv soak.csv]`
+ * and threads: a line every 10 s into a CSV file; at the end a table, the slopes of the second half, and a picture. Usage:
+ * `node dist/bench/soak.js [--minutes 60] [--rate 20000] [--viewers 200] [--exports 2] [--fences 10000] [--every 5]
+ * [--csv soak.csv] [--svg soak.svg]`. With `--show soak.csv` it runs nothing and shows what an earlier run wrote.
  */
 const minutes = option('minutes', 60)
 const rate = option('rate', 20_000)
 const viewers = option('viewers', 200)
 const exporters = option('exports', 2)
 const fences = option('fences', 10_000)
-const csvPath = process.argv.includes('--csv') ? process.argv[process.argv.indexOf('--csv') + 1] : 'soak.csv'
+const everyMinutes = option('every', 5)
+const pathAfter = (name: string): string | undefined =>
+  process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined
+const csvPath = pathAfter('--csv') ?? 'soak.csv'
+const svgPath = pathAfter('--svg')
 
 const SAMPLE_MS = 10_000
 const EXPORT_PAUSE_MS = 5_000
-const ROWS_SHOWN = 12
-
-const COLUMNS = [
-  'seconds',
-  'rssMb',
-  'anonMb',
-  'fileMb',
-  'heapMb',
-  'heapTotalMb',
-  'externalMb',
-  'acceptedPoints',
-  'handles',
-  'threads',
-] as const
-type Sample = { [column in (typeof COLUMNS)[number]]: number }
 
 const sampleOf = async (service: Service, seconds: number): Promise<Sample> => {
   const pid = service.process.pid as number
@@ -75,26 +66,16 @@ const exportAgainAndAgain = async ({ service, token }: Prepared, signal: AbortSi
   return done
 }
 
-/** Units a minute by which a column rises over the second half: the slope of a line through its samples. */
-const slopeOf = (samples: readonly Sample[], column: keyof Sample): number => {
-  const half = samples.slice(Math.floor(samples.length / 2))
-  const mean = (values: number[]): number => values.reduce((all, one) => all + one, 0) / values.length
-  const times = half.map(({ seconds }) => seconds / 60)
-  const values = half.map((sample) => sample[column])
-  const [time, value] = [mean(times), mean(values)]
-  const above = times.reduce((all, one, i) => all + (one - time) * (values[i] - value), 0)
-  return above / times.reduce((all, one) => all + (one - time) ** 2, 0)
-}
-
 const show = (samples: readonly Sample[]): void => {
-  const line = (cells: readonly (string | number)[]): void => console.log(`| ${cells.join(' | ')} |`)
-  line(COLUMNS)
-  line(COLUMNS.map(() => '-'))
-  const step = Math.max(1, Math.ceil(samples.length / ROWS_SHOWN))
-  for (const [i, sample] of samples.entries())
-    if (i % step === 0 || i === samples.length - 1) line(COLUMNS.map((column) => sample[column]))
-  const slopes = COLUMNS.slice(1).map((column) => Math.round(slopeOf(samples, column) * 10) / 10)
-  line(['a minute, second half', ...slopes])
+  const line = (cells: readonly string[]): void => console.log(`| ${cells.join(' | ')} |`)
+  const [head, ...rows] = tableOf(samples, everyMinutes)
+  line(head)
+  line(head.map(() => '-'))
+  for (const row of rows) line(row)
+  const from = (samples.at(-1)?.seconds ?? 0) / 120
+  for (const column of ['rssMb', 'fileMb', 'anonMb', 'heapMb', 'handles', 'threads'] as const)
+    console.log(`${column}: ${slopeOf(samples, column, from).toFixed(2)} a minute over the second half`)
+  if (svgPath !== undefined) writeFileSync(svgPath, drawn(samples))
 }
 
 const showChanges = (what: string, before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): void => {
@@ -153,5 +134,9 @@ const soak = async (prepared: Prepared): Promise<void> => {
   )
 }
 
-console.log(`${cpus().length} × ${cpus()[0].model}, Node ${process.version}; ${minutes} min at ${rate} points/s`)
-await onFreshService({}, fences, soak)
+const shown = pathAfter('--show')
+if (shown !== undefined) show(readSamples(readFileSync(shown, 'utf8')))
+else {
+  console.log(`${cpus().length} × ${cpus()[0].model}, Node ${process.version}; ${minutes} min at ${rate} points/s`)
+  await onFreshService({}, fences, soak)
+}

@@ -21,7 +21,7 @@ export const KEEPING_LOCATIONS: readonly string[] = [LOCATION_HISTORY, LATEST_PO
 export const openProjector: OpenRole = async (services) => {
   const { tables, history, clock, logger, partitions, owners, origin, feeds, projections } = services
   const failed = (consumer: string) => (error: unknown) =>
-    logger.error('consumer failed', { consumer, error: String(error) })
+    logger.error('consumer failed', { consumer, error: String(error), cause: String((error as Error).cause) })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
   const erasures = await new HistoryErasures(services).start()
   const archive = { history, tables, clock, erasures, epoch: origin.epoch }
