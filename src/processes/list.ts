@@ -12,6 +12,7 @@ import { acceptInvitation } from './accept-invitation.ts'
 import { changeUser } from './change-user.ts'
 import { createUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
+import { eraseOrganization } from './erase-organization.ts'
 import { followLink } from './follow-link.ts'
 import { foundOrganization } from './found-organization.ts'
 import { giveWay } from './give-way.ts'
@@ -38,6 +39,7 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
     deleteUser(office),
     acceptInvitation(office),
     followLink(office),
+    eraseOrganization(office, services),
     giveWay(services),
   ]
 }

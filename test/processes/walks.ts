@@ -474,6 +474,7 @@ export const WALKS: Walk[] = [
 /** An alias of one above, what a test of its own walks, and what roles and records stand for: one unique name, written by the same code. */
 export const WALKED_ELSEWHERE = [
   'createOrganizationAlias',
+  'eraseOrganization',
   'importGeofences',
   'createDataType',
   'createFlow',

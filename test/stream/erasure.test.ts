@@ -100,6 +100,81 @@ const rebuildAll = async (t: Test, data: string): Promise<void> => {
   }
 }
 
+test('nothing is left of an organization that was erased', { timeout: 900_000 }, async (t) => {
+  const data = folderOf(t)
+  const service = await startService(data)
+  t.teardown(() => service.kill())
+  const elsewhere = await signUp(service, 'Elsewhere')
+  const { token, password, email, hubId, organizationId } = await signUp(service, 'Vogons')
+  const make = async (path: string, body: object) => (await ask(service, 'POST', path, { token, body })).data
+  const role = await make('/role', { name: 'Vogon role', permissions: ['view/hub'] })
+  await make('/hub', { name: 'Vogon hub', lat: 47.7654321, lng: 8 })
+  await make('/user', { name: 'Vogon jeltz', email: 'jeltz@vogon.example', password: PASSWORD, roleId: role._id })
+  await make('/user/invite', { name: 'Vogon guest', email: elsewhere.email, roleId: role._id })
+  await make('/team', { name: 'Vogon team', hubId })
+  await make('/vehicle', { name: 'Vogon van', type: 'car', hubId })
+  const tracker = await make('/tracker', { name: 'Vogon ship', kind: 'device', externalId: 'vogon-1' })
+  const group = await make('/geofence-group', { name: 'Vogon group' })
+  await make('/geofence', {
+    name: 'Vogon fence',
+    geofenceGroupId: group._id,
+    center: { lat: 52, lng: 21 },
+    radius: 500,
+  })
+  await make('/automation', {
+    name: 'Vogon automation',
+    event: 'onGeofenceEntry',
+    automationType: 'webhook',
+    automationDetails: { url: 'http://127.0.0.1:9/vogon' },
+    rules: { fields: { geofenceGroupId: group._id } },
+  })
+  const points = [0, 1, 2].map((i) => ({ recordedAt: Date.now() - 60_000 + i * 10_000, lat: 52 + i / 50, lng: 21 }))
+  await ask(service, 'POST', '/location-history/bulk', { token: tracker.deviceKey, body: { points } })
+  await until('the points', async () => (await ask(service, 'GET', '/location-histories', { token })).data.length === 3)
+  await until('an entry', async () => (await ask(service, 'GET', '/geofence-events', { token })).data.length > 0)
+
+  const erase = (by: string, body: object) => call(service, 'DELETE', '/organization', { token: by, body })
+  const login = await call(service, 'POST', '/auth/login', {
+    body: { email: 'jeltz@vogon.example', password: PASSWORD },
+  })
+  t.equal((await erase(login.json.token, { password: PASSWORD })).status, 403, 'an owner alone')
+  t.match(await erase(token, { password: 'wrong' }), { status: 403, json: { code: 'wrong_password' } })
+  t.equal((await erase(token, {})).status, 400)
+  t.equal((await call(service, 'GET', '/organization', { token })).status, 200)
+  t.equal((await erase(token, { password })).status, 200)
+  t.equal((await call(service, 'GET', '/organization', { token })).status, 401)
+  t.equal((await call(service, 'POST', '/auth/login', { body: { email, password } })).status, 401)
+  const body = { points: [{ ...points[0], recordedAt: Date.now() }] }
+  await until(
+    'its keys to end',
+    async () =>
+      (await call(service, 'POST', '/location-history/bulk', { token: tracker.deviceKey, body })).status === 401,
+  )
+  t.equal(
+    (await ask(service, 'GET', '/auth/my-organizations', { token: elsewhere.token })).data.length,
+    1,
+    'its guest stays',
+  )
+  const positions = `SELECT count() AS rows FROM points WHERE organizationId = '${organizationId}'`
+  await service.stop()
+
+  const words = ['ogon', 'jeltz', email, '47.7654321']
+  const first = await foundIn(data, words)
+  t.same(first.found, [])
+  const again = await startService(data)
+  t.teardown(() => again.kill())
+  await rebuildAll(t, data)
+  t.same(await answered(again, elsewhere.token, words), [])
+  await again.stop()
+  t.same((await foundIn(data, words)).found, [])
+  const history = await openChdbHistoryStore({
+    path: join(data, 'history'),
+    scratchPath: join(data, 'history-scratch'),
+  })
+  t.same(await history.rows(positions), [{ rows: 0 }])
+  await history.close()
+})
+
 test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t) => {
   const data = folderOf(t)
   let service = await startService(data)

@@ -1,7 +1,7 @@
 import type { ApiWorld } from './api-world.ts'
 import type { Operation } from './open-api.ts'
 import { png } from './pictures.ts'
-import { type Answer, call, type Service } from './service.ts'
+import { type Answer, call, type Service, signUp } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
@@ -104,6 +104,10 @@ export const callOnce = async (
   operation: Operation,
   headers: { [name: string]: string } = {},
 ): Promise<Answer> => {
+  if (operation.operationId === 'eraseOrganization') {
+    const { token, password } = await signUp(service, 'Leaving')
+    return call(service, 'DELETE', operation.path, { token, body: { password }, headers })
+  }
   const token = operation.isPublic
     ? undefined
     : ENDS_ITS_TOKEN.includes(operation.operationId)

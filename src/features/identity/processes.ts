@@ -107,3 +107,8 @@ export interface DeleteUserData {
 }
 
 export const DELETE_USER: ProcessKey<DeleteUserData> = { name: 'delete-user' }
+
+export type EraseOrganizationData = Record<string, never>
+
+/** About the organization. */
+export const ERASE_ORGANIZATION: ProcessKey<EraseOrganizationData> = { name: 'erase-organization' }

@@ -1,6 +1,7 @@
 import type { Route } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { createOrganizationRoute } from './create-organization.ts'
+import { eraseOrganizationRoute } from './erase-organization.ts'
 import { invitationRoutes } from './invitation-routes.ts'
 import { linkRoutes } from './link-routes.ts'
 import { logoRoutes } from './logo.ts'
@@ -24,6 +25,7 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...invitationRoutes(context),
   ...linkRoutes(context),
   ...organizationRoutes(context),
+  eraseOrganizationRoute(context),
   ...logoRoutes(context),
   ...userRoutes(context),
   ownUserRoute(context),

@@ -11,6 +11,7 @@ import type { ResourceWrites, WriteOrigin, Written } from './writes.ts'
 
 /** All resources that there are (`ResourceSet`): what a reference names, and what names a record. */
 export interface KnownResources {
+  all(): readonly ResourceDeclaration[]
   declarationOf(plural: string): ResourceDeclaration
   isDeclared(plural: string): boolean
   assertUnused(services: ResourceServices, origin: WriteOrigin, plural: string, id: string): Promise<void>

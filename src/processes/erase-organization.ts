@@ -1,0 +1,103 @@
+import { AUTOMATION_DELETED } from '../features/automations/events.ts'
+import { GEOFENCE_DELETED } from '../features/geofences/events.ts'
+import { forgottenStream } from '../features/identity/forgotten.ts'
+import { ERASE_ORGANIZATION, type EraseOrganizationData } from '../features/identity/processes.ts'
+import type { UserRow } from '../features/identity/user.ts'
+import { ORGANIZATIONS_TABLE, USERS_TABLE } from '../features/identity/views.ts'
+import { eraseHistory } from '../features/locations/erase-history.ts'
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { severalAtOnce } from '../kit/commands/several-at-once.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
+import { bury, buryRecord } from './bury.ts'
+import { erasePerson } from './erase-person.ts'
+import { type Office, unlessGone } from './office.ts'
+
+const AT_ONCE = 8
+
+/**
+ * Takes away all that an organization has: its people first, so that nobody adds to it, then its records, its history and
+ * itself. People whom no other organization has go too. What was made while it began is found by a second look.
+ */
+export const eraseOrganization = (office: Office, services: ResourceServices): Process<EraseOrganizationData> => {
+  const people = async (originOf: OriginOf): Promise<void> => {
+    const { organizationId } = originOf()
+    for (const { id, row } of await rowsOf<UserRow>(services, USERS_TABLE, organizationId))
+      await erasePersonHere(office, services, originOf, id, row.identityId)
+  }
+  const records = async (originOf: OriginOf): Promise<void> => {
+    const { organizationId } = originOf()
+    for (const { noun, plural } of services.resources.all()) {
+      if (plural === USERS_TABLE || plural === ORGANIZATIONS_TABLE) continue
+      const rows = await rowsOf(services, plural, organizationId)
+      await severalAtOnce(rows, AT_ONCE, async ({ id }) => {
+        await buryOne(office, noun, id, originOf)
+      })
+    }
+  }
+  return defineProcess(ERASE_ORGANIZATION, [
+    { name: 'people', run: async (_data, originOf) => void (await people(originOf)) },
+    { name: 'records', run: async (_data, originOf) => void (await records(originOf)) },
+    {
+      name: 'late ones',
+      run: async (_data, originOf) => {
+        await people(originOf)
+        await records(originOf)
+        return undefined
+      },
+    },
+    {
+      name: 'history',
+      run: async (_data, originOf) => {
+        const { organizationId, metadata } = originOf()
+        await eraseHistory(office.log, { organizationId }, metadata)
+        return undefined
+      },
+    },
+    {
+      name: 'organization',
+      run: async (_data, originOf) => {
+        const origin = originOf()
+        await office.log.erase(`owners-${origin.organizationId}`)
+        return buryRecord(office.log, 'organization', origin.organizationId, origin)
+      },
+    },
+  ])
+}
+
+/** Ids and rows as they are now: what is buried leaves the table under whoever reads on. */
+const rowsOf = async <R extends { [field: string]: unknown }>(
+  { tables }: ResourceServices,
+  table: string,
+  organizationId: string,
+): Promise<{ id: string; row: R }[]> => {
+  const rows: { id: string; row: R }[] = []
+  for await (const { id, row } of tables.scan<R>(table, organizationId)) rows.push({ id, row })
+  return rows
+}
+
+const erasePersonHere = async (
+  { log, people }: Office,
+  { keyring }: ResourceServices,
+  originOf: OriginOf,
+  userId: string,
+  identityId: string,
+): Promise<void> => {
+  const origin = originOf(userId)
+  const { organizationId, now } = origin
+  const email = (await people.load(identityId))?.state.email ?? ''
+  const end = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
+  await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
+  await buryRecord(log, 'user', userId, origin)
+  await erasePerson({ log, people }, identityId, forgottenStream(keyring, email), originOf)
+}
+
+/** Those that write their events in a form of their own. */
+const DELETED: { readonly [noun: string]: string } = { geofence: GEOFENCE_DELETED, automation: AUTOMATION_DELETED }
+
+const buryOne = ({ log }: Office, noun: string, id: string, originOf: OriginOf) => {
+  const origin = originOf(`${noun} ${id}`)
+  const { organizationId, now: at } = origin
+  if (!Object.hasOwn(DELETED, noun)) return buryRecord(log, noun, id, origin)
+  return bury(log, `${noun}-${id}`, { type: DELETED[noun], data: { organizationId, at } }, origin)
+}
