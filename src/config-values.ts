@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 
 /** A flag or variable that cannot be used; ends the process with exit code 2. */
@@ -75,3 +76,15 @@ export const addonOriginOf = (text: string | undefined): string | undefined => {
 
 /** Whether only this machine can reach a listening address. */
 export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')
+
+/** A variable, or what the file holds that the same name with _FILE names. */
+export const fromEnvironment = (variable: string, environment: NodeJS.ProcessEnv): string | undefined => {
+  const file = environment[`${variable}_FILE`]
+  if (file === undefined) return environment[variable]
+  if (!existsSync(file)) throw new ConfigError(`${variable}_FILE names ${file}, which does not exist`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new ConfigError(`${variable}_FILE names ${file}, which cannot be read: ${(error as Error).message}`)
+  }
+}

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
@@ -9,6 +9,7 @@ import {
   ConfigError,
   domainOf,
   durationMs,
+  fromEnvironment,
   isLoopback,
   originOf,
   publicUrlOf,
@@ -256,7 +257,7 @@ const readFlags = (args: readonly string[]): { [flag: string]: string | boolean 
 const reader = (flags: { [flag: string]: string | boolean | undefined }, environment: NodeJS.ProcessEnv) => {
   const given = (name: string): string | undefined => {
     const flag = flags[name]
-    const text = flag !== undefined ? String(flag) : fromEnvironment(name, environment)
+    const text = flag !== undefined ? String(flag) : fromEnvironment(variableOf(name), environment)
     return text === undefined || text === '' ? undefined : text
   }
   const text = (name: string): string => given(name) ?? defaultOf(name)
@@ -287,17 +288,6 @@ const reader = (flags: { [flag: string]: string | boolean | undefined }, environ
 }
 
 const defaultOf = (name: string): string => FLAGS.find((flag) => flag.name === name)?.default ?? ''
-
-const fromEnvironment = (name: string, environment: NodeJS.ProcessEnv): string | undefined => {
-  const file = environment[`${variableOf(name)}_FILE`]
-  if (file === undefined) return environment[variableOf(name)]
-  if (!existsSync(file)) throw new ConfigError(`${variableOf(name)}_FILE names ${file}, which does not exist`)
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new ConfigError(`${variableOf(name)}_FILE names ${file}, which cannot be read: ${(error as Error).message}`)
-  }
-}
 
 const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
   const certPath = read.given('tls-cert')
