@@ -361,6 +361,9 @@ test('webhook targets that hang, redirect, fail or lie within: logged, and nobod
     'the gone one to be deactivated',
     async () => (await ask(service, 'GET', `/automation/${automations.gone}`, { token })).data.isActive === false,
   )
+  await until('the gone one to have its run listed as ended', async () =>
+    (await runs('gone')).some(({ status }) => status === 'dead'),
+  )
   t.ok(
     (await runs('gone')).some(({ status, attempts }) => status === 'dead' && attempts.length === 1),
     '410 ends at once',
