@@ -1,8 +1,8 @@
 import { test, type Test } from 'tap'
 import { type AccessWorld, bodyWithHub, openAccessWorld, type Person } from '../support/access-world.ts'
 import {
-  BESIDE,
   FILTERS,
+  MEMBERS,
   NO_REFERENCES,
   OPERATOR,
   OWN,
@@ -172,26 +172,24 @@ const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void>
 
 /** One's own body with one id in it that is another's. */
 const reference = async (t: Test, walk: Walk, operation: Operation, pointer: string, own: Person): Promise<void> => {
-  const { operationId, method } = operation
+  const { operationId } = operation
   const name = memberOf(pointer)
   const id = walk.world.ids[REFERENCES[name] ?? FILTERS[name]]
-  const sent = withAt(method === 'PATCH' ? {} : bodyOfOwn(walk, operation, own), pointer.slice(1).split('/'), id)
+  const sent = bodyWith(walk, operation, pointer, id, own)
   const answer = await send(walk, operation, own.token, own.ids, sent)
   const who = own === walk.outsider ? 'an outsider' : 'whoever has another hub'
   const what = `${operationId} by ${who} with ${pointer} of others: ${answer.text.slice(0, 200)}`
   if (FILTERS[name] !== undefined) return void t.match(answer, { status: 200, json: { data: [] } }, what)
   if (OWN.includes(operationId)) return void t.equal(answer.status, 403, what)
-  const path = new RegExp(`^${pointer.replace(/\/0$/, '')}`)
+  const path = new RegExp(`^/${pointer.split('/')[1]}`)
   t.match(answer, { status: 400, json: { errors: [{ path }] } }, what)
 }
 
-/** A copy with the value at a place, and what it needs beside it. */
-const withAt = (target: Json, [member, ...rest]: readonly string[], value: Json): Json => {
-  if (rest.length === 0) return member === '0' ? [value] : { ...target, [member]: value }
-  const next = withAt(member === '0' ? undefined : target?.[member], rest, value)
-  if (member === '0') return [next]
-  const [beside, ...others] = BESIDE[member] ?? []
-  return { ...target, [member]: beside === undefined ? next : [{ ...beside, ...next[0] }, ...others] }
+/** One's own body, or a patch of the member alone, with an id in it. */
+const bodyWith = (walk: Walk, operation: Operation, pointer: string, id: string, own: Person): Json => {
+  const [member, index] = pointer.slice(1).split('/')
+  const value = MEMBERS[pointer]?.(id, own.ids, operation.path) ?? (index === '0' ? [id] : id)
+  return operation.method === 'PATCH' ? { [member]: value } : { ...bodyOfOwn(walk, operation, own), [member]: value }
 }
 
 /** Ids in the rules of automations and in queries of writes. */

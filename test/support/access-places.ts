@@ -12,6 +12,7 @@ export const PUBLIC = [
   'resetPassword',
   'verifyEmail',
   'readOrganizationLogo',
+  'readAddonFile',
   'getInvitationPage',
   'getPasswordPage',
   'getAddressPage',
@@ -69,6 +70,9 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   roleId: 'organization',
   appIntegrationId: 'organization',
   pluginSettingId: 'organization',
+  addonId: 'organization',
+  flowId: 'organization',
+  taskId: 'hub',
   dataTypeId: 'organization',
   dataId: 'organization',
   name: 'organization',
@@ -91,16 +95,27 @@ export const REFERENCES: { [member: string]: string } = {
   vehicleId: 'vehicleId',
   geofenceGroupId: 'geofenceGroupId',
   dataTypeId: 'dataTypeId',
+  dataId: 'dataId',
+  flowId: 'flowId',
+  assigneeIds: 'userId',
 }
 
-/** What has to stand beside a reference within a list, and further items of it, by the name of the list. */
-export const BESIDE: { [list: string]: [object, ...object[]] } = {
-  permissionDetails: [{ permissionName: 'view/data', hiddenFields: [] }],
-  fields: [
-    { name: 'link', type: 'reference' },
+type Ids = { [name: string]: string }
+
+/** The whole member of a body where more has to stand beside a reference, by its pointer: with that id, and one's own. */
+export const MEMBERS: { [pointer: string]: (id: string, own: Ids, path: string) => unknown } = {
+  '/permissionDetails/0/dataTypeId': (dataTypeId) => [{ permissionName: 'view/data', dataTypeId, hiddenFields: [] }],
+  '/fields/0/dataTypeId': (dataTypeId) => [
+    { name: 'link', type: 'reference', dataTypeId },
     { name: 'number', type: 'text' },
     { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
   ],
+  '/steps/0/components/0/dataTypeId': (dataTypeId) => [
+    { id: 'one', name: 'One', components: [{ id: 'link', type: 'reference', dataTypeId }] },
+  ],
+  '/dataSource/dataTypeId': (dataTypeId, { dataId }, path) =>
+    path.startsWith('/flow') ? { dataTypeId, mapping: {} } : { dataTypeId, dataId },
+  '/dataSource/dataId': (dataId, { dataTypeId }) => ({ dataTypeId, dataId }),
 }
 
 /** Ids in bodies that narrow what is found, as filters do: those of others find nothing. */

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
 import { Tokens } from '../../src/features/identity/tokens.ts'
 import { type ApiWorld, openApiWorld } from './api-world.ts'
-import { bodyOf } from './each-route.ts'
+import { bodyOf, headersOf } from './each-route.ts'
 import { type Operation, operationsOf, referencesIn } from './open-api.ts'
 import { ask, call, type Json, signUp, type Service } from './service.ts'
 
@@ -104,7 +104,8 @@ const makeThings = async (service: Service, token: string, base: ApiWorld, docum
     const param = paramBelow(create.path, operations)
     if (param === undefined || base.ids[param] !== undefined) continue
     const body = bodyWithHub(create, { ...base, ids }, document)
-    const { status, text, json } = await call(service, 'POST', create.path, { token, body })
+    const headers = headersOf(create)
+    const { status, text, json } = await call(service, 'POST', create.path, { token, body, headers })
     if (status !== 201) throw new Error(`${create.operationId}: ${status} ${text.slice(0, 400)}`)
     ids[param] = json.data._id
     if (param === 'userId') ids.email = json.data.email

@@ -147,6 +147,11 @@ export class TaskWriter implements ResourceWrites {
         : { ...others, flowId: before.flowId, components: before.components }
     assertValid(checkWhole, merged)
     assertWindow(merged.window)
+    const source = lowerIds(merged.dataSource)
+    if (source !== undefined && !isDeepStrictEqual(source, before.dataSource)) {
+      await this.recordOf(origin.organizationId, source)
+      merged.dataSource = { ...source }
+    }
     const flow = await this.flowOf(before)
     const emptied =
       kind === 'replace' ? Object.fromEntries(Object.keys(before.components).map((name) => [name, null])) : {}
@@ -225,11 +230,18 @@ export class TaskWriter implements ResourceWrites {
   ): Promise<JsonObject> {
     if (source === undefined) return {}
     const { tables } = this.services
-    const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, source.dataId, '/dataSource/dataId')
-    if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
+    const record = await this.recordOf(organizationId, source)
     if (flow.dataSource?.dataTypeId !== record.dataTypeId) return {}
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
     return type === undefined ? {} : fromRecord(flow, type, record)
+  }
+
+  /** @throws Failure invalid when the organization has no such record of that type */
+  private async recordOf(organizationId: string, source: NonNullable<TaskValues['dataSource']>): Promise<RecordRow> {
+    const { tables } = this.services
+    const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, source.dataId, '/dataSource/dataId')
+    if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
+    return record
   }
 }
 
