@@ -19,8 +19,10 @@ import { taskRoutes } from '../features/tasks/api.ts'
 import { flow } from '../features/flows/flow.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
 import { hub } from '../features/hubs/hub.ts'
+import { AzureProvider } from '../features/identity/azure-provider.ts'
+import { azureRoutes, SIGN_INS_USED } from '../features/identity/azure-routes.ts'
 import { identityContext } from '../features/identity/context.ts'
-import { appIntegrationRoutes } from '../features/integrations/app-integration.ts'
+import { activeIntegration, appIntegrationRoutes } from '../features/integrations/app-integration.ts'
 import { pluginSetting } from '../features/plugins/plugin-setting.ts'
 import { identityRoutes } from '../features/identity/routes.ts'
 import { historyRoutes } from '../features/locations/history/api.ts'
@@ -60,6 +62,7 @@ const BACKTEST_POINTS_MAX = 20_000_000
 export const openApi: OpenRole = async (services) => {
   const { config, tables, clock } = services
   await tables.declare(RUNNING_TRIPS)
+  await tables.declare(SIGN_INS_USED)
   const shapes = new ShapeChecker(clock)
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
   const watching = await watchTrackers(services, 'api-trackers', { quota })
@@ -90,6 +93,11 @@ const officeRoutes = (roleServices: RoleServices): Route[] => {
   const identity = identityContext(services, roleServices.config)
   return [
     ...identityRoutes(identity),
+    ...azureRoutes(identity, {
+      provider: new AzureProvider(),
+      integrationOf: (appIntegrationId) => activeIntegration(services, appIntegrationId),
+      publicUrl: roleServices.publicUrl,
+    }),
     ...appIntegrationRoutes(services),
     ...addonRoutes({ ...services, origin: roleServices.config.addonOrigin }),
     ...[hub, team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { furtherSession, openApiWorld, type ApiWorld } from '../support/api-world.ts'
-import { callOnce } from '../support/each-route.ts'
+import { callOnce, LEADS_ELSEWHERE } from '../support/each-route.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { operationsOf, type Operation } from '../support/open-api.ts'
 import { ask, call, startService, type Service } from '../support/service.ts'
@@ -91,7 +91,7 @@ test('every command that writes several streams has its place in the walk', { ti
   world.spare.sessionId = await furtherSession(service, world.email, world.password)
   const isDelete = ({ method }: Operation): boolean => method === 'DELETE'
   const callEach = async (these: readonly Operation[]): Promise<void> => {
-    for (const operation of these) {
+    for (const operation of these.filter(({ operationId }) => !LEADS_ELSEWHERE.includes(operationId))) {
       const answer = await callOnce(service, world, operation, traceFor(operation.operationId))
       t.ok(answer.status < 300, `${operation.operationId} answers ${answer.status}`)
     }

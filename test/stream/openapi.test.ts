@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { openApiWorld } from '../support/api-world.ts'
-import { addressOf, bodyOf, callOnce, headersOf, queryOf } from '../support/each-route.ts'
+import { addressOf, bodyOf, callOnce, headersOf, LEADS_ELSEWHERE, queryOf } from '../support/each-route.ts'
 import { faultsOf, operationsOf, schemasOf, type Operation } from '../support/open-api.ts'
 import { call, startService, type Answer } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -76,7 +76,7 @@ test('every route of the document is there and answers what the document says', 
   })
 
   const checkEach = async (t: Test, ofThese: Operation[]): Promise<void> => {
-    for (const operation of ofThese) {
+    for (const operation of ofThese.filter(({ operationId }) => !LEADS_ELSEWHERE.includes(operationId))) {
       const answer = await callOnce(service, world, operation)
       checkAnswer(t, document, operation, answer)
     }

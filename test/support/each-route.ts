@@ -6,6 +6,9 @@ import { type Answer, call, type Service, signUp } from './service.ts'
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
 
+/** What Microsoft and a browser take part in: test/features/identity/azure.test.ts. */
+export const LEADS_ELSEWHERE: readonly string[] = ['startAzureSignIn', 'finishAzureSignIn', 'exchangeSignIn']
+
 let made = 0
 
 const dataTypeBody = () => ({

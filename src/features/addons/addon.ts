@@ -40,7 +40,20 @@ export const addon = defineResource({
   },
   permissions: { view: 'view/addon', edit: 'edit/addon' },
   indexes: { range: ['name'], equality: ['name'], text: ['name'] },
-  example: { name: 'Route colors' },
+  example: {
+    name: 'Route colors',
+    files: [
+      {
+        name: 'main.js',
+        contentType: 'text/javascript; charset=utf-8',
+        size: 20,
+        integrity: 'sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC',
+        path: '/api/v3/addon/0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a/files/5f8f04f6a3a892aaabbddb6cf273894e.main.js',
+        url: '/api/v3/addon/0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a/files/5f8f04f6a3a892aaabbddb6cf273894e.main.js',
+      },
+    ],
+    frameUrl: '/api/v3/addon/0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a/files/index.html',
+  },
 })
 
 export interface AddonServices extends ResourceServices, Pick<Services, 'files'> {

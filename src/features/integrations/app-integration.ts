@@ -37,6 +37,19 @@ export const appIntegration = defineResource({
 export const appIntegrationRoutes = (services: ResourceServices): Route[] =>
   appIntegration.routes(services).map((route) => (route.method === 'PUT' ? { ...route, aliases: [UPDATE] } : route))
 
+/** An integration that is active, with its secret, for whoever signs people in with it. */
+export const activeIntegration = async (services: ResourceServices, appIntegrationId: string) => {
+  const writer = appIntegration.writer(services)
+  const { state } = await writer.load(appIntegrationId)
+  if (state.status !== 'live' || state.values.isActive !== true) return undefined
+  return {
+    organizationId: state.organizationId,
+    tenantId: String(state.values.tenantId),
+    clientId: String(state.values.clientId),
+    clientSecret: String(writer.open(state, 'clientSecret')),
+  }
+}
+
 const UPDATE: NonNullable<Route['aliases']>[number] = {
   method: 'POST',
   path: '/app-integration/{appIntegrationId}',
