@@ -198,3 +198,22 @@ test('a writer thread that dies is replaced: what it had is rejected, the next c
   await store.reset(['things'], 'c')
   t.equal((await scanned(store)).size, 0)
 })
+
+test('questions for most values of a field, asked at once, do not disturb one another', async (t) => {
+  const store = await openLmdbTableStore({ path: folderOf(t), clock: realClock })
+  t.teardown(() => store.close())
+  await store.declare({ name: 'many', version: 1, equality: ['code'] })
+  const codes = Array.from({ length: 30_000 }, (_, i) => `code-${i}`)
+  for (let from = 0; from < codes.length; from += 2_000)
+    await store.commit(
+      codes.slice(from, from + 2_000).map((code) => ({ table: 'many', scope: 's', id: code, row: { code } })),
+    )
+  const asked = Array.from({ length: 6 }, (_, k) => codes.filter((_, i) => (i + k) % 3 !== 0))
+  const found = await Promise.all(
+    asked.map((code) => store.find('many', 's', { where: { code }, limit: 1, total: true })),
+  )
+  t.same(
+    found.map(({ total }) => total),
+    asked.map(({ length }) => length),
+  )
+})

@@ -116,10 +116,10 @@ export class QuestionSets {
     const some = new RowSet()
     const range = { start: field, end: Buffer.concat([field, AFTER_ALL]), ...this.options }
     for (const { key, value } of this.source.readers.postingKeys.getRange(range)) {
-      if (this.isTimeToBreathe()) await breathe()
       const [bytes, chunkAt] = [key as string, (key as string).length - 4]
       if (wanted.has(bytes.slice(field.length, chunkAt)))
         some.addChunk(Buffer.from(bytes.slice(chunkAt), 'latin1').readUInt32BE(0), value)
+      if (this.isTimeToBreathe()) await breathe() // after the chunk was used: other questions read into its memory
     }
     return some
   }
