@@ -24,6 +24,9 @@ const SERVER_MIN = [25, 3] as const
 const ROWS_MAX = 10_000
 const ROWS_SECONDS_MAX = 60
 const STREAM_SECONDS_MAX = 3_600
+/** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
+const INSERT_MS_MAX = 30_000
+const PING_MS_MAX = 5_000
 /** Parameters above this size go into the body: servers refuse long addresses. */
 const URL_PARAMETERS_BYTES_MAX = 4_096
 
@@ -90,7 +93,7 @@ class ClickhouseHistory implements HistoryStore {
       const { stream } = await this.writer.exec({
         query: `INSERT INTO ${table} FORMAT Native`,
         values: Readable.from([block], { objectMode: false }),
-        abort_signal: this.abort.signal,
+        abort_signal: AbortSignal.any([this.abort.signal, AbortSignal.timeout(INSERT_MS_MAX)]),
         clickhouse_settings: {
           // Newer servers would answer before an insert is durable.
           async_insert: 0,
@@ -120,29 +123,38 @@ class ClickhouseHistory implements HistoryStore {
     yield* this.stream(`${sql}\nFORMAT ${format}`, parameters, { max_execution_time: STREAM_SECONDS_MAX }, signal)
   }
 
-  async rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
-    const limits = {
-      max_execution_time: ROWS_SECONDS_MAX,
-      max_result_rows: String(ROWS_MAX + 1),
-      result_overflow_mode: 'break',
-    } as const
-    const parts: Uint8Array[] = []
-    for await (const chunk of this.stream(`${sql}\nFORMAT JSONEachRow`, parameters, limits)) parts.push(chunk)
-    const lines = Buffer.concat(parts).toString().split('\n')
-    if (lines.at(-1) === '') lines.pop()
-    if (lines.length > ROWS_MAX)
-      throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
-    return lines.map((line) => JSON.parse(line) as R)
+  rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
+    return this.rowsWithin<R>((ROWS_SECONDS_MAX + 10) * 1_000, sql, parameters)
   }
 
   async ping(): Promise<void> {
-    await this.rows('SELECT 1 AS one')
+    await this.rowsWithin(PING_MS_MAX, 'SELECT 1 AS one')
   }
 
   async close(): Promise<void> {
     if (this.abort.signal.aborted) return
     this.abort.abort()
     await Promise.all([this.reader.close(), this.writer.close()])
+  }
+
+  private async rowsWithin<R extends object>(ms: number, sql: string, parameters?: HistoryParameters): Promise<R[]> {
+    const limits = {
+      max_execution_time: ROWS_SECONDS_MAX,
+      max_result_rows: String(ROWS_MAX + 1),
+      result_overflow_mode: 'break',
+    } as const
+    const parts: Uint8Array[] = []
+    const late = AbortSignal.timeout(ms)
+    try {
+      for await (const chunk of this.stream(`${sql}\nFORMAT JSONEachRow`, parameters, limits, late)) parts.push(chunk)
+    } catch (error) {
+      throw late.aborted ? historyDown(error) : error
+    }
+    const lines = Buffer.concat(parts).toString().split('\n')
+    if (lines.at(-1) === '') lines.pop()
+    if (lines.length > ROWS_MAX)
+      throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
+    return lines.map((line) => JSON.parse(line) as R)
   }
 
   private async write(run: () => Promise<unknown>): Promise<void> {

@@ -19,7 +19,7 @@ import type { TrackerQuota } from './tracker-quota.ts'
 
 const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
-const LISTED_TIMEOUT_MS = 2_000
+const LISTED_TIMEOUT_MS = 10_000
 
 /** What follows a tracker's deletion: it is said in the tracker's partition, and its last position is forgotten. */
 export const forgotten = (trackerId: string, partitions: number): Settlement[] => {
@@ -100,7 +100,7 @@ export class TrackerWriter implements ResourceWrites {
     }
   }
 
-  /** Resolves when lists have every tracker that was made for a point up to now; after 2 s, or while the tables are down, all the same. */
+  /** Resolves when lists have every tracker that was made for a point up to now; after 10 s, or while the tables are down, all the same. */
   async listed(): Promise<void> {
     const wrote = { position: this.ensuredAt, types: [TRACKER.created] }
     await this.services.settle(wrote, LISTED_TIMEOUT_MS).catch(() => false)
