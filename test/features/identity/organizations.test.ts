@@ -59,14 +59,17 @@ test('switching asks for the password, gives a token of the other organization a
 })
 
 test('what is copied', async (t) => {
-  const { signup, create, context, clock } = await open(t)
+  const { signup, create, context, clock, tables } = await open(t)
   const ada = await signup()
   const { organizationId } = ada.body.data
   clock.advance(1)
   await ada.call('POST', '/hub', { name: 'Not in the list', lat: 1, lng: 1 })
   await ada.call('PATCH', '/organization/settings', { currency: 'PLN', configuration: { a: 1 } })
   const origin = { organizationId, now: 0, ids: { next: () => crypto.randomUUID() }, metadata: {} }
-  const detail = { permissionName: 'view/data', dataTypeId: crypto.randomUUID(), hiddenFields: ['x'] }
+  const dataTypeId = crypto.randomUUID()
+  const row = { _id: dataTypeId, name: 'Customers', fields: [{ name: 'x' }] }
+  await tables.commit([{ table: 'dataTypes', scope: organizationId, id: dataTypeId, row }])
+  const detail = { permissionName: 'view/data', dataTypeId, hiddenFields: ['x'] }
   await context.roles.create(origin, { name: 'Clerk', permissions: ['view/user'], permissionDetails: [detail] })
   await ada.call('PATCH', '/user', { language: 'pl' })
 
