@@ -45,6 +45,7 @@ const editor: UserCaller = {
   teamIds: [],
 }
 const directory: Directory = {
+  subjects: { log: { read: async () => [] }, row: async () => undefined },
   tracker: async (_, _id) => ({
     shown: {
       _id,

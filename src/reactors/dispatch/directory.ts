@@ -26,6 +26,7 @@ import { shownRow } from '../../kit/http/list-query.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
+import type { SubjectServices } from './subject-event.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
 export interface TrackerShown {
@@ -48,6 +49,8 @@ export interface Directory {
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
   /** Whether geofences are rolled out to this editor. */
   inRollout(editor: UserCaller): boolean
+  /** Tasks and records. */
+  subjects: SubjectServices
   /** The tracking token of a trip. */
   tripToken(trackerId: string, startedAt: number): string
 }
@@ -68,9 +71,12 @@ const ATTRIBUTES_MAX = 500
 export class TableDirectory implements Directory {
   private readonly options: TableDirectoryOptions
   private readonly attributes = new Map<string, unknown>()
+  readonly subjects: SubjectServices
 
   constructor(options: TableDirectoryOptions) {
     this.options = options
+    const { log, tables } = options
+    this.subjects = { log, row: (table, organizationId, id) => tables.get(table, organizationId, id) }
   }
 
   async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {

@@ -1,6 +1,6 @@
 import { deactivateAutomation } from '../../features/automations/automation.ts'
 import { type RunsOwed, runsStream } from '../../features/automations/events.ts'
-import type { Fact } from '../../kernel/event.ts'
+import type { Fact, RecordedEvent } from '../../kernel/event.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import { untilDone } from '../../kit/consumers/retry.ts'
@@ -8,17 +8,21 @@ import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
 import { HearAutomations } from './hear-automations.ts'
+import { HearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
-import { oweRuns, type TransitionEntry } from './owe.ts'
+import { oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './pending-runs.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
+import { triggersOf } from './subject-event.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
   directory: Directory
+  /** Number of partitions of the log; without it, what happens to tasks and records is not heard. */
+  partitions?: number
   /** Delay before each retry (`--webhook-schedule`), ms. */
   scheduleMs: readonly number[]
   /** Events older than this when logged owe no run (`--automation-max-age`), ms. */
@@ -52,6 +56,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly payer: PayRuns
   private readonly time: SteadyTime
   private readonly hear: HearAutomations
+  private readonly subjects: HearSubjects | undefined
   private cancelStore: (() => void) | undefined
   private cancelSweep: (() => void) | undefined
   private readonly end = new AbortController()
@@ -75,6 +80,14 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
       renew: (...edited) => this.payer.renew(...edited),
     })
+    const { partitions } = options
+    if (partitions !== undefined)
+      this.subjects = new HearSubjects({
+        ...options,
+        partitions,
+        owned: () => [...this.owned.values()],
+        owe: (event, owned) => this.heard(event, owned),
+      })
   }
 
   /** Makes its tables known; before the first `load`. */
@@ -93,6 +106,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.owned.set(partition, owned)
     this.payer.attach(owned)
     this.hear.restart()
+    this.subjects?.restart()
     if (this.cancelStore === undefined) this.storeLater()
     if (this.cancelSweep === undefined) this.sweepLater()
     return owned.pending.progress.source
@@ -101,11 +115,12 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   /** Owes what one event of the partition's transitions leads to. @throws StreamLost */
   async handle(entry: TransitionEntry, partition: number): Promise<void> {
     const owned = this.partition(partition)
-    const facts = await this.untilAnswered(() => this.owe(owned, entry))
-    if (facts === undefined) return // it is closed
-    if (facts.length === 0) owned.pending.sourceDone(entry.revision)
-    await Promise.all(facts.map((fact) => owned.stream.append(fact)))
-    this.wakeAll(facts)
+    await inTurn(owned, async () => {
+      const facts = await this.untilAnswered(() => oweRuns(this.oweOptions(), owned.pending, entry))
+      if (facts === undefined) return // it is closed
+      if (facts.length === 0) owned.pending.sourceDone(entry.revision)
+      await this.append(owned, facts)
+    })
     if (owned.pending.rows.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
   }
 
@@ -167,22 +182,31 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.cancelStore?.()
     this.cancelSweep?.()
     await this.hear.close()
+    await this.subjects?.close()
   }
 
-  private async owe(owned: OwnedPartition, entry: TransitionEntry): Promise<Fact<string, RunsOwed>[]> {
+  /** Owes what an event of a task or a record leads to. */
+  private heard(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
+    return inTurn(owned, async () => {
+      const facts = await this.untilAnswered(async () => {
+        const triggers = await triggersOf(this.options.log, event)
+        return triggers.length === 0 ? [] : oweLogRuns(this.oweOptions(), owned.pending, event, triggers)
+      })
+      if (facts === undefined) return // it is closed
+      if (facts.length === 0) owned.pending.heardLog(event.position)
+      await this.append(owned, facts)
+    })
+  }
+
+  private async append(owned: OwnedPartition, facts: readonly Fact<string, RunsOwed>[]): Promise<void> {
+    await Promise.all(facts.map((fact) => owned.stream.append(fact)))
+    this.wakeAll(facts)
+  }
+
+  private oweOptions(): OweOptions {
     const { tables, clock, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
-    return oweRuns(
-      {
-        tables,
-        directory,
-        now: () => clock.now(),
-        maxAgeMs,
-        waitingMax,
-        waiting: (automationId) => this.payer.waiting(automationId),
-      },
-      owned.pending,
-      entry,
-    )
+    const waiting = (automationId: string): number => this.payer.waiting(automationId)
+    return { tables, directory, now: () => clock.now(), maxAgeMs, waitingMax, waiting }
   }
 
   private wakeAll(facts: readonly Fact<string, RunsOwed>[]): void {
@@ -242,4 +266,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       error: String(error),
     })
   }
+}
+
+/** One event of a partition is owed at a time: the sequence of its runs follows from those before. */
+const inTurn = <Done>(owned: OwnedPartition, work: () => Promise<Done>): Promise<Done> => {
+  const done = owned.turn.then(work, work)
+  owned.turn = done.catch(() => undefined)
+  return done
 }

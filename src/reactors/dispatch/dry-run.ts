@@ -8,7 +8,8 @@ import { formatTime } from '../../kit/http/request-context.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
-import { trackerEventData, type EventData } from './event-data.ts'
+import { trackerEventData } from './event-data.ts'
+import type { EventData } from './event-seen.ts'
 
 export interface DryRunOptions {
   keyring: Keyring
@@ -16,7 +17,7 @@ export interface DryRunOptions {
   actions: Actions
 }
 
-const NOBODY = { userId: '', permissions: new Set<string>() }
+const NOBODY = { userId: '', permissionDetails: [], permissions: new Set<string>() }
 const MINUTE_MS = 60_000
 
 /** What an automation would do for a sample event of a minute ago, as its last editor may see it; nothing is done. */

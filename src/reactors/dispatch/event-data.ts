@@ -2,25 +2,18 @@ import { EVENTS, GEOMETRY_MEMBERS } from '../../features/automations/event-table
 import { EVENT_DATA_TYPES, isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
 import { pointShown } from '../../features/transitions/views.ts'
 import { tripRow, tripShown } from '../../features/trips/views.ts'
-import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { seesHubs } from '../../kernel/caller.ts'
 import type { Directory, TrackerShown } from './directory.ts'
-
-export type EventData = { [member: string]: unknown }
-
-/** Whose restrictions bound what is said. */
-export type Viewer = Pick<UserCaller, 'permissions' | 'userId'>
-
-/** An event with what it refers to, as that is now. */
-export interface EventSeen {
-  /** Whether an editor of automations may see it. */
-  isFor(editor: UserCaller): boolean
-  /** What a webhook says about it, as far as the viewer may see that: its schema is in event-table.ts. */
-  data(viewer: Viewer): Promise<EventData>
-}
+import type { EventData, EventSeen, Viewer } from './event-seen.ts'
+import { seeSubject } from './subject-event.ts'
 
 /** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
 export const seeEvent = async (directory: Directory, trigger: RunTrigger, loggedAt: number): Promise<EventSeen> => {
   const { organizationId, subject, event, at, point } = trigger
+  if (subject.type === 'task' || subject.type === 'record') {
+    const seen = await seeSubject(directory.subjects, trigger)
+    return { ...seen, isFor: (editor) => editor.permissions.has(EVENTS[event].permission) && seen.isFor(editor) }
+  }
   if (subject.type !== 'tracker') throw new Error(`events of a ${subject.type} are not known yet`)
   const seenAt = Math.min(point?.recordedAt ?? at, loggedAt)
   const tracker = await directory.tracker(organizationId, subject.id, seenAt)

@@ -13,7 +13,8 @@ import { DECIDED, type Decided, type Decision } from '../../features/transitions
 import type { UserCaller } from '../../kernel/caller.ts'
 import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import type { Directory, TrackerShown } from './directory.ts'
-import { rulesData, seeEvent, type EventSeen } from './event-data.ts'
+import { rulesData, seeEvent } from './event-data.ts'
+import type { EventSeen } from './event-seen.ts'
 import type { PendingRuns } from './pending-runs.ts'
 
 /** One event of a transition stream, decoded once per process. */
@@ -70,7 +71,7 @@ export const oweRuns = async (
     const automations = concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
-      const reason = skipReason(options, decision, decided, automationId, added)
+      const reason = skipReason(options, ageMs(decision, decided.sourceLoggedAt), automationId, added)
       return { automationId, ...(reason !== undefined && { reason }) }
     })
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
@@ -78,6 +79,32 @@ export const oweRuns = async (
   }
   if (owed.length === 0 && pending.partial.size === 0) return []
   const source = { source: 'transitions', sourceAt: revision, owedAt: options.now() } as const
+  return factsOf(source, owed, pending.progress.sequence)
+}
+
+/** The same of an event of a task or a record. */
+export const oweLogRuns = async (
+  options: OweOptions,
+  pending: PendingRuns,
+  { position, loggedAt }: RecordedEvent,
+  triggers: readonly RunTrigger[],
+): Promise<Fact<string, RunsOwed>[]> => {
+  const look = new EntryLook(options, position, loggedAt)
+  const added = new Map<string, number>()
+  const owed: Owed[] = []
+  for (const trigger of triggers) {
+    const concerned = await look.concerned(trigger)
+    const runs = concerned
+      .filter(({ _id }) => !pending.partialLog.has(runIdOf(trigger, _id)))
+      .map(({ _id: automationId }) => {
+        const reason = skipReason(options, loggedAt - trigger.at, automationId, added)
+        return { automationId, ...(reason !== undefined && { reason }) }
+      })
+    for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
+      owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
+  }
+  if (owed.length === 0 && pending.partialLog.size === 0) return []
+  const source = { source: 'log', sourceAt: position, owedAt: options.now() } as const
   return factsOf(source, owed, pending.progress.sequence)
 }
 
@@ -106,12 +133,11 @@ export const triggerOf = (decision: Decision): RunTrigger => {
 
 const skipReason = (
   options: OweOptions,
-  decision: Decision,
-  decided: Decided,
+  eventAgeMs: number,
   automationId: string,
   added: Map<string, number>,
 ): SkipReason | undefined => {
-  if (ageMs(decision, decided.sourceLoggedAt) > options.maxAgeMs) return 'historical'
+  if (eventAgeMs > options.maxAgeMs) return 'historical'
   const more = added.get(automationId) ?? 0
   if (options.waiting(automationId) + more >= options.waitingMax) return 'overflow'
   added.set(automationId, more + 1)
@@ -177,6 +203,7 @@ class EntryLook {
       geofence: (...asked) => directory.geofence(...asked),
       inRollout: (editor) => directory.inRollout(editor),
       tripToken: (...asked) => directory.tripToken(...asked),
+      subjects: directory.subjects,
     }
   }
 

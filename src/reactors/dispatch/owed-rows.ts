@@ -156,10 +156,13 @@ export class OwedRows {
     }
   }
 
-  /** Nothing moved but, perhaps, the position up to which automations were heard, which moves with every point. */
+  /** Nothing moved but, perhaps, the positions up to which the log was heard, which move with every point. */
   private isHeardAlone(at: Checkpoint): boolean {
     const stored = this.owned?.at
-    return stored !== undefined && Object.keys(at).every((name) => name === 'automations' || at[name] === stored[name])
+    return (
+      stored !== undefined &&
+      Object.keys(at).every((name) => name === 'automations' || name === 'log' || at[name] === stored[name])
+    )
   }
 
   private rowChange(runId: string, { run }: Change): RowChange {

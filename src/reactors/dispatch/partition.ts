@@ -25,6 +25,8 @@ export interface OwnedPartition {
   partition: number
   pending: PendingRuns
   stream: RunsStream
+  /** What is owed gets its sequence in turn: one event at a time, whatever its source. */
+  turn: Promise<unknown>
 }
 
 export interface TakeOptions {
@@ -50,14 +52,17 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
   const stream = await RunsStream.take({ log, clock, partition, onFailure, onAppended })
   const checkpoint = await pending.rows.take()
   if (checkpoint !== undefined) pending.standAt(checkpoint)
-  else pending.standAt({ automations: await log.headPosition() })
+  else {
+    const head = await log.headPosition()
+    pending.standAt({ automations: head, log: head })
+  }
   await replayTail(log, pending, stream.head)
   // No run is known and some may have been: beyond what so many events can have counted.
   if (pending.progress.sequence === 1 && stream.head > 0)
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
-  return { partition, pending, stream }
+  return { partition, pending, stream, turn: Promise.resolve() }
 }
 
 const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {
@@ -136,7 +141,7 @@ export const sweepRuns = async (
 ): Promise<void> => {
   const name = runsStream(partition)
   const [first] = await log.read(name, 0, 1)
-  if (first === undefined || first.loggedAt >= before || pending.partial.size > 0) return
+  if (first === undefined || first.loggedAt >= before || pending.partial.size + pending.partialLog.size > 0) return
   await stream.append({ type: RUNS_OWED, data: marker(pending, before) })
   await pending.store()
   const checkpoint = pending.rows.checkpoint()

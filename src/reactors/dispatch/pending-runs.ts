@@ -21,6 +21,9 @@ export const RUNS_IN_MEMORY_MAX = 500
 /** Runs are read back from the table when fewer than this are in memory. */
 const RUNS_LOW = RUNS_IN_MEMORY_MAX / 2
 
+/** Where a run stands before its first attempt. */
+const FRESH = { attempts: 0, dueAt: 0, delayMs: 0, alone: false, stored: false }
+
 /** The runs of one automation in one partition that are owed and not paid. */
 export interface Backlog {
   automationId: string
@@ -65,6 +68,8 @@ interface Progress {
   sequence: number
   /** Position up to which the events of automations were heard. */
   automations: number
+  /** Position up to which what happens to tasks and records is owed. */
+  log: number
 }
 
 /**
@@ -76,8 +81,10 @@ export class PendingRuns {
   readonly partition: number
   /** Runs that the source event after `source` owed before all of it was owed. */
   readonly partial = new Set<string>()
+  /** The same of the event after `log`. */
+  readonly partialLog = new Set<string>()
   readonly rows: OwedRows
-  private readonly at: Progress = { runs: -1, source: -1, sequence: 1, automations: -1 }
+  private readonly at: Progress = { runs: -1, source: -1, sequence: 1, automations: -1, log: -1 }
   /** As `at` was when no source event was owed in part. */
   private storable: Progress = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
@@ -116,6 +123,13 @@ export class PendingRuns {
   sourceDone(revision: number): void {
     this.at.source = revision
     this.partial.clear()
+    this.noteStorable()
+  }
+
+  /** What happened to tasks and records up to this position is owed. */
+  heardLog(position: number): void {
+    this.at.log = position
+    this.partialLog.clear()
     this.noteStorable()
   }
 
@@ -182,7 +196,7 @@ export class PendingRuns {
   }
 
   private noteStorable(): void {
-    if (this.partial.size === 0) this.storable = { ...this.at }
+    if (this.partial.size + this.partialLog.size === 0) this.storable = { ...this.at }
   }
 
   private backlogOf(run: Run): Backlog {
@@ -192,29 +206,20 @@ export class PendingRuns {
     return backlog
   }
 
-  private owed({ sourceAt, complete, owedAt, firstSequence, owed }: RunsOwed): void {
+  private owed({ source, sourceAt, complete, owedAt, firstSequence, owed }: RunsOwed): void {
+    const partial = source === 'log' ? this.partialLog : this.partial
     let sequence = firstSequence
     for (const { trigger, runs } of owed) {
       for (const { automationId, reason } of runs) {
         const runId = runIdOf(trigger, automationId)
-        if (!complete) this.partial.add(runId)
-        const run = {
-          runId,
-          automationId,
-          sequence: sequence++,
-          trigger,
-          owedAt,
-          attempts: 0,
-          dueAt: 0,
-          delayMs: 0,
-          alone: false,
-          stored: false,
-        }
+        if (!complete) partial.add(runId)
+        const run = { runId, automationId, sequence: sequence++, trigger, owedAt, ...FRESH }
         if (reason === undefined) this.admit(run)
       }
     }
     this.at.sequence = Math.max(this.at.sequence, sequence)
-    if (complete) this.sourceDone(sourceAt)
+    if (complete && source === 'log') this.heardLog(sourceAt)
+    else if (complete) this.sourceDone(sourceAt)
   }
 
   /** Takes a new run into memory, unless older ones of its automation fill it or wait in the table. */

@@ -97,6 +97,8 @@ export class KnownThings implements Directory {
     return this.isRolledOut
   }
 
+  readonly subjects = { log: { read: async () => [] }, row: async () => undefined }
+
   tripToken(): string {
     return 'token'
   }

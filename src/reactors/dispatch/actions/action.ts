@@ -2,7 +2,7 @@ import type { ActionType, Details } from '../../../features/automations/action-t
 import type { RunTrigger } from '../../../features/automations/events.ts'
 import type { AutomationRow } from '../../../features/automations/views.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
-import type { EventData } from '../event-data.ts'
+import type { EventData } from '../event-seen.ts'
 
 /** What an action is given: one run of one automation, with what the event says as things are now. */
 export interface Work {
