@@ -30,10 +30,14 @@ export const isBeyondRepair = (error: unknown): boolean => {
  * and hung in two of three trials.
  */
 export const endProcess = (engine: string, path: string, error: unknown): void => {
-  writeSync(
-    process.stderr.fd,
-    `The ${engine} in ${path} cannot be written (${reasonOf(error)}): ending at once, nothing acknowledged is lost. Mend the disk and start again.\n`,
-  )
+  try {
+    writeSync(
+      process.stderr.fd,
+      `The ${engine} in ${path} cannot be written (${reasonOf(error)}): ending at once, nothing acknowledged is lost. Mend the disk and start again.\n`,
+    )
+  } catch {
+    // A reader that does not read must not keep it alive.
+  }
   process.kill(process.pid, 'SIGKILL')
 }
 
