@@ -10,7 +10,7 @@ import { originOf, versionOf, type Change } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { changeOwnUser } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
-import { user, type UserRow } from './user.ts'
+import { OWN_USER, user, type UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** What everybody may change of themselves. */
@@ -28,7 +28,7 @@ export const ownUserRoute = (context: IdentityContext): Route =>
     access: 'user',
     body: ownSchema(),
     bodyExample: { name: 'Ada Nowak', language: 'pl', timeZone: 'Europe/Warsaw' },
-    answers: { 200: rowAnswer(user.declaration) },
+    answers: { 200: rowAnswer(OWN_USER) },
     handler: (request) => amendOwn(context, request),
   })
 

@@ -9,7 +9,7 @@ import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { type IdentityState, openMemberships } from './identity.ts'
 import type { SignedToken } from './tokens.ts'
-import { user, type UserRow } from './user.ts'
+import { OWN_USER, user, type UserRow } from './user.ts'
 import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
 
 export interface OrganizationItem {
@@ -103,7 +103,7 @@ const SESSION: JsonSchema = {
   ...envelope({
     token: { type: 'string', description: 'The access token.' },
     expires_in: { type: 'integer', description: 'Seconds.' },
-    data: rowSchema(user.declaration),
+    data: rowSchema(OWN_USER),
     organizations: ORGANIZATIONS,
   }),
 }

@@ -11,7 +11,7 @@ import type { ResourceWrites } from '../../kit/resource/writes.ts'
 import { changeUser, deleteUser } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { createUser, type NewUser } from './create-user.ts'
-import { user } from './user.ts'
+import { OWN_USER, user } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 const { declaration } = user
@@ -38,7 +38,7 @@ const readMe = ({ services }: IdentityContext): Route =>
     tag: declaration.tag,
     access: 'user',
     query: FIELDS_QUERY,
-    answers: { 200: rowAnswer(declaration) },
+    answers: { 200: rowAnswer(OWN_USER) },
     handler: async (request) => {
       const { organizationId, userId } = userOf(request)
       return reply(services, request, await services.tables.get(USERS_TABLE, organizationId, userId))

@@ -64,6 +64,9 @@ export const user = defineResource({
   },
 })
 
+/** The record of whoever asks: nothing of it is hidden from them. */
+export const OWN_USER = { ...user.declaration, noun: 'ownUser', personal: undefined }
+
 export type UserRow = Row & {
   _id: string
   organizationId: string
