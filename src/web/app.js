@@ -38,21 +38,25 @@ if (demo) {
 
 byId('login').addEventListener('submit', async (event) => {
   event.preventDefault()
-  byId('problem').textContent = ''
-  try {
-    await signIn(Object.fromEntries(new FormData(event.target)))
-  } catch (error) {
-    byId('problem').textContent = error.message
-  }
+  await attempt('/auth/login', Object.fromEntries(new FormData(event.target)))
 })
 byId('filter').addEventListener('input', () => draw())
 byId('deselect').addEventListener('click', () => select(undefined))
 
-async function signIn({ email, password }) {
-  const response = await fetch(`${API}/auth/login`, {
+async function attempt(path, body) {
+  byId('problem').textContent = ''
+  try {
+    await signIn(path, body)
+  } catch (error) {
+    byId('problem').textContent = error.message
+  }
+}
+
+async function signIn(path, body) {
+  const response = await fetch(API + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email, password }),
+    body: JSON.stringify(body),
   })
   const answer = await response.json()
   if (!answer.status) throw new Error(answer.message)
@@ -299,3 +303,10 @@ async function showTrail() {
   byId('trail').textContent =
     `${count} ${points.length === 1 ? 'point' : 'points'} in the last hour, ${(meters / 1000).toFixed(1)} km`
 }
+
+/** Back from a sign-in elsewhere. The code is in nobody's history: it serves once. */
+const back = new URLSearchParams(location.hash.slice(1))
+if (back.has('code') || back.has('error')) history.replaceState(null, '', location.pathname)
+if (back.has('code')) await attempt('/auth/exchange', { code: back.get('code') })
+else if (back.has('error'))
+  byId('problem').textContent = 'The sign-in did not work. Try again, or ask your administrator.'

@@ -38,7 +38,8 @@ const ENTRY = answered(
     action: { type: 'string', description: '`created`, `changed`, `deleted`, or what else was done.' },
     noun: {
       type: 'string',
-      description: 'The kind of thing: `hub`, `role`, …; `identity` for sign-ins and passwords.',
+      description:
+        'The kind of thing: `hub`, `role`, …; `session` for sign-ins, `identity` for passwords and addresses.',
     },
     resourceId: { type: 'string' },
     changes: {

@@ -19,8 +19,9 @@ export type AuditRow = Row & Omit<AuditEntry, 'position'>
 
 export type ActorType = 'user' | 'service' | 'automation' | 'schedule' | 'import'
 
-/** Beside the resources: what people do to their own identity, signing in among it. */
+/** Beside the resources: what people do to their own identity, and their signing in and out. */
 const IDENTITY = 'identity'
+const SESSIONS = 'sessions'
 /** Events that say nothing of a thing: they only keep others from writing at the same place. */
 const FENCE = /Fenced$/
 const VERSION = /\.v\d+$/
@@ -28,7 +29,7 @@ const ACTOR_TYPES: readonly string[] = ['user', 'automation', 'schedule', 'impor
 
 /** Everything that is a resource is audited. */
 export const auditedNouns = (resources: readonly { noun: string }[]): ReadonlySet<string> =>
-  new Set([...resources.map(({ noun }) => noun), IDENTITY])
+  new Set([...resources.map(({ noun }) => noun), IDENTITY, SESSIONS])
 
 /** The streams of these nouns. */
 export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
@@ -36,10 +37,11 @@ export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
 
 /** The entry of an event; undefined for one that is about nothing of an organization. */
 export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): AuditEntry | undefined => {
-  const noun = categoryOf(event.stream)
+  const category = categoryOf(event.stream)
+  const noun = category === SESSIONS ? 'session' : category
   const resourceId = idOfStream(event.stream)
   // `<noun>-by-<hash>` holds claims on unique values.
-  if (!nouns.has(noun) || resourceId.startsWith('by-') || FENCE.test(event.type)) return undefined
+  if (!nouns.has(category) || resourceId.startsWith('by-') || FENCE.test(event.type)) return undefined
   const data = decodeJson<{ organizationId?: string; values?: { hubId?: string | string[] } }>(event.data)
   const organizationId = event.metadata.organizationId ?? data.organizationId
   if (organizationId === undefined) return undefined

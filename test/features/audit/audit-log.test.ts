@@ -71,13 +71,13 @@ test('the audit log says who changed what, from where, newest first, without sec
 
   const tracker = (await owner.call('POST', '/tracker', { name: 'Bus', kind: 'device' })).body.data
   await owner.call('POST', `/tracker/${tracker._id}/rotate-key`)
-  const again = await login(owner.email)
+  const again = await login(owner.email, PASSWORD, { address: '198.51.100.8' })
   await again.call('POST', '/role', { name: 'Clerk' }, { address: '198.51.100.9' })
   const all = await entries(owner)
   t.match(all[0], { actor, action: 'created', noun: 'role', address: '198.51.100.9' })
   t.match(
-    all.find(({ noun }: { noun: string }) => noun === 'identity'),
-    { actor, action: 'organizationAccessed', changes: {} },
+    all.find(({ noun }: { noun: string }) => noun === 'session'),
+    { actor, action: 'began', changes: {}, address: '198.51.100.8' },
     'signing in',
   )
   t.notMatch(JSON.stringify(all), /keyHash|passwordHash|argon2|identityId|deviceKey/)
