@@ -27,7 +27,7 @@ export const isBeyondRepair = (error: unknown): boolean => {
 
 /**
  * Ends this process at once, with one line on standard error. It ends by SIGKILL: an orderly exit closes what is damaged,
- * and hung in two of three trials.
+ * and hung in one of two trials.
  */
 export const endProcess = (engine: string, path: string, error: unknown): void => {
   try {
