@@ -42,7 +42,8 @@ interface Client {
 
 /** @throws Failure engine_down; Error for a server that would drop rows when its memory is full. */
 export const connectRedis = async (options: RedisUrl): Promise<RedisConnection> => {
-  const connection = new Connection(await openClient(options.url), options.deadlineMs)
+  const open = (): Promise<Client> => openClient(options)
+  const connection = new Connection(await open(), open, options.deadlineMs)
   try {
     await connection.loadLibrary()
     await connection.assertKeepsRows()
@@ -54,12 +55,16 @@ export const connectRedis = async (options: RedisUrl): Promise<RedisConnection> 
 }
 
 class Connection implements RedisConnection {
-  private readonly client: Client
+  private client: Client
+  private readonly open: () => Promise<Client>
   private readonly deadlineMs: number
+  private answeredAtMs = 0
+  private isOpening = false
   private isClosed = false
 
-  constructor(client: Client, deadlineMs: number) {
+  constructor(client: Client, open: () => Promise<Client>, deadlineMs: number) {
     this.client = client
+    this.open = open
     this.deadlineMs = deadlineMs
   }
 
@@ -121,17 +126,38 @@ class Connection implements RedisConnection {
 
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (this.isClosed) throw down()
+    const askedAtMs = performance.now()
     const late = new AbortController()
     const deadline = pause(this.deadlineMs, undefined, { signal: late.signal, ref: false }).then(() => {
+      if (this.answeredAtMs < askedAtMs) void this.openAgain()
       throw new Error(`no answer for ${this.deadlineMs} ms`)
     })
     deadline.catch(() => undefined)
     try {
-      return await Promise.race([ask(), deadline])
+      const answer = await Promise.race([ask(), deadline])
+      this.answeredAtMs = performance.now()
+      return answer
     } catch (error) {
+      if (error instanceof ErrorReply) this.answeredAtMs = performance.now()
       throw failureOf(error)
     } finally {
       late.abort()
+    }
+  }
+
+  /** Nothing is answered any more: the connection may have died unseen, which its own writes keep it from noticing. */
+  private async openAgain(): Promise<void> {
+    if (this.isOpening || this.isClosed) return
+    this.isOpening = true
+    const silent = this.client
+    try {
+      this.client = await this.open()
+      await silent.close()
+      if (this.isClosed) await this.client.close()
+    } catch {
+      // The next question that is not answered tries again.
+    } finally {
+      this.isOpening = false
     }
   }
 }
@@ -151,7 +177,7 @@ const failureOf = (error: unknown): unknown => {
   return down(error)
 }
 
-const openClient = async (url: string): Promise<Client> => {
+const openClient = async ({ url, deadlineMs }: RedisUrl): Promise<Client> => {
   const sentinel = new URL(url).searchParams.get('sentinel')
   if (sentinel !== null) return sentinelClient(url, sentinel)
   let hasConnected = false
@@ -161,16 +187,28 @@ const openClient = async (url: string): Promise<Client> => {
     hasConnected ? reconnectStrategy(retries) : new Error('no connection')
   const one = createClient({ ...options, socket: { ...options.socket, reconnectStrategy: first } })
   one.on('error', () => undefined) // each command says so itself
+  const { promise: late, reject } = deferred()
+  const timer = setTimeout(() => reject(new Error(`no answer for ${deadlineMs} ms`)), deadlineMs)
   try {
-    await one.connect()
+    await Promise.race([one.connect(), late])
     hasConnected = true
-    if (!/cluster_enabled:1/.test(String(await one.sendCommand(['INFO', 'cluster'])))) return singleClient(one)
+    const cluster = String(await Promise.race([one.sendCommand(['INFO', 'cluster']), late]))
+    if (!/cluster_enabled:1/.test(cluster)) return singleClient(one)
   } catch (error) {
     one.destroy()
     throw down(error)
+  } finally {
+    clearTimeout(timer)
   }
   one.destroy()
   return clusterClient(url)
+}
+
+const deferred = (): { promise: Promise<never>; reject(error: Error): void } => {
+  let reject: (error: Error) => void = () => undefined
+  const promise = new Promise<never>((_, failed) => (reject = failed))
+  promise.catch(() => undefined)
+  return { promise, reject }
 }
 
 const reconnectStrategy = (retries: number): number => Math.min(50 * 2 ** Math.min(retries, 6), RECONNECT_MS_MAX)
