@@ -430,12 +430,12 @@ const PROMISES: { [promise: string]: Check } = {
       Array.from({ length: 800 }, (_, index) => put('s', thingId(index), { status, name: 'x' }))
     await store.commit(generation('0'))
     let isOver = false
+    let reads = 0
     const writing = (async () => {
-      for (let round = 1; round <= 6; round += 1) await store.commit(generation(String(round)))
+      for (let round = 1; round <= 6 || reads < 3; round += 1) await store.commit(generation(String(round % 7)))
       isOver = true
     })()
     const mixed: unknown[] = []
-    let reads = 0
     while (!isOver) {
       const { rows } = await store.find<ThingRow>('things', 's', { limit: 800 })
       const all = new Set(rows.map(({ row }) => row.status))
@@ -449,7 +449,6 @@ const PROMISES: { [promise: string]: Check } = {
       await new Promise((resolve) => setImmediate(resolve))
     }
     await writing
-    t.ok(reads > 2, `${reads} reads between`)
     t.same(mixed, [])
   },
 

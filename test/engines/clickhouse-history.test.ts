@@ -23,7 +23,7 @@ const openFront = async (t: Test, version?: string): Promise<ClickhouseFront> =>
 
 const openBoth = async (t: Test): Promise<{ front: ClickhouseFront; store: HistoryStore }> => {
   const front = await openFront(t)
-  const store = await openClickhouseHistory({ url: front.url, deadlineMs: 400 })
+  const store = await openClickhouseHistory({ url: front.url, deadlineMs: 3_000 })
   t.teardown(() => store.close())
   const setting = 'non_replicated_deduplication_window = 100'
   await store.command(`CREATE TABLE kept (id UInt32, text String) ENGINE = MergeTree ORDER BY id SETTINGS ${setting}`)

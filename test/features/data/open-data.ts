@@ -4,6 +4,8 @@ import { processes } from '../../../projections/processes.ts'
 import { dataRoutes } from '../../../src/features/data/api.ts'
 import { dataType } from '../../../src/features/data/data-type.ts'
 import { record } from '../../../src/features/data/record.ts'
+import { flow } from '../../../src/features/flows/flow.ts'
+import { task } from '../../../src/features/tasks/task.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
 import { checkRecords } from '../../../src/reactors/records/check-records.ts'
@@ -19,7 +21,7 @@ const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/data-type
 /** Data types and records over the embedded engines. */
 export const openData = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock())
-  const projections = [directory([dataType.rows, record.rows]), processes]
+  const projections = [directory([dataType, record, flow, task].map(({ rows }) => rows)), processes]
   const { runner, settle } = await startProjections(services, projections)
   const checks = checkRecords({ ...services, settle })
   t.teardown(async () => {

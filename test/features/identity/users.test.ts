@@ -214,7 +214,9 @@ test('nobody gives, changes or removes more than they hold', async (t) => {
 test('nobody gives back the fields that their own role hides', async (t) => {
   const { signup, login } = await openIdentity(t)
   const owner = await signup()
-  const dataTypeId = '018f0000-0000-7000-8000-00000000d001'
+  const fields = ['name', 'age', 'salary'].map((name) => ({ name, type: 'text' }))
+  const dataType = await owner.call('POST', '/data-type', { name: 'Staff', primaryKey: 'name', fields })
+  const dataTypeId = dataType.body.data._id
   const hides = (...hiddenFields: string[]) => [{ permissionName: 'view/data', dataTypeId, hiddenFields }]
   const makeRole = async (name: string, body: object) =>
     (await owner.call('POST', '/role', { name, ...body })).body.data
