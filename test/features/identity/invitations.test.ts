@@ -34,7 +34,10 @@ test('an invitation is mailed, accepted once, and signs in', async (t) => {
   t.match(mail.html, `href="${link}"`)
   const token = new URL(link).searchParams.get('token') as string
 
-  t.match(await accept(`${token.slice(0, -1)}A`), { status: 400, body: { errors: [{ path: '/token' }] } })
+  t.match(await accept(`${token.slice(0, 20)}${token[20] === 'A' ? 'B' : 'A'}${token.slice(21)}`), {
+    status: 400,
+    body: { errors: [{ path: '/token' }] },
+  })
   t.equal((await accept('nonsense')).status, 400)
   await t.rejects(login('ada@example.com'), /401/, 'nobody is in before')
   const answer = await accept(token, { name: 'Ada Kowalska' })
