@@ -15,6 +15,7 @@ import { geofenceRoutes } from '../features/geofences/api.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { dataRoutes } from '../features/data/api.ts'
 import { readRecord, RECORDS } from '../features/data/views.ts'
+import { scheduleRoutes } from '../features/tasks/schedule-api.ts'
 import { taskRoutes } from '../features/tasks/api.ts'
 import { flow } from '../features/flows/flow.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
@@ -72,6 +73,7 @@ export const openApi: OpenRole = async (services) => {
       ...officeRoutes(services),
       ...dataRoutes({ ...services, resources }),
       ...flow.routes({ ...services, resources }),
+      ...scheduleRoutes({ ...services, resources }),
       ...taskRoutes({ ...services, resources }),
       ...trackerRoutes({ ...services, resources, ages: config, writer }),
       ...geofenceRoutes({ ...services, resources, shapes }),

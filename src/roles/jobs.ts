@@ -6,6 +6,7 @@ import type { Follower, Lag } from '../kit/consumers/follower.ts'
 import { announceDeletions } from '../reactors/announce/deletions.ts'
 import { announceFences } from '../reactors/announce/fences.ts'
 import { BACKTEST_RUNS, BacktestJobs } from '../reactors/backtests/backtest-jobs.ts'
+import { SCHEDULED_TASKS, ScheduledTasks } from '../reactors/schedules/make-tasks.ts'
 import { CHECK_RECORDS, checkRecords } from '../reactors/records/check-records.ts'
 import { MAIL, sendMails } from '../reactors/mail/send-mails.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
@@ -43,6 +44,7 @@ export const openJobs: OpenRole = async (services) => {
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
     ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
     ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
+    ownedPart(SCHEDULED_TASKS, async () => new ScheduledTasks({ ...services, resources }).start()),
     ownedPart(CHECK_RECORDS, async (isOurs) => follows(checkRecords({ ...services, isOurs }))),
     ownedPart(MAIL, async (isOurs) => {
       const onMail = (outcome: string): void => metrics.mails.inc({ outcome })

@@ -7,6 +7,7 @@ import { automationResource } from '../features/automations/declaration.ts'
 import { dataType } from '../features/data/data-type.ts'
 import { record } from '../features/data/record.ts'
 import { flow } from '../features/flows/flow.ts'
+import { schedule } from '../features/tasks/schedule.ts'
 import { task } from '../features/tasks/task.ts'
 import { geofence } from '../features/geofences/declaration.ts'
 import { geofenceGroup } from '../features/geofences/group.ts'
@@ -44,6 +45,7 @@ const DIRECTORY = [
   record,
   flow,
   task,
+  schedule,
 ]
 
 /** Every resource of the product. */

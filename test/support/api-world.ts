@@ -85,6 +85,14 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const taskOf = (title: string) => make('/task', { flowId: flow._id, title, hubId: hub._id, assigneeIds: [user._id] })
   const [task, assigned, started] = [await taskOf('One'), await taskOf('Two'), await taskOf('Three')]
   await ask(service, 'POST', `/task/${started._id}/start`, { token })
+  const schedule = await make('/task/schedule', {
+    name: 'Round',
+    flowId: flow._id,
+    repeat: { period: 'daily', at: '07:30' },
+    timeZone: 'Europe/Warsaw',
+    startTime: '2026-01-01T00:00:00Z',
+    task: { title: 'Round', hubId: hub._id },
+  })
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -126,6 +134,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       name: 'Customers',
       flowId: flow._id,
       taskId: task._id,
+      scheduleId: schedule._id,
       'taskId:startTask': assigned._id,
       'taskId:finishTask': started._id,
     },

@@ -14,6 +14,8 @@ import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
 import { dataRoutes } from '../../src/features/data/api.ts'
 import { dataType } from '../../src/features/data/data-type.ts'
 import { record } from '../../src/features/data/record.ts'
+import { schedule } from '../../src/features/tasks/schedule.ts'
+import { scheduleRoutes } from '../../src/features/tasks/schedule-api.ts'
 import { taskRoutes } from '../../src/features/tasks/api.ts'
 import { task } from '../../src/features/tasks/task.ts'
 import { flow } from '../../src/features/flows/flow.ts'
@@ -48,6 +50,7 @@ const RESOURCES = [
   record,
   flow,
   task,
+  schedule,
 ]
 
 export interface Session {
@@ -81,6 +84,7 @@ export const openIdentity = async (
       identityRoutes(context),
       hub.routes(these),
       flow.routes(these),
+      scheduleRoutes(these),
       taskRoutes(these),
       team.routes(these),
       vehicle.routes(these),

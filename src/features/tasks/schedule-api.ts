@@ -1,0 +1,169 @@
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { allWrote } from '../../kit/commands/wrote.ts'
+import { idSchema } from '../../kit/http/list-query.ts'
+import { envelope } from '../../kit/http/page-members.ts'
+import { route, type Route, type Wrote } from '../../kit/http/route.ts'
+import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { findRow } from '../../kit/resource/show.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import {
+  type Change,
+  originOf,
+  type ResourceWrites,
+  type WriteOrigin,
+  type Written,
+} from '../../kit/resource/writes.ts'
+import { duesAfter } from './recurrence.ts'
+import { nextDue, recurrenceOf, schedule, timesOf } from './schedule.ts'
+
+const BULK_MAX = 500
+const PREVIEW_MAX = 1_000
+const PREVIEW_DEFAULT = 10
+
+/** Task schedules, what they will make, and many at once. */
+export const scheduleRoutes = (services: ResourceServices): Route[] => {
+  const writer = new ScheduleWriter(services)
+  return [bulkRoute(writer), previewRoute(services), ...schedule.routes(services, { writes: writer })]
+}
+
+/** A schedule knows when it is due next; one that changes or is switched on begins from now. */
+class ScheduleWriter implements ResourceWrites {
+  private readonly writer: ResourceWriter
+
+  constructor(services: ResourceServices) {
+    this.writer = schedule.writer(services)
+  }
+
+  create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+    return this.writer.create(
+      origin,
+      body,
+      dueAfter({ ...body, startTime: isoOf(body.startTime), endTime: isoOf(body.endTime) }, origin.now),
+    )
+  }
+
+  async change(origin: WriteOrigin, change: Change): Promise<Written> {
+    const before = (await this.writer.load(change.id)).state.values
+    const changed = await this.writer.change(origin, change)
+    const { values } = (await this.writer.load(change.id)).state
+    const isSame =
+      JSON.stringify(timesOf(before)) === JSON.stringify(timesOf(values)) && before.isActive === values.isActive
+    if (isSame) return changed
+    const { caller: _caller, ...service } = origin
+    const set = await this.writer.update(service, change.id, ({ nextAt: _nextAt, ...others }) => ({
+      ...others,
+      ...dueAfter(others, origin.now),
+    }))
+    return { ...set, wrote: allWrote(changed.wrote, set.wrote) }
+  }
+
+  delete(...asked: Parameters<ResourceWrites['delete']>): Promise<Written> {
+    return this.writer.delete(...asked)
+  }
+}
+
+const isoOf = (value: unknown): string =>
+  (value === undefined ? undefined : new Date(value as string).toISOString()) as string
+
+/** A rule that is none is refused where the schedule is checked. */
+const dueAfter = (values: JsonObject, now: number): JsonObject => {
+  try {
+    const nextAt = nextDue(Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)), now)
+    return nextAt === undefined ? {} : { nextAt }
+  } catch {
+    return {}
+  }
+}
+
+const bulkRoute = (writer: ScheduleWriter): Route =>
+  route<object, { schedules: JsonObject[] }>({
+    method: 'POST',
+    path: '/task/schedules/bulk',
+    operationId: 'createSchedules',
+    summary: 'Create many task schedules; one that is refused leaves the others',
+    tag: 'Task schedules',
+    access: { permission: 'edit/schedule' },
+    body: {
+      type: 'object',
+      properties: {
+        schedules: { type: 'array', minItems: 1, maxItems: BULK_MAX, items: createSchema(schedule.declaration) },
+      },
+      required: ['schedules'],
+      additionalProperties: false,
+    },
+    bodyExample: { schedules: [schedule.declaration.example] },
+    bodyBytesMax: 4 * 1024 * 1024,
+    answers: {
+      200: {
+        description: 'How many were made, and those that were refused.',
+        schema: envelope({
+          data: {
+            type: 'object',
+            properties: {
+              created: { type: 'integer' },
+              rejected: {
+                type: 'array',
+                items: {
+                  type: 'object',
+                  properties: { index: { type: 'integer' }, code: { type: 'string' }, message: { type: 'string' } },
+                  required: ['index', 'code', 'message'],
+                },
+              },
+            },
+            required: ['created', 'rejected'],
+          },
+        }),
+        example: { status: true, data: { created: 1, rejected: [] } },
+      },
+    },
+    handler: async (request) => {
+      const rejected: { index: number; code: string; message: string }[] = []
+      const wrotes: (Wrote | undefined)[] = []
+      for (const [index, body] of request.body.schedules.entries()) {
+        try {
+          wrotes.push((await writer.create(originOf(request), body)).wrote)
+        } catch (error) {
+          if (!(error instanceof Failure) || error.status >= 500) throw error
+          rejected.push({ index, code: error.code, message: error.message })
+        }
+      }
+      return { body: { data: { created: wrotes.length, rejected } }, wrote: allWrote(...wrotes) }
+    },
+  })
+
+const previewRoute = (services: ResourceServices): Route =>
+  route<{ count?: number }>({
+    method: 'GET',
+    path: '/task/schedule/{scheduleId}/preview',
+    operationId: 'previewSchedule',
+    summary: 'Read when a task schedule is due next',
+    tag: 'Task schedules',
+    access: { permission: 'view/schedule' },
+    params: { scheduleId: idSchema('The id of the schedule.') },
+    query: {
+      type: 'object',
+      properties: {
+        count: {
+          type: 'integer',
+          minimum: 1,
+          maximum: PREVIEW_MAX,
+          default: PREVIEW_DEFAULT,
+          description: 'How many times.',
+        },
+      },
+      additionalProperties: false,
+    },
+    answers: {
+      200: {
+        description: 'The next due times.',
+        schema: envelope({ data: { type: 'array', items: { type: 'string', format: 'date-time' } } }),
+        example: { status: true, data: ['2026-11-23T06:30:00.000Z'] },
+      },
+    },
+    handler: async (request) => {
+      const row = await findRow(schedule.declaration, services, request, request.params.scheduleId)
+      const dues = duesAfter(recurrenceOf(row as JsonObject), request.now, request.query.count ?? PREVIEW_DEFAULT)
+      return { body: { data: dues.map((at) => new Date(at).toISOString()) } }
+    },
+  })

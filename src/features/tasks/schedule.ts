@@ -1,0 +1,160 @@
+import { invalid } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import {
+  bool,
+  integer,
+  list,
+  object,
+  oneOf,
+  optional,
+  reference,
+  text,
+  time,
+  timeOfDay,
+  timeZone,
+  withDefault,
+} from '../../kernel/schema.ts'
+import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
+import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
+import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
+import { task } from './task.ts'
+
+const { flowId: _flowId, externalId: _externalId, window: _window, ...content } = task.declaration.fields
+const minutes = (max: number) => integer({ min: 0, max })
+
+/** A task's body without its flow; its window stands by the due time. */
+const taskContent = object({
+  ...content,
+  // A change that says nothing of it leaves it; a create without it is refused where the schedule is kept.
+  hubId: optional(content.hubId),
+  window: optional(object({ afterMinutes: integer({ min: -10_080, max: 10_080 }), lengthMinutes: minutes(44_640) })),
+  leadMinutes: optional(minutes(44_640)),
+})
+
+const EVENT = eventTypes('schedule')
+
+/** The schedules that are due next, of all organizations in one place. */
+const dueRows = (plain: RowSource): RowSource => ({
+  ...plain,
+  tables: [...plain.tables, DUE_SCHEDULES],
+  apply: async (event, rows) => {
+    await plain.apply(event, rows)
+    if (!Object.values(EVENT).includes(event.type)) return
+    const { organizationId, values } = decodeJson<ResourceData>(event.data)
+    const id = idOfStream(event.stream)
+    const isWaiting = event.type !== EVENT.deleted && values.isActive === true && values.nextAt !== undefined
+    if (!isWaiting) return rows.delete(DUE_SCHEDULES.name, NO_ORGANIZATION, id)
+    const row: DueScheduleRow = { organizationId, makeAt: makeAtOf(values) }
+    rows.put(DUE_SCHEDULES.name, NO_ORGANIZATION, id, row)
+  },
+})
+
+/** When the next task of a schedule is made: so long before it is due as the schedule says. */
+export const makeAtOf = ({ nextAt, task: body }: JsonObject): number =>
+  Date.parse(String(nextAt)) - Number((body as JsonObject).leadMinutes ?? 0) * 60_000
+
+/** Makes tasks again and again. The tasks are made by reactors/schedules. */
+export const schedule = defineResource(
+  {
+    noun: 'schedule',
+    plural: SCHEDULES,
+    tag: 'Task schedules',
+    paths: { one: '/task/schedule', many: '/task/schedules' },
+    fields: {
+      name: text({ max: 100 }),
+      flowId: reference('flows'),
+      rrule: optional(text({ max: 500 })),
+      repeat: optional(
+        object({
+          period: oneOf('daily', 'weekly', 'monthly', 'yearly'),
+          every: withDefault(integer({ min: 1, max: 1_000 }), 1),
+          weekdays: optional(list(oneOf('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'), { max: 7, unique: true })),
+          monthDay: optional(integer({ min: 1, max: 31 })),
+          at: timeOfDay(),
+        }),
+      ),
+      timeZone: timeZone(),
+      startTime: time(),
+      endTime: optional(time()),
+      task: taskContent,
+      isActive: withDefault(bool(), true),
+    },
+    readOnly: { nextAt: optional(time()) },
+    internal: {
+      hubId: reference('hubs'),
+      teamId: optional(reference('teams')),
+      assigneeIds: list(reference('users'), { max: 50 }),
+    },
+    permissions: { view: 'view/schedule', edit: 'edit/schedule' },
+    hubField: 'hubId',
+    indexes: { equality: ['name', 'isActive'], range: ['name', 'nextAt'], text: ['name'] },
+    bodyBytesMax: 256 * 1024,
+    example: {
+      name: 'Morning round',
+      flowId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
+      repeat: { period: 'weekly', every: 1, weekdays: ['mon', 'thu'], at: '07:30' },
+      timeZone: 'Europe/Warsaw',
+      startTime: '2026-11-20T00:00:00.000Z',
+      task: {
+        title: 'Read the meters',
+        hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
+        window: { afterMinutes: 0, lengthMinutes: 120 },
+        leadMinutes: 60,
+      },
+    },
+    keep: async (write) => kept(write),
+    present: (rows) => rows.map(whole),
+  },
+  dueRows,
+)
+
+/** People and hub stand apart, so that a deletion takes them out; the first due time is worked out by the writer. */
+const kept = ({ values, before }: WriteContext): JsonObject => {
+  if ((values.rrule === undefined) === (values.repeat === undefined))
+    throw invalid('/rrule', 'is required, or repeat in its place')
+  const { hubId, teamId, assigneeIds, ...body } = values.task as JsonObject
+  const isChanged =
+    JSON.stringify(timesOf(values)) !== JSON.stringify(before === undefined ? undefined : timesOf(before))
+  if (isChanged) {
+    const fault = recurrenceFault(recurrenceOf(values))
+    if (fault !== undefined) throw invalid(values.rrule === undefined ? '/repeat' : '/rrule', fault)
+  }
+  const hub = hubId ?? values.hubId
+  if (typeof hub !== 'string') throw invalid('/task/hubId', 'is required')
+  const team = teamId ?? values.teamId
+  const { teamId: _team, ...others } = values
+  return {
+    ...others,
+    task: body,
+    hubId: hub.toLowerCase(),
+    ...(team !== undefined && { teamId: team }),
+    assigneeIds: assigneeIds ?? values.assigneeIds ?? [],
+  }
+}
+
+export const recurrenceOf = (values: JsonObject): Recurrence => values as unknown as Recurrence
+
+export const timesOf = ({ rrule, repeat, timeZone: zone, startTime, endTime }: JsonObject): Json => [
+  rrule ?? null,
+  repeat ?? null,
+  zone,
+  startTime,
+  endTime ?? null,
+]
+
+/** The next due time after a moment; undefined when there is none. */
+export const nextDue = (values: JsonObject, afterMs: number): string | undefined => {
+  const [at] = duesAfter(recurrenceOf(values), afterMs, 1)
+  return at === undefined ? undefined : new Date(at).toISOString()
+}
+
+const whole = ({ hubId, teamId, assigneeIds, ...row }: Row): Row => ({
+  ...row,
+  hubId,
+  task: { ...(row.task as object), hubId, assigneeIds, ...(teamId !== undefined && { teamId }) },
+})

@@ -1,0 +1,114 @@
+import { makeAtOf, nextDue, schedule } from '../../features/tasks/schedule.ts'
+import { DUE_SCHEDULES, type DueScheduleRow } from '../../features/tasks/schedule-views.ts'
+import { TaskWriter } from '../../features/tasks/task-writer.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { NO_ORGANIZATION } from '../../kernel/table.ts'
+import { idFrom, idSource } from '../../kit/commands/ids.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import type { Services } from '../../kit/services.ts'
+
+export const SCHEDULED_TASKS = 'scheduled-tasks'
+
+const LOOK_MS = 5_000
+const PAGE_ROWS = 100
+/** Tasks that one schedule makes in one turn after a time when nothing was made; more follow in the next. */
+const CATCH_UP_MAX = 50
+
+/** Makes the tasks of schedules that are due, each once: its id follows from schedule and due time. */
+export class ScheduledTasks {
+  private readonly services: ResourceServices & Pick<Services, 'clock' | 'logger'>
+  private readonly schedules: ResourceWriter
+  private readonly tasks: TaskWriter
+  private cancel = (): void => undefined
+  private round: Promise<void> = Promise.resolve()
+  private isClosed = false
+
+  constructor(services: ResourceServices & Pick<Services, 'clock' | 'logger'>) {
+    this.services = services
+    this.schedules = schedule.writer(services)
+    this.tasks = new TaskWriter(services)
+  }
+
+  start(): this {
+    this.look()
+    return this
+  }
+
+  /** Resolves when the look that goes on has ended. */
+  idle(): Promise<void> {
+    return this.round
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    this.cancel()
+    await this.round
+  }
+
+  private look(): void {
+    this.round = this.makeDue().catch((error: unknown) =>
+      this.services.logger.warn('due schedules could not be served', { error: String(error) }),
+    )
+    void this.round.then(() => {
+      if (!this.isClosed) this.cancel = this.services.clock.after(LOOK_MS, () => this.look())
+    })
+  }
+
+  private async makeDue(): Promise<void> {
+    const { tables, clock } = this.services
+    const range = { field: 'makeAt', to: clock.now() }
+    const question = { range, sort: { field: 'makeAt', order: 'asc' as const }, limit: PAGE_ROWS }
+    const { rows } = await tables.find<DueScheduleRow>(DUE_SCHEDULES.name, NO_ORGANIZATION, question)
+    for (const { id, row } of rows) if (!this.isClosed) await this.make(row.organizationId, id)
+  }
+
+  private async make(organizationId: string, id: string): Promise<void> {
+    const now = this.services.clock.now()
+    for (let made = 0; made < CATCH_UP_MAX; made++) {
+      const { state } = await this.schedules.load(id)
+      const { values } = state
+      const isDue =
+        state.status === 'live' && values.isActive === true && values.nextAt !== undefined && makeAtOf(values) <= now
+      if (!isDue) return
+      const metadata = { organizationId, actor: `schedule:${id}` }
+      const origin: WriteOrigin = { organizationId, now, ids: idSource(now), metadata }
+      await this.makeTask(origin, id, values)
+      const nextAt = nextDue(values, Date.parse(String(values.nextAt)))
+      await this.schedules.update(origin, id, ({ nextAt: was, ...others }) => ({
+        ...others,
+        // Whoever changed the schedule meanwhile has said when it is due.
+        ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
+      }))
+    }
+  }
+
+  private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<void> {
+    const dueAt = String(values.nextAt)
+    const { leadMinutes: _lead, window, ...content } = values.task as JsonObject
+    const body = {
+      ...content,
+      _id: idFrom('scheduled-task', id, dueAt),
+      flowId: values.flowId,
+      hubId: values.hubId,
+      assigneeIds: values.assigneeIds,
+      ...(values.teamId !== undefined && { teamId: values.teamId }),
+      ...(window !== undefined && { window: windowAt(dueAt, window as JsonObject) }),
+    }
+    try {
+      await this.tasks.create(origin, body, { scheduleId: id, dueAt })
+    } catch (error) {
+      if (!(error instanceof Failure) || error.status >= 500) throw error
+      // Under this id it is there already, or can never be made.
+      if (error.code !== 'conflict')
+        this.services.logger.warn('a scheduled task could not be made', { schedule: id, dueAt, error: error.message })
+    }
+  }
+}
+
+const windowAt = (dueAt: string, { afterMinutes, lengthMinutes }: JsonObject): JsonObject => {
+  const from = Date.parse(dueAt) + Number(afterMinutes) * 60_000
+  return { from: new Date(from).toISOString(), to: new Date(from + Number(lengthMinutes) * 60_000).toISOString() }
+}

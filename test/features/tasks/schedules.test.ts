@@ -1,0 +1,130 @@
+import { test } from 'tap'
+import { duesAfter, recurrenceFault } from '../../../src/features/tasks/recurrence.ts'
+import { ScheduledTasks } from '../../../src/reactors/schedules/make-tasks.ts'
+import { openIdentity } from '../../support/open-identity.ts'
+import { until } from '../../support/service.ts'
+
+const iso = (times: readonly number[]): string[] => times.map((at) => new Date(at).toISOString().slice(0, 16))
+
+test('due times follow the clock on the wall over both changes of the year', (t) => {
+  const daily = {
+    repeat: { period: 'daily' as const, every: 1, at: '02:30' },
+    timeZone: 'Europe/Warsaw',
+    startTime: '2026-01-01T00:00:00Z',
+  }
+  const after = (text: string, count: number) => iso(duesAfter(daily, Date.parse(text), count))
+  t.same(
+    after('2026-03-28T00:00:00Z', 3),
+    ['2026-03-28T01:30', '2026-03-29T01:00', '2026-03-30T00:30'],
+    'after the gap',
+  )
+  t.same(
+    after('2026-10-24T00:00:00Z', 3),
+    ['2026-10-24T00:30', '2026-10-25T00:30', '2026-10-26T01:30'],
+    'the first of two',
+  )
+  const rule = (rrule: string, startTime = '1997-09-02T13:00:00Z') => ({
+    rrule,
+    timeZone: 'America/New_York',
+    startTime,
+  })
+  const first = (rrule: string, count = 3, startTime?: string) => {
+    const one = rule(rrule, startTime)
+    return iso(duesAfter(one, Date.parse(one.startTime) - 1, count))
+  }
+  t.same(first('FREQ=WEEKLY;COUNT=2'), ['1997-09-02T13:00', '1997-09-09T13:00'])
+  t.same(
+    first('FREQ=MONTHLY;BYMONTHDAY=31'),
+    ['1997-10-31T14:00', '1997-12-31T14:00', '1998-01-31T14:00'],
+    'months without a 31st',
+  )
+  t.same(first('FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8', 2), [
+    '1997-11-04T14:00',
+    '2001-11-06T14:00',
+  ])
+  t.same(first('FREQ=DAILY;UNTIL=19970904T130000Z', 9), ['1997-09-02T13:00', '1997-09-03T13:00', '1997-09-04T13:00'])
+  for (const bad of [
+    'FREQ=SECONDLY',
+    'FREQ=MINUTELY',
+    'FREQ=HOURLY;BYMINUTE=0,1',
+    'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30',
+    'FREQ=NEVER',
+    'x',
+  ])
+    t.ok(recurrenceFault(rule(bad)), bad)
+  t.equal(recurrenceFault(rule('FREQ=HOURLY')), undefined)
+  t.end()
+})
+
+test('a schedule makes each task once, also after a time when nothing ran', async (t) => {
+  const world = await openIdentity(t)
+  const { signup, clock } = world
+  let session = await signup()
+  const { body } = session
+  const call: typeof session.call = (...asked) => session.call(...asked)
+  const pass = async (ms: number): Promise<void> => {
+    clock.advance(ms)
+    session = await world.login(session.email)
+  }
+  const flowId = (await call('GET', '/flows?key=visit')).body.data[0]._id
+  const [hubId] = body.data.hubId
+  const of = (more: object = {}) => ({
+    name: 'Round',
+    flowId,
+    repeat: { period: 'daily', at: '08:00' },
+    timeZone: 'UTC',
+    startTime: '2026-01-01T00:00:00Z',
+    task: { title: 'Round', hubId, window: { afterMinutes: 30, lengthMinutes: 60 }, leadMinutes: 60 },
+    ...more,
+  })
+  const made = await call('POST', '/task/schedule', of())
+  t.match(made, {
+    status: 201,
+    body: { data: { nextAt: '2026-01-01T08:00:00.000Z', task: { hubId, title: 'Round' }, isActive: true } },
+  })
+  const { _id } = made.body.data
+  t.same((await call('GET', `/task/schedule/${_id}/preview?count=2`)).body.data, [
+    '2026-01-01T08:00:00.000Z',
+    '2026-01-02T08:00:00.000Z',
+  ])
+  const refused = async (more: object, path: string) =>
+    t.match(await call('POST', '/task/schedule', of(more)), { status: 400, body: { errors: [{ path }] } }, path)
+  await refused({ repeat: undefined, rrule: 'FREQ=SECONDLY' }, '/rrule')
+  await refused({ repeat: undefined }, '/rrule')
+  await refused({ timeZone: 'Mars/Olympus' }, '/timeZone')
+  await refused({ flowId: hubId }, '/flowId')
+  const bulk = await call('POST', '/task/schedules/bulk', {
+    schedules: [of({ isActive: false }), of({ flowId: hubId })],
+  })
+  t.match(bulk.body.data, { created: 1, rejected: [{ index: 1, code: 'invalid' }] })
+
+  const total = async (): Promise<number> => (await call('GET', `/tasks?scheduleId=${_id}`)).body.total
+  const run = async (expected: number): Promise<void> => {
+    const jobs = new ScheduledTasks({ ...world, processes: world.runs }).start()
+    await jobs.idle()
+    await jobs.close()
+    await until(`${expected} tasks to be listed`, async () => (await total()) === expected)
+  }
+  await run(0)
+  await pass(7 * 3_600_000)
+  await run(1)
+  await run(1)
+  await pass(3 * 86_400_000)
+  await run(4)
+  const tasks = (await call('GET', `/tasks?scheduleId=${_id}&sortBy=dueAt`)).body.data
+  t.match(tasks[0], {
+    dueAt: '2026-01-01T08:00:00.000Z',
+    window: { from: '2026-01-01T08:30:00.000Z', to: '2026-01-01T09:30:00.000Z' },
+    createdBy: { type: 'schedule', id: _id },
+    state: 'new',
+  })
+  t.match(await call('DELETE', `/flow/${flowId}`), { status: 409 }, 'a schedule needs it')
+  t.equal((await call('PATCH', `/task/schedule/${_id}`, { isActive: false })).status, 200)
+  await pass(5 * 86_400_000)
+  await run(4)
+  t.match(
+    (await call('PATCH', `/task/schedule/${_id}`, { isActive: true })).body.data,
+    { nextAt: '2026-01-09T08:00:00.000Z' },
+    'it goes on from now',
+  )
+})
