@@ -152,7 +152,7 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
   for (const operation of operations.filter(({ operationId, body }) => body && !PUBLIC.includes(operationId))) {
     for (const pointer of referencesIn(operation.body?.schema, document)) {
       const name = memberOf(pointer)
-      if (name === '_id') await idTaken(t, walk, operation)
+      if (pointer === '/_id') await idTaken(t, walk, operation)
       const parameter = REFERENCES[name] ?? FILTERS[name]
       if (parameter === undefined) continue
       await reference(t, walk, operation, pointer, outsider)
@@ -163,7 +163,7 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
 
 /** Nobody makes something in the place of what another organization has. */
 const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void> => {
-  const param = `${operation.path.slice(1).replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Id`
+  const param = `${operation.path.slice(operation.path.lastIndexOf('/') + 1).replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Id`
   const { externalId: _external, ...body } = bodyOfOwn(walk, operation, walk.outsider)
   const sent = { ...body, _id: walk.world.ids[param] }
   const answer = await send(walk, operation, walk.outsider.token, walk.outsider.ids, sent)
