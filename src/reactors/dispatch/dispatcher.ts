@@ -7,8 +7,9 @@ import { untilDone } from '../../kit/consumers/retry.ts'
 import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
-import { HearAutomations } from './hear-automations.ts'
-import { HearSubjects } from './hear-subjects.ts'
+import { hearAutomations } from './hear-automations.ts'
+import type { HearFacts } from './hear-facts.ts'
+import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
 import { oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
@@ -55,8 +56,8 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly health: HealthTable
   private readonly payer: PayRuns
   private readonly time: SteadyTime
-  private readonly hear: HearAutomations
-  private readonly subjects: HearSubjects | undefined
+  private readonly hear: HearFacts
+  private readonly subjects: HearFacts | undefined
   private cancelStore: (() => void) | undefined
   private cancelSweep: (() => void) | undefined
   private readonly end = new AbortController()
@@ -73,7 +74,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       onDelivery,
       deactivate: (automation, reason) => deactivateAutomation(options, automation, reason),
     })
-    this.hear = new HearAutomations({
+    this.hear = hearAutomations({
       ...options,
       owned: () => [...this.owned.values()],
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
@@ -82,7 +83,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
     const { partitions } = options
     if (partitions !== undefined)
-      this.subjects = new HearSubjects({
+      this.subjects = hearSubjects({
         ...options,
         partitions,
         owned: () => [...this.owned.values()],

@@ -10,7 +10,8 @@ import {
   type RunRetryAsked,
 } from '../../features/automations/events.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
+import type { FollowerServices } from '../../kit/consumers/follower.ts'
+import { HearFacts } from './hear-facts.ts'
 import type { OwnedPartition } from './partition.ts'
 
 export interface HearOptions extends FollowerServices {
@@ -24,72 +25,36 @@ export interface HearOptions extends FollowerServices {
 
 /**
  * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, one that was
- * edited is no longer held to fail, and a run that someone asks to try again is owed anew. Each partition remembers up to where it has heard.
+ * edited is no longer held to fail, and a run that someone asks to try again is owed anew.
  */
-export class HearAutomations {
-  private readonly options: HearOptions
-  private follower: Follower | undefined
-  /** One follower ends before the next begins. */
-  private turn: Promise<void> = Promise.resolve()
+export const hearAutomations = (options: HearOptions): HearFacts =>
+  new HearFacts(options, options.owned, {
+    name: 'hear-automations',
+    prefixes: AUTOMATION_PREFIXES,
+    heard: ({ pending }) => pending.progress.automations,
+    moveTo: ({ pending }, position) => pending.heardAutomations(position),
+    apply: (event) => apply(options, event),
+  })
 
-  constructor(options: HearOptions) {
-    this.options = options
+const apply = async ({ renew, owned, skip, wake }: HearOptions, event: RecordedEvent): Promise<void> => {
+  const isEdited = event.type === AUTOMATION_CHANGED && !endsRuns(event)
+  if (isEdited) renew(automationIdOf(event), event.metadata.organizationId ?? '', event.revision + 1)
+  for (const one of owned()) {
+    if (event.position <= one.pending.progress.automations) continue
+    if (event.type === RUN_RETRY_ASKED) await reopen(event, one, wake)
+    else if (endsRuns(event)) await skip(automationIdOf(event), one)
   }
+}
 
-  /** Begins anew from the partition that has heard least. */
-  restart(): void {
-    this.inTurn(() => {
-      const heard = this.options.owned().map(({ pending }) => pending.progress.automations)
-      if (heard.length > 0) this.follower = this.follow().startBehind(Math.min(...heard))
-    })
-  }
-
-  close(): Promise<void> {
-    return this.inTurn(() => undefined)
-  }
-
-  private inTurn(begin: () => void): Promise<void> {
-    this.turn = this.turn.then(async () => {
-      await this.follower?.close()
-      this.follower = undefined
-      begin()
-    })
-    return this.turn
-  }
-
-  private follow(): Follower {
-    return new Follower(this.options, {
-      name: 'hear-automations',
-      source: { prefixes: AUTOMATION_PREFIXES },
-      handle: async ({ events, checkpoint }) => {
-        for (const event of events) await this.apply(event)
-        for (const { pending } of this.options.owned())
-          if (pending.progress.automations < checkpoint) pending.heardAutomations(checkpoint)
-        return undefined
-      },
-    })
-  }
-
-  private async apply(event: RecordedEvent): Promise<void> {
-    const isEdited = event.type === AUTOMATION_CHANGED && !endsRuns(event)
-    if (isEdited) this.options.renew(automationIdOf(event), event.metadata.organizationId ?? '', event.revision + 1)
-    for (const owned of this.options.owned()) {
-      if (event.position <= owned.pending.progress.automations) continue
-      if (event.type === RUN_RETRY_ASKED) await this.reopen(event, owned)
-      else if (endsRuns(event)) await this.options.skip(automationIdOf(event), owned)
-    }
-  }
-
-  private async reopen(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
-    const { runId, partition, at, run } = decodeJson<RunRetryAsked>(event.data)
-    const automationId = automationIdOf(event)
-    if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
-    const organizationId = event.metadata.organizationId ?? ''
-    if (run === undefined || (await owned.pending.rows.get([runId])).length > 0) return
-    const data: RunReopened = { ...run, runId, automationId, dueAt: at }
-    await owned.stream.append({ type: RUN_REOPENED, data })
-    this.options.wake(automationId, organizationId)
-  }
+const reopen = async (event: RecordedEvent, owned: OwnedPartition, wake: HearOptions['wake']): Promise<void> => {
+  const { runId, partition, at, run } = decodeJson<RunRetryAsked>(event.data)
+  const automationId = automationIdOf(event)
+  if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
+  const organizationId = event.metadata.organizationId ?? ''
+  if (run === undefined || (await owned.pending.rows.get([runId])).length > 0) return
+  const data: RunReopened = { ...run, runId, automationId, dueAt: at }
+  await owned.stream.append({ type: RUN_REOPENED, data })
+  wake(automationId, organizationId)
 }
 
 const automationIdOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)

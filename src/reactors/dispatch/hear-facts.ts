@@ -1,0 +1,63 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
+import type { OwnedPartition } from './partition.ts'
+
+/** What the partitions of this process hear of, beside what their own streams tell. */
+export interface HeardFacts {
+  name: string
+  prefixes: readonly string[]
+  /** Position up to which the partition has heard, and storing a later one. */
+  heard: (owned: OwnedPartition) => number
+  moveTo: (owned: OwnedPartition, position: number) => void
+  apply: (event: RecordedEvent) => Promise<void>
+}
+
+/** Follows facts of the log for all partitions that are this process's; each remembers up to where it has heard. */
+export class HearFacts {
+  private readonly services: FollowerServices
+  private readonly owned: () => OwnedPartition[]
+  private readonly facts: HeardFacts
+  private follower: Follower | undefined
+  /** One follower ends before the next begins. */
+  private turn: Promise<void> = Promise.resolve()
+
+  constructor(services: FollowerServices, owned: () => OwnedPartition[], facts: HeardFacts) {
+    this.services = services
+    this.owned = owned
+    this.facts = facts
+  }
+
+  /** Begins anew from the partition that has heard least. */
+  restart(): void {
+    this.inTurn(() => {
+      const positions = this.owned().map(this.facts.heard)
+      if (positions.length > 0) this.follower = this.follow().startBehind(Math.min(...positions))
+    })
+  }
+
+  close(): Promise<void> {
+    return this.inTurn(() => undefined)
+  }
+
+  private inTurn(begin: () => void): Promise<void> {
+    this.turn = this.turn.then(async () => {
+      await this.follower?.close()
+      this.follower = undefined
+      begin()
+    })
+    return this.turn
+  }
+
+  private follow(): Follower {
+    const { name, prefixes, heard, moveTo, apply } = this.facts
+    return new Follower(this.services, {
+      name,
+      source: { prefixes },
+      handle: async ({ events, checkpoint }) => {
+        for (const event of events) await apply(event)
+        for (const owned of this.owned()) if (heard(owned) < checkpoint) moveTo(owned, checkpoint)
+        return undefined
+      },
+    })
+  }
+}
