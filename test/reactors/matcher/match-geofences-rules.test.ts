@@ -230,8 +230,8 @@ test('an owner that was replaced can append nothing more, and the new one repeat
   // The old owner wakes up and decides the same.
   const entry = { partition: 0, revision: 3, position: 99, kind: 'points' as const, batch: batchOf([fix(2, OUT)]) }
   await old.handle(entry, 0)
-  await t.rejects(old.save(0), { name: 'WrongRevision' })
-  t.throws(() => old.handle({ ...entry, revision: 4 }, 0), { name: 'WrongRevision' })
+  await t.rejects(old.save(0), { name: 'StreamLost' })
+  t.throws(() => old.handle({ ...entry, revision: 4 }, 0), { name: 'StreamLost' })
   await old.drop(0)
   await young.close()
   t.strictSame(
