@@ -1,8 +1,7 @@
-import { changeOwners } from '../features/identity/owners.ts'
 import { ACCEPT_INVITATION, type AcceptInvitationData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
-import { endSessions, type Office } from './office.ts'
+import { changeOwner, endSessions, type Office } from './office.ts'
 
 /** Somebody followed the link of an invitation: they are verified, and their user is active. */
 export const acceptInvitation = (office: Office): Process<AcceptInvitationData> =>
@@ -26,12 +25,8 @@ export const acceptInvitation = (office: Office): Process<AcceptInvitationData> 
     },
     {
       name: 'owner',
-      run: async ({ userId, isOwner }, originOf) => {
-        if (!isOwner) return undefined
-        const origin = originOf()
-        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-        return changeOwners(office.log, origin.organizationId, command, origin)
-      },
+      run: async ({ userId, isOwner }, originOf) =>
+        isOwner ? changeOwner(office, 'add', userId, originOf()) : undefined,
     },
     {
       name: 'accessed',

@@ -1,10 +1,9 @@
-import { changeOwners } from '../features/identity/owners.ts'
 import { CHANGE_USER, type ChangeUserData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { issueLink, type Office, unlessGone } from './office.ts'
+import { changeOwner, issueLink, type Office, unlessGone } from './office.ts'
 import { joinTeams, leaveTeams } from './team-members.ts'
 
 /**
@@ -12,10 +11,6 @@ import { joinTeams, leaveTeams } from './team-members.ts'
  * password (which ends sessions). The last owner and a stale version refuse it.
  */
 export const changeUser = (office: Office): Process<ChangeUserData> => {
-  const owners = async (type: 'add' | 'remove', userId: string, originOf: OriginOf): Promise<Wrote | undefined> => {
-    const origin = originOf()
-    return changeOwners(office.log, origin.organizationId, { type, userId, at: formatTime(origin.now) }, origin)
-  }
   /** Whether the event at the version that was decided on is the one that this process wrote. */
   const isWritten = async ({ userId, version }: ChangeUserData, originOf: OriginOf): Promise<boolean> => {
     const [event] = await office.log.read(`user-${userId}`, version, 1)
@@ -24,8 +19,10 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
   return defineProcess(CHANGE_USER, [
     {
       name: 'former owner',
-      run: async (data, originOf) => (data.owners === 'remove' ? owners('remove', data.userId, originOf) : undefined),
-      undo: async (data, originOf) => (data.owners === 'remove' ? owners('add', data.userId, originOf) : undefined),
+      run: async (data, originOf) =>
+        data.owners === 'remove' ? changeOwner(office, 'remove', data.userId, originOf()) : undefined,
+      undo: async (data, originOf) =>
+        data.owners === 'remove' ? changeOwner(office, 'add', data.userId, originOf()) : undefined,
     },
     {
       name: 'user',
@@ -45,7 +42,8 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
     },
     {
       name: 'new owner',
-      run: async (data, originOf) => (data.owners === 'add' ? owners('add', data.userId, originOf) : undefined),
+      run: async (data, originOf) =>
+        data.owners === 'add' ? changeOwner(office, 'add', data.userId, originOf()) : undefined,
     },
     { name: 'joined teams', run: ({ userId, joined }, originOf) => joinTeams(office, originOf, userId, joined) },
     { name: 'left teams', run: ({ userId, left }, originOf) => leaveTeams(office, originOf, userId, left) },

@@ -1,8 +1,7 @@
-import { changeOwners } from '../features/identity/owners.ts'
 import { CREATE_USER, type CreateUserData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
-import { ensureMade, issueLink, type Office, unlessGone } from './office.ts'
+import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
 import { joinTeams } from './team-members.ts'
 
 /** Adds a person to an organization: their identity, or a membership in the one they have, then the user. */
@@ -34,12 +33,8 @@ export const createUser = (office: Office): Process<CreateUserData> =>
     },
     {
       name: 'owner',
-      run: async ({ userId, isOwner }, originOf) => {
-        if (!isOwner) return undefined
-        const origin = originOf()
-        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-        return changeOwners(office.log, origin.organizationId, command, origin)
-      },
+      run: async ({ userId, isOwner }, originOf) =>
+        isOwner ? changeOwner(office, 'add', userId, originOf()) : undefined,
     },
     {
       name: 'invitation',

@@ -1,4 +1,3 @@
-import { changeOwners } from '../features/identity/owners.ts'
 import { erasedThrough, eraseHistory } from '../features/locations/erase-history.ts'
 import { DELETE_USER, type DeleteUserData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
@@ -8,25 +7,17 @@ import type { Wrote } from '../kit/http/route.ts'
 import { assertVersion } from '../kit/resource/writes.ts'
 import { buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
-import { type Office, unlessGone } from './office.ts'
+import { changeOwner, type Office, unlessGone } from './office.ts'
 
 /** Takes a person out of an organization, and out of its teams; erased, nothing of them is left. */
 export const deleteUser = (office: Office): Process<DeleteUserData> =>
   defineProcess(DELETE_USER, [
     {
       name: 'owner',
-      run: async ({ userId, isOwner }, originOf) => {
-        if (!isOwner) return undefined
-        const origin = originOf()
-        const command = { type: 'remove', userId, at: formatTime(origin.now) } as const
-        return changeOwners(office.log, origin.organizationId, command, origin)
-      },
-      undo: async ({ userId, isOwner }, originOf) => {
-        if (!isOwner) return undefined
-        const origin = originOf()
-        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-        return changeOwners(office.log, origin.organizationId, command, origin)
-      },
+      run: async ({ userId, isOwner }, originOf) =>
+        isOwner ? changeOwner(office, 'remove', userId, originOf()) : undefined,
+      undo: async ({ userId, isOwner }, originOf) =>
+        isOwner ? changeOwner(office, 'add', userId, originOf()) : undefined,
     },
     {
       name: 'user',

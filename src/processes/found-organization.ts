@@ -1,12 +1,11 @@
 import { FLOW_TEMPLATES } from '../features/flows/templates.ts'
 import { copiedFlow, flowAt } from '../features/flows/views.ts'
-import { changeOwners } from '../features/identity/owners.ts'
 import { FOUND_ORGANIZATION, type FoundOrganizationData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { ensureMade, issueLink, type Office } from './office.ts'
+import { changeOwner, ensureMade, issueLink, type Office } from './office.ts'
 
 /**
  * Makes an organization with its hubs, roles, flows and owner. The identity of somebody who signs up comes first, since their
@@ -42,9 +41,7 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
         const { identityId, userId, ...values } = owner
         const body = { ...values, hubId: hubs.map(({ _id }) => String(_id)) }
         const made = await ensureMade(office.users, originOf('user'), userId, body, { identityId })
-        const origin = originOf('owners')
-        const command = { type: 'add', userId, at: formatTime(origin.now) } as const
-        await changeOwners(office.log, origin.organizationId, command, origin)
+        await changeOwner(office, 'add', userId, originOf('owners'))
         return made
       },
     },

@@ -1,5 +1,6 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { LinkIssued } from '../features/identity/events.ts'
+import { changeOwners } from '../features/identity/owners.ts'
 import type { People } from '../features/identity/people.ts'
 import type { Sessions } from '../features/identity/sessions.ts'
 import { Failure } from '../kernel/errors.ts'
@@ -33,6 +34,15 @@ export const ensureMade = async (
   if ((await writer.load(id)).state.status !== 'absent') return undefined
   return (await writer.create(origin, { ...body, _id: id }, extra)).wrote
 }
+
+/** Makes somebody an owner of the organization, or no longer one. @throws Failure conflict when the last owner would go. */
+export const changeOwner = (
+  { log }: Pick<Office, 'log'>,
+  type: 'add' | 'remove',
+  userId: string,
+  origin: StepOrigin,
+): Promise<Wrote | undefined> =>
+  changeOwners(log, origin.organizationId, { type, userId, at: formatTime(origin.now) }, origin)
 
 /** Nothing happens where the person is gone meanwhile. */
 export const issueLink = (

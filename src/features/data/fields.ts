@@ -1,6 +1,6 @@
 import type { FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { ruleFaults, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
+import { ruleFaults, VALUE_TYPES, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
 
 /** A field of a data type as it is sent. */
 export interface SentField extends ValueRule {
@@ -23,19 +23,9 @@ export interface StoredField extends SentField {
   formerNames?: string[]
 }
 
-export const FIELD_TYPES: readonly ValueType[] = [
-  'text',
-  'number',
-  'boolean',
-  'date',
-  'time',
-  'datetime',
-  'coordinate',
-  'option',
-  'options',
-  'reference',
-  'file',
-]
+/** A record has no photos, signatures and barcodes: those are taken where a task is done. */
+const OF_TASKS: readonly ValueType[] = ['barcode', 'photo', 'signature']
+export const FIELD_TYPES: readonly ValueType[] = VALUE_TYPES.filter((type) => !OF_TASKS.includes(type))
 
 /** Types whose values lie in an order that lists can be bounded by. */
 export const RANGED: readonly ValueType[] = ['number', 'date', 'time', 'datetime']

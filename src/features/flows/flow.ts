@@ -16,7 +16,7 @@ import {
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import { ruleFaults, ruleFields, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
+import { ruleFaults, ruleFields, VALUE_TYPES, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
 import { DATA_TYPES, type DataTypeRow } from '../data/views.ts'
 import { TASKS } from '../tasks/views.ts'
 import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
@@ -25,28 +25,11 @@ const STEPS_MAX = 50
 const COMPONENTS_MAX = 200
 const ID = '^[a-zA-Z][a-zA-Z0-9_]{0,49}$'
 
-export const COMPONENT_TYPES: readonly ValueType[] = [
-  'text',
-  'barcode',
-  'number',
-  'boolean',
-  'date',
-  'time',
-  'datetime',
-  'coordinate',
-  'option',
-  'options',
-  'reference',
-  'photo',
-  'file',
-  'signature',
-]
-
 const component = object({
   id: text({ max: 50, pattern: ID }),
   label: optional(text({ max: 100 })),
   readOnly: optional({ schema: { type: 'boolean' } }),
-  ...ruleFields(COMPONENT_TYPES),
+  ...ruleFields(VALUE_TYPES),
 })
 
 const step = object({

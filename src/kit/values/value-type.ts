@@ -16,21 +16,24 @@ import { parseTime } from '../http/parse-time.ts'
 import { linearPattern } from './pattern.ts'
 
 /** Types of the values that customers declare: fields of data types and components of flows. */
-export type ValueType =
-  | 'text'
-  | 'barcode'
-  | 'number'
-  | 'boolean'
-  | 'date'
-  | 'time'
-  | 'datetime'
-  | 'coordinate'
-  | 'option'
-  | 'options'
-  | 'reference'
-  | 'photo'
-  | 'file'
-  | 'signature'
+export const VALUE_TYPES = [
+  'text',
+  'barcode',
+  'number',
+  'boolean',
+  'date',
+  'time',
+  'datetime',
+  'coordinate',
+  'option',
+  'options',
+  'reference',
+  'photo',
+  'file',
+  'signature',
+] as const
+
+export type ValueType = (typeof VALUE_TYPES)[number]
 
 /** What a value must be. */
 export interface ValueRule {
