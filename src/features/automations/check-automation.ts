@@ -12,7 +12,7 @@ import { EVENT_DATA_TYPES, isGeofenceEvent, type AutomationContent, type Automat
 import { fieldsFault, pointerTo, ruleFault, schemaOf } from './rules.ts'
 
 export interface CheckOptions {
-  tables: Pick<TableStore, 'get'>
+  tables: Pick<TableStore, 'get' | 'getMany'>
   resources: Pick<KnownResources, 'declarationOf'>
   /** Whether geofences are rolled out to the caller. */
   inRollout: (caller: UserCaller) => boolean
@@ -29,7 +29,8 @@ const NEEDS_TASK = ['moveTask', 'assignTask', 'updateTask']
  * The whole of an automation as its editor wants it (shape and required fields are checked by the schema of the route).
  * What was there before and does not begin to count now is not refused: an automation whose group is gone, or whose
  * organization has left the rollout, can still be amended and deactivated.
- * @throws Failure invalid that names the field, not_available for a type whose action does not exist yet.
+ * @throws Failure invalid that names the field, forbidden for an action that the editor may not do, not_available for a
+ * type whose action does not exist yet.
  */
 export const checkAutomation = async (
   options: CheckOptions,
@@ -51,8 +52,16 @@ export const checkAutomation = async (
     if (!isKept) await checkGeofence(options, caller, fields)
   }
   const action = actionOf(options, automationType, event)
-  const details = action.check(
+  if (isActive) assertMayDo(caller, automationType, action)
+  const details = await action.check(
     wanted.automationDetails as JsonObject | undefined,
+    {
+      editor: caller,
+      event,
+      fields,
+      tables: options.tables,
+      pathFault: (path) => pathFault(options.resources, event, path),
+    },
     before?.automationType === automationType ? before.details : undefined,
   )
   checkRules(options, event, fields, same?.rules.fields ?? {})
@@ -76,6 +85,16 @@ const actionOf = ({ actions }: CheckOptions, automationType: string, event: Auto
   throw new Failure('not_available', {
     message: `The automation type ${automationType} is not available on this server yet.`,
     errors: [{ path: '/automationType', message: 'is not available yet' }],
+  })
+}
+
+/** Nobody has an automation do what they may not do themselves. */
+const assertMayDo = ({ permissions }: UserCaller, automationType: string, { needs }: ActionType): void => {
+  const lacking = needs.filter((permission) => !permissions.has(permission))
+  if (lacking.length === 0) return
+  throw new Failure('forbidden', {
+    message: `An active automation of the type ${automationType} needs the permission ${lacking.join(' and ')}.`,
+    errors: [{ path: '/automationType', message: `needs the permission ${lacking.join(' and ')}` }],
   })
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { valueAt } from '../../kernel/json.ts'
 import { linearPattern } from '../../kit/values/pattern.ts'
 import type { Rules } from './events.ts'
 
@@ -49,15 +50,6 @@ const testOf = (path: readonly string[], value: unknown): Matcher => {
     const found = valueAt(data, path)
     return found !== undefined && validate(found)
   }
-}
-
-const valueAt = (data: unknown, path: readonly string[]): unknown => {
-  let value = data
-  for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
-    value = (value as { [key: string]: unknown })[step]
-  }
-  return value
 }
 
 const isSchema = (value: unknown): value is { [keyword: string]: unknown } =>

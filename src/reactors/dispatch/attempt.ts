@@ -4,10 +4,11 @@ import { automation as automationDecider } from '../../features/automations/auto
 import { automationStream, type AttemptMade } from '../../features/automations/events.ts'
 import { openDetails, sealAnswer } from '../../features/automations/sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import type { Actions, Outcome } from './actions/action.ts'
+import type { Action, Actions, Outcome } from './actions/action.ts'
 import type { Directory } from './directory.ts'
 import { seeEvent } from './event-data.ts'
 import type { Run } from './owed-rows.ts'
@@ -25,9 +26,12 @@ export interface AttemptOptions {
 }
 
 export interface Attempted {
-  outcome: Outcome
+  outcome: Seen
   attempt: AttemptMade
 }
+
+/** An outcome that the log of runs keeps. */
+type Seen = Exclude<Outcome, { kind: 'hidden' }>
 
 /**
  * An automation as it is now. Where the table has none, or not yet the version that is known, its stream decides: a table
@@ -46,7 +50,7 @@ export const findAutomation = async (
 
 /**
  * One attempt: does what the automation is told to, with what the event refers to as it is now, and says where its run
- * stands. `hidden` when the automation's last editor may not see the event as things are now.
+ * stands. `hidden` when the automation's last editor may not see the event, or not do this, as things are now.
  */
 export const attemptRun = async (
   options: AttemptOptions,
@@ -60,19 +64,23 @@ export const attemptRun = async (
     directory.editor(run.trigger.organizationId, automation.editorId),
     seeEvent(directory, run.trigger, run.owedAt),
   ])
-  if (editor === undefined || !seen.isFor(editor)) return 'hidden'
+  if (editor === undefined || !seen.isFor(editor) || !mayDo(editor, action)) return 'hidden'
   const data = await seen.data(editor)
   const at = clock.now()
   const begunMs = clock.monotonic()
-  const outcome = await action.attempt({ automation, details: openDetails(keyring, automation), run, data })
+  const outcome = await action.attempt({ automation, details: openDetails(keyring, automation), run, editor, data })
+  if (outcome.kind === 'hidden') return 'hidden'
   return { outcome, attempt: attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs)) }
 }
+
+const mayDo = ({ permissions }: UserCaller, { needs }: Action): boolean =>
+  needs.every((permission) => permissions.has(permission))
 
 /** What the log keeps of an attempt that began at `at` (ms since the epoch), and where its run stands after it. */
 const attemptOf = (
   { keyring, scheduleMs }: AttemptOptions,
   run: Run,
-  outcome: Outcome,
+  outcome: Seen,
   at: number,
   durationMs: number,
 ): AttemptMade => {

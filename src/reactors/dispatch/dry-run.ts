@@ -2,6 +2,7 @@ import { EVENTS } from '../../features/automations/event-table.ts'
 import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
 import { openDetails } from '../../features/automations/sealed.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
@@ -17,8 +18,16 @@ export interface DryRunOptions {
   actions: Actions
 }
 
-const NOBODY = { userId: '', permissionDetails: [], permissions: new Set<string>() }
 const MINUTE_MS = 60_000
+
+/** Stands in for an editor who is gone. */
+const nobody = ({ organizationId, editorId }: AutomationRow): UserCaller => ({
+  kind: 'user',
+  organizationId,
+  userId: editorId,
+  ...{ identityId: '', email: '', jti: '', expiresAt: 0, roleId: '' },
+  ...{ permissions: new Set<string>(), permissionDetails: [], hubIds: [], teamIds: [] },
+})
 
 /** What an automation would do for a sample event of a minute ago, as its last editor may see it; nothing is done. */
 export const dryRun = async (options: DryRunOptions, automation: AutomationRow, now: number): Promise<JsonObject> => {
@@ -26,18 +35,21 @@ export const dryRun = async (options: DryRunOptions, automation: AutomationRow, 
   const action = options.actions[automationType]
   if (action === undefined) throw new Error(`there is no action ${automationType}`)
   const trigger = sampleTrigger(automation, now - MINUTE_MS)
+  const editor = (await options.directory.editor(automation.organizationId, automation.editorId)) ?? nobody(automation)
   return action.preview({
     automation,
     details: openDetails(options.keyring, automation),
-    run: { runId: idFrom('sample', _id, now), sequence: 1, trigger },
-    data: await sampleData(options.directory, automation, trigger),
+    run: { runId: idFrom('sample', _id, now), sequence: 1, trigger, owedAt: now },
+    editor,
+    data: await sampleData(options.directory, automation, trigger, editor),
   })
 }
 
 const sampleData = async (
   directory: Directory,
-  { organizationId, event, editorId }: AutomationRow,
+  { organizationId, event }: AutomationRow,
   trigger: RunTrigger,
+  editor: UserCaller,
 ): Promise<EventData> => {
   const { type, id: _id } = trigger.subject
   if (type === 'task') {
@@ -54,7 +66,6 @@ const sampleData = async (
     const state = event === 'onRoutingResultDispatched' ? 'dispatched' : 'planned'
     return { organizationId, routingResult: { _id, organizationId, state, routes: [] } }
   }
-  const editor = (await directory.editor(organizationId, editorId)) ?? NOBODY
   const madeAt = formatTime(trigger.at)
   const made = { version: 1, createdAt: madeAt, updatedAt: madeAt }
   const shown = { _id, organizationId, ...made, name: 'Sample tracker', kind: 'device' }

@@ -2,8 +2,7 @@ import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Logger } from '../../kernel/logger.ts'
-import type { Outcome } from './actions/action.ts'
-import { attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
+import { type Attempted, attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
 import type { Run } from './owed-rows.ts'
 import { skipFact, skipRuns, type OwnedPartition } from './partition.ts'
 import { hasRoom } from './pending-runs.ts'
@@ -223,7 +222,8 @@ export class PayRuns {
     if (attempted === 'hidden') return this.hide(owned, run)
     const { outcome, attempt } = attempted
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
-    const reason = this.noteHealth(sender, outcome, isProbe)
+    const isOutside = this.options.actions[automation.automationType]?.isOutside === true
+    const reason = isOutside ? this.noteHealth(sender, outcome, isProbe) : undefined
     const record = async (): Promise<void> => {
       await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
       this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
@@ -241,7 +241,7 @@ export class PayRuns {
   }
 
   /** Answers why the automation ends with this outcome, if it does. */
-  private noteHealth(sender: Sender, outcome: Outcome, isProbe: boolean): EndReason | undefined {
+  private noteHealth(sender: Sender, outcome: Attempted['outcome'], isProbe: boolean): EndReason | undefined {
     const { health, automationId } = sender
     if (outcome.kind === 'done' && health.failuresInRow === 0) return undefined
     const now = this.options.time.now()

@@ -1,6 +1,7 @@
 import type { ActionType, Details } from '../../../features/automations/action-type.ts'
 import type { RunTrigger } from '../../../features/automations/events.ts'
 import type { AutomationRow } from '../../../features/automations/views.ts'
+import type { UserCaller } from '../../../kernel/caller.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
 import type { EventData } from '../event-seen.ts'
 
@@ -8,8 +9,11 @@ import type { EventData } from '../event-seen.ts'
 export interface Work {
   automation: AutomationRow
   details: Details
-  run: { runId: string; sequence: number; trigger: RunTrigger }
-  /** As far as the automation's last editor may see it. */
+  /** `owedAt` in ms since the epoch: nothing of the run was done before. */
+  run: { runId: string; sequence: number; trigger: RunTrigger; owedAt: number }
+  /** The automation's last editor, as they may see and do now; has the permissions that the type needs. */
+  editor: UserCaller
+  /** As far as the editor may see it; paths of values and templates are looked up in `rulesData` of it. */
   data: EventData
 }
 
@@ -31,6 +35,8 @@ export type Outcome =
       /** No further attempt can help: the run is dead, and what is gone for good ends the automation too. */
       ends?: 'run' | 'automation'
     }
+  /** The editor may not do this now: the run is skipped. */
+  | { kind: 'hidden' }
 
 /**
  * One type of automation. An attempt may be made again, by another process too: a webhook repeats its `webhook-id`, and
@@ -38,6 +44,8 @@ export type Outcome =
  * for failures of the service's own (an engine is down), which use up no attempt.
  */
 export interface Action extends ActionType {
+  /** Whether it calls somebody outside, whose health bounds the attempts; what happens to one run inside says nothing of others. */
+  isOutside: boolean
   attempt(work: Work): Promise<Outcome>
   /** What an attempt would do, for a dry run; nothing is done. */
   preview(work: Work): Promise<JsonObject>

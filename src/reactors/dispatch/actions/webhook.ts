@@ -57,7 +57,9 @@ export interface WebhookServices {
 /** Calls a url with a signed request after Standard Webhooks 1.0. */
 export const webhookAction = (services: WebhookServices): Action => ({
   isSigned: true,
-  check: (details, before) => checkDetails(services.caller, details, before as WebhookDetails | undefined),
+  isOutside: true,
+  needs: [],
+  check: (details, _context, before) => checkDetails(services.caller, details, before as WebhookDetails | undefined),
   show: (details) => {
     const { url, headers } = details as unknown as WebhookDetails
     return { url, headers: headers.map(({ key }) => ({ key, value: MASK })) }
