@@ -3,7 +3,7 @@ const forbid = (name, comment, from, to) => ({ name, severity: 'error', comment,
 const ENGINE = '^src/engines/(?!clickhouse-sql/)[^/]+/'
 const PORT = '^src/engines/[^/]+\\.ts$'
 const ROLE = '^src/roles/(api|ingress|live|projector|matcher|dispatcher|jobs)\\.ts$'
-const ROOTS = '^src/(main|app)\\.ts$|^src/cli/|^test/|^bench/'
+const ROOTS = '^src/(main|app|open-engines)\\.ts$|^src/cli/|^test/|^bench/'
 
 module.exports = {
   forbidden: [
@@ -11,7 +11,7 @@ module.exports = {
     forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|worker\\.ts$|^src/web/.*\\.js$' }, {}),
     forbid('kernel-is-the-floor', 'the kernel stays liftable', { path: '^src/kernel/' }, { pathNot: '^src/kernel/' }),
     forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),
-    forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/app\\.ts$|^test/|^bench/` }, { path: ENGINE }),
+    forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/(app|open-engines)\\.ts$|^test/|^bench/` }, { path: ENGINE }),
     forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
     forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|nodemailer|@clickhouse/|@eventstore/|@aws-sdk/)' }),
     forbid('uws-stays-in-ingress', 'one folder knows the server', { pathNot: '^src/ingress/|^test/|^bench/' }, { path: '(^|node_modules/)(uWebSockets|@btc-vision/)' }),
@@ -28,7 +28,7 @@ module.exports = {
     forbid('reactors-use-the-front-door', 'a reactor issues commands, it calls no route', { path: '^src/reactors/' }, { path: '^src/features/(index|[^/]+/api)\\.ts$' }),
     forbid('reactors-never-project', 'a reactor writes no rows of others', { path: '^src/reactors/' }, { path: '^(projections|src/(ingress|live|cli|app|config))' }),
     forbid('ingress-decides-nothing', 'the door lets in and out', { path: '^src/(ingress|live)/' }, { path: '^(src/(reactors|cli|app|config)|projections)' }),
-    forbid('nobody-imports-the-root', 'one composition root', { pathNot: ROOTS }, { path: '^src/app\\.ts$' }),
+    forbid('nobody-imports-the-root', 'one composition root', { pathNot: ROOTS }, { path: '^src/(app|open-engines)\\.ts$' }),
     forbid('configuration-is-handed-down', 'configuration is read once', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/config\\.ts$' }),
     forbid('roles-take-configuration', 'a role knows the shape of it and reads none', { path: '^src/roles/' }, { path: '^src/config\\.ts$', dependencyTypesNot: ['type-only'] }),
     forbid('nobody-imports-the-roles', 'parts do not know how they are put together', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/roles/' }),

@@ -17,6 +17,7 @@ import {
   senderOf,
   smtpOf,
 } from './config-values.ts'
+import { engineUrlOf } from './engine-urls.ts'
 
 export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
 export type Role = (typeof ROLES)[number]
@@ -168,10 +169,10 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     host,
     port: read.integer('port', 0, 65_535),
     dataPath,
-    logUrl: read.text('log'),
-    tablesUrl: read.text('tables'),
-    historyUrl: read.text('history'),
-    filesUrl: read.given('files') ?? `file:${join(dataPath, 'files')}`,
+    logUrl: engineUrlOf('log', read.text('log')),
+    tablesUrl: engineUrlOf('tables', read.text('tables')),
+    historyUrl: engineUrlOf('history', read.text('history')),
+    filesUrl: engineUrlOf('files', read.given('files') ?? `file:${join(dataPath, 'files')}`),
     keysPath: resolve(read.given('keys') ?? join(dataPath, 'keys.json')),
     partitions: read.integer('partitions', 1, 1_024),
     roles: read.list('role').map((role) => read.oneOf('role', role, ROLES)),

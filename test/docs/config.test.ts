@@ -67,3 +67,45 @@ test('what cannot be used names the flag and what was expected', async (t) => {
   ]
   for (const [args, message] of refused) t.throws(() => readConfig(args, {}), { message })
 })
+
+test('each engine is chosen by its URL, in any mix, by flag or variable', async (t) => {
+  const urls: [string, string[]][] = [
+    ['log', ['lmdb:', 'esdb://a:b@h:2113', 'esdb+discover://a:b@h1:2113,h2:2113?tls=true', 'esdb://h?tls=false']],
+    ['tables', ['lmdb:', 'redis://h', 'rediss://u:p@h:6380/2?prefix=a', 'redis://h:26379?sentinel=main']],
+    ['history', ['chdb:', 'http://h:8123', 'https://u:p@h/database']],
+    ['files', ['file:/srv/files', 'file:files', 's3://bucket', 's3://bucket/a?endpoint=http://h:9000&region=r']],
+  ]
+  const field = (flag: string) => `${flag}Url` as 'logUrl'
+  for (const [flag, given] of urls)
+    for (const url of given) {
+      t.equal(readConfig([`--${flag}`, url], {})[field(flag)], url)
+      t.equal(readConfig([], { [variableOf(flag)]: url })[field(flag)], url)
+    }
+  const refused: [string, string, RegExp][] = [
+    ['log', 'kafka://h:9092', /--log kafka:\/\/h:9092 names no engine that Waymark has; it must be lmdb:, esdb:/],
+    ['log', 'lmdb:/srv', /names no engine/],
+    ['log', 'esdb://', /names no host/],
+    ['log', 'esdb://a:b@h:port', /--log esdb:\/\/\*\*\*@h:port cannot be read as a URL/],
+    ['log', 'esdb+discover://h1:2113,:2113', /cannot be read/],
+    ['log', 'http://h:2113', /names no engine/],
+    ['tables', 'memcached://h', /--tables .* names no engine .* redis:\/\/host/],
+    ['tables', 'redis://', /names no host/],
+    ['tables', 'redis://u:pa/ss@h:6379', /--tables redis:\/\/\*\*\*@h:6379 /],
+    ['tables', 'redis://h:99999', /cannot be read/],
+    ['history', 'clickhouse://u:secret@h:9000', /--history clickhouse:\/\/\*\*\*@h:9000 names no engine/],
+    ['history', 'http://', /names no host/],
+    ['history', 'http://h:x?password=secret', /cannot be read/],
+    ['files', 's3:bucket', /--files s3:bucket names no engine/],
+    ['files', 's3://', /names no host/],
+    ['files', 'file:', /names no folder/],
+    ['files', 'ftp://h', /names no engine/],
+  ]
+  for (const [flag, url, message] of refused) {
+    t.throws(() => readConfig([`--${flag}`, url], {}), { message }, url)
+    const error = await Promise.resolve()
+      .then(() => readConfig([], { [variableOf(flag)]: url }))
+      .then(() => '', String)
+    t.match(error, message, `${url} in the environment`)
+    t.notMatch(error, /secret|pa\/ss|:b@/)
+  }
+})

@@ -1,0 +1,86 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from './config.ts'
+import { shownUrl } from './engine-urls.ts'
+import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
+import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
+import type { EventLog } from './engines/event-log.ts'
+import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
+import { openFileFolder } from './engines/file-folder/file-folder.ts'
+import { openFileMailer } from './engines/file-mailer/file-mailer.ts'
+import type { FileStore } from './engines/file-store.ts'
+import type { HistoryStore } from './engines/history-store.ts'
+import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
+import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
+import type { Mailer } from './engines/mailer.ts'
+import { openRedisTables } from './engines/redis-tables/redis-tables.ts'
+import { openSmtpMailer } from './engines/smtp-mailer/smtp-mailer.ts'
+import type { TableStore } from './engines/table-store.ts'
+import type { Clock } from './kernel/clock.ts'
+import { Failure } from './kernel/errors.ts'
+
+/** Makes the data folder where it is missing. @throws Error with one sentence */
+export const makeDataFolder = (path: string): void => {
+  try {
+    makeAll(resolve(path))
+  } catch (error) {
+    throw new Error(`--data ${path} cannot be made a folder: ${(error as Error).message}`)
+  }
+}
+
+/** One by one: where nothing can be made although the parent is there (below /proc), Node's own recursion never ends. */
+const makeAll = (path: string): void => {
+  if (existsSync(path)) return void readdirSync(path)
+  makeAll(dirname(path))
+  mkdirSync(path)
+}
+
+type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
+
+/** Each is opened by its URL. @throws Error with one sentence, without the password in the URL */
+export const openLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
+  logUrl === 'lmdb:'
+    ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
+    : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId }))
+
+export const openTables = ({ tablesUrl, dataPath }: Urls, clock: Clock): Promise<TableStore> =>
+  tablesUrl === 'lmdb:'
+    ? openLmdbTableStore({ path: join(dataPath, 'tables'), clock })
+    : named('tables', tablesUrl, () => openRedisTables({ url: tablesUrl }))
+
+export const openHistory = ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> =>
+  historyUrl === 'chdb:'
+    ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
+    : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))
+
+export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>): Promise<FileStore> =>
+  filesUrl.startsWith('file:')
+    ? openFileFolder(folderOf(filesUrl))
+    : named('files', filesUrl, async () => {
+        // Its driver is large, and most installations have a folder.
+        const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
+        return openS3Files({ url: filesUrl })
+      })
+
+export const openMailer = async (
+  { smtpUrl, mailFrom }: Pick<Config, 'smtpUrl' | 'mailFrom'>,
+  clock: Clock,
+): Promise<Mailer> =>
+  smtpUrl.startsWith('file:')
+    ? openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
+    : openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
+
+/** Of `file:<folder>` and `file:///<folder>`. */
+export const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
+
+/** @throws Error that says which engine does not answer, without the password in its URL. */
+const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {
+  try {
+    return await open()
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    throw new Error(`--${flag} ${shownUrl(url)} does not answer: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+const reasonOf = (error: Error): string => (error.cause instanceof Error ? reasonOf(error.cause) : error.message)
