@@ -54,6 +54,7 @@ const hub = new LiveHub({
     runs: async () => [],
     runShown: (row) => row,
     automationShown: (row) => row,
+    taskShown: (row) => row,
   },
 })
 

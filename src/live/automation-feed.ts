@@ -15,10 +15,10 @@ import { type AutomationRow, evolveRow, owedRows, type RunRow } from '../feature
 import type { Fact, RecordedEvent } from '../kernel/event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import { isBehind, type Reach } from './cursor.ts'
-import type { LiveEvent } from './event-ring.ts'
+import { isBehind, partOf, type Reach } from './cursor.ts'
+import type { LiveEvent } from './live-event.ts'
 import type { LiveHub } from './hub.ts'
-import { followLive, reachOf } from './log-feed.ts'
+import { followLive, reachOf, type ReplayQuestion } from './log-feed.ts'
 import type { HubOptions } from './options.ts'
 
 /** The streams of automations and of their runs. */
@@ -28,8 +28,7 @@ const REPLAY_EVENTS_MAX = 200_000
 const REPLAY_PAGE_EVENTS = 64
 
 /**
- * Tells those who asked for it how the runs of their organization's automations go, as the log has it. Automations have one
- * part of cursors, the last one. Where nobody asked, an event is passed without being looked into.
+ * Tells those who asked for it how the runs of their organization's automations go, as the log has it. Where nobody asked, an event is passed without being looked into.
  */
 export const automationFeed = (hub: LiveHub): Promise<Follower> => {
   const index = automationIndex(hub.options)
@@ -48,10 +47,7 @@ export const automationFeed = (hub: LiveHub): Promise<Follower> => {
 /** The organization's events of automations from one reach to another, from the log; undefined, as the last one, where there is a gap or too much to read. */
 export async function* replayAutomations(
   options: HubOptions,
-  organizationId: string,
-  signal: AbortSignal,
-  from: Reach,
-  to: Reach,
+  { organizationId, from, to, signal }: Omit<ReplayQuestion, 'prefixes' | 'told'>,
 ): AsyncGenerator<LiveEvent | undefined> {
   if (isBehind(to, from)) return
   if (await isTruncatedAfter(options, from)) return yield undefined
@@ -77,7 +73,7 @@ export async function* replayAutomations(
   }
 }
 
-const automationIndex = ({ partitions }: HubOptions): number => partitions + 1
+const automationIndex = ({ partitions }: HubOptions): number => partOf('automation', partitions)
 
 /** The event for all who ask; made again for one who began to while its rows were read. */
 const watchedEvents = async (

@@ -4,7 +4,7 @@ import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
-import type { ChannelName, LiveEvent } from './event-ring.ts'
+import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, type SubscribeMessage, wantedOf } from './messages.ts'
 import type { LiveOrganization } from './organization.ts'
@@ -42,6 +42,10 @@ const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): string 
   }
   return undefined
 }
+
+/** All of a caller that decides which tasks they see. */
+const taskSight = ({ hubIds, teamIds, permissions }: UserCaller): string =>
+  JSON.stringify([hubIds, teamIds, permissions.has('dispatch/task')])
 
 /** One dashboard: its subscriptions, and what goes to it. */
 class LiveClient implements ChannelConnection, Viewer {
@@ -84,11 +88,14 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   reauthorized(caller: UserCaller): void {
+    const seesOtherTasks = taskSight(caller) !== taskSight(this.caller)
     this.caller = caller
     for (const subscription of this.subscriptions.values()) {
       subscription.caller = caller
-      if (refusalOf(subscription.wanted.channels, caller) !== undefined)
+      const { channels } = subscription.wanted
+      if (refusalOf(channels, caller) !== undefined)
         this.fail(subscription, 'forbidden', 'Your role no longer allows this subscription.')
+      else if (seesOtherTasks && channels.has('task')) this.beginAnew(subscription)
       else this.reconsider(subscription)
     }
   }
@@ -177,7 +184,7 @@ class LiveClient implements ChannelConnection, Viewer {
       organizationId: this.caller.organizationId,
       ring: this.organization.ring,
       since,
-      withAutomations: subscription.wanted.channels.has('automation'),
+      channels: subscription.wanted.channels,
       signal: subscription.signal,
     }
     for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
@@ -223,8 +230,14 @@ class LiveClient implements ChannelConnection, Viewer {
 
   private sendEvent(subscription: Subscription, event: LiveEvent, cursor: string): void {
     this.send(
-      `{"type":"event","id":${subscription.idText},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text()}}`,
+      `{"type":"event","id":${subscription.idText},"channel":"${event.channel}","cursor":"${cursor}","event":${event.text(subscription)}}`,
     )
+  }
+
+  /** Tasks came into sight, or left it, without an event of theirs: the client is to read them again. */
+  private beginAnew(subscription: Subscription): void {
+    this.send(`{"type":"gap","id":${subscription.idText}}`)
+    if (subscription.held === undefined) this.begin(subscription)
   }
 
   /** Rights changed: what is out of sight now goes, what came into sight comes. */

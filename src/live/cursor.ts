@@ -1,6 +1,15 @@
 /**
- * How far into one partition's transitions: the event, and how many of its decisions are seen. For jobs and automations
- * a position in the log up to which all is seen, and how many runs of the next event after it.
+ * What follows from the log by position alone: each has one part of cursors, behind those of the partitions. The first is
+ * remembered by the ring of an organization too.
+ */
+export const FEEDS = ['job', 'automation', 'task', 'notification'] as const
+
+/** Which part of cursors a feed moves. */
+export const partOf = (feed: (typeof FEEDS)[number], partitions: number): number => partitions + FEEDS.indexOf(feed)
+
+/**
+ * How far into one partition's transitions: the event, and how many of its decisions are seen. For a feed a position in
+ * the log up to which all is seen, and of automations how many runs of the next event after it.
  */
 export interface Reach {
   revision: number
@@ -10,10 +19,10 @@ export interface Reach {
 /** Stands for every decision of an event; an event never has so many. */
 export const ALL_SEEN = 65_535
 
-/** A reach for every partition, and behind them for the jobs and the automations: what a client has seen of its organization's events. */
+/** A reach for every partition, and behind them for every feed: what a client has seen of its organization's events. */
 export type EventVector = readonly Reach[]
 
-const FORMAT = 4
+const FORMAT = 5
 
 /** Opaque for clients: the mark of the log (a restored log has another one), then two varints for each part. */
 export const encodeCursor = (logMark: number, vector: EventVector): string => {

@@ -9,7 +9,7 @@ import { answered } from '../kit/http/page-members.ts'
 import { MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, SUBSCRIPTIONS_MAX } from './client.ts'
 import { SUBSCRIBE_SCHEMA, UNSUBSCRIBE_SCHEMA } from './messages.ts'
 
-const CURSOR = 'AwAAAAcA__8DAP__AwAAAAA'
+const CURSOR = 'BQAAAAcA__8DAP__AwAAAAAAAAAA'
 const CURSORS: JsonSchema = { type: 'string', description: 'Opaque; `since` of a later subscription.' }
 const POSITIONS: JsonSchema = { type: 'array', items: POSITION }
 
@@ -29,6 +29,29 @@ const AUTOMATION: JsonSchema = {
   additionalProperties: true,
 }
 
+/** A task has its schema in the OpenAPI document. */
+const TASK: JsonSchema = {
+  type: 'object',
+  description: 'As `GET /task/{taskId}` answers it to the caller, after the change.',
+  properties: {
+    _id: { type: 'string', format: 'uuid' },
+    version: { type: 'integer', minimum: 1 },
+    title: { type: 'string' },
+    state: { type: 'string' },
+    hubId: { type: 'string', format: 'uuid' },
+  },
+  required: ['_id', 'version', 'title', 'state', 'hubId'],
+  additionalProperties: true,
+}
+
+const GONE_TASK: JsonSchema = answered(undefined, {
+  _id: { type: 'string', format: 'uuid' },
+  gone: { const: true },
+})
+
+const TASK_EVENT =
+  'A task each time that it changes. `gone` is the last that is heard of one that was deleted or left the sight of the caller, or of the subscription by its `hubId` or `teamId`. When the caller gets other hubs or teams, or begins or ceases to dispatch, `gap` says that tasks are to be read again.'
+
 const event = (channel: string, description: string, shown: JsonSchema): JsonSchema => ({
   description,
   ...message('event', { channel: { const: channel }, cursor: CURSORS, event: shown }),
@@ -38,7 +61,7 @@ const event = (channel: string, description: string, shown: JsonSchema): JsonSch
 export const LIVE_DOCUMENT: ChannelDocument = {
   path: '/live',
   title: 'Live positions and events',
-  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channels task and notification have none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once); more close it with 4429.`,
+  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channel notification has none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once); more close it with 4429.`,
   messages: [
     {
       name: 'subscribe',
@@ -96,12 +119,13 @@ export const LIVE_DOCUMENT: ChannelDocument = {
     {
       name: 'event',
       summary:
-        'Something happened, as its GET answers it. `trackerIds`, `hubId` and `teamId` of the subscription choose events too, where they have a tracker.',
+        'Something happened, as its GET answers it. `trackerIds`, `hubId` and `teamId` of the subscription choose events too, where they have a tracker; tasks are chosen by their own hub and team.',
       direction: 'out',
       payload: {
         oneOf: [
           event('geofence', 'An entry or a leave.', TRANSITION),
           event('trip', 'A trip that started or finished.', TRIP),
+          event('task', TASK_EVENT, { anyOf: [TASK, GONE_TASK] }),
           event('job', 'A back-test that is a job, each time that it goes on, for whoever may read it.', JOB_SCHEMA),
           event('automation', 'A run each time that it changes, or an automation that the service deactivates.', {
             anyOf: [RUN, AUTOMATION],
@@ -111,6 +135,26 @@ export const LIVE_DOCUMENT: ChannelDocument = {
       examples: [
         { type: 'event', id: 's1', channel: 'geofence', cursor: CURSOR, event: TRANSITION_EXAMPLE },
         { type: 'event', id: 's1', channel: 'trip', cursor: CURSOR, event: TRIP_EXAMPLE },
+        {
+          type: 'event',
+          id: 's1',
+          channel: 'task',
+          cursor: CURSOR,
+          event: {
+            _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e',
+            version: 3,
+            title: 'Deliver 3 parcels',
+            state: 'inProgress',
+            hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f',
+          },
+        },
+        {
+          type: 'event',
+          id: 's1',
+          channel: 'task',
+          cursor: CURSOR,
+          event: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e', gone: true },
+        },
         { type: 'event', id: 's1', channel: 'job', cursor: CURSOR, event: JOB_EXAMPLE },
         { type: 'event', id: 's1', channel: 'automation', cursor: CURSOR, event: RUN_EXAMPLE },
         {

@@ -1,23 +1,7 @@
 import { type EventVector, isBehind, type Reach } from './cursor.ts'
+import type { LiveEvent } from './live-event.ts'
 
-export const CHANNELS = ['positions', 'geofence', 'trip', 'task', 'automation', 'job', 'notification'] as const
-export type ChannelName = (typeof CHANNELS)[number]
-
-/** One thing that happened in an organization, as its GET answers it. */
-export interface LiveEvent {
-  channel: ChannelName
-  /** Whose transition, trip or run it is; absent for a job and for an automation itself. */
-  trackerId?: string
-  /** Whoever asked for the job. */
-  userId?: string
-  /** Which part of a cursor it moves. */
-  partition: number
-  reach: Reach
-  /** JSON text, made when somebody wants it. */
-  text(): string
-}
-
-/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. Runs are not here. */
+/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. What follows from the log by position alone (`FEEDS`) is not here, but for the jobs. */
 export class EventRing {
   private events: LiveEvent[] = []
   private head = 0

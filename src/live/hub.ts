@@ -8,8 +8,8 @@ import { transitionStream, type Decided } from '../features/transitions/events.t
 import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { ALL_SEEN, encodeCursor, type Reach } from './cursor.ts'
-import type { ChannelName, LiveEvent } from './event-ring.ts'
+import { ALL_SEEN, encodeCursor, FEEDS, partOf, type Reach } from './cursor.ts'
+import type { ChannelName, LiveEvent } from './live-event.ts'
 import { forEachRun } from './fleet.ts'
 import type { HubOptions } from './options.ts'
 import { LiveOrganization, loadOrganization } from './organization.ts'
@@ -25,7 +25,7 @@ const IDLE_MS = 5 * 60_000
 /** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
 export class LiveHub {
   readonly options: HubOptions
-  /** How far this process has seen each partition's transitions, and behind them the jobs and the automations. */
+  /** How far this process has seen each partition's transitions, and behind them each feed. */
   readonly vector: Reach[]
   clientCount = 0
   /** The newest writes of trackers and their users that this process heard of. */
@@ -42,7 +42,7 @@ export class LiveHub {
 
   constructor(options: HubOptions) {
     this.options = options
-    this.vector = Array.from({ length: options.partitions + 2 }, () => ({ revision: -1, seen: 0 }))
+    this.vector = Array.from({ length: options.partitions + FEEDS.length }, () => ({ revision: -1, seen: 0 }))
     this.handled = Array.from({ length: options.partitions }, () => -1)
   }
 
@@ -73,7 +73,10 @@ export class LiveHub {
   organization(organizationId: string): LiveOrganization {
     const known = this.organizations.get(organizationId)
     if (known !== undefined) return known
-    const organization = new LiveOrganization(this.options.ages, this.vector.slice(0, -1))
+    const organization = new LiveOrganization(
+      this.options.ages,
+      this.vector.slice(0, partOf('job', this.options.partitions) + 1),
+    )
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(
       this.options,
@@ -182,7 +185,7 @@ export class LiveHub {
   offer(organizationId: string, event: LiveEvent): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return
-    for (const subscription of organization.subscriptions)
+    for (const subscription of organization.askingFor(event.channel))
       this.owners.get(subscription)?.offerEvent(subscription, event)
   }
 

@@ -1,24 +1,28 @@
 import type { EventLog } from '../engines/event-log.ts'
 import { BACKTEST_DELETED, BACKTEST_STREAMS, type BacktestDeleted } from '../features/backtests/events.ts'
-import { backtestShown, cancelledRow, evolveBacktest, type BacktestRow } from '../features/backtests/views.ts'
+import {
+  type BacktestRow,
+  backtestShown,
+  cancelledRow,
+  evolveBacktest,
+  seesBacktest,
+} from '../features/backtests/views.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/commands/declared-event.ts'
 import { foldStream } from '../kit/commands/fold-stream.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import type { Reach } from './cursor.ts'
-import type { LiveEvent } from './event-ring.ts'
+import { partOf } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
-import { followLive, reachOf } from './log-feed.ts'
+import type { LiveEvent } from './live-event.ts'
+import { followLive, organizationOf, reachOf, replayFeed, type ReplayQuestion } from './log-feed.ts'
+import type { HubOptions } from './options.ts'
 
-/** Events of all organizations that one resume may read before it gives up. */
-const REPLAY_EVENTS_MAX = 100_000
-const REPLAY_PAGE_EVENTS = 64
-
-/** Tells those who look at an organization how its jobs go, as the log has it. Jobs have one part of cursors, behind the partitions. */
+/** Tells those who look at an organization how its jobs go, as the log has it. */
 export const jobFeed = (hub: LiveHub): Promise<Follower> => {
-  const { log, partitions: index } = hub.options
+  const { log, partitions } = hub.options
+  const index = partOf('job', partitions)
   const tell = async (event: RecordedEvent): Promise<void> => {
-    const { organizationId } = decodeJson<{ organizationId: string }>(event.data)
+    const organizationId = organizationOf(event)
     const told = hub.isWatched(organizationId) ? await jobEvent(log, event, index) : undefined
     hub.seen(index, reachOf(event.position))
     if (told !== undefined) hub.tell(organizationId, told)
@@ -26,36 +30,13 @@ export const jobFeed = (hub: LiveHub): Promise<Follower> => {
   return followLive(hub, { name: 'live-jobs', index, prefixes: [BACKTEST_STREAMS], tell })
 }
 
-/** The organization's events of jobs from one reach to another, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
-export async function* replayJobs(
-  log: EventLog,
-  organizationId: string,
-  from: Reach,
-  to: Reach,
-  partition: number,
-  signal: AbortSignal,
-): AsyncGenerator<LiveEvent | undefined> {
-  if (to.revision <= from.revision) return
-  let read = 0
-  for await (const { events, checkpoint } of log.follow(
-    { prefixes: [BACKTEST_STREAMS] },
-    from.revision,
-    signal,
-    REPLAY_PAGE_EVENTS,
-  )) {
-    for (const event of events) {
-      if (
-        event.position > to.revision ||
-        decodeJson<{ organizationId: string }>(event.data).organizationId !== organizationId
-      )
-        continue
-      const told = await jobEvent(log, event, partition)
-      if (told !== undefined) yield told
-    }
-    read += events.length
-    if (checkpoint >= to.revision) return
-    if (read > REPLAY_EVENTS_MAX) return yield undefined
-  }
+/** The organization's events of jobs from one reach to another, from the log. */
+export const replayJobs = (
+  { log, partitions }: Pick<HubOptions, 'log' | 'partitions'>,
+  question: Omit<ReplayQuestion, 'prefixes' | 'told'>,
+): AsyncGenerator<LiveEvent | undefined> => {
+  const index = partOf('job', partitions)
+  return replayFeed(log, { ...question, prefixes: [BACKTEST_STREAMS], told: (event) => jobEvent(log, event, index) })
 }
 
 /** The job after the event, as its GET answers it then; undefined for the end of one that had ended before. */
@@ -65,7 +46,7 @@ const jobEvent = async (log: EventLog, event: RecordedEvent, partition: number):
   if (row === undefined) return undefined
   return {
     channel: 'job',
-    userId: row.userId,
+    isFor: ({ caller }) => seesBacktest(caller, row.userId),
     partition,
     reach: reachOf(event.position),
     text: () => JSON.stringify(backtestShown(row)),

@@ -1,7 +1,13 @@
-import type { RecordedEvent } from '../kernel/event.ts'
+import type { EventLog } from '../engines/event-log.ts'
+import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { eachOnce, Follower } from '../kit/consumers/follower.ts'
 import type { Reach } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
+import type { LiveEvent } from './live-event.ts'
+
+/** Events of all organizations that one resume may read before it gives up. */
+const REPLAY_EVENTS_MAX = 500_000
+const REPLAY_PAGE_EVENTS = 64
 
 export interface LogFeedOptions {
   /** Of the consumer. */
@@ -38,6 +44,38 @@ export const followLive = async (hub: LiveHub, { name, index, prefixes, tell }: 
   })
   return follower.startBehind(head)
 }
+
+export interface ReplayQuestion {
+  organizationId: string
+  prefixes: readonly string[]
+  from: Reach
+  to: Reach
+  signal: AbortSignal
+  /** What is told of an event of the organization; undefined for nothing. */
+  told(event: RecordedEvent): Promise<LiveEvent | undefined>
+}
+
+/** The organization's events from one reach to another, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
+export async function* replayFeed(
+  log: EventLog,
+  { organizationId, prefixes, from, to, signal, told }: ReplayQuestion,
+): AsyncGenerator<LiveEvent | undefined> {
+  if (to.revision <= from.revision) return
+  let read = 0
+  for await (const { events, checkpoint } of log.follow({ prefixes }, from.revision, signal, REPLAY_PAGE_EVENTS)) {
+    for (const event of events) {
+      if (event.position > to.revision || organizationOf(event) !== organizationId) continue
+      const one = await told(event)
+      if (one !== undefined) yield one
+    }
+    read += events.length
+    if (checkpoint >= to.revision) return
+    if (read > REPLAY_EVENTS_MAX) return yield undefined
+  }
+}
+
+export const organizationOf = ({ metadata, data }: RecordedEvent): string =>
+  metadata.organizationId ?? decodeJson<{ organizationId?: string }>(data).organizationId ?? ''
 
 /** All up to that position is seen. */
 export const reachOf = (position: number): Reach => ({ revision: position, seen: 0 })

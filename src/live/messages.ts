@@ -1,8 +1,7 @@
 import { boxOfDegrees } from '../geo/box.ts'
 import type { FieldError } from '../kernel/errors.ts'
 import { compileCheck } from '../kit/http/validate.ts'
-import { CHANNELS, type ChannelName } from './event-ring.ts'
-import type { Wanted } from './subscription.ts'
+import { CHANNELS, type ChannelName, type Wanted } from './live-event.ts'
 
 export interface SubscribeMessage {
   type: 'subscribe'

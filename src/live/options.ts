@@ -3,8 +3,10 @@ import type { Checkpoint } from '../engines/table-store.ts'
 import type { LocationEntry } from '../features/locations/events.ts'
 import type { AutomationRow, RunRow } from '../features/automations/views.ts'
 import type { LatestPoint } from '../features/locations/views.ts'
+import type { TaskRow } from '../features/tasks/views.ts'
 import type { StatusAges, TrackerFacts } from '../features/trackers/views.ts'
 import type { Decided } from '../features/transitions/events.ts'
+import type { UserCaller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
 import type { Logger } from '../kernel/logger.ts'
@@ -40,6 +42,8 @@ export interface LiveSources {
   runShown(row: RunRow): object
   /** What the GET of an automation answers. */
   automationShown(row: AutomationRow): object
+  /** What the GET of a task answers; of the viewer the role alone counts. */
+  taskShown(row: TaskRow, viewer: UserCaller): object
 }
 
 export interface HubOptions {

@@ -1,11 +1,11 @@
 import { locationStream } from '../features/locations/events.ts'
 import { breathe } from '../kernel/breath.ts'
 import type { EventVector } from './cursor.ts'
-import { type ChannelName, EventRing, type LiveEvent } from './event-ring.ts'
-import { seesBacktest } from '../features/backtests/views.ts'
+import { EventRing } from './event-ring.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
 import { applyEntry, Fleet } from './fleet.ts'
 import type { Wrote } from '../kit/http/route.ts'
+import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { HubOptions } from './options.ts'
 import type { Snapshot, Subscription } from './subscription.ts'
 import { ViewportIndex } from './viewport-index.ts'
@@ -17,6 +17,8 @@ const SNAPSHOT_POSITIONS = 1_000
 /** Slots that one turn of a snapshot looks at, so that none takes long. */
 const SNAPSHOT_SLOTS = 5_000
 
+const NOBODY: ReadonlySet<Subscription> = new Set()
+
 /** The live view of one organization: its fleet, who looks at it, and what happened last. */
 export class LiveOrganization {
   readonly fleet: Fleet
@@ -24,7 +26,7 @@ export class LiveOrganization {
   readonly subscriptions = new Set<Subscription>()
   private readonly viewports = new ViewportIndex()
   /** Subscriptions to each channel. */
-  private readonly asking = new Map<ChannelName, number>()
+  private readonly asking = new Map<ChannelName, Set<Subscription>>()
   /** Resolves when the fleet is loaded. */
   loaded: Promise<void> = Promise.resolve()
   isLoaded = false
@@ -41,7 +43,11 @@ export class LiveOrganization {
     this.subscriptions.add(subscription)
     const { channels } = subscription.wanted
     if (channels.has('positions')) this.viewports.add(subscription)
-    for (const channel of channels) this.asking.set(channel, (this.asking.get(channel) ?? 0) + 1)
+    for (const channel of channels) {
+      const others = this.asking.get(channel)
+      if (others === undefined) this.asking.set(channel, new Set([subscription]))
+      else others.add(subscription)
+    }
     this.idleSince = undefined
   }
 
@@ -49,9 +55,9 @@ export class LiveOrganization {
     this.subscriptions.delete(subscription)
     this.viewports.remove(subscription)
     for (const channel of subscription.wanted.channels) {
-      const left = (this.asking.get(channel) ?? 0) - 1
-      if (left > 0) this.asking.set(channel, left)
-      else this.asking.delete(channel)
+      const others = this.asking.get(channel)
+      others?.delete(subscription)
+      if (others?.size === 0) this.asking.delete(channel)
     }
     if (this.subscriptions.size === 0) this.idleSince = now
   }
@@ -125,15 +131,19 @@ export class LiveOrganization {
     return this.asking.has(channel)
   }
 
+  askingFor(channel: ChannelName): ReadonlySet<Subscription> {
+    return this.asking.get(channel) ?? NOBODY
+  }
+
   inSight(subscription: Subscription, slot: number): boolean {
     const { trackerId, point, facts } = this.fleet.unit(slot)
     return point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts)
   }
 
-  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. A job and an automation have none, so only the channel chooses them. */
+  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. */
   sees(subscription: Subscription, event: LiveEvent): boolean {
     if (!subscription.wanted.channels.has(event.channel)) return false
-    if (event.channel === 'job') return seesBacktest(subscription.caller, event.userId ?? '')
+    if (event.isFor !== undefined) return event.isFor(subscription)
     if (event.trackerId === undefined) return true
     const facts = this.fleet.factsOf(event.trackerId) ?? { name: '', hubIds: [] }
     return subscription.concerns(event.trackerId, facts)

@@ -3,10 +3,22 @@ import { DECIDED, type Decided, transitionStream } from '../features/transitions
 import { breathe } from '../kernel/breath.ts'
 import { decodeJson } from '../kernel/event.ts'
 import { replayAutomations } from './automation-feed.ts'
-import { ALL_SEEN, decodeCursor, encodeCursor, type EventVector, isBehind, type Reach } from './cursor.ts'
-import type { EventRing, LiveEvent } from './event-ring.ts'
+import {
+  ALL_SEEN,
+  decodeCursor,
+  encodeCursor,
+  type EventVector,
+  type FEEDS,
+  isBehind,
+  partOf,
+  type Reach,
+} from './cursor.ts'
+import type { EventRing } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
 import { replayJobs } from './job-feed.ts'
+import type { ChannelName, LiveEvent } from './live-event.ts'
+import type { ReplayQuestion } from './log-feed.ts'
+import { replayTasks } from './task-feed.ts'
 
 /** Decisions of all organizations that one resume may read before it gives up. */
 const DECISIONS_MAX = 1_000_000
@@ -17,8 +29,8 @@ export interface MissedQuestion {
   ring: EventRing
   /** The client's cursor. */
   since: string
-  /** Whether runs of automations were asked for: they are read from the log, whatever is in memory. */
-  withAutomations: boolean
+  /** What was asked for: only that is read. */
+  channels: ReadonlySet<ChannelName>
   /** Ends the reading of the log. */
   signal: AbortSignal
 }
@@ -46,17 +58,28 @@ export async function* missedEvents(
 
 async function* eventsBetween(
   { options, eventOf }: LiveHub,
-  { organizationId, ring, withAutomations, signal }: MissedQuestion,
+  { organizationId, ring, channels, signal }: MissedQuestion,
   seen: EventVector,
   to: EventVector,
 ): AsyncGenerator<LiveEvent | undefined> {
-  yield* ring.after(seen) ?? replayEvents(options.log, organizationId, seen, to, eventOf, signal)
-  if (withAutomations)
-    yield* replayAutomations(options, organizationId, signal, seen[seen.length - 1], to[to.length - 1])
+  const { log, partitions } = options
+  const replay = (feed: (typeof FEEDS)[number]): Omit<ReplayQuestion, 'prefixes' | 'told'> => {
+    const part = partOf(feed, partitions)
+    return { organizationId, from: seen[part], to: to[part], signal }
+  }
+  const remembered = ring.after(seen)
+  if (remembered !== undefined) yield* remembered
+  else {
+    if (channels.has('geofence') || channels.has('trip'))
+      yield* replayEvents(log, organizationId, seen.slice(0, partitions), to, eventOf, signal)
+    if (channels.has('job')) yield* replayJobs(options, replay('job'))
+  }
+  if (channels.has('automation')) yield* replayAutomations(options, replay('automation'))
+  if (channels.has('task')) yield* replayTasks(options, replay('task'))
 }
 
 /**
- * The organization's events between two vectors, read from the log, partition by partition, then those of jobs, no faster
+ * The organization's events between two vectors of partitions, read from the log, one partition after the other, no faster
  * than they are taken. Undefined, as the last one, where the log no longer reaches back that far, or where so much
  * happened that a snapshot is the better answer.
  */
@@ -69,8 +92,7 @@ export async function* replayEvents(
   signal: AbortSignal,
 ): AsyncGenerator<LiveEvent | undefined> {
   let read = 0
-  const partitions = from.length - 2
-  for (let partition = 0; partition < partitions; partition++) {
+  for (let partition = 0; partition < from.length; partition++) {
     if (isBehind(to[partition], from[partition])) continue
     const { revision: last, seen } = from[partition]
     for (let revision = seen === ALL_SEEN ? last + 1 : Math.max(0, last); revision <= to[partition].revision; ) {
@@ -92,5 +114,4 @@ export async function* replayEvents(
       if (read > DECISIONS_MAX) return yield undefined
     }
   }
-  yield* replayJobs(log, organizationId, from[partitions], to[partitions], partitions, signal)
 }

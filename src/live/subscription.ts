@@ -1,18 +1,8 @@
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
-import { boxContains, type Box } from '../geo/box.ts'
+import { boxContains } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
-import type { ChannelName, LiveEvent } from './event-ring.ts'
+import type { LiveEvent, Wanted, Watcher } from './live-event.ts'
 import type { TrackerFacts } from '../features/trackers/views.ts'
-
-export interface Wanted {
-  id: string
-  channels: ReadonlySet<ChannelName>
-  viewport: Box | undefined
-  trackerIds: ReadonlySet<string> | undefined
-  hubId: string | undefined
-  teamId: string | undefined
-  intervalMs: number
-}
 
 /** An event that waits, with the cursor that has seen it. */
 export interface HeldEvent {
@@ -35,7 +25,7 @@ export interface Snapshot {
 }
 
 /** What one client asked for under one id, what it was shown, and what it is owed. */
-export class Subscription {
+export class Subscription implements Watcher {
   readonly wanted: Wanted
   /** Its id as JSON. */
   readonly idText: string

@@ -7,22 +7,27 @@ import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { tripToken } from '../features/locations/trip-token.ts'
 import { LATEST_POSITIONS, type LatestPoint, type LatestPositionRow } from '../features/locations/views.ts'
+import { task } from '../features/tasks/task.ts'
 import { trackerLookups } from '../features/trackers/views.ts'
 import type { Decision } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRow, tripShown } from '../features/trips/views.ts'
 import { Failure } from '../kernel/errors.ts'
+import { shownRow } from '../kit/http/list-query.ts'
+import { listShape } from '../kit/resource/rows.ts'
 import { automationFeed } from '../live/automation-feed.ts'
 import { LiveHub } from '../live/hub.ts'
 import type { LiveSources } from '../live/options.ts'
 import { jobFeed } from '../live/job-feed.ts'
 import { liveChannel } from '../live/client.ts'
+import { taskFeed } from '../live/task-feed.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
 import { historyConsumer } from '../../projections/history-checkpoints.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
+const TASK_SHAPE = listShape(task.declaration)
 /** How long rows may take that follow what has just happened. */
 const STORED_LIMIT_MS = 5_000
 
@@ -36,7 +41,7 @@ export const openLive: OpenRole = async (services) => {
     await feeds.transitions.add(hub.events, partition)
     await feeds.locations.add(hub.positions, partition)
   }
-  const followers = [trackers, await jobFeed(hub), await automationFeed(hub)]
+  const followers = [trackers, await jobFeed(hub), await automationFeed(hub), await taskFeed(hub)]
   return {
     channels: [liveChannel(hub, services.inRollout)],
     lags: () => followers.map((follower) => follower.lag(clock.now())),
@@ -103,6 +108,7 @@ const sourcesOf = (services: SourceServices): LiveSources => {
     },
     runShown: (row) => showRun(keyring, row),
     automationShown: (row) => showAutomation({ actions, keyring }, row),
+    taskShown: (row, viewer) => shownRow(TASK_SHAPE, undefined, viewer)(row),
   }
 }
 

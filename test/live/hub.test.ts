@@ -93,6 +93,7 @@ const open = async (
         runs: async () => [],
         runShown: (row) => row,
         automationShown: (row) => row,
+        taskShown: (row) => row,
       },
     })
   const hub = newHub()

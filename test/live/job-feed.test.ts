@@ -76,6 +76,7 @@ const open = async (t: Test) => {
         runs: async () => [],
         runShown: (row) => row,
         automationShown: (row) => row,
+        taskShown: (row) => row,
       },
     })
     const feed = await jobFeed(hub)

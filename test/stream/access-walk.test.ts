@@ -277,7 +277,7 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
   for (const [what, token] of Object.entries({ deviceKey, ingestKey }))
     t.equal(await (await openSocket(service, 'live', token)).closed, 4403, what)
   const { trackerId, hubId, teamId } = world.ids
-  const channels = ['positions', 'geofence', 'trip', 'automation', 'job']
+  const channels = ['positions', 'geofence', 'trip', 'task', 'automation', 'job']
   const questions = [
     {},
     { trackerIds: [trackerId] },
@@ -300,6 +300,7 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
       token: deviceKey,
       body: { points: [point({ trip: 'start' })] },
     })
+    const taskId = await changedTask(service, world)
     if (own !== undefined) {
       const { data } = await ask(service, 'POST', `/tracker/${own.ids.trackerId}/rotate-key`, { token: own.token })
       const { accepted } = (
@@ -310,13 +311,24 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
       ).data
       t.equal(accepted, 1)
       // What was sent after theirs is here: theirs would be too.
+      const ownTaskId = await changedTask(service, own)
+      await socket.heard(({ channel, event }) => channel === 'task' && event._id === ownTaskId && event.gone)
       await socket.heard(({ type, positions }) => type === 'positions' && positions?.length > 0)
     }
     const text = JSON.stringify(socket.messages)
-    for (const id of [trackerId, world.ids.geofenceId, world.ids.runId])
+    for (const id of [trackerId, world.ids.geofenceId, world.ids.runId, taskId])
       t.notOk(text.includes(id), `${what} hears nothing of ${id}: ${text.slice(0, 400)}`)
     socket.close()
   }
+}
+
+/** Makes a task, changes it, and deletes it. */
+const changedTask = async (service: Service, { token, ids: { flowId, hubId } }: Pick<Person, 'token' | 'ids'>) => {
+  const body = { flowId, hubId, title: 'Deliver' }
+  const { _id } = (await ask(service, 'POST', '/task', { token, body })).data
+  await ask(service, 'PATCH', `/task/${_id}`, { token, body: { priority: 1 } })
+  await ask(service, 'DELETE', `/task/${_id}`, { token })
+  return _id as string
 }
 
 const ingestChannel = async (t: Test, walk: Walk): Promise<void> => {

@@ -60,7 +60,7 @@ test('what the channels send is what the document says', { timeout: 900_000 }, a
   })
 
   const live = await openSocket(service, 'live', token)
-  live.send({ type: 'subscribe', id: 'all', channels: ['positions', 'geofence', 'trip'], interval: 20 })
+  live.send({ type: 'subscribe', id: 'all', channels: ['positions', 'geofence', 'trip', 'task'], interval: 20 })
   live.send({ type: 'subscribe', id: 'bad', channels: ['weather'] })
   live.send({ type: 'subscribe', id: 'old', channels: ['geofence'], since: 'AAAA' })
   await live.heard(({ type, id }) => type === 'snapshot' && id === 'all')
@@ -77,7 +77,12 @@ test('what the channels send is what the document says', { timeout: 900_000 }, a
   ]
   for (const [i, points] of frames.entries()) ingest.send({ type: 'points', seq: i + 1, points })
   await ingest.heard(({ type, seq }) => type === 'ack' && seq === frames.length)
-  await until('four events', () => live.messages.filter(({ type, id }) => type === 'event' && id === 'all').length >= 4)
+  const [flow] = (await ask(service, 'GET', '/flows?limit=1', { token })).data
+  const [hub] = (await ask(service, 'GET', '/hubs', { token })).data
+  const body = { flowId: flow._id, hubId: hub._id, title: 'Deliver' }
+  const task = (await ask(service, 'POST', '/task', { token, body })).data
+  await ask(service, 'DELETE', `/task/${task._id}`, { token })
+  await until('six events', () => live.messages.filter(({ type, id }) => type === 'event' && id === 'all').length >= 6)
   await live.heard(({ type }) => type === 'positions')
 
   const expected = { ingest: ['ready', 'reject', 'ack'], live: ['snapshot', 'positions', 'event', 'error'] }
@@ -98,11 +103,11 @@ test('what the channels send is what the document says', { timeout: 900_000 }, a
   }
   const events = live.messages
     .filter(({ type, id }) => type === 'event' && id === 'all')
-    .map(({ channel, event }) => `${channel} ${event.type ?? event.state}`)
+    .map(({ channel, event }) => `${channel} ${event.type ?? event.state ?? (event.gone && 'gone')}`)
   t.same(
     events.sort(),
-    ['geofence entry', 'geofence leave', 'trip finished', 'trip running'],
-    'the events of the drive',
+    ['geofence entry', 'geofence leave', 'task gone', 'task new', 'trip finished', 'trip running'],
+    'the events of the drive and of a task',
   )
   for (const one of [live, ingest]) one.close()
 })

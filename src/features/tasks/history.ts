@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { chooseFields, FIELDS_QUERY, idSchema } from '../../kit/http/list-query.ts'
 import { answered, envelope } from '../../kit/http/page-members.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
@@ -10,7 +10,7 @@ import { route, type Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import { task } from './task.ts'
-import type { Actor, TaskValues } from './views.ts'
+import { type Actor, TASK, type TaskValues } from './views.ts'
 
 const TYPES = ['created', 'assigned', 'moved', 'started', 'finished', 'cancelled', 'changed'] as const
 type EntryType = (typeof TYPES)[number]
@@ -23,7 +23,6 @@ interface Entry extends Row {
   changes: { [field: string]: { from?: Json; to?: Json } }
 }
 
-const EVENT = eventTypes('task')
 const PAGE_EVENTS = 200
 /** Nobody writes a task so often; what is older is left out. */
 const EVENTS_MAX = 2_000
@@ -84,7 +83,7 @@ const historyOf = async ({ log }: Pick<ResourceServices, 'log'>, taskId: string)
   for (let revision = 0; revision < EVENTS_MAX; revision += PAGE_EVENTS) {
     const events = await log.read(`task-${taskId}`, revision, PAGE_EVENTS)
     for (const event of events) {
-      if (event.type !== EVENT.created && event.type !== EVENT.changed) continue
+      if (event.type !== TASK.created && event.type !== TASK.changed) continue
       const { values, at } = decodeJson<ResourceData>(event.data)
       const entry = entryOf(event, at, before, values)
       if (entry !== undefined) entries.push(entry)
@@ -98,7 +97,7 @@ const historyOf = async ({ log }: Pick<ResourceServices, 'log'>, taskId: string)
 /** Undefined for an event that only keeps others from writing at its place. */
 const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after: JsonObject): Entry | undefined => {
   const changes = changesOf(before, after)
-  const isCreated = event.type === EVENT.created
+  const isCreated = event.type === TASK.created
   if (!isCreated && Object.keys(changes).length === 0) return undefined
   const type = isCreated ? 'created' : typeOf(before as unknown as TaskValues, after as unknown as TaskValues)
   const moment = MOMENTS[type]

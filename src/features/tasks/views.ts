@@ -1,8 +1,11 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { eventTypes } from '../../kit/commands/declared-event.ts'
 
 export const TASKS = 'tasks'
+export const TASK = eventTypes('task')
+export const TASK_STREAMS = 'task-'
 
 export type TaskState = 'new' | 'assigned' | 'inProgress' | 'finished' | 'cancelled'
 

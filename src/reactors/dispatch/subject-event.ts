@@ -2,15 +2,12 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
-import { seesTask, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
+import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
 import { seesHubs } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { EventSeen } from './event-seen.ts'
-
-const TASK = eventTypes('task')
-const TASK_STREAMS = 'task-'
 
 /** Streams whose events concern automations beside the decisions about trackers. */
 export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
