@@ -8,6 +8,7 @@ import {
   listDifferences,
   type RebuiltTable,
 } from '../src/engines/clickhouse-sql/rebuild.ts'
+import { layoutOf } from '../src/engines/clickhouse-sql/layout.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Difference } from '../src/kit/consumers/rebuild-projection.ts'
 
@@ -41,8 +42,9 @@ export class HistoryComparison {
   }
 
   async begin(): Promise<void> {
-    await this.history.command(dropBeside(this.table))
-    await this.history.command(createBeside(this.table))
+    const { history, table } = this
+    const layout = await layoutOf(history)
+    for (const sql of [...dropBeside(table, layout), ...createBeside(table, layout)]) await history.command(sql)
   }
 
   /** Takes one block; `token` must differ from every one before. */
@@ -59,11 +61,11 @@ export class HistoryComparison {
     found.different += different
     if (missing + different > 0) await this.list()
     await history.command(insertBeside(table))
-    await history.command(emptyBeside(table))
+    await history.command(emptyBeside(table, history))
   }
 
   async end(): Promise<void> {
-    await this.history.command(dropBeside(this.table))
+    for (const sql of dropBeside(this.table, this.history)) await this.history.command(sql)
   }
 
   private async list(): Promise<void> {

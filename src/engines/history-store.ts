@@ -33,6 +33,8 @@ export interface HistoryErasure {
  * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface HistoryStore {
+  /** Name of the cluster whose shards have the rows; undefined: one server, or this process, has them all. */
+  readonly cluster?: string
   /** DDL and mutations. */
   command(sql: string, parameters?: HistoryParameters): Promise<void>
   /** `block` is one or more blocks in ClickHouse's Native format whose columns are the table's. Handed over: the caller must not use its memory again. */

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
-import { MIGRATIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { MIGRATIONS } from '../../src/engines/clickhouse-sql/migrations.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Transition } from '../../src/features/transitions/events.ts'
@@ -21,7 +22,7 @@ const open = async (t: Test) => {
 /** What a version wrote that had no numbers yet: a transition at a position of the whole log. */
 const openOld = async (t: Test) => {
   const history = await open(t)
-  for (const sql of MIGRATIONS[0](RETENTION)) await history.command(sql)
+  for (const sql of MIGRATIONS[0]({ ...RETENTION, database: 'default' })) await history.command(sql)
   await history.command(
     `INSERT INTO ${TRANSITIONS} SELECT 'o', fromUnixTimestamp64Milli({at:Int64}, 'UTC'), 'old', 't', 'g', 'gg', 'entry', 'point', '{}', 777, 0, 4611686018427387127`,
     { at: AT },

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client'
 import { Failure } from '../../kernel/errors.ts'
 import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
 import { eraseRows } from '../clickhouse-sql/erase.ts'
@@ -9,7 +15,7 @@ import { BrokenAnswer, checkedBody } from './checked-body.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
 export interface ClickhouseOptions {
-  /** `http(s)://user:password@host:8123/database`; the database is there already. */
+  /** `http(s)://user:password@host:8123/database`; the database is there already. `?cluster=` spreads its tables over one. */
   url: string
   /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
   queueMax?: number
@@ -27,6 +33,8 @@ const STREAM_SECONDS_MAX = 3_600
 /** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
 const INSERT_MS_MAX = 30_000
 const PING_MS_MAX = 5_000
+/** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
+const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const
 /** Parameters above this size go into the body: servers refuse long addresses. */
 const URL_PARAMETERS_BYTES_MAX = 4_096
 
@@ -46,6 +54,7 @@ export const openClickhouseHistory = async (options: ClickhouseOptions): Promise
 }
 
 class ClickhouseHistory implements HistoryStore {
+  readonly cluster: string | undefined
   private readonly reader: ClickHouseClient
   private readonly writer: ClickHouseClient
   private readonly queueMax: number
@@ -57,8 +66,11 @@ class ClickhouseHistory implements HistoryStore {
   constructor({ url, queueMax = 64, deadlineMs = 300_000, queryBytesMax = 1 << 30 }: ClickhouseOptions) {
     this.queueMax = queueMax
     this.queryBytesMax = queryBytesMax
+    const address = new URL(url)
+    this.cluster = address.searchParams.get('cluster') ?? undefined
+    address.searchParams.delete('cluster')
     const shared = {
-      url,
+      url: address,
       application: 'waymark',
       request_timeout: deadlineMs,
       max_open_connections: queueMax,
@@ -82,7 +94,7 @@ class ClickhouseHistory implements HistoryStore {
         query: sql,
         query_params: parameters as Record<string, unknown>,
         abort_signal: this.abort.signal,
-        clickhouse_settings: { wait_end_of_query: 1, mutations_sync: '2' },
+        clickhouse_settings: { ...this.durable(), mutations_sync: '2' },
       }),
     )
   }
@@ -95,13 +107,9 @@ class ClickhouseHistory implements HistoryStore {
         values: Readable.from([block], { objectMode: false }),
         abort_signal: AbortSignal.any([this.abort.signal, AbortSignal.timeout(INSERT_MS_MAX)]),
         clickhouse_settings: {
-          // Newer servers would answer before an insert is durable.
-          async_insert: 0,
+          ...this.durable(),
           insert_deduplicate: 1,
           insert_deduplication_token: token,
-          max_partitions_per_insert_block: '0',
-          distributed_foreground_insert: 1,
-          wait_end_of_query: 1,
         },
       })
       for await (const _chunk of stream) {
@@ -155,6 +163,18 @@ class ClickhouseHistory implements HistoryStore {
     if (lines.length > ROWS_MAX)
       throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
     return lines.map((line) => JSON.parse(line) as R)
+  }
+
+  /** What makes a write durable before it is answered. */
+  private durable(): ClickHouseSettings {
+    return {
+      // Newer servers would answer before an insert is durable.
+      async_insert: 0,
+      max_partitions_per_insert_block: '0',
+      distributed_foreground_insert: 1,
+      wait_end_of_query: 1,
+      ...(this.cluster !== undefined && { insert_quorum: 'auto', ...NEAREST }),
+    }
   }
 
   private async write(run: () => Promise<unknown>): Promise<void> {
@@ -222,7 +242,9 @@ class ClickhouseHistory implements HistoryStore {
         max_memory_usage: String(this.queryBytesMax),
         max_bytes_before_external_sort: String(this.queryBytesMax >> 2),
         max_bytes_before_external_group_by: String(this.queryBytesMax >> 2),
+        // Rows that belong together are on one shard, so each answers for its own.
         distributed_product_mode: 'local',
+        ...(this.cluster !== undefined && NEAREST),
       } as const,
     }
     const isLong = parameters !== undefined && parametersBytes(parameters) > URL_PARAMETERS_BYTES_MAX

@@ -1,5 +1,8 @@
+import { shardsOf } from './layout.ts'
 import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
+
+type Store = Pick<HistoryStore, 'command' | 'rows' | 'cluster'>
 
 /** Erasures of one statement. */
 const ERASURES_MAX = 20
@@ -9,10 +12,7 @@ const IDS_MAX = 1_000
 const AHEAD_MS_MAX = 24 * 3_600_000
 
 /** What the tables have of these: `HistoryStore.erase` of every engine. */
-export const eraseRows = async (
-  store: Pick<HistoryStore, 'command' | 'rows'>,
-  erasures: readonly HistoryErasure[],
-): Promise<void> => {
+export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
   for (let from = 0; from < erasures.length; from += ERASURES_MAX) {
     const some = erasures.slice(from, from + ERASURES_MAX)
     // While their trackers can still be told: attempts name the run alone.
@@ -27,14 +27,14 @@ export const eraseRows = async (
   // What is hidden is written out of its parts in the background; without this it stays on the disk until they merge.
   if (erasures.length > 0)
     for (const table of [POINTS, TRANSITIONS, TRIPS, RUNS, AUDIT])
-      await store.command(`ALTER TABLE ${table} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
+      await store.command(`ALTER TABLE ${shardsOf(table, store)} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
 }
 
 /** SQL for the rows of one erasure, whose parameters end with its number. */
 type Condition = (erasure: HistoryErasure, no: number) => string
 
 const eraseFrom = async (
-  store: Pick<HistoryStore, 'command'>,
+  store: Store,
   table: string,
   erasures: readonly HistoryErasure[],
   conditionOf: Condition,
@@ -47,7 +47,10 @@ const eraseFrom = async (
       ...(trackerId !== undefined && { [`tracker${no}`]: trackerId }),
       ...(through !== undefined && { [`through${no}`]: through }),
     })
-  await store.command(`DELETE FROM ${table} WHERE ${erasures.map(conditionOf).join(' OR ')}`, parameters)
+  await store.command(
+    `DELETE FROM ${shardsOf(table, store)} WHERE ${erasures.map(conditionOf).join(' OR ')}`,
+    parameters,
+  )
 }
 
 const pointsOf: Condition = ({ trackerId, through }, no) => {
@@ -73,7 +76,7 @@ const TIME = (no: number): string => `fromUnixTimestamp64Milli({through${no}:Int
 
 /** A run is about its event, which may have happened long before the run was owed. */
 const eraseRunsOf = async (
-  store: Pick<HistoryStore, 'command' | 'rows'>,
+  store: Store,
   { organizationId, trackerId, through = Number.MAX_SAFE_INTEGER }: HistoryErasure,
 ): Promise<void> => {
   for (;;) {
@@ -84,7 +87,7 @@ const eraseRunsOf = async (
     )
     if (found.length === 0) return
     await store.command(
-      `DELETE FROM ${RUNS} WHERE organizationId = {organization:String} AND _id IN {ids:Array(String)}`,
+      `DELETE FROM ${shardsOf(RUNS, store)} WHERE organizationId = {organization:String} AND _id IN {ids:Array(String)}`,
       { organization: organizationId, ids: found.map(({ _id }) => _id) },
     )
   }

@@ -1,3 +1,5 @@
+import type { Definition } from './layout.ts'
+
 /** Names of the tables of the location history. */
 export const POINTS = 'points'
 export const TRANSITIONS = 'transitions'
@@ -12,7 +14,7 @@ const NOT_AHEAD = 1n << 63n
 const FINISHED = 1n << 62n
 const TRIP_EPOCH_MAX = 16_383
 
-/** The version of a point's row, see `createPoints`. */
+/** The version of a point's row, see `points`. */
 export const versionOf = (epoch: number, revision: number, ahead: boolean): bigint =>
   (ahead ? 0n : NOT_AHEAD) | (BigInt(EPOCH_MAX - epoch) << 48n) | BigInt(REVISION_MAX - revision)
 
@@ -29,8 +31,8 @@ export const tripVersionOf = (epoch: number, revision: number, isFinished: boole
  * epoch of the log rises and 48 that fall as the revision of the batch does. So the first logged wins, whatever is
  * inserted again and in whatever order. Reads say FINAL. Columns without ALIAS are those of an inserted block, in order.
  */
-const createPoints = ({ days }: Retention): string => `
-CREATE TABLE IF NOT EXISTS ${POINTS} (
+const points: Definition = {
+  columns: `
   organizationId UUID CODEC(ZSTD(3)),
   trackerId UUID CODEC(ZSTD(3)),
   recordedAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
@@ -56,15 +58,16 @@ CREATE TABLE IF NOT EXISTS ${POINTS} (
   epoch UInt16 ALIAS toUInt16(32767 - bitAnd(bitShiftRight(version, 48), 32767)),
   revision UInt64 ALIAS 281474976710655 - bitAnd(version, 281474976710655),
   INDEX byTime recordedAt TYPE minmax GRANULARITY 1
-) ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(recordedAt)
-ORDER BY (organizationId, trackerId, recordedAt)
-TTL ${timeToLive('recordedAt', days)}
-SETTINGS ${TABLE_SETTINGS}`
+`,
+  engine: 'Replacing',
+  version: 'version',
+  order: 'PARTITION BY toYYYYMM(recordedAt) ORDER BY (organizationId, trackerId, recordedAt)',
+  shardBy: 'trackerId',
+}
 
 /** Entries and leaves. */
-const createTransitions = ({ days }: Retention): string => `
-CREATE TABLE IF NOT EXISTS ${TRANSITIONS} (
+const transitions: Definition = {
+  columns: `
   organizationId String CODEC(ZSTD(3)),
   at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
   _id String CODEC(ZSTD(3)),
@@ -79,15 +82,16 @@ CREATE TABLE IF NOT EXISTS ${TRANSITIONS} (
   version UInt64 CODEC(Delta, ZSTD(3)),
   INDEX byTracker trackerId TYPE bloom_filter GRANULARITY 1,
   INDEX byGeofence geofenceId TYPE bloom_filter GRANULARITY 1
-) ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(at)
-ORDER BY (organizationId, at, _id)
-TTL ${timeToLive('at', days)}
-SETTINGS ${TABLE_SETTINGS}`
+`,
+  engine: 'Replacing',
+  version: 'version',
+  order: 'PARTITION BY toYYYYMM(at) ORDER BY (organizationId, at, _id)',
+  shardBy: 'trackerId',
+}
 
 /** One row for each change of a trip; the one with the highest version (`tripVersionOf`) counts. */
-const createTrips = ({ days }: Retention): string => `
-CREATE TABLE IF NOT EXISTS ${TRIPS} (
+const trips: Definition = {
+  columns: `
   organizationId String CODEC(ZSTD(3)),
   startedAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
   _id String CODEC(ZSTD(3)),
@@ -99,19 +103,14 @@ CREATE TABLE IF NOT EXISTS ${TRIPS} (
   version UInt64 CODEC(Delta, ZSTD(3)),
   INDEX byTracker trackerId TYPE bloom_filter GRANULARITY 1,
   INDEX byId _id TYPE bloom_filter GRANULARITY 1
-) ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(startedAt)
-ORDER BY (organizationId, startedAt, _id)
-TTL ${timeToLive('startedAt', days)}
-SETTINGS ${TABLE_SETTINGS}`
+`,
+  engine: 'Replacing',
+  version: 'version',
+  order: 'PARTITION BY toYYYYMM(startedAt) ORDER BY (organizationId, startedAt, _id)',
+  shardBy: 'trackerId',
+}
 
 export const timeToLive = (column: string, days: number): string => `${column} + toIntervalDay(${days})`
-
-/** Inserts and merges reach the disk before they count; parts older than two minutes are merged, so that reads meet few. */
-const TABLE_SETTINGS = `
-  fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
-  non_replicated_deduplication_window = 100,
-  min_age_to_force_merge_seconds = 120, ttl_only_drop_parts = 0, index_granularity = 8192`
 
 /**
  * What is known of each run of an automation, in rows that become one when they are merged or read with FINAL: the row
@@ -119,8 +118,8 @@ const TABLE_SETTINGS = `
  * the last one count. So whatever is inserted again, in any order, changes nothing. `state` begins with its place in the
  * log in fixed width, then status, reason, and when the next attempt is due; attempts begin with theirs.
  */
-const createRuns = ({ runDays }: Retention): string => `
-CREATE TABLE IF NOT EXISTS ${RUNS} (
+const runs: Definition = {
+  columns: `
   organizationId String CODEC(ZSTD(3)),
   createdAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
   _id String CODEC(ZSTD(3)),
@@ -132,18 +131,18 @@ CREATE TABLE IF NOT EXISTS ${RUNS} (
   state SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
   attempts SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(3)),
   INDEX byId _id TYPE bloom_filter GRANULARITY 1
-) ENGINE = AggregatingMergeTree
-PARTITION BY toYYYYMM(createdAt)
-ORDER BY (organizationId, createdAt, _id)
-TTL ${timeToLive('createdAt', runDays)}
-SETTINGS ${TABLE_SETTINGS}`
+`,
+  engine: 'Aggregating',
+  order: 'PARTITION BY toYYYYMM(createdAt) ORDER BY (organizationId, createdAt, _id)',
+  shardBy: '_id',
+}
 
 /**
  * One row for each event that somebody's command made: where it stands in the log, which has who and what. It never
  * expires: the log keeps those events for as long as what they are about is not erased.
  */
-const createAudit = (): string => `
-CREATE TABLE IF NOT EXISTS ${AUDIT} (
+const audit: Definition = {
+  columns: `
   organizationId String CODEC(ZSTD(3)),
   at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
   _id String CODEC(ZSTD(3)),
@@ -158,10 +157,11 @@ CREATE TABLE IF NOT EXISTS ${AUDIT} (
   place String CODEC(ZSTD(3)),
   INDEX byActor actorId TYPE bloom_filter GRANULARITY 1,
   INDEX byResource resourceId TYPE bloom_filter GRANULARITY 1
-) ENGINE = ReplacingMergeTree
-PARTITION BY toYYYYMM(at)
-ORDER BY (organizationId, at, _id)
-SETTINGS ${TABLE_SETTINGS}`
+`,
+  engine: 'Replacing',
+  order: 'PARTITION BY toYYYYMM(at) ORDER BY (organizationId, at, _id)',
+  shardBy: '_id',
+}
 
 /** How long rows are kept, in days: `days` points and what was decided of them, `runDays` runs of automations. */
 export interface Retention {
@@ -177,19 +177,13 @@ export const TABLES = [
   { name: RUNS, time: 'createdAt', days: ({ runDays }: Retention) => runDays },
 ] as const
 
-/**
- * Changes of the schema, each by its number, from 1 without gaps. One that was released never changes again: what comes
- * later is a new one. Each statement may run a second time, because a crash may come before its number is stored.
- */
-export const MIGRATIONS: readonly ((retention: Retention) => string[])[] = [
-  (retention) => [createPoints(retention), createTransitions(retention), createTrips(retention)],
-  // Where a transition stands in its own stream: positions of the whole log are nothing to count with.
-  () => [
-    `ALTER TABLE ${TRANSITIONS} RENAME COLUMN IF EXISTS position TO revision`,
-    `ALTER TABLE ${TRANSITIONS} ADD COLUMN IF NOT EXISTS partition UInt16 CODEC(ZSTD(3)) AFTER point`,
-  ],
-  (retention) => [createRuns(retention)],
-  // Runs are about tasks, records and routing results, too.
-  () => [`ALTER TABLE ${RUNS} RENAME COLUMN IF EXISTS trackerId TO subjectId`],
-  () => [createAudit()],
-]
+export type TableName = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS | typeof AUDIT
+
+/** What each table was made of at first; migrations have changed columns since. */
+export const DEFINITIONS: { [table in TableName]: Definition } = {
+  [POINTS]: points,
+  [TRANSITIONS]: transitions,
+  [TRIPS]: trips,
+  [RUNS]: runs,
+  [AUDIT]: audit,
+}

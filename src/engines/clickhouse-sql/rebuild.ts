@@ -1,8 +1,9 @@
-import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
+import { AUDIT, DEFINITIONS, POINTS, RUNS, type TableName, TRANSITIONS, TRIPS } from './history-tables.ts'
+import { createTable, dropTable, type Layout, shardsOf, type Spread } from './layout.ts'
 import type { Statement } from './points.ts'
 
 /** Tables that can be inserted again from the log and compared with what the log says. */
-export type RebuiltTable = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS | typeof AUDIT
+export type RebuiltTable = TableName
 
 interface Columns {
   /** What makes a row the same one: the organization, then what is shown as its id. */
@@ -85,9 +86,12 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
 /** The table that holds a part of what the log says while it is compared. */
 export const besideOf = (table: RebuiltTable): string => `${table}_rebuilt`
 
-export const createBeside = (table: RebuiltTable): string => `CREATE TABLE ${besideOf(table)} AS ${table}`
-export const dropBeside = (table: RebuiltTable): string => `DROP TABLE IF EXISTS ${besideOf(table)} SYNC`
-export const emptyBeside = (table: RebuiltTable): string => `TRUNCATE TABLE ${besideOf(table)} SYNC`
+/** Statements that make it, as empty as it is after `emptyBeside`. */
+export const createBeside = (table: RebuiltTable, layout: Layout): string[] =>
+  createTable(besideOf(table), DEFINITIONS[table], layout, table)
+export const dropBeside = (table: RebuiltTable, layout: Spread): string[] => dropTable(besideOf(table), layout)
+export const emptyBeside = (table: RebuiltTable, layout: Spread): string =>
+  `TRUNCATE TABLE ${shardsOf(besideOf(table), layout)} SYNC`
 /** Puts every row that stands beside into the table: what is there in the same version is replaced, what is there in a higher one stays. */
 export const insertBeside = (table: RebuiltTable): string => `INSERT INTO ${table} SELECT * FROM ${besideOf(table)}`
 

@@ -123,7 +123,7 @@ class Front implements ClickhouseFront {
     const values = valuesOf(sql, parameters)
     const [, text, format] = /^([\s\S]*)\nFORMAT (\w+)$/.exec(sql) ?? []
     if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat)
-    await this.store.command(sql, values)
+    await this.store.command(onOneNode(sql), values)
     this.done(request, response)
   }
 
@@ -166,6 +166,15 @@ class Front implements ClickhouseFront {
     }
   }
 }
+
+/**
+ * A statement for every node of a cluster as its one node runs it, without the coordination that replicas need: there is
+ * no keeper in process. `Distributed` tables stay what they are.
+ */
+const onOneNode = (sql: string): string =>
+  sql
+    .replace(/ ON CLUSTER '[^']+'/g, '')
+    .replace(/\bReplicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?([^)]*)\)/g, '$1($2)')
 
 const exceptionOf = (fault: FrontFault): string => {
   const message =

@@ -1,0 +1,96 @@
+import type { HistoryStore } from '../history-store.ts'
+
+/** The cluster over whose shards the rows are spread; undefined: one server has them all. */
+export type Spread = Pick<HistoryStore, 'cluster'>
+
+/** Where the tables of a history are. */
+export interface Layout extends Spread {
+  /** The database that has them. */
+  database: string
+}
+
+/** What a table is made of, on one server and on each shard of a cluster. */
+export interface Definition {
+  columns: string
+  /** The engine's family and its arguments, such as `Replacing` and `version`. */
+  engine: '' | 'Replacing' | 'Aggregating'
+  version?: string
+  /** PARTITION BY and ORDER BY. */
+  order: string
+  timeToLive?: string
+  /** Rows of equal values are on the same shard. */
+  shardBy: string
+}
+
+/** Inserts and merges reach the disk before they count; parts older than two minutes are merged, so that reads meet few. */
+const TABLE_SETTINGS = `
+  fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
+  non_replicated_deduplication_window = 100,
+  min_age_to_force_merge_seconds = 120, ttl_only_drop_parts = 0, index_granularity = 8192`
+
+/** The server puts the table's own id and the macros of each node in: a table that is dropped and made again is another one. */
+const REPLICA = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"
+/** The same, for a table that every node has whole. */
+const COPY = "'/clickhouse/tables/{uuid}/all', '{shard}-{replica}'"
+
+export const layoutOf = async (store: Pick<HistoryStore, 'rows' | 'cluster'>): Promise<Layout> => {
+  const [{ database }] = await store.rows<{ database: string }>('SELECT currentDatabase() AS database')
+  return { database, cluster: store.cluster }
+}
+
+export const onCluster = ({ cluster }: Spread): string =>
+  cluster === undefined ? '' : ` ON CLUSTER ${quoted(cluster)}`
+
+/**
+ * What ALTER, DELETE and TRUNCATE name to reach every row of a table. On a cluster, the table itself only passes
+ * questions and inserts on to its shards.
+ */
+export const shardsOf = (table: string, layout: Spread): string => `${localOf(table, layout)}${onCluster(layout)}`
+
+/** The table that has rows of its own on a node. */
+export const localOf = (table: string, { cluster }: Spread): string =>
+  cluster === undefined ? table : `${table}_local`
+
+/** Statements that make a table. Columns are copied from `like` where it is given. */
+export const createTable = (table: string, definition: Definition, layout: Layout, like?: string): string[] => {
+  const { columns, engine, version = '', order, timeToLive, shardBy } = definition
+  const isSpread = layout.cluster !== undefined
+  const engineArguments = [...(isSpread ? [REPLICA] : []), ...(version === '' ? [] : [version])].join(', ')
+  const local = localOf(table, layout)
+  const shape = like === undefined ? ` (${columns})` : ` AS ${localOf(like, layout)}`
+  const rows = `
+CREATE TABLE IF NOT EXISTS ${local}${onCluster(layout)}${shape}
+ENGINE = ${isSpread ? 'Replicated' : ''}${engine}MergeTree${engineArguments === '' ? '' : `(${engineArguments})`}
+${order}
+${timeToLive === undefined ? '' : `TTL ${timeToLive}`}
+SETTINGS ${TABLE_SETTINGS}`
+  return isSpread ? [rows, createDistributed(table, shardBy, layout)] : [rows]
+}
+
+/** A small table that every node has whole. */
+export const createCopied = (table: string, columns: string, order: string, layout: Layout): string =>
+  `CREATE TABLE IF NOT EXISTS ${table}${onCluster(layout)} (${columns})
+ENGINE = ${layout.cluster === undefined ? 'MergeTree' : `ReplicatedMergeTree(${COPY})`} ${order} SETTINGS fsync_after_insert = 1`
+
+/** Statements that change the shape of a table. */
+export const alterTable = (table: string, change: string, layout: Layout): string[] =>
+  layout.cluster === undefined
+    ? [`ALTER TABLE ${table} ${change}`]
+    : [
+        `ALTER TABLE ${shardsOf(table, layout)} ${change}`,
+        // It has the columns alone, without their codecs.
+        `ALTER TABLE ${table}${onCluster(layout)} ${change.replace(/ CODEC\((?:[^()]|\([^()]*\))*\)/g, '')}`,
+      ]
+
+export const dropTable = (table: string, layout: Spread): string[] =>
+  [...new Set([table, localOf(table, layout)])].map((name) => `DROP TABLE IF EXISTS ${name}${onCluster(layout)} SYNC`)
+
+const createDistributed = (table: string, shardBy: string, layout: Layout): string => {
+  const target = [quoted(layout.cluster as string), quoted(layout.database), quoted(localOf(table, layout))].join(', ')
+  return `CREATE TABLE IF NOT EXISTS ${table}${onCluster(layout)} AS ${localOf(table, layout)}
+ENGINE = Distributed(${target}, cityHash64(toString(${shardBy})))`
+}
+
+export const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`
+/** A name as SQL says it, whatever characters it has. */
+export const named = (name: string): string => `\`${name.replace(/[\\`]/g, '\\$&')}\``

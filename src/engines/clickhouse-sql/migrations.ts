@@ -1,0 +1,31 @@
+import { AUDIT, DEFINITIONS, POINTS, type Retention, RUNS, type TableName } from './history-tables.ts'
+import { TABLES, TRANSITIONS, TRIPS, timeToLive } from './history-tables.ts'
+import { alterTable, createTable, type Layout } from './layout.ts'
+import { createViews } from './views.ts'
+
+/** What a change of the schema depends on. */
+export interface Schema extends Retention, Layout {}
+
+const create = (table: TableName, schema: Schema): string[] => {
+  const expiring = TABLES.find(({ name }) => name === table)
+  const ttl = expiring && timeToLive(expiring.time, expiring.days(schema))
+  return createTable(table, { ...DEFINITIONS[table], timeToLive: ttl }, schema)
+}
+
+/**
+ * Changes of the schema, each by its number, from 1 without gaps. One that was released never changes again: what comes
+ * later is a new one. Each statement may run a second time, because a crash may come before its number is stored.
+ */
+export const MIGRATIONS: readonly ((schema: Schema) => string[])[] = [
+  (schema) => [...create(POINTS, schema), ...create(TRANSITIONS, schema), ...create(TRIPS, schema)],
+  // Where a transition stands in its own stream: positions of the whole log are nothing to count with.
+  (schema) => [
+    ...alterTable(TRANSITIONS, 'RENAME COLUMN IF EXISTS position TO revision', schema),
+    ...alterTable(TRANSITIONS, 'ADD COLUMN IF NOT EXISTS partition UInt16 CODEC(ZSTD(3)) AFTER point', schema),
+  ],
+  (schema) => create(RUNS, schema),
+  // Runs are about tasks, records and routing results, too.
+  (schema) => alterTable(RUNS, 'RENAME COLUMN IF EXISTS trackerId TO subjectId', schema),
+  (schema) => create(AUDIT, schema),
+  createViews,
+]
