@@ -20,7 +20,7 @@ import type { Services } from '../kit/services.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
 import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { Actions } from '../reactors/dispatch/actions/action.ts'
-import { webhookAction } from '../reactors/dispatch/actions/webhook.ts'
+import { actionsOf } from '../reactors/dispatch/actions/list.ts'
 import { listProcesses } from '../processes/list.ts'
 import type { ProcessRunner } from '../processes/runner.ts'
 import { inRollout, PROJECTIONS, resources } from './product.ts'
@@ -84,7 +84,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Pr
     ...services,
     ...parts,
     projections: PROJECTIONS,
-    actions: { webhook: webhookAction({ ...services, caller: parts.caller }) },
+    actions: actionsOf({ ...services, resources, caller: parts.caller }),
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
       transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),

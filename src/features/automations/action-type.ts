@@ -1,7 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import type { JsonObject } from '../../kernel/json.ts'
-import type { AutomationEvent } from './events.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { AutomationEvent, NamedResource } from './events.ts'
 
 /** What an automation of a type is told to do, in clear. */
 export type Details = JsonObject
@@ -36,6 +36,8 @@ export interface ActionType {
   ): Details | Promise<Details>
   /** The details as anybody may read them. */
   show(details: Details): JsonObject
+  /** Ids of the records that details name, by resource, one or a list each; what is no text is none. */
+  names?(details: Details): { [resource in NamedResource]?: Json }
 }
 
 /** The types that this server knows, by `automationType`; others are not available yet. */

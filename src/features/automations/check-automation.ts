@@ -8,7 +8,13 @@ import { assertExists } from '../../kit/resource/references.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
 import type { ActionType, ActionTypes, Details } from './action-type.ts'
 import { pathFault } from './event-table.ts'
-import { EVENT_DATA_TYPES, isGeofenceEvent, type AutomationContent, type AutomationEvent } from './events.ts'
+import {
+  EVENT_DATA_TYPES,
+  isGeofenceEvent,
+  type AutomationContent,
+  type AutomationEvent,
+  type Names,
+} from './events.ts'
 import { fieldsFault, pointerTo, ruleFault, schemaOf } from './rules.ts'
 
 export interface CheckOptions {
@@ -53,19 +59,24 @@ export const checkAutomation = async (
   }
   const action = actionOf(options, automationType, event)
   if (isActive) assertMayDo(caller, automationType, action)
-  const details = await action.check(
-    wanted.automationDetails as JsonObject | undefined,
-    {
-      editor: caller,
-      event,
-      fields,
-      tables: options.tables,
-      pathFault: (path) => pathFault(options.resources, event, path),
-    },
-    before?.automationType === automationType ? before.details : undefined,
-  )
+  const details =
+    before !== undefined && isAsBefore(wanted, fields, before)
+      ? before.details
+      : await action.check(
+          wanted.automationDetails as JsonObject | undefined,
+          {
+            editor: caller,
+            event,
+            fields,
+            tables: options.tables,
+            pathFault: (path) => pathFault(options.resources, event, path),
+          },
+          before?.automationType === automationType ? before.details : undefined,
+        )
+  const names = namesIn(action, details)
   checkRules(options, event, fields, same?.rules.fields ?? {})
-  return { name, event, dataType, automationType, details, rules: { fields, schema: schemaOf(fields) }, isActive }
+  const rules = { fields, schema: schemaOf(fields) }
+  return { name, event, dataType, automationType, details, rules, isActive, ...(names !== undefined && { names }) }
 }
 
 const checkGeofence = async (options: CheckOptions, caller: UserCaller, fields: JsonObject): Promise<void> => {
@@ -86,6 +97,24 @@ const actionOf = ({ actions }: CheckOptions, automationType: string, event: Auto
     message: `The automation type ${automationType} is not available on this server yet.`,
     errors: [{ path: '/automationType', message: 'is not available yet' }],
   })
+}
+
+/** Nothing changes that its details could not be right with any more, and it does not begin to count now. */
+const isAsBefore = (wanted: JsonObject, fields: JsonObject, before: Checked): boolean =>
+  (before.isActive || wanted.isActive === false) &&
+  wanted.event === before.event &&
+  wanted.automationType === before.automationType &&
+  isDeepStrictEqual(fields, before.rules.fields) &&
+  isDeepStrictEqual(wanted.automationDetails, before.details)
+
+/** What the details name, for deletions and notices; undefined where they name nothing. */
+const namesIn = ({ names }: ActionType, details: Details): Names | undefined => {
+  const named = Object.entries(names?.(details) ?? {}).map(([resource, value]): [string, string[]] => [
+    resource,
+    [...new Set([value].flat().flatMap((one) => (typeof one === 'string' ? [one.toLowerCase()] : [])))],
+  ])
+  const some = named.filter(([, ids]) => ids.length > 0)
+  return some.length === 0 ? undefined : Object.fromEntries(some)
 }
 
 /** Nobody has an automation do what they may not do themselves. */

@@ -1,5 +1,6 @@
 import { factOf, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import type { Chain } from './chain.ts'
 
 /** What the streams `automation-<id>` and `automation-runs-<partition>` hold. */
 
@@ -44,7 +45,14 @@ export interface AutomationContent {
   details: string
   rules: Rules
   isActive: boolean
+  /** What the details name, in clear. */
+  names?: Names
 }
+
+export type NamedResource = 'flows' | 'hubs' | 'dataTypes' | 'teams' | 'users'
+
+/** Ids of records, by resource. */
+export type Names = { [resource in NamedResource]?: string[] }
 
 export interface AutomationCreated {
   _id: string
@@ -122,6 +130,8 @@ export interface RunTrigger {
   at: number
   /** Revision of the fact in the subject's own stream, where it has one: what was before is read there. */
   revision?: number
+  /** How many automations led to the event, and how many runs each of its runs may lead to; absent for one that none led to. */
+  chain?: Chain
   /** Of geofence events. */
   geofence?: { geofenceId: string; geofenceGroupId: string; cause: string }
   /** Of trips. */

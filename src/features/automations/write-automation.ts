@@ -135,8 +135,10 @@ export class AutomationWriter implements ResourceWrites {
     return { ...content, details: isKept ? before.details : sealDetails(this.keyring, details) }
   }
 
-  private checkedOf({ name, event, dataType, automationType, rules, isActive, details }: AutomationContent): Checked {
-    return { name, event, dataType, automationType, details: openDetails(this.keyring, { details }), rules, isActive }
+  private checkedOf(content: AutomationContent): Checked {
+    const { name, event, dataType, automationType, rules, isActive, names } = content
+    const details = openDetails(this.keyring, content)
+    return { name, event, dataType, automationType, details, rules, isActive, ...(names !== undefined && { names }) }
   }
 
   /** What an editor may write, as it is; the data type follows from the event. */

@@ -1,8 +1,10 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, type FieldError } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
+import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { mergePatch, pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { ABSENT } from '../../kit/resource/decider.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
@@ -60,6 +62,22 @@ export class RecordWriter implements ResourceWrites {
     return this.writer.delete(origin, deletion)
   }
 
+  /** The record that has this primary key, also one that the index does not have yet; undefined where none has it. */
+  async idByKey(organizationId: string, type: DataTypeRow, key: Json): Promise<string | undefined> {
+    const { tables, log, keyring } = this.services
+    const field = type.fields.find(({ name }) => name === type.primaryKey)
+    if (field === undefined) return undefined
+    const where = { terms: uniqueTermOf(type._id, field, key) }
+    const { rows } = await tables.find(RECORDS, organizationId, { where, limit: 1 })
+    const claim = uniqueClaim(keyring, 'data', claimKey(type, field), organizationId, uniqueKey(key))
+    for (const id of [rows[0]?.id, await claimOwner(log, claim)]) {
+      const { state } = id === undefined ? NOWHERE : await this.writer.load(id)
+      const value = state.status === 'live' ? valueIn(state.values.values as JsonObject, field._id) : undefined
+      if (value !== undefined && uniqueKey(value) === uniqueKey(key)) return id
+    }
+    return undefined
+  }
+
   private typeOf(organizationId: string, dataTypeId: string): Promise<DataTypeRow> {
     const { tables } = this.services
     return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
@@ -90,7 +108,7 @@ export class RecordWriter implements ResourceWrites {
     const uniques = type.fields.flatMap((field): UniqueValue[] => {
       const value = valueIn(values, field._id)
       if (value === undefined || !isUnique(type, field)) return []
-      return [{ key: `${type._id}/${field._id}`, value: uniqueKey(value), field: `values/${field.name}` }]
+      return [{ key: claimKey(type, field), value: uniqueKey(value), field: `values/${field.name}` }]
     })
     await this.assertUnique(organizationId, type, id, values)
     return { values, recordIds, uniques: uniques as unknown as Json }
@@ -119,6 +137,11 @@ export class RecordWriter implements ResourceWrites {
     }
   }
 }
+
+const NOWHERE = { state: ABSENT }
+
+/** What a unique field's values are unique among. */
+const claimKey = ({ _id }: DataTypeRow, field: StoredField): string => `${_id}/${field._id}`
 
 /** Values by the keys of their fields. @throws Failure invalid for a name that no field has */
 const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {

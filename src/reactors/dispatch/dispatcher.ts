@@ -191,7 +191,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return inTurn(owned, async () => {
       const facts = await this.untilAnswered(async () => {
         const triggers = await triggersOf(this.options.log, event)
-        return triggers.length === 0 ? [] : oweLogRuns(this.oweOptions(), owned.pending, event, triggers)
+        return triggers.length === 0 ? [] : oweLogRuns(this.oweOptions(), owned.pending, owned.rates, event, triggers)
       })
       if (facts === undefined) return // it is closed
       if (facts.length === 0) owned.pending.heardLog(event.position)

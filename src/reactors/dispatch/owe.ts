@@ -7,6 +7,7 @@ import {
   type RunTrigger,
   type SkipReason,
 } from '../../features/automations/events.ts'
+import { shareOf } from '../../features/automations/chain.ts'
 import { matcherOf } from '../../features/automations/rules.ts'
 import { AUTOMATIONS, triggerKey, type AutomationRow } from '../../features/automations/views.ts'
 import { DECIDED, type Decided, type Decision } from '../../features/transitions/events.ts'
@@ -16,6 +17,7 @@ import type { Directory, TrackerShown } from './directory.ts'
 import { rulesData, seeEvent } from './event-data.ts'
 import type { EventSeen } from './event-seen.ts'
 import type { PendingRuns } from './pending-runs.ts'
+import type { SubjectRates } from './subject-rates.ts'
 
 /** One event of a transition stream, decoded once per process. */
 export interface TransitionEntry {
@@ -82,26 +84,34 @@ export const oweRuns = async (
   return factsOf(source, owed, pending.progress.sequence)
 }
 
-/** The same of an event of a task or a record. */
+/** The same of an event of a task or a record, which automations may have led to themselves. */
 export const oweLogRuns = async (
   options: OweOptions,
   pending: PendingRuns,
-  { position, loggedAt }: RecordedEvent,
+  rates: SubjectRates,
+  { position, loggedAt, metadata }: RecordedEvent,
   triggers: readonly RunTrigger[],
 ): Promise<Fact<string, RunsOwed>[]> => {
   const look = new EntryLook(options, position, loggedAt)
+  const concerned: { trigger: RunTrigger; rows: AutomationRow[] }[] = []
+  for (const trigger of triggers) concerned.push({ trigger, rows: await look.concerned(trigger) })
+  const share = shareOf(
+    metadata.chain,
+    concerned.reduce((sum, { rows }) => sum + rows.length, 0),
+  )
+  const chain = { depth: metadata.chain?.depth ?? 0, runs: share.runs }
   const added = new Map<string, number>()
   const owed: Owed[] = []
-  for (const trigger of triggers) {
-    const concerned = await look.concerned(trigger)
-    const runs = concerned
-      .filter(({ _id }) => !pending.partialLog.has(runIdOf(trigger, _id)))
-      .map(({ _id: automationId }) => {
-        const reason = skipReason(options, loggedAt - trigger.at, automationId, added)
-        return { automationId, ...(reason !== undefined && { reason }) }
-      })
+  let begun = 0
+  for (const { trigger, rows } of concerned) {
+    const runs = rows.flatMap(({ _id: automationId }) => {
+      const isLoop = begun++ >= share.admitted || !rates.admits(automationId, trigger.subject.id, position, loggedAt)
+      if (pending.partialLog.has(runIdOf(trigger, automationId))) return []
+      const reason = isLoop ? 'loop' : skipReason(options, loggedAt - trigger.at, automationId, added)
+      return [{ automationId, ...(reason !== undefined && { reason }) }]
+    })
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
-      owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
+      owed.push({ trigger: { ...trigger, chain }, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
   if (owed.length === 0 && pending.partialLog.size === 0) return []
   const source = { source: 'log', sourceAt: position, owedAt: options.now() } as const

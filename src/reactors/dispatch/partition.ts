@@ -19,12 +19,14 @@ import { RUNS_PER_EVENT_MAX } from './owe.ts'
 import { PendingRuns, RUNS_IN_MEMORY_MAX } from './pending-runs.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import { RunsStream } from './runs-stream.ts'
+import { SubjectRates } from './subject-rates.ts'
 
 /** A partition that this process owes and pays for. */
 export interface OwnedPartition {
   partition: number
   pending: PendingRuns
   stream: RunsStream
+  rates: SubjectRates
   /** What is owed gets its sequence in turn: one event at a time, whatever its source. */
   turn: Promise<unknown>
 }
@@ -62,7 +64,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
-  return { partition, pending, stream, turn: Promise.resolve() }
+  return { partition, pending, stream, rates: new SubjectRates(), turn: Promise.resolve() }
 }
 
 const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {

@@ -1,0 +1,136 @@
+import type { DetailsContext } from '../../../features/automations/action-type.ts'
+import { pointerTo } from '../../../features/automations/rules.ts'
+import { isStatic } from '../../../features/automations/values.ts'
+import { RECORDS, type RecordRow } from '../../../features/data/views.ts'
+import { type Component, componentsOf, type FlowContent } from '../../../features/flows/views.ts'
+import { HUBS_TABLE, USERS_TABLE } from '../../../features/identity/views.ts'
+import { task } from '../../../features/tasks/task.ts'
+import { seesHubs } from '../../../kernel/caller.ts'
+import { Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { type Check, compileCheck } from '../../../kit/http/validate.ts'
+import { assertExists, NAMES_NOTHING } from '../../../kit/resource/references.ts'
+import { FILES, isEmpty, valueFault } from '../../../kit/values/value-type.ts'
+import type { Work } from './action.ts'
+import { type InsideServices, NotForEditor } from './inside.ts'
+
+/* What of a task stands in the details of an automation, checked as far as it is static. */
+
+const TEAMS = 'teams'
+const COMPONENTS_MAX = 200
+const ERRORS_MAX = 20
+
+const checks = new Map<string, Check>()
+
+const checkOf = (field: string): Check => {
+  let check = checks.get(field)
+  if (check === undefined) checks.set(field, (check = compileCheck(task.declaration.fields[field].schema)))
+  return check
+}
+
+/** Faults of a field of a task that is static; a dynamic one is looked at when the task is made. */
+export const fieldFaults = (field: string, value: Json, path: string): FieldError[] =>
+  isStatic(value) ? checkOf(field)(value).map((fault) => ({ ...fault, path: path + fault.path })) : []
+
+/** Faults of components: with a flow each is one of its own, and what is static fits it. */
+export const componentFaults = async (
+  { tables, editor }: DetailsContext,
+  flow: FlowContent | undefined,
+  components: JsonObject,
+  path: string,
+): Promise<FieldError[]> => {
+  if (Object.keys(components).length > COMPONENTS_MAX)
+    return [{ path, message: `must have at most ${COMPONENTS_MAX} members` }]
+  const known = flow && new Map(componentsOf(flow).map((one) => [one.id, one]))
+  const faults: FieldError[] = []
+  for (const [id, value] of Object.entries(components)) {
+    const at = path + pointerTo(id)
+    const component = known?.get(id)
+    if (known === undefined && !COMPONENT_ID.test(id)) faults.push({ path: at, message: 'is no id of a component' })
+    else if (known !== undefined && component === undefined)
+      faults.push({ path: at, message: 'is not a component of the flow' })
+    else if (component !== undefined && isStatic(value) && !isEmpty(value)) {
+      const fault = staticFault(component, value)
+      if (fault !== undefined) faults.push({ path: at, message: fault })
+      else if (component.type === 'reference') {
+        const record = await tables.get<RecordRow>(RECORDS, editor.organizationId, (value as string).toLowerCase())
+        const isThere = record !== undefined && record.dataTypeId === component.dataTypeId?.toLowerCase()
+        if (!isThere) faults.push({ path: at, message: NAMES_NOTHING })
+      }
+    }
+  }
+  return faults
+}
+
+const COMPONENT_ID = /^[a-zA-Z][a-zA-Z0-9_]{0,49}$/
+
+const staticFault = (component: Component, value: Json): string | undefined =>
+  FILES.includes(component.type) ? 'is filled by uploading files' : valueFault(component, value)
+
+/** Faults of the hub, team and people that details name; those that the editor does not see are not there for the automation either. */
+export const placeFaults = async (
+  { tables, editor }: DetailsContext,
+  { hubId, teamId, assigneeIds }: { hubId?: Json; teamId?: Json; assigneeIds?: Json },
+  paths: { hubId: string; teamId: string; assigneeIds: string },
+): Promise<FieldError[]> => {
+  const faults: FieldError[] = []
+  const { organizationId } = editor
+  const hub = typeof hubId === 'string' ? hubId.toLowerCase() : undefined
+  if (
+    hub !== undefined &&
+    !((await tables.get(HUBS_TABLE, organizationId, hub)) !== undefined && seesHubs(editor, [hub]))
+  )
+    faults.push({ path: paths.hubId, message: NAMES_NOTHING })
+  const team = typeof teamId === 'string' ? await tables.get(TEAMS, organizationId, teamId.toLowerCase()) : undefined
+  if (typeof teamId === 'string') {
+    if (team === undefined || !seesHubs(editor, [team.hubId as string]))
+      faults.push({ path: paths.teamId, message: NAMES_NOTHING })
+    else if (hub !== undefined && team.hubId !== hub)
+      faults.push({ path: paths.teamId, message: 'is a team of another hub' })
+  }
+  for (const [i, id] of (Array.isArray(assigneeIds) ? assigneeIds : []).entries())
+    if (typeof id === 'string' && (await tables.get(USERS_TABLE, organizationId, id.toLowerCase())) === undefined)
+      faults.push({ path: `${paths.assigneeIds}/${i}`, message: NAMES_NOTHING })
+  return faults
+}
+
+/** @throws Failure invalid with the faults, if there are any */
+export const assertNone = (faults: readonly FieldError[]): void => {
+  if (faults.length > 0)
+    throw new Failure('invalid', {
+      message: `${faults[0].path} ${faults[0].message}`,
+      errors: faults.slice(0, ERRORS_MAX),
+    })
+}
+
+/**
+ * People of a run, by id; those whom the automation itself names and who were deleted since are left out.
+ * @param said what the details say
+ * @throws Failure invalid when nobody is left
+ */
+export const livingUsers = async (
+  { tables }: InsideServices,
+  { automation }: Work,
+  people: Json,
+  said: Json | undefined,
+): Promise<Json> => {
+  if (!Array.isArray(people)) return people
+  const ids = [...new Set(people.map(lowerCase))]
+  if (said === undefined || !isStatic(said)) return ids
+  const users = await tables.getMany(USERS_TABLE, automation.organizationId, ids as string[])
+  const left = ids.filter((_, i) => users[i] !== undefined)
+  if (left.length === 0 && ids.length > 0) throw invalid('/assigneeIds', 'names nobody who is still there')
+  return left
+}
+
+/** @throws Failure invalid for a hub that is not there, NotForEditor for one that the editor does not have */
+export const assertHub = async (
+  { tables }: InsideServices,
+  { automation, editor }: Work,
+  hubId: string,
+): Promise<void> => {
+  await assertExists(tables, HUBS_TABLE, automation.organizationId, hubId, '/hubId')
+  if (!seesHubs(editor, [hubId])) throw new NotForEditor()
+}
+
+export const lowerCase = (id: Json): Json => (typeof id === 'string' ? id.toLowerCase() : id)

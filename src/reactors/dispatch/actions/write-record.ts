@@ -1,0 +1,146 @@
+import type { Details, DetailsContext } from '../../../features/automations/action-type.ts'
+import { pointerTo } from '../../../features/automations/rules.ts'
+import { isStatic, resolvedObject } from '../../../features/automations/values.ts'
+import { RECORD_STREAMS } from '../../../features/data/events.ts'
+import type { StoredField } from '../../../features/data/fields.ts'
+import { RecordWriter } from '../../../features/data/record-writer.ts'
+import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from '../../../features/data/views.ts'
+import { Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { idFrom } from '../../../kit/commands/ids.ts'
+import { assertExists, NAMES_NOTHING } from '../../../kit/resource/references.ts'
+import { FILES, isEmpty, valueFault } from '../../../kit/values/value-type.ts'
+import type { Action, Work } from './action.ts'
+import { dynamicFaults, valuesOf } from './event-values.ts'
+import {
+  DETAILS_PATH,
+  hasWritten,
+  idOf,
+  type InsideServices,
+  membersOf,
+  objectOf,
+  originOf,
+  outcomeOf,
+} from './inside.ts'
+import { assertNone } from './task-content.ts'
+
+const VALUES_PATH = `${DETAILS_PATH}/values`
+/** Others may make or delete the record meanwhile. */
+const TRIES = 5
+
+/** Makes a record, or changes the one that has its primary key. */
+export const writeRecordAction = (services: InsideServices): Action => {
+  const writer = new RecordWriter(services)
+  return {
+    isSigned: false,
+    isOutside: false,
+    needs: ['edit/data'],
+    check: (details, context) => check(details, context),
+    show: (details) => details,
+    names: ({ dataTypeId }) => ({ dataTypes: dataTypeId }),
+    preview: async (work) => {
+      const { type, values, key } = await recordOf(services, work)
+      const dataId = await writer.idByKey(work.automation.organizationId, type, key)
+      return {
+        isDone: false,
+        action: 'createOrUpdateDataSource',
+        isNew: dataId === undefined,
+        ...(dataId !== undefined && { dataId }),
+        dataTypeId: type._id,
+        values,
+      }
+    },
+    attempt: (work) => outcomeOf(() => write(services, writer, work)),
+  }
+}
+
+const write = async (services: InsideServices, writer: RecordWriter, work: Work): Promise<JsonObject> => {
+  const madeId = idFrom('automation-record', work.run.runId)
+  if (await hasWritten(services, RECORD_STREAMS + madeId, work)) return { dataId: madeId }
+  const { type, values, key } = await recordOf(services, work)
+  const origin = originOf(services, work)
+  for (let tries = 1; ; tries++) {
+    const dataId = await writer.idByKey(origin.organizationId, type, key)
+    if (dataId !== undefined && (await hasWritten(services, RECORD_STREAMS + dataId, work))) return { dataId }
+    try {
+      if (dataId === undefined) await writer.create(origin, { _id: madeId, dataTypeId: type._id, values })
+      else await writer.change(origin, { id: dataId, kind: 'amend', body: { values } })
+      return { dataId: dataId ?? madeId }
+    } catch (error) {
+      if (tries === TRIES || !isOvertaken(error, type, dataId)) throw error
+    }
+  }
+}
+
+/** Somebody else has made the record, or deleted it, since it was looked for. */
+const isOvertaken = (error: unknown, { primaryKey }: DataTypeRow, dataId: string | undefined): boolean => {
+  if (!(error instanceof Failure)) return false
+  if (dataId !== undefined) return error.code === 'not_found'
+  return error.code === 'key_in_use' && error.details.errors?.[0]?.path === `/values/${primaryKey}`
+}
+
+/** @throws Failure invalid when the type is gone, or the event has no primary key for it */
+const recordOf = async (
+  services: InsideServices,
+  work: Work,
+): Promise<{ type: DataTypeRow; values: JsonObject; key: Json }> => {
+  const { dataTypeId, values: said } = work.details as { dataTypeId: string; values: JsonObject }
+  const { tables } = services
+  const { organizationId } = work.automation
+  const type = await assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
+  const named = renamed(type, resolvedObject(said, await valuesOf(services, work, work.details)))
+  const path = `/values/${type.primaryKey}`
+  const key = Object.hasOwn(named, type.primaryKey) ? named[type.primaryKey] : undefined
+  if (key === undefined || isEmpty(key)) throw invalid(path, 'is required: records are found by it')
+  const field = type.fields.find(({ name }) => name === type.primaryKey) as StoredField
+  const kept = field.type === 'text' && typeof key === 'number' ? String(key) : key
+  const fault = valueFault(field, kept)
+  if (fault !== undefined) throw invalid(path, fault)
+  return { type, values: { ...named, [type.primaryKey]: kept }, key: kept }
+}
+
+/** Values by the names that their fields have now: the automation may say those of before. */
+const renamed = ({ fields }: DataTypeRow, values: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      const isNow = fields.some((field) => field.name === name)
+      const field = isNow ? undefined : fields.find(({ formerNames }) => formerNames?.includes(name))
+      return [field?.name ?? name, value]
+    }),
+  )
+
+const check = async (sent: JsonObject | undefined, context: DetailsContext): Promise<Details> => {
+  const details = membersOf(sent, ['dataTypeId', 'values'], ['dataTypeId', 'values'])
+  const values = objectOf(details.values, VALUES_PATH)
+  assertNone(await dynamicFaults(context, values, VALUES_PATH))
+  const path = `${DETAILS_PATH}/dataTypeId`
+  const dataTypeId = idOf(details.dataTypeId, path)
+  const { tables, editor } = context
+  const type = await assertExists<DataTypeRow>(tables, DATA_TYPES, editor.organizationId, dataTypeId, path)
+  const { primaryKey } = type
+  const faults: FieldError[] = []
+  const key = Object.hasOwn(values, primaryKey) ? values[primaryKey] : undefined
+  if (key === undefined || isEmpty(key))
+    faults.push({ path: `${VALUES_PATH}${pointerTo(primaryKey)}`, message: 'is required: records are found by it' })
+  for (const [name, value] of Object.entries(values)) {
+    const at = VALUES_PATH + pointerTo(name)
+    const field = type.fields.find((one) => one.name === name)
+    if (field === undefined) faults.push({ path: at, message: `is not a field of ${type.name}` })
+    else if (isStatic(value) && !isEmpty(value)) faults.push(...(await staticFaults(context, field, value, at)))
+  }
+  assertNone(faults)
+  return { dataTypeId, values }
+}
+
+const staticFaults = async (
+  { tables, editor }: DetailsContext,
+  field: StoredField,
+  value: Json,
+  path: string,
+): Promise<FieldError[]> => {
+  const fault = FILES.includes(field.type) ? 'is filled by uploading files' : valueFault(field, value)
+  if (fault !== undefined) return [{ path, message: fault }]
+  if (field.type !== 'reference') return []
+  const record = await tables.get<RecordRow>(RECORDS, editor.organizationId, (value as string).toLowerCase())
+  return record?.dataTypeId === field.dataTypeId ? [] : [{ path, message: NAMES_NOTHING }]
+}
