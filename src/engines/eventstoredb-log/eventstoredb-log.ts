@@ -1,4 +1,15 @@
-import { BACKWARDS, END, FORWARDS, StreamNotFoundError } from '@eventstore/db-client'
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  BACKWARDS,
+  CancelledError,
+  END,
+  FORWARDS,
+  NotLeaderError,
+  type ResolvedEvent,
+  StreamNotFoundError,
+  UnavailableError,
+  WrongExpectedVersionError,
+} from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
 import {
@@ -14,6 +25,7 @@ import { AppendQueue, Refused } from './append-queue.ts'
 import { connect, type Connection, logDown } from './connection.ts'
 import { ERASED, fromResolved, toEventData } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
+import { SharedSubscription } from './shared-subscription.ts'
 
 export interface EventstoredbOptions {
   /** An EventStoreDB connection string: `esdb://user:password@host:2113?tls=…` or `esdb+discover://…`. */
@@ -24,6 +36,8 @@ export interface EventstoredbOptions {
 }
 
 const BATCH_EVENTS_MAX = 512
+/** A server that is away says so soon all the same. */
+const AGAIN_MS = [10, 50, 150]
 
 /**
  * The log on an EventStoreDB or KurrentDB server or cluster. Resolves when the server has answered.
@@ -37,11 +51,20 @@ class EventstoredbLog implements EventLog {
   private readonly appends: AppendQueue
   private readonly closed = new AbortController()
   private readonly newId: () => string
+  private readonly shared: SharedSubscription
+  private readonly deadlineMs: number
 
   constructor(connection: Connection, { deadlineMs = 10_000, newId }: EventstoredbOptions) {
     this.connection = connection
     this.newId = newId
+    this.deadlineMs = deadlineMs
     this.appends = new AppendQueue(connection, { deadlineMs, closed: this.closed.signal })
+    this.shared = new SharedSubscription({
+      subscribe: (prefixes, position, signal, eventsMax) =>
+        followPrefixes(connection, prefixes, position, signal, eventsMax),
+      headPosition: () => this.headPosition(),
+      closed: this.closed.signal,
+    })
   }
 
   async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended> {
@@ -78,25 +101,8 @@ class EventstoredbLog implements EventLog {
     limit: number,
     direction: 'forwards' | 'backwards' = 'forwards',
   ): Promise<RecordedEvent[]> {
-    return this.asked(async () => {
-      const events: RecordedEvent[] = []
-      const found = this.connection.client.readStream(stream, {
-        fromRevision: from === 'end' ? END : BigInt(from),
-        maxCount: limit,
-        direction: direction === 'forwards' ? FORWARDS : BACKWARDS,
-        credentials: this.connection.credentials,
-        requiresLeader: true,
-      })
-      try {
-        for await (const resolved of found) {
-          const event = fromResolved(resolved)
-          if (event !== undefined) events.push(event)
-        }
-      } catch (error) {
-        if (!(error instanceof StreamNotFoundError)) throw error
-      }
-      return events
-    })
+    const found = await this.resolved(stream, from, limit, direction)
+    return found.flatMap((resolved) => fromResolved(resolved) ?? [])
   }
 
   async *follow(
@@ -106,11 +112,11 @@ class EventstoredbLog implements EventLog {
     batchEventsMax = BATCH_EVENTS_MAX,
   ): AsyncGenerator<FollowBatch> {
     const ended = AbortSignal.any([signal, this.closed.signal])
-    const isEmpty = async (): Promise<boolean> => 'stream' in source && (await this.head(source.stream)) < 0
+    if ('prefixes' in source) return yield* this.shared.follow(source.prefixes, checkpoint, ended, batchEventsMax)
+    const { stream } = source
+    const isEmpty = async (): Promise<boolean> => (await this.head(stream)) < 0
     const once = (from: number | undefined): AsyncGenerator<FollowBatch> =>
-      'stream' in source
-        ? followStream(this.connection, source.stream, isEmpty, from, ended, batchEventsMax)
-        : followPrefixes(this.connection, source.prefixes, from, ended, batchEventsMax)
+      followStream(this.connection, stream, isEmpty, from, ended, batchEventsMax)
     yield* resumed(once, checkpoint, ended)
   }
 
@@ -127,6 +133,7 @@ class EventstoredbLog implements EventLog {
         maxCount: 1,
         credentials: this.connection.credentials,
         requiresLeader: true,
+        deadline: this.deadlineMs,
       })
       // Read to its end: an answer that is left early stays open in the client.
       let position = -1
@@ -149,11 +156,14 @@ class EventstoredbLog implements EventLog {
   }
 
   async erase(stream: string): Promise<void> {
-    const head = await this.head(stream)
-    if (head < 0) return
-    const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
+    const [last] = await this.resolved(stream, 'end', 1, 'backwards')
+    if (last === undefined) return
     const { client, credentials } = this.connection
-    await this.asked(() => client.appendToStream(stream, [toEventData(mark)], { credentials }))
+    // The mark is there already where a process died before it could delete the stream.
+    if (last.event?.type !== ERASED) {
+      const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
+      await this.asked(() => client.appendToStream(stream, [toEventData(mark)], { credentials }))
+    }
     await this.asked(() => client.deleteStream(stream, { credentials }))
   }
 
@@ -167,13 +177,52 @@ class EventstoredbLog implements EventLog {
     await this.connection.client.dispose()
   }
 
-  /** Runs what may be run again; every failure of the server is `engine_down`. */
+  /** What the server has of a stream, marks of the engine too. */
+  private resolved(
+    stream: string,
+    from: number | 'end',
+    limit: number,
+    direction: 'forwards' | 'backwards',
+  ): Promise<ResolvedEvent[]> {
+    return this.asked(async () => {
+      const events: ResolvedEvent[] = []
+      const found = this.connection.client.readStream(stream, {
+        fromRevision: from === 'end' ? END : BigInt(from),
+        maxCount: limit,
+        direction: direction === 'forwards' ? FORWARDS : BACKWARDS,
+        credentials: this.connection.credentials,
+        requiresLeader: true,
+        deadline: this.deadlineMs,
+      })
+      try {
+        for await (const resolved of found) events.push(resolved)
+      } catch (error) {
+        if (!(error instanceof StreamNotFoundError)) throw error
+      }
+      return events
+    })
+  }
+
+  /**
+   * Runs what may be run again, and does so at once where the connection was lost, another node leads by now, or somebody
+   * else was quicker; every other failure of the server is `engine_down`.
+   */
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    if (this.closed.signal.aborted) throw logDown()
-    try {
-      return await ask()
-    } catch (error) {
-      throw error instanceof Failure ? error : logDown(error)
+    for (let tries = 0; ; tries++) {
+      if (this.closed.signal.aborted) throw logDown()
+      try {
+        return await ask()
+      } catch (error) {
+        if (error instanceof Failure) throw error
+        if (tries === AGAIN_MS.length || !isWorthAnother(error)) throw logDown(error)
+        await pause(AGAIN_MS[tries], undefined, { signal: this.closed.signal }).catch(() => undefined)
+      }
     }
   }
 }
+
+const isWorthAnother = (error: unknown): boolean =>
+  error instanceof UnavailableError ||
+  error instanceof CancelledError ||
+  error instanceof NotLeaderError ||
+  error instanceof WrongExpectedVersionError

@@ -4,7 +4,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import type { Connection } from './connection.ts'
 import { fromResolved } from './events.ts'
-import { batchesOf, type ClientSubscription } from './subscription.ts'
+import { batchesOf, type ClientSubscription, PASSED } from './subscription.ts'
 
 const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000]
 /** Foreign events between two hints at how far a filtered subscription has come, in units of the server's page of 32. */
@@ -56,6 +56,7 @@ export async function* followStream(
   const subscription = client.subscribeToStream(stream, {
     fromRevision: checkpoint < 0 ? START : BigInt(checkpoint),
     credentials,
+    requiresLeader: true,
   })
   for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
     const last = events.at(-1)?.event?.revision
@@ -79,11 +80,17 @@ export async function* followPrefixes(
     filter: streamNameFilter({
       prefixes: [...prefixes],
       checkpointInterval: CHECKPOINT_INTERVAL,
-      checkpointReached: (_subscription, { commit }) => hints.hint(Number(commit)),
+      checkpointReached: (of, { commit }) => {
+        hints.hint(Number(commit))
+        of.emit(PASSED)
+      },
     }),
     credentials,
+    requiresLeader: true,
   })
-  for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
+  const hasPassed = (): boolean => hints.confirmed > checkpoint
+  const batches = batchesOf(subscription as ClientSubscription, signal, eventsMax, hasPassed)
+  for await (const { events, isCaughtUp } of batches) {
     const last = events.at(-1)?.event?.position
     if (last !== undefined) checkpoint = Number(last.commit)
     else checkpoint = Math.max(checkpoint, hints.confirmed)

@@ -11,6 +11,9 @@ const JSON_EVENT_BYTES = 4 * 1024
 /** What this file uses of the client's subscriptions: a stream of objects that also says when it is caught up. */
 export type ClientSubscription = Readable & { unsubscribe(): Promise<void> }
 
+/** Emitted on a subscription that may have passed foreign events. */
+export const PASSED = 'passed'
+
 export interface SubscriptionBatch {
   events: ResolvedEvent[]
   /** Nothing more was there when this batch was read. */
@@ -23,11 +26,13 @@ export interface SubscriptionBatch {
  * all calls of a client share the window of one connection, and a stream left unread would hold up every other, also
  * the answer to an append that its reader waits for. The client says "caught up" when it reads that from the wire,
  * before the events in front of it were taken: so it counts once they are.
+ * @param hasPassed whether a batch without events is of use, as all that came was taken
  */
 export async function* batchesOf(
   subscription: ClientSubscription,
   signal: AbortSignal,
   eventsMax: number,
+  hasPassed: () => boolean = () => false,
 ): AsyncGenerator<SubscriptionBatch> {
   const held = new Held(subscription)
   const { news } = held
@@ -39,6 +44,7 @@ export async function* batchesOf(
     news.tell()
   })
   subscription.on('fellBehind', () => (caughtUpAfter = Number.POSITIVE_INFINITY))
+  subscription.on(PASSED, news.tell)
   const end = (error: unknown = new Error('the subscription ended')): void => {
     failure ??= { error }
     news.tell()
@@ -53,7 +59,7 @@ export async function* batchesOf(
       const events = held.take(eventsMax)
       taken += events.length
       const isCaughtUp = taken >= caughtUpAfter && held.length === 0
-      if (events.length > 0 || (isCaughtUp && !isTold)) {
+      if (events.length > 0 || (isCaughtUp && !isTold) || hasPassed()) {
         isTold = isCaughtUp
         yield { events, isCaughtUp }
       } else if (held.isFull) return
@@ -111,7 +117,7 @@ const bytesOf = ({ event }: ResolvedEvent): number =>
   event?.isJson === false ? event.data.byteLength : JSON_EVENT_BYTES
 
 /** Remembers that something came while nobody waited for it. */
-class News {
+export class News {
   private isThere = false
   private wake: (() => void) | undefined
 

@@ -16,10 +16,20 @@ const PAGE = 32
 const WAITING_MAX = 500
 const BACKWARDS = 1
 
+/** What subscriptions cost the server. */
+export interface SubscriptionCounts {
+  /** That are open now. */
+  open: number
+  /** Since the server was started. */
+  begun: number
+  /** Events that were looked at for them, wanted or not. */
+  passed: number
+}
+
 /** `Streams.Read`: one stream or all, either way, once or as a subscription, filtered by stream name. */
-export const serveRead = async (store: StreamStore, call: ReadCall): Promise<void> => {
+export const serveRead = async (store: StreamStore, call: ReadCall, counts: SubscriptionCounts): Promise<void> => {
   const options = call.request.getOptions()!
-  if (options.hasSubscription()) return subscribe(store, call, options)
+  if (options.hasSubscription()) return subscribe(store, call, options, counts)
   const limit = Number(options.getCount())
   if (options.hasStream()) await readStream(store, call, options, limit)
   else await readAll(store, call, options, limit)
@@ -71,8 +81,13 @@ interface Cursor {
   readonly isKnown: boolean
 }
 
-const subscribe = async (store: StreamStore, call: ReadCall, options: Options): Promise<void> => {
-  const cursor = options.hasStream() ? streamCursor(store, options) : allCursor(store, call, options)
+const subscribe = async (
+  store: StreamStore,
+  call: ReadCall,
+  options: Options,
+  counts: SubscriptionCounts,
+): Promise<void> => {
+  const cursor = options.hasStream() ? streamCursor(store, options) : allCursor(store, call, options, counts)
   if (cursor === undefined)
     return void call.emit('error', { code: status.UNKNOWN, details: 'Unexpected InvalidPosition' })
   call.write(confirmation(randomUUID()))
@@ -84,6 +99,8 @@ const subscribe = async (store: StreamStore, call: ReadCall, options: Options): 
   })
   call.once('cancelled', () => wake())
   let isLive = false
+  counts.open++
+  counts.begun++
   try {
     while (!call.cancelled) {
       news = false
@@ -107,6 +124,7 @@ const subscribe = async (store: StreamStore, call: ReadCall, options: Options): 
       await new Promise<void>((resume) => (wake = resume))
     }
   } finally {
+    counts.open--
     stop()
   }
 }
@@ -128,7 +146,12 @@ const streamCursor = (store: StreamStore, options: Options): Cursor => {
   }
 }
 
-const allCursor = (store: StreamStore, call: ReadCall, options: Options): Cursor | undefined => {
+const allCursor = (
+  store: StreamStore,
+  call: ReadCall,
+  options: Options,
+  counts: SubscriptionCounts,
+): Cursor | undefined => {
   const asked = options.getAll()!
   const position = asked.hasPosition() ? Number(asked.getPosition()!.getCommitPosition()) : -1
   if (asked.hasPosition() && !store.isPosition(position)) return undefined
@@ -145,6 +168,7 @@ const allCursor = (store: StreamStore, call: ReadCall, options: Options): Cursor
     next: () => {
       while (index < store.all.length) {
         const event = store.all[index++]
+        counts.passed++
         // A checkpoint is told at each interval, and again with the next event that is passed over, as servers repeat it.
         if (filter !== undefined && (++passed % interval === 0 || passed % interval === 1) && passed > 1)
           call.write(checkpointAnswer(event.position))

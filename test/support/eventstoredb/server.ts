@@ -15,7 +15,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf } from './messages.ts'
-import { type ReadCall, serveRead } from './reading.ts'
+import { type ReadCall, serveRead, type SubscriptionCounts } from './reading.ts'
 import { StreamStore } from './store.ts'
 
 type AppendReq = InstanceType<typeof streamsPb.AppendReq>
@@ -40,6 +40,7 @@ export interface EventstoredbServer {
   fault: ServerFault | undefined
   /** Milliseconds before each append and read. */
   delayMs: number
+  readonly subscriptions: SubscriptionCounts
   close(): Promise<void>
 }
 
@@ -66,6 +67,7 @@ export const openEventstoredbServer = async (options: ServerOptions = {}): Promi
 class Double implements EventstoredbServer {
   fault: ServerFault | undefined
   delayMs = 0
+  readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
   private port = 0
   private readonly store: StreamStore
   private readonly version: string
@@ -110,7 +112,7 @@ class Double implements EventstoredbServer {
     const failure = await this.disturbed()
     if (failure === 'silent') return
     if (failure !== undefined) return void call.emit('error', failure)
-    await serveRead(this.store, call)
+    await serveRead(this.store, call, this.subscriptions)
   }
 
   private async append(

@@ -1,0 +1,199 @@
+import type { FollowBatch } from '../event-log.ts'
+import { EventRing } from './event-ring.ts'
+import { resumed } from './follow.ts'
+import { News } from './subscription.ts'
+
+/** What those who ride may be behind before they fall off. */
+const RING = { eventsMax: 4_096, bytesMax: 8 * 1024 * 1024 }
+/** Foreign events that a follower passes before its checkpoint is told. */
+const FOREIGN_UNHEARD_MAX = 1_024
+/** Events that nobody wants any more before the subscription is begun anew without them. */
+const UNWANTED_MAX = 1_000
+
+/** Events of prefixes, after a position, until the signal is aborted. */
+type Subscribe = (
+  prefixes: readonly string[],
+  position: number | undefined,
+  signal: AbortSignal,
+  eventsMax: number,
+) => AsyncGenerator<FollowBatch>
+
+export interface SharedOptions {
+  subscribe: Subscribe
+  headPosition(): Promise<number>
+  /** Aborted when the log closes. */
+  closed: AbortSignal
+}
+
+/**
+ * One filtered subscription to `$all` for all of this process who follow by prefixes: a server walks the whole log for
+ * each of them. It keeps recent events in a ring. A follower first reads by itself until it is caught up, which brings it
+ * to where the ring begins at the latest; then it rides along. One that is slower than the ring is long falls off, and
+ * reads by itself again from where it stood.
+ */
+export class SharedSubscription {
+  private readonly options: SharedOptions
+  private readonly wanted = new Map<string, number>()
+  private readonly riders = new Set<News>()
+  private running: { ring: EventRing; stop: AbortController; anew: AbortController } | undefined
+  private starting: Promise<EventRing> | undefined
+  private isLive = false
+  private unwanted = 0
+  /** Those who wait for the subscription to cover their prefixes. */
+  private readonly waiting = new Set<() => void>()
+
+  constructor(options: SharedOptions) {
+    this.options = options
+  }
+
+  async *follow(
+    prefixes: readonly string[],
+    checkpoint: number | undefined,
+    signal: AbortSignal,
+    eventsMax: number,
+  ): AsyncGenerator<FollowBatch> {
+    this.join(prefixes)
+    try {
+      const once = (from: number | undefined) => this.aloneThenAlong(prefixes, from, signal, eventsMax)
+      yield* resumed(once, checkpoint, signal)
+    } finally {
+      this.leave(prefixes)
+    }
+  }
+
+  private async *aloneThenAlong(
+    prefixes: readonly string[],
+    from: number | undefined,
+    signal: AbortSignal,
+    eventsMax: number,
+  ): AsyncGenerator<FollowBatch> {
+    const ring = await this.ringOf(prefixes, signal)
+    if (ring === undefined) return
+    // All that was in the log before the subscription below began is read when it says that it is caught up.
+    const known = ring.at
+    let checkpoint = from ?? -1
+    let isCaughtUp = false
+    const isMet = (): boolean => this.running?.ring === ring && ring.isWhole(prefixes, checkpoint)
+    for await (const batch of this.options.subscribe(prefixes, from, signal, eventsMax)) {
+      checkpoint = batch.caughtUp ? Math.max(batch.checkpoint, known) : batch.checkpoint
+      yield { ...batch, checkpoint }
+      isCaughtUp = batch.caughtUp
+      if (isCaughtUp && isMet()) break
+    }
+    if (isCaughtUp && isMet()) yield* this.along(ring, prefixes, checkpoint, signal, eventsMax)
+  }
+
+  /** Ends when something was dropped that its reader did not have. */
+  private async *along(
+    ring: EventRing,
+    prefixes: readonly string[],
+    from: number,
+    signal: AbortSignal,
+    eventsMax: number,
+  ): AsyncGenerator<FollowBatch> {
+    const isWanted = (stream: string): boolean => prefixes.some((prefix) => stream.startsWith(prefix))
+    const news = new News()
+    this.riders.add(news)
+    signal.addEventListener('abort', news.tell)
+    let checkpoint = from
+    let place = ring.placeAfter(from)
+    let told = { place, passes: ring.passes, isLive: true }
+    try {
+      while (!signal.aborted && this.running?.ring === ring && ring.isWhole(prefixes, checkpoint)) {
+        const { events, next } = ring.take(place, eventsMax, isWanted)
+        place = next
+        const isDrained = place === ring.end
+        const isLive = isDrained && this.isLive
+        checkpoint = isDrained ? Math.max(checkpoint, ring.at) : (events.at(-1)?.position ?? checkpoint)
+        const isPassed = place - told.place >= FOREIGN_UNHEARD_MAX || (isDrained && ring.passes > told.passes)
+        if (events.length > 0 || isPassed || (isLive && !told.isLive)) {
+          told = { place, passes: ring.passes, isLive }
+          yield { events, checkpoint, caughtUp: isLive }
+        } else {
+          told.isLive &&= this.isLive
+          await news.wait()
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', news.tell)
+      this.riders.delete(news)
+    }
+  }
+
+  private join(prefixes: readonly string[]): void {
+    for (const prefix of prefixes) this.wanted.set(prefix, (this.wanted.get(prefix) ?? 0) + 1)
+  }
+
+  private leave(prefixes: readonly string[]): void {
+    for (const prefix of prefixes) {
+      const left = (this.wanted.get(prefix) ?? 1) - 1
+      if (left > 0) this.wanted.set(prefix, left)
+      else this.wanted.delete(prefix)
+    }
+    if (this.wanted.size > 0) return
+    this.running?.stop.abort()
+    this.running = undefined
+  }
+
+  /** The ring, once it covers the prefixes; undefined when the signal is aborted before. */
+  private async ringOf(prefixes: readonly string[], signal: AbortSignal): Promise<EventRing | undefined> {
+    const ring = this.running?.ring ?? (await orAborted(this.started(), signal))
+    const isCovered = (): boolean => ring === undefined || prefixes.every((prefix) => ring.covers(prefix))
+    if (isCovered()) return ring
+    const covered = new Promise<void>((resolve) => this.waiting.add(resolve))
+    // Several that come in one turn cost one new subscription.
+    setImmediate(() => isCovered() || this.running?.anew.abort())
+    await orAborted(covered, signal)
+    return signal.aborted ? undefined : ring
+  }
+
+  private started(): Promise<EventRing> {
+    this.starting ??= (async () => {
+      const ring = new EventRing(await this.options.headPosition(), RING)
+      const stop = new AbortController()
+      if (this.wanted.size === 0) return ring
+      this.running = { ring, stop, anew: new AbortController() }
+      void this.pump(ring, AbortSignal.any([stop.signal, this.options.closed]))
+      return ring
+    })().finally(() => (this.starting = undefined))
+    return this.starting
+  }
+
+  private async pump(ring: EventRing, signal: AbortSignal): Promise<void> {
+    const once = (from: number | undefined): AsyncGenerator<FollowBatch> => {
+      const prefixes = [...this.wanted.keys()].filter(
+        (one, _, all) => !all.some((other) => other !== one && one.startsWith(other)),
+      )
+      const anew = new AbortController()
+      if (this.running?.ring === ring) this.running.anew = anew
+      this.isLive = false
+      this.unwanted = 0
+      ring.cover(prefixes, from ?? -1)
+      for (const resume of this.waiting) resume()
+      this.waiting.clear()
+      return this.options.subscribe(prefixes, from, AbortSignal.any([signal, anew.signal]), RING.eventsMax)
+    }
+    for await (const { events, checkpoint, caughtUp } of resumed(once, ring.at < 0 ? undefined : ring.at, signal)) {
+      ring.push(events, checkpoint)
+      this.isLive = caughtUp
+      for (const { stream } of events) if (!this.isWanted(stream)) this.unwanted++
+      if (this.unwanted > UNWANTED_MAX) this.running?.anew.abort()
+      for (const rider of this.riders) rider.tell()
+    }
+  }
+
+  private isWanted(stream: string): boolean {
+    for (const prefix of this.wanted.keys()) if (stream.startsWith(prefix)) return true
+    return false
+  }
+}
+
+const orAborted = async <Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> => {
+  let stop = (): void => undefined
+  const aborted = new Promise<undefined>((resolve) => {
+    stop = () => resolve(undefined)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop)
+  })
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', stop))
+}
