@@ -85,8 +85,62 @@ test('too many parts are overload', async (t) => {
 })
 
 test('an old server is refused with the reason', async (t) => {
-  const front = await openFront(t, '24.8.4.13')
-  await t.rejects(openClickhouseHistory({ url: front.url }), /24\.8\.4\.13.*25\.3/)
+  for (const version of ['24.8.4.13', '25.2.9.1']) {
+    const front = await openFront(t, version)
+    await t.rejects(openClickhouseHistory({ url: front.url }), { message: new RegExp(`${version}.*25\\.3`) })
+  }
+  const front = await openFront(t, '26.1.1.1')
+  const store = await openClickhouseHistory({ url: front.url })
+  await store.close()
+})
+
+test('each request says what the promises depend on, whatever the profile of its user says', async (t) => {
+  const { front, store } = await openBoth(t)
+  const last = () => front.requests.at(-1)!
+  await store.insert('kept', blockOf([1]), 'points.3.17')
+  const durable = {
+    async_insert: '0',
+    max_partitions_per_insert_block: '0',
+    wait_end_of_query: '1',
+    max_memory_usage: '1073741824',
+  }
+  const inserts = {
+    ...durable,
+    insert_deduplicate: '1',
+    insert_deduplication_token: 'points.3.17',
+    distributed_foreground_insert: '1',
+  }
+  t.match(last(), { query: 'INSERT INTO kept FORMAT Native', settings: inserts, encoding: 'gzip' })
+  t.notOk(last().settings.insert_quorum, 'there is no replica to wait for')
+
+  await store.command('INSERT INTO kept SELECT 2, {text:String}', { text: 'two' })
+  t.match(last(), { settings: { ...durable, mutations_sync: '2' } })
+
+  const reads = {
+    readonly: '2',
+    cancel_http_readonly_queries_on_client_close: '1',
+    distributed_product_mode: 'local',
+    max_memory_usage: '1073741824',
+    max_bytes_before_external_sort: '268435456',
+    max_bytes_before_external_group_by: '268435456',
+  }
+  await store.rows('SELECT {id:UInt32} AS id', { id: 1 })
+  t.match(last(), { settings: { ...reads, max_execution_time: '60', max_result_rows: '10001' }, isForm: false })
+  await bytesOf(store)
+  t.match(last(), { settings: { ...reads, max_execution_time: '3600', max_result_rows: '1000000000' } })
+  const ids = Array.from({ length: 2_000 }, (_, id) => id)
+  t.same(await store.rows('SELECT id FROM kept WHERE id IN {ids:Array(UInt32)} ORDER BY id', { ids }), [
+    { id: 1 },
+    { id: 2 },
+  ])
+  t.ok(last().isForm, 'a long list is a form, not an address')
+
+  const cluster = await openClickhouseHistory({ url: `${front.url}/default?cluster=main` })
+  await cluster.insert('kept', blockOf([3]), 'points.3.18')
+  t.match(last(), { settings: { ...durable, insert_quorum: 'auto', load_balancing: 'in_order' } })
+  await cluster.rows('SELECT 1 AS one')
+  t.match(last(), { settings: { ...reads, load_balancing: 'in_order', skip_unavailable_shards: '0' } })
+  await cluster.close()
 })
 
 test('data that looks like an exception is data where the server marks its own', (t) => {

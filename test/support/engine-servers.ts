@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { openRedisServer } from './redis-server.ts'
@@ -30,12 +30,12 @@ export const startEngines = async (t: Test, folder: string): Promise<EngineServe
   mkdirSync(paths.history, { recursive: true })
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always']
   const starts: { [Name in EngineName]: () => Promise<Started> } = {
-    log: () => started('dist/test/support/eventstoredb/main.js', paths.log),
+    log: () => startProcess('dist/test/support/eventstoredb/main.js', paths.log),
     tables: async () => {
       const { process, port } = await openRedisServer(paths.tables, durable)
       return { child: process, port }
     },
-    history: () => started('dist/test/support/clickhouse/main.js', paths.history),
+    history: () => startProcess('dist/test/support/clickhouse/main.js', paths.history),
   }
   const [log, tables, history] = await Promise.all(ENGINES.map((name) => serverOf(t, starts[name])))
   const flags = [
@@ -68,9 +68,9 @@ const serverOf = async (t: Test, start: () => Promise<Started>): Promise<EngineS
   }
 }
 
-/** A script that prints its URL as its first line. */
-const started = async (script: string, path: string): Promise<Started> => {
-  const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** Starts a script that prints its URL as its first line. */
+export const startProcess = async (script: string, path: string, folder = '.'): Promise<Started> => {
+  const child = spawn(process.execPath, [resolve(script), path], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
   for await (const line of createInterface({ input: child.stdout })) {
     child.stdout.resume()
     return { child, port: Number(new URL(line).port) }

@@ -30,6 +30,7 @@ const SERVER_MIN = [25, 3] as const
 const ROWS_MAX = 10_000
 const ROWS_SECONDS_MAX = 60
 const STREAM_SECONDS_MAX = 3_600
+const STREAM_ROWS_MAX = 1_000_000_000
 /** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
 const INSERT_MS_MAX = 30_000
 const PING_MS_MAX = 5_000
@@ -128,7 +129,8 @@ class ClickhouseHistory implements HistoryStore {
     format: HistoryFormat,
     signal?: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
-    yield* this.stream(`${sql}\nFORMAT ${format}`, parameters, { max_execution_time: STREAM_SECONDS_MAX }, signal)
+    const limits = { max_execution_time: STREAM_SECONDS_MAX, max_result_rows: String(STREAM_ROWS_MAX) }
+    yield* this.stream(`${sql}\nFORMAT ${format}`, parameters, limits, signal)
   }
 
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
@@ -171,6 +173,7 @@ class ClickhouseHistory implements HistoryStore {
       // Newer servers would answer before an insert is durable.
       async_insert: 0,
       max_partitions_per_insert_block: '0',
+      max_memory_usage: String(this.queryBytesMax),
       distributed_foreground_insert: 1,
       wait_end_of_query: 1,
       ...(this.cluster !== undefined && { insert_quorum: 'auto', ...NEAREST }),

@@ -1,37 +1,42 @@
 import type { HistoryStore } from '../history-store.ts'
-import { type Layout, quoted } from './layout.ts'
+import { POINTS } from './history-tables.ts'
+import { type Layout, localOf, quoted } from './layout.ts'
 
 /**
  * Holds the tables that are there to the layout that is asked for.
- * @param copied a table that every layout has, first of all
- * @returns whether it is there
+ * @param copied a table that every node has whole
+ * @returns whether `copied` is there
  * @throws Error that says what to do: no such cluster; tables of one server where a cluster is asked for, or the reverse;
  * a node without the tables that the others have, which would get tables of its own beside theirs.
  */
-export const assertCluster = async (
+export const assertLayout = async (
   store: Pick<HistoryStore, 'rows'>,
   layout: Layout,
   copied: string,
 ): Promise<boolean> => {
-  const [found] = await store.rows<{ engine: string }>(
-    'SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = {copied:String}',
-    { copied },
+  const { database, cluster } = layout
+  if (cluster !== undefined) await assertNodes(store, layout, cluster, copied)
+  const found = await store.rows<{ name: string; engine: string }>(
+    'SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN {names:Array(String)}',
+    { names: [copied, POINTS] },
   )
-  const isReplicated = found?.engine.startsWith('Replicated') === true
-  if (layout.cluster === undefined) {
-    if (isReplicated) throw new Error('The history is spread over a cluster; name it in --history with ?cluster=.')
-    return found !== undefined
-  }
-  await assertNodes(store, layout, layout.cluster)
-  if (found !== undefined && !isReplicated)
+  const points = found.find(({ name }) => name === POINTS)
+  if (points?.engine === 'Distributed' && cluster === undefined)
+    throw new Error(`The history in ${database} is spread over a cluster: name it in --history with ?cluster=.`)
+  if (points !== undefined && points.engine !== 'Distributed' && cluster !== undefined)
     throw new Error(
-      `The history in ${layout.database} is one server's; the cluster ${layout.cluster} needs a database of its own (docs/clickhouse.md).`,
+      `The history in ${database} is one server's: the cluster ${cluster} needs another database (docs/clickhouse.md, "A cluster").`,
     )
-  return found !== undefined
+  return found.some(({ name }) => name === copied)
 }
 
 /** Nodes that lack tables of others, and nodes whose tables of the same name are not replicas of the others'. */
-const assertNodes = async (store: Pick<HistoryStore, 'rows'>, { database }: Layout, cluster: string): Promise<void> => {
+const assertNodes = async (
+  store: Pick<HistoryStore, 'rows'>,
+  layout: Layout,
+  cluster: string,
+  copied: string,
+): Promise<void> => {
   const [{ known }] = await store.rows<{ known: number }>(
     'SELECT count() AS known FROM system.clusters WHERE cluster = {cluster:String}',
     { cluster },
@@ -45,9 +50,9 @@ const assertNodes = async (store: Pick<HistoryStore, 'rows'>, { database }: Layo
   )
   const uneven = await store.rows<{ name: string; there: number; kinds: number }>(
     `SELECT name, count() AS there, uniqExact(uuid) AS kinds FROM ${every('system.tables')}
-    WHERE database = {database:String} AND engine LIKE 'Replicated%' GROUP BY name
+    WHERE database = {database:String} AND (endsWith(name, {suffix:String}) OR name = {copied:String}) GROUP BY name
     HAVING there != {nodes:UInt64} OR kinds != 1 ORDER BY name ${those}`,
-    { database, nodes },
+    { database: layout.database, suffix: localOf('', layout), copied, nodes },
   )
   if (uneven.length === 0) return
   const names = uneven.map(({ name, there }) => `${name} (${there})`).join(', ')

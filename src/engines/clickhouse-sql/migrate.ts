@@ -1,5 +1,5 @@
 import type { HistoryStore } from '../history-store.ts'
-import { assertCluster } from './cluster.ts'
+import { assertLayout } from './cluster.ts'
 import { type Retention, TABLES, timeToLive } from './history-tables.ts'
 import { createCopied, type Layout, layoutOf, localOf, shardsOf } from './layout.ts'
 import { MIGRATIONS } from './migrations.ts'
@@ -15,7 +15,7 @@ const VERSIONS = 'schema_versions'
 export const migrateHistory = async (store: HistoryStore, retention: Retention): Promise<void> => {
   const layout = await layoutOf(store)
   const columns = "number UInt32, appliedAt DateTime64(3, 'UTC')"
-  if (!(await assertCluster(store, layout, VERSIONS)))
+  if (!(await assertLayout(store, layout, VERSIONS)))
     await store.command(createCopied(VERSIONS, columns, 'ORDER BY number', layout))
   const done = await versionOfSchema(store)
   if (done > MIGRATIONS.length)

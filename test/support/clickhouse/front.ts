@@ -22,8 +22,20 @@ export type FrontFault =
   /** The same without a tag, as older servers. */
   | 'bareException'
 
+/** What the client asked for, beside the values of parameters. */
+export interface FrontRequest {
+  query: string
+  /** Settings and the like in the address. */
+  settings: { [name: string]: string }
+  /** `Content-Encoding` and the type of the body. */
+  encoding: string | undefined
+  isForm: boolean
+}
+
 export interface ClickhouseFront {
   url: string
+  /** The last hundred. */
+  readonly requests: readonly FrontRequest[]
   fault: FrontFault | undefined
   /** Milliseconds before each answer. */
   delayMs: number
@@ -42,6 +54,7 @@ export interface FrontOptions {
 
 const TAG = 'waymarkfronttag1'
 const ANSWER_PART_BYTES = 50_000
+const REQUESTS_MAX = 100
 
 /**
  * The part of ClickHouse's HTTP interface that Waymark uses, with the engine in process behind it: queries in the address
@@ -57,6 +70,7 @@ export const openClickhouseFront = async (options: FrontOptions): Promise<Clickh
 class Front implements ClickhouseFront {
   fault: FrontFault | undefined
   delayMs = 0
+  readonly requests: FrontRequest[] = []
   private readonly server = createServer((request, response) => void this.serve(request, response))
   private readonly sockets = new Set<Socket>()
   private readonly store: HistoryStore
@@ -112,6 +126,7 @@ class Front implements ClickhouseFront {
     const form = formOf(request.headers['content-type'], body)
     const parameters = new Map([...address, ...form].filter(([name]) => name.startsWith('param_')))
     const query = address.get('query') ?? body.toString()
+    this.record(request, query, address)
     const insert = /^INSERT INTO (\w+) FORMAT Native$/.exec(query)
     if (insert !== null) {
       if (this.fault === 'tooManyParts') throw new Error('Code: 252. DB::Exception: Too many parts. (TOO_MANY_PARTS)')
@@ -125,6 +140,13 @@ class Front implements ClickhouseFront {
     if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat)
     await this.store.command(onOneNode(sql), values)
     this.done(request, response)
+  }
+
+  private record({ headers }: IncomingMessage, query: string, address: URLSearchParams): void {
+    const settings = Object.fromEntries([...address].filter(([name]) => !/^(query$|param_)/.test(name)))
+    const isForm = headers['content-type']?.startsWith('multipart/form-data') === true
+    this.requests.push({ query, settings, encoding: headers['content-encoding'], isForm })
+    if (this.requests.length > REQUESTS_MAX) this.requests.shift()
   }
 
   private done(request: IncomingMessage, response: ServerResponse): void {
