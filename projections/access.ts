@@ -25,7 +25,7 @@ const IDENTITY_TYPES = [IDENTITY.tokenRevoked, IDENTITY.emailVerified, IDENTITY.
 /** What a token needs to know at each call: users, roles, verified addresses, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 2,
+  version: 3,
   tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, REVOCATIONS],
   prefixes: ['user-', 'role-', 'team-', 'identity-', SESSION_STREAMS],
   inputs: [...Object.values(USER), ...Object.values(ROLE), ...Object.values(TEAM), ...IDENTITY_TYPES],
@@ -40,13 +40,7 @@ export const access: Projection = {
 
 const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
   const { jti, organizationId, userId, graceMs, expiresAt } = decodeJson<TokenRevoked>(event.data)
-  rows.put(
-    REVOCATIONS.name,
-    NO_ORGANIZATION,
-    jti,
-    { organizationId, userId, graceMs } satisfies RevocationRow,
-    Date.parse(expiresAt),
-  )
+  rows.put(REVOCATIONS.name, organizationId, jti, { userId, graceMs } satisfies RevocationRow, Date.parse(expiresAt))
 }
 
 /** An address that changes is unverified until its owner shows that it is theirs. */

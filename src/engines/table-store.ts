@@ -134,6 +134,13 @@ export interface TableStore {
   promote(tables: readonly string[], consumer: string): Promise<void>
   /** Empties `<table>` and forgets the consumer's checkpoint. */
   reset(tables: readonly string[], consumer: string): Promise<void>
+  /** Whether reads of a projected table are rejected until it is built and promoted. */
+  isLost(table: string): boolean
+  /**
+   * Calls the listener whenever some of what was stored may be lost: after a flush, a failover or a restart of a server.
+   * Checkpoints may have gone backwards then, or are gone; their owners are to take them anew.
+   */
+  onLoss(listener: () => void): void
   ping(): Promise<void>
   close(): Promise<void>
 }

@@ -23,6 +23,11 @@ export interface TableDeclaration {
   sparse?: readonly string[]
   /** Fields whose words `text` searches. */
   text?: readonly string[]
+  /**
+   * One projection builds all of its rows from the log and puts them in place as a whole (`promote`): until it has, an
+   * engine whose table is new, or was lost, rejects reads of it.
+   */
+  isProjected?: boolean
 }
 
 /** A row to store, or with `row: null` to delete. */

@@ -6,7 +6,7 @@ import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-hi
 import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
 import { AUDIT } from '../features/audit/views.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
-import { ownedPart, ownedPartitions } from '../kit/consumers/owners.ts'
+import { type Owned, ownedPart, ownedPartitions } from '../kit/consumers/owners.ts'
 import { RunningProjection } from '../kit/consumers/run-projection.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
@@ -31,7 +31,7 @@ export const openProjector: OpenRole = async (services) => {
   const running = projections.map((projection) => new RunningProjection(projection, services))
   const tablesJoined = await owners.join(running)
   await Promise.all(running.map((projection) => projection.ready()))
-  const mended = await mendPositions(services)
+  const mender = new PositionMender(services)
   const register = await new LogConsumers(services, KEEPING_LOCATIONS).sayRunning()
   let audit: Follower | undefined
   const joined = await owners.join([
@@ -39,19 +39,19 @@ export const openProjector: OpenRole = async (services) => {
       audit = auditFollower({ ...services, isOurs, erasures, epoch: origin.epoch, nouns: AUDITED }).start(tables)
       return audit
     }),
-    ...ownedPartitions(feeds.locations, latest, partitions),
+    ...mender.watching(ownedPartitions(feeds.locations, latest, partitions)),
     ...ownedPartitions(feeds.locations, points, partitions),
     ...ownedPartitions(feeds.transitions, decisions, partitions),
     ...ownedPartitions(feeds.runs, runs, partitions),
   ])
   return {
-    ready: mended.ended,
+    ready: mender.ended,
     lags: () => [
       ...running.flatMap((projection) => projection.lags()),
       ...(audit === undefined ? [] : [audit.lag(clock.now())]),
     ],
     close: async () => {
-      mended.giveUp()
+      mender.giveUp()
       register.close()
       await Promise.all([joined, tablesJoined].map((one) => one.leave()))
       await latest.close()
@@ -63,14 +63,45 @@ export const openProjector: OpenRole = async (services) => {
   }
 }
 
-/** Where the tables were lost, asks for the latest positions to be built from the history: the log no longer has them all. */
-const mendPositions = async (services: RoleServices): Promise<{ ended: Promise<unknown>; giveUp(): void }> => {
-  const end = new AbortController()
-  const giveUp = (): void => end.abort()
-  if (!(await lacksPositions(services))) return { ended: Promise.resolve(), giveUp }
-  const asked = await askUpkeep(services, { task: 'rebuild', name: LATEST_POSITION })
-  const ended = upkeepEnd(services, asked, end.signal).catch((error: unknown) =>
-    services.logger.error('the latest positions are not whole', { error: String(error) }),
-  )
-  return { ended, giveUp }
+/** Where the tables were lost, has the latest positions built from the history: the log no longer has them all. */
+class PositionMender {
+  private readonly services: RoleServices
+  private readonly end = new AbortController()
+  private mending: Promise<void> | undefined
+
+  constructor(services: RoleServices) {
+    this.services = services
+  }
+
+  /** Resolves when what was asked for has been done. */
+  get ended(): Promise<void> {
+    return this.mending ?? Promise.resolve()
+  }
+
+  /** The partitions, each looked at before it is followed. */
+  watching(owned: readonly Owned[]): Owned[] {
+    return owned.map((one, partition) => ({
+      name: one.name,
+      take: async (isOurs) => {
+        if (await lacksPositions(this.services, partition)) this.mending ??= this.mend()
+        await one.take(isOurs)
+      },
+      leave: () => one.leave(),
+    }))
+  }
+
+  giveUp(): void {
+    this.end.abort()
+  }
+
+  private async mend(): Promise<void> {
+    try {
+      const asked = await askUpkeep(this.services, { task: 'rebuild', name: LATEST_POSITION })
+      await upkeepEnd(this.services, asked, this.end.signal)
+    } catch (error) {
+      this.services.logger.error('the latest positions are not whole', { error: String(error) })
+    } finally {
+      this.mending = undefined
+    }
+  }
 }

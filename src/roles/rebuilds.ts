@@ -17,7 +17,7 @@ import { Erased, eraseAfter } from '../../projections/erasures.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import type { Placed } from '../../projections/history-consumer.ts'
 import { rebuildHistory, type HistoryRebuild } from '../../projections/history-rebuild.ts'
-import { latestCheckpoint } from '../../projections/latest-restore.ts'
+import { isIndexed } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, PointBuffer } from '../../projections/location-history.ts'
@@ -48,14 +48,11 @@ export const rebuild = async (services: RoleServices, name: string, signal: Abor
   return shortened(await OTHERS[name](services, signal))
 }
 
-/** Whether the location log no longer has what the latest positions have not seen, as after their tables were lost. */
-export const lacksPositions = async ({ log, tables, partitions }: Services): Promise<boolean> => {
-  const stored = await latestCheckpoint(tables, partitions)
-  for (let partition = 0; partition < partitions; partition++) {
-    const [first] = await log.read(locationStream(partition), 0, 1)
-    if (first !== undefined && first.revision > (stored[partition] ?? -1) + 1) return true
-  }
-  return false
+/** Whether the location log no longer has what the latest positions of a partition have not seen, as after their tables were lost. */
+export const lacksPositions = async ({ log, tables }: Services, partition: number): Promise<boolean> => {
+  const stored = await tables.checkpoint(latestPositionCheckpoint(partition))
+  const [first] = await log.read(locationStream(partition), 0, 1)
+  return first !== undefined && first.revision > (isIndexed(stored) ? (stored?.[partition] ?? -1) : -1) + 1
 }
 
 const rebuildPoints: Rebuild = async (services, signal) => {

@@ -1,6 +1,7 @@
 import type { Role as RoleName } from '../config.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import { defer } from '../kit/consumers/deferred.ts'
+import { tablesOf } from '../kit/consumers/projection.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { type DemoLogin, pageRoutes } from '../web/page.ts'
@@ -55,7 +56,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     await closeAll([...roles, ...Object.values(feeds), health, metrics], logger)
   }
   try {
-    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap((one) => one.tables)])
+    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap(tablesOf)])
       await tables.declare(table)
     for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
     const lags = () => lagsOf(services, roles)

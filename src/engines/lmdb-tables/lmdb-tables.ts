@@ -181,6 +181,13 @@ class LmdbTableStore implements TableStore {
     this.rename(await this.thread.run({ kind: 'reset', tables, consumer }, this.clock.now()))
   }
 
+  /** What a transaction stored is not lost. */
+  isLost(): boolean {
+    return false
+  }
+
+  onLoss(): void {}
+
   async ping(): Promise<void> {
     this.checkOpen()
     await this.thread.run({ kind: 'ping' }, this.clock.now())

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, createCluster, createSentinel, ErrorReply, RESP_TYPES } from 'redis'
-import { Failure } from '../../kernel/errors.ts'
+import { down, failureOf } from './failures.ts'
 import { LIBRARY, LIBRARY_CODE } from './functions.ts'
 
 export type Argument = string | Buffer
 
 /** One server, a cluster or a master behind sentinels, asked the same way. */
 export interface RedisConnection {
+  readonly isCluster: boolean
   /** Sends a command to whoever has the key. Answers hold Buffers. @throws Failure engine_down, overloaded */
   call(key: string, args: Argument[]): Promise<unknown>
   /** Calls one of our functions on a key. */
@@ -35,6 +36,7 @@ interface Node {
 }
 
 interface Client {
+  isCluster: boolean
   send(key: string, args: Argument[]): Promise<unknown>
   masters(): Promise<Node[]>
   close(): Promise<void>
@@ -66,6 +68,10 @@ class Connection implements RedisConnection {
     this.client = client
     this.open = open
     this.deadlineMs = deadlineMs
+  }
+
+  get isCluster(): boolean {
+    return this.client.isCluster
   }
 
   call(key: string, args: Argument[]): Promise<unknown> {
@@ -162,21 +168,6 @@ class Connection implements RedisConnection {
   }
 }
 
-const down = (cause?: unknown): Failure =>
-  new Failure('engine_down', { message: 'The tables do not answer; try again later.', retryAfterSeconds: 1, cause })
-
-/** What a server answers while it cannot work; any other error of its is a fault of the program. */
-const PASSING =
-  /^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS)/
-
-const failureOf = (error: unknown): unknown => {
-  if (error instanceof Failure) return error
-  if (error instanceof ErrorReply && !PASSING.test(error.message)) return error
-  if (/queue is full/i.test(String(error)))
-    return new Failure('overloaded', { message: 'Too many questions wait for the tables.', retryAfterSeconds: 1 })
-  return down(error)
-}
-
 const openClient = async ({ url, deadlineMs }: RedisUrl): Promise<Client> => {
   const sentinel = new URL(url).searchParams.get('sentinel')
   if (sentinel !== null) return sentinelClient(url, sentinel)
@@ -237,6 +228,7 @@ interface OneClient {
 const singleClient = (client: OneClient): Client => {
   const send = (args: Argument[]): Promise<unknown> => client.sendCommand(args, { typeMapping: TYPES })
   return {
+    isCluster: false,
     send: (_key, args) => send(args),
     masters: async () => [{ sendCommand: send }],
     close: async () => client.destroy(),
@@ -261,6 +253,7 @@ const clusterClient = async (url: string): Promise<Client> => {
     throw down(error)
   })
   return {
+    isCluster: true,
     send: (key, args) => cluster.sendCommand(key, false, args, { typeMapping: TYPES }),
     masters: () =>
       Promise.all(
@@ -292,6 +285,7 @@ const sentinelClient = async (url: string, name: string): Promise<Client> => {
   })
   const send = (args: Argument[]): Promise<unknown> => sentinel.sendCommand(false, args, { typeMapping: TYPES })
   return {
+    isCluster: false,
     send: (_key, args) => send(args),
     masters: async () => [{ sendCommand: send }],
     close: async () => sentinel.destroy(),

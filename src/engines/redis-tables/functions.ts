@@ -1,5 +1,5 @@
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark2'
+export const LIBRARY = 'waymark3'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -73,6 +73,12 @@ local function has_ended(base, id)
   return ends and tonumber(ends) <= now()
 end
 
+local function sweep(base, most)
+  local ended = redis.call('ZRANGE', base .. 'x', '-inf', now(), 'BYSCORE', 'LIMIT', 0, most)
+  for _, id in ipairs(ended) do delete_row(base, id) end
+  return #ended
+end
+
 -- KEYS P of the consumer, ARGV: from, fence, at ('' leaves the checkpoint). Answers nothing where it holds.
 local function check(key, from, fence, at)
   local stored = redis.call('HMGET', key .. ':consumer', 'at', 'fence')
@@ -115,6 +121,7 @@ redis.register_function('${LIBRARY}_commit', function(keys, args)
     if args[i + 3] == '' then delete_row(base, args[i + 1])
     else put_row(base, args[i + 1], args[i + 2], args[i + 3], args[i + 4]) end
   end
+  if #args > 6 then sweep(place .. ':' .. args[7] .. ':', 4) end
   if step == 'last' then redis.call('DEL', place .. ':busy') end
   if #args > 6 then redis.call('INCR', place .. ':version') end
   if args[4] == '1' and args[6] ~= '' and (step == 'only' or step == 'last') then
@@ -158,10 +165,7 @@ end)
 
 -- KEYS P, ARGV: generation, most to delete. Answers how many ended rows were deleted.
 redis.register_function('${LIBRARY}_sweep', function(keys, args)
-  local base = keys[1] .. ':' .. args[1] .. ':'
-  local ended = redis.call('ZRANGE', base .. 'x', '-inf', now(), 'BYSCORE', 'LIMIT', 0, args[2])
-  for _, id in ipairs(ended) do delete_row(base, id) end
-  return #ended
+  return sweep(keys[1] .. ':' .. args[1] .. ':', args[2])
 end)
 
 -- KEYS P, ARGV: generation, then for each: index ('' for all ids), from, to. Answers how many entries each has.
@@ -233,27 +237,58 @@ redis.register_function('${LIBRARY}_increment', function(keys, args)
   return {count, string.format('%.0f', redis.call('PEXPIRETIME', keys[1]))}
 end)
 
--- KEYS registry, ARGV: table, version, generation to use where the table is new. Answers the generation in force, and the one that it replaces.
+-- KEYS registry, ARGV: table, version, generation to use where the table is new, where its rows live, whether one
+-- projection builds them. Answers the generation in force, the one that it replaces, and whether its rows wait to be built.
 redis.register_function('${LIBRARY}_declare', function(keys, args)
   local stored = redis.call('HGET', keys[1], args[1])
   local record = stored and cjson.decode(stored) or nil
-  if record and record.version == tonumber(args[2]) then return {record.generation, ''} end
-  redis.call('HSET', keys[1], args[1], cjson.encode({generation = args[3], version = tonumber(args[2])}))
-  return {args[3], record and record.generation or ''}
+  local is_known = record and record.version == tonumber(args[2])
+  local declared = {version = tonumber(args[2]), lives = args[4], projected = args[5] == '1'}
+  if is_known then
+    declared.generation = record.generation
+    declared.lost = record.lost
+  else
+    declared.generation = args[3]
+    declared.lost = declared.projected
+  end
+  redis.call('HSET', keys[1], args[1], cjson.encode(declared))
+  return {declared.generation, not is_known and record and record.generation or '', declared.lost and '1' or '0'}
 end)
 
--- KEYS registry, ARGV: tables. Puts what is under <table>@next in the place of <table>; answers the generations that end.
-redis.register_function('${LIBRARY}_promote', function(keys, args)
-  local ended = {}
-  for _, name in ipairs(args) do
-    local built = redis.call('HGET', keys[1], name .. '@next')
-    if built then
-      local live = redis.call('HGET', keys[1], name)
-      if live then ended[#ended + 1] = cjson.decode(live).generation end
-      redis.call('HSET', keys[1], name, built)
-      redis.call('HDEL', keys[1], name .. '@next')
+-- KEYS registry, ARGV: epoch that is to be there, epoch that follows it. Answers the epoch in force, and where it is ours
+-- the generations that end. Rows that live by themselves come from no log: those that are left stay.
+redis.register_function('${LIBRARY}_begin', function(keys, args)
+  local there = redis.call('HGET', keys[1], '#epoch') or ''
+  if there ~= args[1] then return {there} end
+  local flat, ended = redis.call('HGETALL', keys[1]), {args[2]}
+  for i = 1, #flat, 2 do
+    if flat[i] ~= '#epoch' then
+      local record = cjson.decode(flat[i + 1])
+      if record.lives ~= 'row' then
+        ended[#ended + 1] = record.generation
+        record.generation = args[2] .. string.format('%04x', i)
+        record.lost = record.projected
+        redis.call('HSET', keys[1], flat[i], cjson.encode(record))
+      end
     end
   end
+  redis.call('HSET', keys[1], '#epoch', args[2])
   return ended
+end)
+
+-- KEYS registry, ARGV: epoch, tables. Puts what is under <table>@next in the place of <table>.
+redis.register_function('${LIBRARY}_promote', function(keys, args)
+  if redis.call('HGET', keys[1], '#epoch') ~= args[1] then return redis.error_reply('TRYAGAIN what was built is lost') end
+  for i = 2, #args do
+    local next_name = args[i] .. '@next'
+    local built = redis.call('HGET', keys[1], next_name)
+    if built then
+      local live, record = redis.call('HGET', keys[1], args[i]), cjson.decode(built)
+      record.projected = live and cjson.decode(live).projected or false
+      redis.call('HSET', keys[1], args[i], cjson.encode(record))
+      redis.call('HDEL', keys[1], next_name)
+    end
+  end
+  return redis.status_reply('OK')
 end)
 `

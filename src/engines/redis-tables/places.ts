@@ -6,11 +6,15 @@ export interface KnownTable {
   declaration: TableDeclaration
   /** Part of its keys; another one is another, empty table. */
   generation: string
+  /** Its rows are not there and wait to be built: it may be written and not read. */
+  isLost: boolean
   indexes: readonly string[]
 }
 
 /** Names of keys. What stands in braces decides on which node of a cluster a key lives. */
 export class Places {
+  /** What is stored now belongs to it; checkpoints of another one do not count. Empty before it is known. */
+  epoch = ''
   private readonly prefix: string
 
   constructor(prefix: string) {
@@ -23,7 +27,7 @@ export class Places {
   }
 
   ofConsumer(consumer: string): string {
-    return `${this.prefix}:{p:${consumer}}`
+    return `${this.prefix}:{p:${consumer}}:${this.epoch}`
   }
 
   /** The key of a row that lives by itself. */
@@ -46,6 +50,24 @@ export class Places {
 
   get registry(): string {
     return `${this.prefix}:{tables}`
+  }
+
+  /** A key that says which epoch the server belongs to that has it. */
+  mark(id: string): string {
+    return `${this.prefix}:{mark-${id}}`
+  }
+
+  /** A pattern of all keys. */
+  get all(): string {
+    return `${this.prefix}:{*`
+  }
+
+  /** The generation or epoch that a key belongs to, where it belongs to one. */
+  generationIn(key: string): string | undefined {
+    return /^[^{]*\{(?:g:([0-9a-f]+)\}|[op]:.*?\}:([0-9a-f]{12,}))/s
+      .exec(key)
+      ?.slice(1)
+      .find((name) => name !== undefined)
   }
 }
 

@@ -3,6 +3,8 @@ import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
 import { Commits, rowArguments } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
+import { Epoch } from './epoch.ts'
+import { down } from './failures.ts'
 import { findRows, type Place } from './find.ts'
 import { assertId, checkpointOf, isId, type KnownTable, Places } from './places.ts'
 import { Registry } from './registry.ts'
@@ -22,7 +24,15 @@ const BUSY_TRIES = 500
 /** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a server that drops rows */
 export const openRedisTables = async ({ url, deadlineMs = 5_000 }: RedisOptions): Promise<TableStore> => {
   const prefix = new URL(url).searchParams.get('prefix') ?? 'wm'
-  return new RedisTables(await connectRedis({ url, deadlineMs }), new Places(prefix))
+  const connection = await connectRedis({ url, deadlineMs })
+  const tables = new RedisTables(connection, new Places(prefix))
+  try {
+    await tables.open()
+    return tables
+  } catch (error) {
+    await tables.close()
+    throw error
+  }
 }
 
 class RedisTables implements TableStore {
@@ -30,13 +40,26 @@ class RedisTables implements TableStore {
   private readonly places: Places
   private readonly registry: Registry
   private readonly commits: Commits
+  private readonly epoch: Epoch
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
     this.places = places
     this.registry = new Registry(connection, places)
     this.commits = new Commits(connection, places, this.registry)
-    this.registry.watch()
+    this.epoch = new Epoch(connection, places, this.registry)
+  }
+
+  open(): Promise<void> {
+    return this.epoch.open()
+  }
+
+  isLost(table: string): boolean {
+    return this.registry.tableOf(table).isLost
+  }
+
+  onLoss(listener: () => void): void {
+    this.epoch.onLoss(listener)
   }
 
   declare(table: TableDeclaration): Promise<void> {
@@ -48,7 +71,7 @@ class RedisTables implements TableStore {
   }
 
   async getMany<R extends Row>(name: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
-    const table = this.registry.tableOf(name)
+    const table = this.registry.readable(name)
     if (ids.length === 0) return []
     const asked = [...new Set(ids)].filter(isId)
     const found = new Map<string, R>()
@@ -62,20 +85,24 @@ class RedisTables implements TableStore {
         for (const [i, bytes] of rows.entries()) if (bytes !== null) found.set(part[i], unpackRow<R>(bytes))
       }
     }
+    if (found.size < asked.length) await this.confirmAbsent(table, scope, asked, found)
     return ids.map((id) => found.get(id))
   }
 
   async find<R extends Row>(name: string, scope: string, question: Find): Promise<Found<R>> {
-    return findRows<R>(this.placeOf(this.registry.tableOf(name), scope), question)
+    const place = this.placeOf(this.registry.readable(name), scope)
+    const found = await findRows<R>(place, question)
+    await this.epoch.confirm(place.key)
+    return found
   }
 
   async *scan<R extends Row>(name: string, scope: string): AsyncGenerator<StoredRow<R>> {
-    const table = this.registry.tableOf(name)
+    const table = this.registry.readable(name)
     if (table.declaration.lives === 'row') throw new Error(`rows of ${name} live by themselves and are not scanned`)
     let after: string | undefined
     for (;;) {
       const question = { limit: SCAN_ROWS, ...(after !== undefined && { after }) }
-      const { rows, next } = await findRows<R>(this.placeOf(table, scope), question)
+      const { rows, next } = await this.find<R>(name, scope, question)
       yield* rows
       if (next === null) return
       after = next
@@ -83,7 +110,7 @@ class RedisTables implements TableStore {
   }
 
   async *scanAll<R extends Row>(name: string): AsyncGenerator<StoredRow<R>> {
-    const table = this.registry.tableOf(name)
+    const table = this.registry.readable(name)
     if (table.declaration.lives === 'row') yield* this.scanSingles<R>(table)
     else for (const scope of await this.registry.scopesOf(table.generation)) yield* this.scan<R>(name, scope)
   }
@@ -126,7 +153,9 @@ class RedisTables implements TableStore {
   async checkpoint(consumer: string): Promise<Checkpoint | undefined> {
     const key = `${this.places.ofConsumer(consumer)}:consumer`
     const at = (await this.connection.call(key, ['HGET', key, 'at'])) as Buffer | null
-    return at === null ? undefined : checkpointOf(String(at))
+    if (at !== null) return checkpointOf(String(at))
+    await this.epoch.confirm(key)
+    return undefined
   }
 
   promote(tables: readonly string[], consumer: string): Promise<void> {
@@ -139,11 +168,24 @@ class RedisTables implements TableStore {
 
   async ping(): Promise<void> {
     await this.connection.everywhere(['PING'])
+    if (!this.epoch.isWhole) throw down(new Error('what was lost is being built anew'))
   }
 
   async close(): Promise<void> {
-    this.registry.close()
+    this.epoch.close()
     await this.connection.close()
+  }
+
+  /** @throws Failure engine_down where the rows are absent because their server lost them. */
+  private async confirmAbsent(
+    table: KnownTable,
+    scope: string,
+    asked: readonly string[],
+    found: ReadonlyMap<string, Row>,
+  ): Promise<void> {
+    if (table.declaration.lives !== 'row') return this.epoch.confirm(this.places.ofScope(table, scope))
+    const absent = asked.filter((id) => !found.has(id))
+    await Promise.all(absent.map((id) => this.epoch.confirm(this.places.ofRow(table, scope, id))))
   }
 
   private async rowByItself(table: KnownTable, scope: string, id: string): Promise<Buffer | null> {

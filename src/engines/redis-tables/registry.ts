@@ -1,19 +1,27 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import type { RedisConnection } from './connection.ts'
+import { down } from './failures.ts'
 import type { KnownTable, Places } from './places.ts'
 import { indexNames } from './terms.ts'
 
-const REGISTRY_MS = 1_000
+/** The field of the registry that says which epoch there is. */
+const EPOCH = '#epoch'
 
-/** Which tables there are, and under which generation of keys each lives. */
+/** What the registry says of a table. */
+interface TableRecord {
+  generation: string
+  version: number
+  /** Its rows are not there and wait to be built. */
+  lost?: boolean
+}
+
+/** Which tables there are, under which generation of keys each lives, and which of them were lost. */
 export class Registry {
   private readonly connection: RedisConnection
   private readonly places: Places
   private readonly tables = new Map<string, KnownTable>()
   private readonly knownScopes = new Set<string>()
-  private readonly closed = new AbortController()
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -21,11 +29,11 @@ export class Registry {
   }
 
   async declare(declaration: TableDeclaration): Promise<void> {
-    const { name, version } = declaration
-    const args = [name, String(version), newGeneration()]
+    const { name, version, lives = 'organization', isProjected = false } = declaration
+    const args = [name, String(version), newGeneration(), lives, isProjected ? '1' : '0']
     const answer = (await this.connection.fcall('declare', this.places.registry, args)) as Buffer[]
-    const [generation, replaced] = answer.map(String)
-    const table = { declaration, generation, indexes: indexNames(declaration) }
+    const [generation, replaced, isLost] = answer.map(String)
+    const table = { declaration, generation, isLost: isLost === '1', indexes: indexNames(declaration) }
     this.tables.set(name, table)
     if (replaced !== '') await this.dropRows({ ...table, generation: replaced })
   }
@@ -37,21 +45,51 @@ export class Registry {
     return table
   }
 
+  /** The table, to be read. @throws Failure engine_down for one whose rows wait to be built */
+  readable(name: string): KnownTable {
+    const table = this.tableOf(name)
+    if (table.isLost) throw down(new Error(`the rows of ${name} are being built anew`))
+    return table
+  }
+
+  /** Names of the tables whose rows wait to be built. */
+  lost(): string[] {
+    return [...this.tables].filter(([, { isLost }]) => isLost).map(([name]) => name)
+  }
+
+  /** The epoch that there is; empty where there was none. */
+  async epoch(): Promise<string> {
+    const { registry } = this.places
+    return String((await this.connection.call(registry, ['HGET', registry, EPOCH])) ?? '')
+  }
+
+  /** Begins an epoch, unless another one than `before` began: all tables get other, empty generations. Answers those that end. */
+  async begin(before: string, epoch: string): Promise<string[] | undefined> {
+    const answer = (await this.connection.fcall('begin', this.places.registry, [before, epoch])) as Buffer[]
+    const [inForce, ...ended] = answer.map(String)
+    return inForce === epoch ? ended : undefined
+  }
+
   async promote(tables: readonly string[], consumer: string): Promise<void> {
     const next = `${this.places.ofConsumer(`${consumer}@next`)}:consumer`
     const live = `${this.places.ofConsumer(consumer)}:consumer`
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
-    await this.connection.fcall('promote', this.places.registry, [...tables])
+    // What was built is lost by now.
+    if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
+    // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
+    if (tables.some((name) => this.tables.get(name)?.isLost))
+      await this.connection.call(live, ['HSET', live, 'at', built])
+    await this.connection.fcall('promote', this.places.registry, [this.places.epoch, ...tables])
     for (const name of tables) {
       const ended = this.tables.get(name)
       const table = this.tables.get(`${name}@next`)
       if (table === undefined) continue
-      this.tables.set(name, { ...table, declaration: { ...table.declaration, name } })
+      const isProjected = ended?.declaration.isProjected
+      this.tables.set(name, { ...table, declaration: { ...table.declaration, name, isProjected } })
       this.tables.delete(`${name}@next`)
       if (ended !== undefined) await this.dropRows(ended)
     }
-    if (built === null) await this.connection.call(live, ['HDEL', live, 'at'])
-    else await this.connection.call(live, ['HSET', live, 'at', built])
+    await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
   }
 
@@ -59,20 +97,6 @@ export class Registry {
     const key = `${this.places.ofConsumer(consumer)}:consumer`
     await this.connection.call(key, ['HDEL', key, 'at'])
     for (const name of tables) await this.dropRows(this.tableOf(name))
-  }
-
-  /** Learns within a second what other processes put in the place of tables, and tells a server that lost everything what there is. */
-  watch(): void {
-    void (async () => {
-      while (!this.closed.signal.aborted) {
-        await pause(REGISTRY_MS, undefined, { signal: this.closed.signal, ref: false }).catch(() => undefined)
-        if (!this.closed.signal.aborted) await this.read().catch(() => undefined)
-      }
-    })()
-  }
-
-  close(): void {
-    this.closed.abort()
   }
 
   async scopesOf(generation: string): Promise<string[]> {
@@ -88,19 +112,28 @@ export class Registry {
     this.knownScopes.add(known)
   }
 
-  private async read(): Promise<void> {
+  /** Learns what other processes put in the place of tables, and tells servers that lost it what there is. */
+  async read(): Promise<void> {
     const { registry } = this.places
     const flat = (await this.connection.call(registry, ['HGETALL', registry])) as Buffer[]
-    const stored = new Map<string, { generation: string; version: number }>()
-    for (let i = 0; i + 1 < flat.length; i += 2) stored.set(String(flat[i]), JSON.parse(String(flat[i + 1])))
+    const stored = new Map<string, TableRecord>()
+    for (let i = 0; i + 1 < flat.length; i += 2)
+      if (String(flat[i]) !== EPOCH) stored.set(String(flat[i]), JSON.parse(String(flat[i + 1])) as TableRecord)
     for (const [name, table] of this.tables) {
       const record = stored.get(name)
       if (record === undefined) {
-        const text = JSON.stringify({ generation: table.generation, version: table.declaration.version })
-        if (!name.endsWith('@next')) await this.connection.call(registry, ['HSETNX', registry, name, text])
-        this.knownScopes.clear()
-      } else if (record.generation !== table.generation)
-        this.tables.set(name, { ...table, generation: record.generation })
+        if (!name.endsWith('@next')) await this.declare(table.declaration)
+      } else this.tables.set(name, { ...table, generation: record.generation, isLost: record.lost === true })
+    }
+  }
+
+  /** Deletes what is left of generations and epochs that have ended. */
+  async dropEnded(ended: ReadonlySet<string>): Promise<void> {
+    for await (const keys of this.connection.keys(this.places.all)) {
+      for (const key of keys) {
+        const name = this.places.generationIn(key)
+        if (name !== undefined && ended.has(name)) await this.connection.call(key, ['UNLINK', key])
+      }
     }
   }
 

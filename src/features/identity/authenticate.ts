@@ -36,7 +36,7 @@ export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServic
     const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
     const [user, revoked] = await Promise.all([
       tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
-      tables.get<RevocationRow>(REVOCATIONS.name, NO_ORGANIZATION, jti),
+      tables.get<RevocationRow>(REVOCATIONS.name, organizationId, jti),
     ])
     if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
     used?.(jti, expiresAt)

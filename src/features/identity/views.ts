@@ -30,11 +30,13 @@ export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', 
 
 export type AccessIdentityRow = { verifiedEmail: string }
 
-/** Revoked tokens by `jti`, without organization, until they would have ended. */
-export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 1, lives: 'row' }
+/**
+ * Revoked tokens by organization and `jti`, until they would have ended. They live with the users: no engine loses them
+ * and keeps those.
+ */
+export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 2 }
 
 export type RevocationRow = {
-  organizationId: string
   userId: string
   graceMs: number
 }

@@ -32,7 +32,7 @@ export interface Leases {
   members: ReadonlyMap<string, Member>
 }
 
-export type LeaseTables = Pick<TableStore, 'declare' | 'find' | 'get' | 'commit' | 'take'>
+export type LeaseTables = Pick<TableStore, 'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss'>
 
 /** What is stored of leases. */
 export class LeaseRows {

@@ -66,6 +66,7 @@ export class LeaseOwners implements Owners {
     const owners = new LeaseOwners(services)
     await owners.rows.declare()
     await owners.look()
+    services.tables.onLoss(() => owners.takeAgain())
     return owners
   }
 
@@ -210,6 +211,11 @@ export class LeaseOwners implements Owners {
       logger.error('a consumer could not be taken', { consumer: owned.name, error: String(error) })
     joined.state = 'taken'
     joined.turn = untilDone(() => owned.take(isOurs), { clock, signal: abort.signal, onFailure })
+  }
+
+  /** Has everything left and taken anew, since checkpoints may have gone backwards. */
+  private takeAgain(): void {
+    for (const joined of this.joined.values()) this.leave(joined)
   }
 
   private leave(joined: Joined): void {

@@ -53,6 +53,10 @@ export const joinParts = (name: string, parts: readonly ProjectionPart[]): Proje
   }
 }
 
+/** The tables of a projection as they are declared. */
+export const tablesOf = ({ tables }: Pick<Projection, 'tables'>): TableDeclaration[] =>
+  tables.map((table) => ({ ...table, isProjected: true }))
+
 /** What stands beside the position in a projection's checkpoint: the versions of what is stored. */
 export const versionsOf = ({ version, parts }: Projection): { [source: string]: number } =>
   parts === undefined ? { version } : Object.fromEntries(parts.map((part) => [`version:${part.name}`, part.version]))

@@ -1,7 +1,7 @@
 import { Follower, type IsOurs, type Lag } from './follower.ts'
 import type { Owned } from './owners.ts'
 import { applyBatch } from './projection-overlay.ts'
-import { type Projection, type ProjectionServices, staleParts, versionsOf } from './projection.ts'
+import { type Projection, type ProjectionServices, staleParts, tablesOf, versionsOf } from './projection.ts'
 import { buildBeside, promoteBeside } from './rebuild-projection.ts'
 import { untilDone } from './retry.ts'
 
@@ -20,15 +20,17 @@ export class RunningProjection implements Owned {
     this.services = services
   }
 
-  /** Declares the tables and begins; what is of another version than the stored one is built anew beside the live tables first. */
+  /** Declares the tables and begins; what was lost, or is of another version, is built beside the live tables first. */
   async take(isOurs?: IsOurs): Promise<void> {
     const { tables } = this.services
-    for (const table of this.projection.tables) await tables.declare(table)
+    for (const table of tablesOf(this.projection)) await tables.declare(table)
     const stored = await tables.checkpoint(this.name)
-    const stale = stored === undefined ? undefined : staleParts(this.projection, stored)
+    const mustBeBuilt = this.projection.tables.some(({ name }) => tables.isLost(name))
+    const stale = mustBeBuilt ? this.projection : stored && staleParts(this.projection, stored)
     const end = new AbortController()
     const follower = projectionFollower(this.projection, { ...this.services, isOurs })
-    const begun = stale === undefined ? Promise.resolve() : this.renewed(stale, stored?.all, end.signal)
+    const begun =
+      stale === undefined ? Promise.resolve() : this.renewed(stale, mustBeBuilt ? undefined : stored?.all, end.signal)
     this.running = { follower, begun: begun.then(() => void (end.signal.aborted || follower.start(tables))), end }
   }
 
@@ -57,10 +59,11 @@ export class RunningProjection implements Owned {
   private renewed(stale: Projection, at: number | undefined, signal: AbortSignal): Promise<void> {
     const { name, services } = this
     const { clock, logger, tables } = services
-    logger.info('projection is built anew', { projection: name, tables: stale.tables.map((table) => table.name) })
     const renew = async (): Promise<void> => {
-      await buildBeside(stale, services, signal, at)
+      const builtThrough = await buildBeside(stale, services, signal, at)
       await promoteBeside(stale, tables)
+      if (builtThrough !== undefined && builtThrough >= 0)
+        logger.info('projection was built anew', { projection: name, tables: stale.tables.map((table) => table.name) })
     }
     const onFailure = (error: unknown): void =>
       signal.aborted

@@ -32,6 +32,7 @@ export class Checkpoints {
     this.store = store
     this.clock = clock
     this.tables = this.heardTables()
+    store.onLoss(() => this.heard.clear())
   }
 
   /** Whether the consumer's stored checkpoint comes that far within the time. @throws Failure engine_down. */
@@ -96,6 +97,8 @@ export class Checkpoints {
         await store.reset(tables, consumer)
         this.heard.delete(consumer)
       },
+      isLost: (table) => store.isLost(table),
+      onLoss: (listener) => store.onLoss(listener),
       ping: () => store.ping(),
       close: () => store.close(),
     }

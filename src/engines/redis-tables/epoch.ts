@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { RedisConnection } from './connection.ts'
+import { down } from './failures.ts'
+import type { Places } from './places.ts'
+import type { Registry } from './registry.ts'
+import { slotOf, SLOTS } from './slots.ts'
+
+const LOOK_MS = 1_000
+/** Another process may be writing the marks of the epoch that it began. */
+const MARKS_MS = 200
+const MARKS_TRIES = 3
+/** So many parts of the slots have a mark each, so that every master of a cluster has one at least. */
+const PARTS = 64
+
+/**
+ * Notices that a server lost what it had. Everything stored belongs to an epoch, whose id stands in the registry and as a
+ * mark on every server. Where a mark is missing, a new epoch begins: all checkpoints and tables begin anew under other
+ * keys, so that nothing of what is left elsewhere is taken for the whole.
+ */
+export class Epoch {
+  private readonly connection: RedisConnection
+  private readonly places: Places
+  private readonly registry: Registry
+  private readonly marks: readonly string[]
+  private readonly asked = new Map<string, Promise<void>>()
+  private readonly listeners = new Set<() => void>()
+  private readonly closed = new AbortController()
+  private looking: Promise<void> | undefined
+  private isSure = false
+  /** Processes that serve the slots, by what they call themselves. */
+  private servers = ''
+
+  constructor(connection: RedisConnection, places: Places, registry: Registry) {
+    this.connection = connection
+    this.places = places
+    this.registry = registry
+    this.marks = connection.isCluster ? marksOf(places) : [places.mark('0')]
+  }
+
+  /** Learns the epoch, or begins the first one, and goes on looking. @throws Failure engine_down */
+  async open(): Promise<void> {
+    await this.look()
+    void this.lookAgainAndAgain()
+  }
+
+  close(): void {
+    this.closed.abort()
+  }
+
+  /** Whether every server had its mark when it was looked at last, and no table waits to be built. */
+  get isWhole(): boolean {
+    return this.isSure && this.registry.lost().length === 0
+  }
+
+  onLoss(listener: () => void): void {
+    this.listeners.add(listener)
+  }
+
+  /**
+   * Whether the server of a key had not lost anything when it gave an answer: to be asked after each answer that says that
+   * something is not there. Those who ask in the same turn of the event loop share the question. @throws Failure engine_down
+   */
+  confirm(key: string): Promise<void> {
+    const mark = this.marks[this.marks.length === 1 ? 0 : partOf(key)]
+    const asking = this.asked.get(mark)
+    if (asking !== undefined) return asking
+    const next = Promise.resolve().then(async () => {
+      this.asked.delete(mark)
+      const { epoch } = this.places
+      if (String(await this.connection.call(mark, ['GET', mark])) === epoch) return
+      void this.look().catch(() => undefined) // the next question says so
+      throw down(new Error('a server has lost what it had'))
+    })
+    this.asked.set(mark, next)
+    return next
+  }
+
+  /** Resolves when a look that is under way, or begins now, has ended. */
+  private look(): Promise<void> {
+    this.looking ??= this.lookOnce().finally(() => (this.looking = undefined))
+    return this.looking
+  }
+
+  private async lookAgainAndAgain(): Promise<void> {
+    while (!this.closed.signal.aborted) {
+      await pause(LOOK_MS, undefined, { signal: this.closed.signal, ref: false }).catch(() => undefined)
+      if (!this.closed.signal.aborted) await this.look().catch(() => undefined) // who asks hears of it
+    }
+  }
+
+  private async lookOnce(): Promise<void> {
+    const { epoch: before } = this.places
+    const epoch = await this.agreed()
+    await this.registry.read()
+    this.places.epoch = epoch
+    this.isSure = true
+    const servers = await this.namesOfServers()
+    const isMoved = this.servers !== '' && servers !== this.servers
+    this.servers = servers
+    if (before !== '' && (before !== epoch || isMoved)) for (const listener of this.listeners) listener()
+  }
+
+  /** The epoch whose mark every server has. */
+  private async agreed(): Promise<string> {
+    for (let tries = 1; ; tries++) {
+      const epoch = await this.registry.epoch()
+      const marks = await Promise.all(this.marks.map((mark) => this.connection.call(mark, ['GET', mark])))
+      if (epoch !== '' && marks.every((mark) => String(mark) === epoch)) return epoch
+      this.isSure = false
+      if (epoch !== '' && tries % MARKS_TRIES !== 0) await pause(MARKS_MS)
+      else await this.begin(epoch)
+    }
+  }
+
+  /** Begins an epoch after that one, unless another process has. */
+  private async begin(before: string): Promise<void> {
+    const epoch = randomBytes(6).toString('hex')
+    const ended = await this.registry.begin(before, epoch)
+    if (ended === undefined) return
+    await Promise.all(this.marks.map((mark) => this.connection.call(mark, ['SET', mark, epoch])))
+    void this.registry.dropEnded(new Set([before, ...ended])).catch(() => undefined) // it costs memory alone
+  }
+
+  private async namesOfServers(): Promise<string> {
+    const infos = await this.connection.everywhere(['INFO', 'server'])
+    return infos
+      .map((info) => /run_id:(\w+)/.exec(String(info))?.[1] ?? '')
+      .sort()
+      .join()
+  }
+}
+
+const partOf = (key: string): number => Math.floor((slotOf(key) * PARTS) / SLOTS)
+
+/** A key in each part of the slots. */
+const marksOf = (places: Places): string[] => {
+  const marks: string[] = []
+  for (let i = 0, found = 0; found < PARTS; i++) {
+    const mark = places.mark(String(i))
+    if (marks[partOf(mark)] !== undefined) continue
+    marks[partOf(mark)] = mark
+    found++
+  }
+  return marks
+}

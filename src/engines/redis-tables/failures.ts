@@ -1,0 +1,18 @@
+import { ErrorReply } from 'redis'
+import { Failure } from '../../kernel/errors.ts'
+
+export const down = (cause?: unknown): Failure =>
+  new Failure('engine_down', { message: 'The tables do not answer; try again later.', retryAfterSeconds: 1, cause })
+
+/** What a server answers while it cannot work; any other error of its is a fault of the program. */
+const PASSING =
+  /^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS)/
+
+/** What a question to the servers that failed means. */
+export const failureOf = (error: unknown): unknown => {
+  if (error instanceof Failure) return error
+  if (error instanceof ErrorReply && !PASSING.test(error.message)) return error
+  if (/queue is full/i.test(String(error)))
+    return new Failure('overloaded', { message: 'Too many questions wait for the tables.', retryAfterSeconds: 1 })
+  return down(error)
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto'
+import { createClient } from 'redis'
+import { test, type Test } from 'tap'
+import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
+import type { TableStore } from '../../src/engines/table-store.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { until } from '../support/service.ts'
+import { storeCheckpoint } from '../support/store-checkpoint.ts'
+
+const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
+const USERS = { name: 'users', version: 1, equality: ['role'], isProjected: true }
+const PAGES = { name: 'pages', version: 1, lives: 'partition' as const }
+const KEYS = { name: 'keys', version: 1, lives: 'row' as const }
+
+const open = async (t: Test) => {
+  const server = await openRedisServer(folderOf(t))
+  const admin = createClient({ url: server.url })
+  admin.on('error', () => undefined)
+  await admin.connect()
+  const url = `${server.url}?prefix=${randomUUID()}`
+  const stores: TableStore[] = []
+  t.teardown(async () => {
+    for (const store of stores) await store.close()
+    admin.destroy()
+    await server.kill('SIGKILL')
+  })
+  const openStore = async (): Promise<TableStore> => {
+    const store = await openRedisTables({ url })
+    stores.push(store)
+    for (const table of [USERS, PAGES, KEYS]) await store.declare(table)
+    return store
+  }
+  return { admin, openStore }
+}
+
+/** What a projection does with a table that is new or lost. */
+const build = async (store: TableStore, ids: readonly string[]): Promise<void> => {
+  await store.declare({ ...USERS, name: 'users@next', isProjected: false })
+  await store.reset(['users@next'], 'p@next')
+  const rows = ids.map((id) => ({ table: 'users@next', scope: 'org', id, row: { role: 'driver' } }))
+  await storeCheckpoint(store, 'p@next', { all: ids.length }, rows)
+  await store.promote(['users'], 'p')
+}
+
+const DOWN = { code: 'engine_down' }
+
+test('a projected table is read once it is built as a whole', { skip }, async (t) => {
+  const { openStore } = await open(t)
+  const [one, other] = [await openStore(), await openStore()]
+  for (const store of [one, other]) {
+    t.ok(store.isLost('users'))
+    t.notOk(store.isLost('pages'))
+    await t.rejects(store.get('users', 'org', 'a'), DOWN)
+    await t.rejects(store.find('users', 'org', { limit: 1 }), DOWN)
+    await t.rejects(store.ping(), DOWN, 'and the store is not well before')
+    t.equal(await store.get('keys', '-', 'a'), undefined, 'other tables are read')
+  }
+  await build(one, ['a', 'b'])
+  t.same(await one.get('users', 'org', 'a'), { role: 'driver' })
+  t.equal(await one.get('users', 'org', 'c'), undefined)
+  t.same(await one.checkpoint('p'), { all: 2 })
+  await one.ping()
+  await until('the other process to hear of it', () => !other.isLost('users'))
+  t.same(await other.get('users', 'org', 'b'), { role: 'driver' })
+  await one.declare({ ...USERS, version: 2 })
+  t.ok(one.isLost('users'), 'so is one of another version')
+})
+
+test('after a flush nothing reads as absent that was there, and every checkpoint begins anew', { skip }, async (t) => {
+  const { admin, openStore } = await open(t)
+  const [one, other] = [await openStore(), await openStore()]
+  await build(one, ['a', 'b'])
+  await until('the other process to hear of it', () => !other.isLost('users'))
+  let losses = 0
+  one.onLoss(() => losses++)
+  const taken = await one.take('worker-1')
+  await one.commit([{ table: 'pages', scope: 'worker-1', id: 'x', row: {} }], {
+    ...{ consumer: 'worker-1', from: undefined, at: { 1: 7 }, fence: taken.fence },
+  })
+  await admin.flushAll()
+  const absent: (() => Promise<unknown>)[] = [
+    () => other.get('users', 'org', 'a'),
+    () => other.getMany('users', 'org', ['a', 'b']),
+    () => other.find('users', 'org', { limit: 9, where: { role: 'driver' }, total: true }),
+    () => other.find('pages', 'worker-1', { limit: 9 }),
+    () => other.checkpoint('p'),
+    () => one.get('keys', '-', 'never there'),
+  ]
+  for (const [i, ask] of absent.entries()) await t.rejects(ask(), DOWN, `question ${i} right after the flush`)
+  await until('the loss to be told', () => losses > 0)
+  for (const store of [one, other]) await until('it to be known', () => store.isLost('users'))
+  await t.rejects(one.get('users', 'org', 'a'), DOWN)
+  await t.rejects(one.ping(), DOWN)
+  t.same(await one.checkpoint('worker-1'), undefined)
+  t.equal(await one.get('pages', 'worker-1', 'x'), undefined)
+  const stale = { consumer: 'worker-1', from: { 1: 7 }, at: { 1: 8 }, fence: taken.fence }
+  await t.rejects(one.commit([], stale), { name: 'StaleCommit', stored: { at: undefined } })
+  t.ok((await one.take('worker-1')).fence > taken.fence)
+
+  // Rows come back one by one, and none is seen before all are there.
+  await build(one, ['a', 'b', 'c'])
+  await until('the other process to hear of it', () => !other.isLost('users'))
+  for (const store of [one, other]) {
+    t.equal((await store.find('users', 'org', { limit: 9, total: true })).total, 3)
+    await store.ping()
+  }
+})
+
+test('what was built before a flush is not put in place after it', { skip }, async (t) => {
+  const { admin, openStore } = await open(t)
+  const store = await openStore()
+  await store.declare({ ...USERS, name: 'users@next', isProjected: false })
+  await storeCheckpoint(store, 'p@next', { all: 1 }, [{ table: 'users@next', scope: 'org', id: 'a', row: {} }])
+  await admin.flushAll()
+  await t.rejects(store.promote(['users'], 'p'), DOWN)
+  t.ok(store.isLost('users'))
+})
+
+test('rows that ended leave with later commits, though nobody asks for them', { skip }, async (t) => {
+  const { admin, openStore } = await open(t)
+  const store = await openStore()
+  await store.declare({ name: 'revoked', version: 1 })
+  const ended = (id: string) => ({ table: 'revoked', scope: 'org', id, row: {}, expiresAt: 1 })
+  await store.commit(Array.from({ length: 20 }, (_, i) => ended(`old-${i}`)))
+  for (let i = 0; i < 10; i++) await store.commit([{ table: 'revoked', scope: 'org', id: `new-${i}`, row: {} }])
+  const keys = (await admin.keys('*')).filter((key) => key.endsWith(':rows'))
+  const sizes = await Promise.all(keys.map((key) => admin.hLen(key)))
+  t.same(sizes, [10])
+})

@@ -1,0 +1,86 @@
+import { test } from 'tap'
+import { createClient } from 'redis'
+import { askControl } from '../../src/cli/control-socket.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { realDay } from '../support/real-day.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { type Sender, sendThrough } from '../support/send-through.ts'
+import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
+import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
+import { openReceiver } from '../support/webhook-receiver.ts'
+
+const FIXES = 800
+
+/** Calls with a token again and again, and counts how it is answered. */
+const hammer = (service: Service, token: string) => {
+  const seen = new Map<number, number>()
+  let isOver = false
+  const calling = (async () => {
+    while (!isOver) {
+      const { status } = await call(service, 'GET', '/user', { token })
+      seen.set(status, (seen.get(status) ?? 0) + 1)
+    }
+  })()
+  const end = async (): Promise<void> => {
+    isOver = true
+    await calling
+  }
+  return { seen, end }
+}
+
+test('Redis is flushed under load: nobody is let in meanwhile, all comes back from the log by itself', {
+  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  timeout: 240_000,
+}, async (t) => {
+  const folder = folderOf(t)
+  const redis = await openRedisServer(folder)
+  const admin = createClient({ url: redis.url })
+  admin.on('error', () => undefined)
+  await admin.connect()
+  const flags = ['--tables', redis.url, '--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']
+  const service = await startService(`${folder}/data`, flags)
+  let sender: Sender | undefined
+  t.teardown(async () => {
+    sender?.stop()
+    await service.kill()
+    admin.destroy()
+    await redis.kill('SIGKILL')
+  })
+  const day = await realDay(t, FIXES, Date.now())
+  const receiver = await openReceiver(t)
+  const { token, email, password } = await signUp(service)
+  const setting = await prepare(service, token, day, receiver)
+  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
+  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  const status = async (path: string): Promise<number> => (await fetch(`${service.url}${path}`)).status
+
+  const intruder = hammer(service, revoked)
+  const owner = hammer(service, token)
+  for (const [from, to] of [
+    [0, 0.4],
+    [0.4, 0.8],
+    [0.8, 1],
+  ]) {
+    sender = sendThrough(() => service, setting.ingestKey, day.fixes.slice(from * FIXES, to * FIXES))
+    if (to === 1) break
+    await until('a point', () => sender!.acknowledged > 0)
+    const refused = owner.seen.get(503) ?? 0
+    await admin.flushAll()
+    await until('the loss to be noticed', () => (owner.seen.get(503) ?? 0) > refused)
+    await until('to be ready', async () => (await status('/readyz')) === 200)
+    await sender.ended
+  }
+  await sender?.ended
+
+  await Promise.all([intruder.end(), owner.end()])
+  t.same([...intruder.seen.keys()].sort(), [401, 503], `a revoked token: ${[...intruder.seen]}`)
+  t.same([...owner.seen.keys()].sort(), [200, 503], `a good token: ${[...owner.seen]}`)
+  t.equal((await call(service, 'GET', '/user', { token })).status, 200)
+  const trackers = await checkHistory(t, service, setting, day)
+  const transitions = await checkTransitions(t, service, setting, day, trackers)
+  await checkDeliveries(t, receiver, transitions)
+  for (const name of ['directory', 'access', 'automations', 'latest-position', 'matcher']) {
+    const answer = await askControl(`${folder}/data`, { command: 'rebuild', name })
+    t.match(answer, { ok: true, report: { differing: 0 } }, `${name} equals a fresh replay`)
+  }
+})
