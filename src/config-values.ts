@@ -13,6 +13,16 @@ export const durationMs = (flag: string, text: string): number => {
   return Math.round(Number(match[1]) * UNITS[match[2]])
 }
 
+const BYTES: { [unit: string]: number } = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
+
+/** `512KiB`, `20MiB`, `2GiB`; at most 5 GiB. */
+export const bytesOf = (flag: string, text: string): number => {
+  const match = /^(\d{1,10})(B|KiB|MiB|GiB)$/.exec(text.trim())
+  const bytes = match === null ? 0 : Number(match[1]) * BYTES[match[2]]
+  if (bytes >= 1 && bytes <= 5 * BYTES.GiB) return bytes
+  throw new ConfigError(`--${flag} must be a size such as 512KiB, 20MiB or 2GiB, at most 5GiB, not "${text}"`)
+}
+
 export const atLeast = (name: string, value: number, least: number, shown: string): number => {
   if (value >= least) return value
   throw new ConfigError(`--${name} must be ${shown} or more`)

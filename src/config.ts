@@ -5,6 +5,7 @@ import {
   addonOriginOf,
   atLeast,
   booleanOf,
+  bytesOf,
   cidrOf,
   ConfigError,
   domainOf,
@@ -60,6 +61,7 @@ export interface Config {
   rateLimitOrg: number | undefined
   rateLimitAddress: number | undefined
   trackersMax: number
+  fileBytesMax: number
   tripStopMs: number
   tripGapMs: number
   locationHistoryDays: number
@@ -147,6 +149,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'rate-limit-org', default: '', meaning: 'requests per second allowed for one organization' },
   { name: 'rate-limit-address', default: '', meaning: 'requests per second allowed for one client address' },
   { name: 'trackers-max', default: '100000', meaning: 'most trackers that one organization may have' },
+  { name: 'file-bytes-max', default: '20MiB', meaning: 'largest file that may be attached to a task or record' },
   { name: 'trip-stop', default: '5m', meaning: 'length of a stop that ends a detected trip' },
   { name: 'trip-gap', default: '30m', meaning: 'silence that ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days to keep points, transitions and trips' },
@@ -206,6 +209,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     rateLimitOrg: read.optionalNumber('rate-limit-org'),
     rateLimitAddress: read.optionalNumber('rate-limit-address'),
     trackersMax: read.integer('trackers-max', 1, 10_000_000),
+    fileBytesMax: bytesOf('file-bytes-max', read.text('file-bytes-max')),
     tripStopMs: read.duration('trip-stop'),
     tripGapMs: read.duration('trip-gap'),
     locationHistoryDays: read.integer('location-history-days', 1, 36_500),

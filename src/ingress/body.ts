@@ -30,18 +30,23 @@ export interface BodyOptions {
   budget: BodyBudget
   bytesMax: number
   timeoutMs: number
+  /** It is read as it comes (`pieces`): the client is held back while too much of it waits. */
+  isStreamed?: boolean
 }
 
+/** Of a body that is read as it comes, so much waits at most, and what the socket hands over at once. */
+const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A body of more is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
 
 /**
- * Collects the body of a request: chunks are kept and joined once, at the end. What is over the limit is counted and
- * thrown away. It must be made before the first await of the request.
+ * Collects the body of a request: chunks are kept and joined once, at the end, or handed on as they come. What is over
+ * the limit is counted and thrown away. It must be made before the first await of the request.
  */
 export class BodyReader {
   private readonly options: BodyOptions
+  private readonly res: HttpResponse
   private readonly startedAt: number
   private chunks: Buffer[] = []
   private heldBytes = 0
@@ -52,11 +57,13 @@ export class BodyReader {
   private failure: Failure | undefined
   private ended = false
   private over = false
+  private isPaused = false
   private wake: (() => void)[] = []
   private cancelTimer: (() => void) | undefined
 
   constructor(res: HttpResponse, declaredBytes: number | undefined, options: BodyOptions) {
     this.options = options
+    this.res = res
     this.startedAt = options.clock.monotonic()
     this.declaredBytes = declaredBytes
     if (declaredBytes !== undefined && declaredBytes > options.bytesMax) this.fail(tooLarge(options.bytesMax))
@@ -73,6 +80,21 @@ export class BodyReader {
     while (!this.ended && this.failure === undefined) await this.changed()
     if (this.failure !== undefined) throw this.failure
     return this.chunks.length === 1 ? this.chunks[0] : joined(this.chunks, this.heldBytes)
+  }
+
+  /** The bytes as they come; each is handed out once. @throws Failure as `bytes` */
+  async *pieces(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const piece = this.chunks.shift()
+      if (piece !== undefined) {
+        this.heldBytes -= piece.byteLength
+        this.options.budget.release(piece.byteLength)
+        if (this.heldBytes < AHEAD_BYTES_MAX) this.resume()
+        yield piece
+      } else if (this.failure !== undefined) throw this.failure
+      else if (this.ended) return
+      else await this.changed()
+    }
   }
 
   /** Throws away what still comes, up to so many bytes. Answers whether that was all; false at once where more is declared. */
@@ -101,7 +123,7 @@ export class BodyReader {
       this.ended = true
       this.cancelTimer?.()
     }
-    if (isLast || this.receivedBytes > this.receivedMax) this.wakeAll()
+    if (isLast || this.options.isStreamed === true || this.receivedBytes > this.receivedMax) this.wakeAll()
   }
 
   private keep(chunk: ArrayBuffer): void {
@@ -111,6 +133,15 @@ export class BodyReader {
     this.heldBytes += chunk.byteLength
     // The chunk's memory is taken back when the callback returns.
     this.chunks.push(Buffer.from(new Uint8Array(chunk)))
+    if (this.options.isStreamed !== true || this.isPaused || this.heldBytes < AHEAD_BYTES_MAX) return
+    this.isPaused = true
+    this.res.pause()
+  }
+
+  private resume(): void {
+    if (!this.isPaused || this.over) return
+    this.isPaused = false
+    this.res.resume()
   }
 
   private checkTime(): void {
@@ -134,6 +165,7 @@ export class BodyReader {
     this.options.budget.release(this.heldBytes)
     this.heldBytes = 0
     this.chunks = []
+    this.resume()
   }
 
   private changed(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Method } from '../kit/http/route.ts'
 export type Headers = { [name: string]: string }
 
 const EXPOSED =
-  'Link, Location, ETag, Retry-After, RateLimit, RateLimit-Policy, Waymark-Pending, X-Request-Id, Content-Disposition'
+  'Link, Location, ETag, Retry-After, RateLimit, RateLimit-Policy, Waymark-Pending, X-Request-Id, Content-Disposition, Accept-Ranges, Content-Range'
 const REQUEST_HEADERS = 'Authorization, Content-Type, Idempotency-Key, If-Match, Traceparent'
 const PREFLIGHT_SECONDS = '600'
 

@@ -89,6 +89,7 @@ export class HttpDoor {
       budget,
       bytesMax,
       timeoutMs: limits.bodyTimeoutMs,
+      isStreamed: match?.route.declaration.receive !== undefined,
     })
     exchange.whenOver(() => reader.release())
     return reader
@@ -198,7 +199,7 @@ export class HttpDoor {
     const isUnread = reader !== undefined && !reader.complete && !(await reader.discarded(UNREAD_BYTES_MAX))
     const closeConnection = this.isClosing || isUnread
     if ('stream' in answer)
-      return sendStream(exchange, answer.status, { ...headers, ...answer.headers }, answer.stream, closeConnection)
+      return sendStream(exchange, { ...answer, headers: { ...headers, ...answer.headers } }, closeConnection)
     if (!isUnread || exchange.method === 'HEAD') return sendAnswer(exchange, answer, { headers, closeConnection })
     sendAhead(exchange, answer, headers)
     await this.linger(exchange, reader)

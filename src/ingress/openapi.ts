@@ -257,8 +257,10 @@ const PARAMETERS: Json = {
 const text = (description: string): Json => ({ description, schema: { type: 'string' } })
 
 const HEADERS: { [name in AnswerHeader]: Json } = {
+  'Accept-Ranges': text('`bytes`: `Range` is honoured.'),
+  'Content-Range': text('Which bytes these are, and how many there are: `bytes 0-99/1000`.'),
   'Content-Disposition': text('The name of the file, where the answer is one.'),
-  ETag: text('The `version` of the resource in quotes, for `If-Match`.'),
+  ETag: text('The `version` of the resource in quotes, for `If-Match`; of a file, for `If-None-Match`.'),
   Link: text('`<path>; rel="next"`: the next page, where there is one.'),
   Location: text('Where to read what the request began.'),
   RateLimit: text('What each limit leaves, such as `"token";r=12;t=1`; on every answer where a limit is set.'),

@@ -9,8 +9,10 @@ import type { Exchange } from './exchange.ts'
 export interface Answered {
   status: number
   headers: Headers
-  /** Absent only for the HEAD of a stream, whose length nobody knows. */
+  /** Absent only for the HEAD of a stream. */
   body: string | Uint8Array | undefined
+  /** Of what a HEAD tells of, where the body is absent and its length known. */
+  bytes?: number
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -63,13 +65,13 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   if (exchange.over) return
   const { res } = exchange
   res.cork(() => {
-    const hasLength = answer.body !== undefined && answer.status !== 204 && answer.status !== 304
+    const bytes = answer.body === undefined ? answer.bytes : Buffer.byteLength(answer.body)
+    const hasLength = bytes !== undefined && answer.status !== 204 && answer.status !== 304
     const connection: Headers = closeConnection && !hasLength ? { connection: 'close' } : {}
     writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers, ...connection })
     if (!hasLength)
       res.endWithoutBody() // an undefined length would be sent as 2^63
-    else if (exchange.method === 'HEAD')
-      res.endWithoutBody(Buffer.byteLength(answer.body as string | Uint8Array), closeConnection)
+    else if (exchange.method === 'HEAD') res.endWithoutBody(bytes, closeConnection)
     else res.end(answer.body, closeConnection)
   })
   exchange.finish()
@@ -106,24 +108,31 @@ export const refuseAtOnce = (exchange: Exchange, failure: Failure): void => {
   exchange.finish()
 }
 
+/** An answer whose bytes come one after the other. */
+export interface Streamed {
+  status: number
+  headers: Headers
+  stream: AsyncIterable<Uint8Array | string>
+  /** How many there are, where that is known. */
+  bytes?: number
+}
+
 /**
  * Sends what the stream yields, never more than a slice ahead of the client. Rejects when the stream fails; the
  * connection is then cut, so that the client does not take a part for the whole.
  */
 export const sendStream = async (
   exchange: Exchange,
-  status: number,
-  headers: Headers,
-  stream: AsyncIterable<Uint8Array | string>,
+  { status, headers, stream, bytes }: Streamed,
   closeConnection: boolean,
 ): Promise<void> => {
   const { res } = exchange
   if (exchange.method === 'HEAD') {
     await stream[Symbol.asyncIterator]().return?.()
-    return sendAnswer(exchange, { status, headers, body: undefined }, { headers: {}, closeConnection })
+    return sendAnswer(exchange, { status, headers, body: undefined, bytes }, { headers: {}, closeConnection })
   }
   if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
-  const writer = new StreamWriter(exchange)
+  const writer = new StreamWriter(exchange, bytes)
   // When a body has begun, ending with `closeConnection` would write the header into it.
   const connection: Headers = closeConnection ? { connection: 'close' } : {}
   res.cork(() =>
@@ -140,6 +149,7 @@ export const sendStream = async (
       if (!(await writer.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk))) return
     }
     if (exchange.over) return
+    if (bytes !== undefined && bytes > 0) throw new Error('the stream ended before its end')
     res.cork(() => res.end())
     exchange.finish()
   } catch (error) {
@@ -151,11 +161,13 @@ export const sendStream = async (
 /** Writes with backpressure. */
 class StreamWriter {
   private readonly exchange: Exchange
+  private readonly bytes: number | undefined
   private resume: (() => void) | undefined
   private isFull = false
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: Exchange, bytes: number | undefined) {
     this.exchange = exchange
+    this.bytes = bytes
     exchange.res.onWritable(() => {
       this.resume?.()
       return true
@@ -163,20 +175,41 @@ class StreamWriter {
     exchange.whenOver(() => this.resume?.())
   }
 
-  /** False when the client is gone. */
+  /** False when the client is gone, or has all. */
   async write(bytes: Uint8Array): Promise<boolean> {
     for (let at = 0; at < bytes.length; ) {
       if (this.exchange.over) return false
-      const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
-      at += slice.length
-      // A small corked write answers before the socket has taken it; what then waits shows at the next one.
-      this.exchange.res.cork(() => {
-        this.isFull = !this.exchange.res.write(slice)
-      })
+      at += this.bytes === undefined ? this.writeSlice(bytes, at) : this.writePart(bytes.subarray(at), this.bytes)
       if (this.isFull) await new Promise<void>((resolve) => (this.resume = resolve))
       this.resume = undefined
     }
     return !this.exchange.over
+  }
+
+  private writeSlice(bytes: Uint8Array, at: number): number {
+    const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
+    // A small corked write answers before the socket has taken it; what then waits shows at the next one.
+    this.exchange.res.cork(() => {
+      this.isFull = !this.exchange.res.write(slice)
+    })
+    return slice.length
+  }
+
+  /** Of a stream of known length uWebSockets.js keeps nothing: it says how much of a part it took. */
+  private writePart(part: Uint8Array, total: number): number {
+    const { res } = this.exchange
+    const before = res.getWriteOffset()
+    let isTaken = true
+    let isDone = false
+    res.cork(() => {
+      ;[isTaken, isDone] = res.tryEnd(part.subarray(0, STREAM_SLICE_BYTES), total)
+    })
+    if (isDone) {
+      this.exchange.finish()
+      return part.length
+    }
+    this.isFull = !isTaken
+    return res.getWriteOffset() - before
   }
 }
 

@@ -28,6 +28,8 @@ export interface StreamAnswer {
   status: number
   headers: Headers
   stream: AsyncIterable<Uint8Array | string>
+  /** Absent where nobody knows. */
+  bytes?: number
 }
 
 export interface RunOptions {
@@ -47,12 +49,31 @@ export const runRoute = async (
   options: RunOptions,
 ): Promise<Answered | StreamAnswer> => {
   const { params, query } = checkAddress(call)
-  const { bytes, body } = await readBody(call)
-  const make = (now: number, seed?: Buffer): RouteRequest => requestOf(call, { caller, params, query, body, now, seed })
-  const repeat = await repeatOf(call, bytes, caller)
+  const requestWith = (body: unknown, now = call.now, seed?: Buffer): RouteRequest =>
+    requestOf(call, { caller, params, query, body, now, seed })
+  const taken = await takeBody(call, requestWith)
+  try {
+    return await runOnce(call, caller, taken, (now, seed) => requestWith(taken.body, now, seed), options)
+  } catch (error) {
+    await taken.discard?.()
+    throw error
+  }
+}
+
+const runOnce = async (
+  call: Call,
+  caller: Caller | undefined,
+  taken: Taken,
+  make: (now: number, seed?: Buffer) => RouteRequest,
+  options: RunOptions,
+): Promise<Answered | StreamAnswer> => {
+  const repeat = await repeatOf(call, taken.hash, caller)
   if (repeat === undefined) return answerOf(await handle(call, make(call.now), options))
   const begun = await options.idempotency.begin(repeat)
-  if ('body' in begun) return begun
+  if ('body' in begun) {
+    await taken.discard?.()
+    return begun
+  }
   const revokedToken = call.route.declaration.revokesToken === true ? call.exchange.bearer : undefined
   let answer: Answered | StreamAnswer
   try {
@@ -73,11 +94,8 @@ export const runRoute = async (
 export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
   const token = call.exchange.bearer
   if (call.route.declaration.revokesToken !== true || token === undefined) return undefined
-  const repeat = await repeatOf(
-    call,
-    call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes(),
-    undefined,
-  )
+  const bytes = call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes()
+  const repeat = await repeatOf(call, () => hashOf(bytes), undefined)
   return repeat === undefined ? undefined : idempotency.answerForRevoked(token, repeat)
 }
 
@@ -107,25 +125,48 @@ const parseQuery = (text: string): { [name: string]: unknown } => {
   return query
 }
 
-const readBody = async ({ route, reader, exchange }: Call): Promise<{ bytes: Buffer; body: unknown }> => {
+/** The body of a request, read or received. */
+interface Taken {
+  body: unknown
+  hash(): Promise<string>
+  discard?(): Promise<void>
+}
+
+const takeBody = async (call: Call, requestWith: (body: unknown) => RouteRequest): Promise<Taken> => {
+  const { receive } = call.route.declaration
+  if (receive === undefined) {
+    const { bytes, body } = await readBody(call)
+    return { body, hash: () => hashOf(bytes) }
+  }
+  assertTypes(call)
+  if (call.reader === undefined) throw noBody()
+  const { body, fingerprint, discard } = await receive(requestWith(call.reader.pieces()) as never)
+  return { body, hash: () => hashOf(Buffer.from(fingerprint)), discard }
+}
+
+const readBody = async (call: Call): Promise<{ bytes: Buffer; body: unknown }> => {
+  const { route, reader } = call
   const none = Buffer.alloc(0)
   if (route.contentTypes.length === 0) return { bytes: none, body: undefined }
-  const assertTypes = (): void => {
-    assertPlain(exchange.headers.get('content-encoding'))
-    assertType(route, exchange.headers.get('content-type'))
-  }
-  if (reader !== undefined && route.bodyRequired) assertTypes()
+  if (reader !== undefined && route.bodyRequired) assertTypes(call)
   const bytes = reader === undefined ? none : await reader.bytes()
   if (bytes.length === 0) {
-    if (route.bodyRequired) throw new Failure('invalid', { message: 'The request needs a body.' })
+    if (route.bodyRequired) throw noBody()
     return { bytes, body: undefined }
   }
-  if (!route.bodyRequired) assertTypes()
+  if (!route.bodyRequired) assertTypes(call)
   if (route.body === undefined) return { bytes, body: bytes }
   const body = await parseJson(bytes, route.declaration.takesAnyNames)
   assertNone(route.body(body), 'The body')
   return { bytes, body }
 }
+
+const assertTypes = ({ route, exchange }: Call): void => {
+  assertPlain(exchange.headers.get('content-encoding'))
+  assertType(route, exchange.headers.get('content-type'))
+}
+
+const noBody = (): Failure => new Failure('invalid', { message: 'The request needs a body.' })
 
 const assertNone = (errors: FieldError[], whole: string): void => {
   if (errors.length === 0) return
@@ -176,13 +217,13 @@ const traceparentOf = ({ headers }: Exchange): string | undefined => {
 
 const repeatOf = async (
   { route, params, exchange }: Call,
-  body: Buffer,
+  hashBody: () => Promise<string>,
   caller: Caller | undefined,
 ): Promise<IdempotentRequest | undefined> => {
   const key = exchange.headers.get('idempotency-key')
   if (key === undefined || !route.idempotent) return undefined
   if (!KEY.test(key)) throw invalid('/Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
-  const bodyHash = await hashOf(body)
+  const bodyHash = await hashBody()
   return {
     key,
     caller: caller === undefined ? `address:${exchange.client.address}` : identityOf(caller),
@@ -217,7 +258,7 @@ const answerOf = ({ reply, isPending }: Handled): Answered | StreamAnswer => {
   for (const [name, value] of Object.entries(reply.headers ?? {})) headers[name.toLowerCase()] = value
   if (isPending) headers['waymark-pending'] = 'true'
   const status = reply.status ?? 200
-  if (reply.stream !== undefined) return { status, headers, stream: reply.stream }
+  if (reply.stream !== undefined) return { status, headers, stream: reply.stream, bytes: reply.streamBytes }
   if (reply.raw !== undefined)
     return { status, headers: { 'content-type': 'application/octet-stream', ...headers }, body: reply.raw }
   return answerJson(status, reply.body ?? {}, headers)

@@ -15,8 +15,13 @@ import { geofenceRoutes } from '../features/geofences/api.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { dataRoutes } from '../features/data/api.ts'
 import { readRecord, RECORDS } from '../features/data/views.ts'
+import { recordFiles } from '../features/data/record-files.ts'
+import { RecordWriter } from '../features/data/record-writer.ts'
+import { fileRoutes } from '../features/files/api.ts'
 import { scheduleRoutes } from '../features/tasks/schedule-api.ts'
 import { taskRoutes } from '../features/tasks/api.ts'
+import { taskFiles } from '../features/tasks/task-files.ts'
+import { TaskWriter } from '../features/tasks/task-writer.ts'
 import { flow } from '../features/flows/flow.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
 import { hub } from '../features/hubs/hub.ts'
@@ -46,6 +51,7 @@ import { vehicle } from '../features/vehicles/vehicle.ts'
 import { seesHubs } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
 import { decodeJson } from '../kernel/event.ts'
+import { Uploads } from '../kit/files/uploads.ts'
 import type { Route } from '../kit/http/route.ts'
 import { backtestOf } from '../reactors/backtests/answer-backtest.ts'
 import { dryRun } from '../reactors/dispatch/dry-run.ts'
@@ -68,13 +74,15 @@ export const openApi: OpenRole = async (services) => {
   const quota = new TrackerQuota(tables, clock, config.trackersMax)
   const watching = await watchTrackers(services, 'api-trackers', { quota })
   const writer = new TrackerWriter({ ...services, resources }, quota)
+  const uploads = new Uploads({ files: services.files, bytesMax: config.fileBytesMax })
   return {
     routes: [
       ...officeRoutes(services),
-      ...dataRoutes({ ...services, resources }),
+      ...dataRoutes({ ...services, resources, uploads }),
       ...flow.routes({ ...services, resources }),
       ...scheduleRoutes({ ...services, resources }),
-      ...taskRoutes({ ...services, resources }),
+      ...taskRoutes({ ...services, resources, uploads }),
+      ...attachments(services, uploads),
       ...trackerRoutes({ ...services, resources, ages: config, writer }),
       ...geofenceRoutes({ ...services, resources, shapes }),
       ...backtests(services),
@@ -104,6 +112,12 @@ const officeRoutes = (roleServices: RoleServices): Route[] => {
     ...addonRoutes({ ...services, origin: roleServices.config.addonOrigin }),
     ...[hub, team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),
   ]
+}
+
+const attachments = (roleServices: RoleServices, uploads: Uploads): Route[] => {
+  const services = { ...roleServices, resources }
+  const holders = [taskFiles(services, new TaskWriter(services)), recordFiles(services, new RecordWriter(services))]
+  return fileRoutes({ files: services.files, uploads, holders })
 }
 
 const backtests = (services: RoleServices): Route[] => {

@@ -1,7 +1,10 @@
 import { addon } from '../features/addons/addon.ts'
 import { ADDON_FILES } from '../features/addons/paths.ts'
+import { record } from '../features/data/record.ts'
+import { task } from '../features/tasks/task.ts'
 import { LOGOS, logoPath } from '../features/identity/logo-path.ts'
 import { ORGANIZATIONS_TABLE } from '../features/identity/views.ts'
+import { ATTACHMENTS, filesOf, holderOf, SHARDS } from '../kit/files/attached-file.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import type { FileOwner } from '../reactors/sweep/sweep-files.ts'
 import { resources } from './product.ts'
@@ -21,5 +24,16 @@ export const fileOwners = (services: Omit<ResourceServices, 'resources'>): FileO
     prefix: ADDON_FILES,
     isNamed: async (key) =>
       (await addon.writer({ ...services, resources }).load(key.split('/')[1])).state.status === 'live',
+  },
+  {
+    prefix: ATTACHMENTS,
+    parts: SHARDS.map((shard) => `${shard}/`),
+    isNamed: async (key) => {
+      const holder = holderOf(key)
+      const resource = [task, record].find(({ declaration }) => declaration.noun === holder?.noun)
+      if (holder === undefined || resource === undefined) return false
+      const { state } = await resource.writer({ ...services, resources }).load(holder.id)
+      return state.status === 'live' && filesOf(state.values).some(({ upload }) => upload === holder.upload)
+    },
   },
 ]

@@ -12,6 +12,7 @@ import { MAIL, sendMails } from '../reactors/mail/send-mails.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { MAKE_SAMPLES, makeSamples } from '../reactors/samples/make-samples.ts'
+import { DELETE_ATTACHMENTS, deleteAttachments } from '../reactors/sweep/delete-attachments.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
 import { resources } from './product.ts'
 import type { OpenRole } from './role.ts'
@@ -44,6 +45,7 @@ export const openJobs: OpenRole = async (services) => {
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
     ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
     ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
+    ownedPart(DELETE_ATTACHMENTS, async (isOurs) => follows(deleteAttachments({ ...services, isOurs }))),
     ownedPart(SCHEDULED_TASKS, async () => new ScheduledTasks({ ...services, resources }).start()),
     ownedPart(CHECK_RECORDS, async (isOurs) => follows(checkRecords({ ...services, isOurs }))),
     ownedPart(MAIL, async (isOurs) => {

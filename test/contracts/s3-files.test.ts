@@ -1,45 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
-import type { Test } from 'tap'
-import { openS3Files } from '../../src/engines/s3-files/s3-files.ts'
-import { folderOf } from '../support/folder-of.ts'
+import { openS3OfTest } from '../support/s3-server.ts'
 import { fileStoreContract } from './file-store.ts'
 
-/** A server that speaks the protocol of S3, over a folder; the package has no types. */
-interface S3Server {
-  run(): Promise<AddressInfo>
-  close(): Promise<void>
-}
-
-const S3rver = createRequire(import.meta.url)('s3rver') as new (options: object) => S3Server
-
-const serve = async (directory: string, port = 0): Promise<{ server: S3Server; port: number }> => {
-  const configureBuckets = [{ name: 'bucket', configs: [] }]
-  const server = new S3rver({ port, address: '127.0.0.1', silent: true, directory, configureBuckets })
-  return { server, port: (await server.run()).port }
-}
-
-fileStoreContract('s3-files', {
-  open: async (t: Test) => {
-    const directory = `${folderOf(t)}/s3`
-    let { server, port } = await serve(directory)
-    const store = await openS3Files({
-      url: `s3://bucket/${randomUUID()}?endpoint=http://127.0.0.1:${port}`,
-      credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
-    })
-    t.teardown(async () => {
-      await store.close()
-      await server.close()
-    })
-    return {
-      store,
-      breakIt: async () => {
-        await server.close()
-        return async () => {
-          server = (await serve(directory, port)).server
-        }
-      },
-    }
-  },
-})
+fileStoreContract('s3-files', { open: openS3OfTest })

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
@@ -12,6 +13,7 @@ import { PROJECTIONS } from '../../src/roles/product.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { addressOf } from '../support/each-route.ts'
 import { operationsOf } from '../support/open-api.ts'
+import { formOf } from '../support/pictures.ts'
 import { mailsIn, tokenIn } from '../support/read-mail.ts'
 import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
 
@@ -27,6 +29,12 @@ const REBUILT = [
 ]
 
 const run = promisify(execFile)
+
+/** Files of tasks and records that the folder has. */
+const attachedIn = (data: string): string[] => {
+  const entries = readdirSync(join(data, 'files', 'attachments'), { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+}
 
 /** All that a data folder holds in readable form, piece by piece: events, rows of tables, rows of the history. */
 async function* contentsOf(data: string): AsyncGenerator<{ where: string; text: string }> {
@@ -128,6 +136,14 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
     automationDetails: { url: 'http://127.0.0.1:9/vogon' },
     rules: { fields: { geofenceGroupId: group._id } },
   })
+  const components = [{ id: 'poem', type: 'file' }]
+  const flow = await make('/flow', { name: 'Vogon flow', steps: [{ id: 'one', name: 'One', components }] })
+  const task = await make('/task', { flowId: flow._id, title: 'Vogon task', hubId })
+  const form = new FormData()
+  form.append('componentId', 'poem')
+  form.append('file', new File(['Vogon poetry'], 'Vogon poem.txt'))
+  await ask(service, 'POST', `/task/${task._id}/files`, { token, ...(await formOf(form)) })
+  t.equal(attachedIn(data).length, 1)
   const points = [0, 1, 2].map((i) => ({ recordedAt: Date.now() - 60_000 + i * 10_000, lat: 52 + i / 50, lng: 21 }))
   await ask(service, 'POST', '/location-history/bulk', { token: tracker.deviceKey, body: { points } })
   await until('the points', async () => (await ask(service, 'GET', '/location-histories', { token })).data.length === 3)
@@ -155,6 +171,7 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
     1,
     'its guest stays',
   )
+  await until('its files to go', () => attachedIn(data).length === 0)
   const positions = `SELECT count() AS rows FROM points WHERE organizationId = '${organizationId}'`
   await service.stop()
 

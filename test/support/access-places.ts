@@ -76,6 +76,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   addonId: 'organization',
   flowId: 'organization',
   taskId: 'hub',
+  fileId: 'hub',
   scheduleId: 'hub',
   dataTypeId: 'organization',
   dataId: 'organization',

@@ -21,6 +21,12 @@ export interface ApiWorld {
 
 const TIMES = 8
 
+const FLOW_COMPONENTS = [
+  { id: 'note', type: 'text' },
+  { id: 'photo', type: 'photo' },
+  { id: 'paper', type: 'file' },
+]
+
 /** An organization that holds one of everything, so that each route has something real to answer. Back-tests of the service over a few points must be jobs. */
 export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const { token, email, password, organizationId } = await signUp(service, 'World')
@@ -69,6 +75,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       { name: 'name', type: 'text' },
       { name: 'phone', type: 'text' },
       { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+      { name: 'contract', type: 'file' },
     ],
   })
   const record = await make('/data', { dataTypeId: dataType._id, values: { number: 'C-1', name: 'Shop' } })
@@ -80,11 +87,18 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const { logo } = (await ask(service, 'PUT', '/organization/logo', picture)).data
   const flow = await make('/flow', {
     name: 'Round',
-    steps: [{ id: 'one', name: 'One', components: [{ id: 'note', type: 'text' }] }],
+    steps: [{ id: 'one', name: 'One', components: FLOW_COMPONENTS }],
   })
   const taskOf = (title: string) => make('/task', { flowId: flow._id, title, hubId: hub._id, assigneeIds: [user._id] })
   const [task, assigned, started] = [await taskOf('One'), await taskOf('Two'), await taskOf('Three')]
   await ask(service, 'POST', `/task/${started._id}/start`, { token })
+  const fileOf = async (): Promise<string> => {
+    const file = new FormData()
+    file.append('componentId', 'paper')
+    file.append('file', new File([Buffer.from([0, 1, 2])], 'paper'))
+    return (await ask(service, 'POST', `/task/${assigned._id}/files`, { token, ...(await formOf(file)) })).data._id
+  }
+  const fileId = await fileOf()
   const schedule = await make('/task/schedule', {
     name: 'Round',
     flowId: flow._id,
@@ -103,7 +117,11 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     email,
     password,
     organizationId,
-    spare: { ...(await spare(make)), sessionId: await furtherSession(service, email, password) },
+    spare: {
+      ...(await spare(make)),
+      fileId: await fileOf(),
+      sessionId: await furtherSession(service, email, password),
+    },
     tokens: await mailedTokens(service, make, role._id, email),
     ids: {
       hubId: hub._id,
@@ -135,6 +153,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       flowId: flow._id,
       taskId: task._id,
       scheduleId: schedule._id,
+      fileId,
       'taskId:startTask': assigned._id,
       'taskId:finishTask': started._id,
     },

@@ -5,7 +5,7 @@ import type { Caller } from '../../src/kernel/caller.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
-import type { Method, Route } from '../../src/kit/http/route.ts'
+import type { Method, Reply, Route, RouteRequest } from '../../src/kit/http/route.ts'
 import { assertValid } from '../../src/kit/http/validate.ts'
 import { compileBody, compileParams, compileQuery } from '../../src/ingress/schemas.ts'
 
@@ -50,7 +50,7 @@ export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2
         assertValid(compileBody(route.body), options.body)
       const now = clock.now()
       const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
-      const reply = await route.handler({
+      const request = {
         caller: options.caller as never,
         params,
         query: query as never,
@@ -63,7 +63,8 @@ export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2
         network: options.address ?? '127.0.0.1',
         isLocal: true,
         signal: new AbortController().signal,
-      })
+      }
+      const reply = await handled(route, request)
       const isApplied =
         reply.wrote === undefined ||
         settle === undefined ||
@@ -79,6 +80,24 @@ export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2
       return failed(error)
     }
   }
+}
+
+/** As the ingress does where a route takes its body as it comes. */
+const handled = async (route: Route, request: RouteRequest<never, never>): Promise<Reply> => {
+  if (route.receive === undefined) return route.handler(request)
+  const received = await route.receive({ ...request, body: inPieces(request.body) })
+  try {
+    return await route.handler({ ...request, body: received.body as never })
+  } catch (error) {
+    await received.discard()
+    throw error
+  }
+}
+
+const PIECE_BYTES = 16 * 1024
+
+async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.byteLength; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
 }
 
 const find = (routes: readonly Route[], method: Method, url: string) => {

@@ -17,6 +17,7 @@ const dataTypeBody = () => ({
   fields: [
     { name: 'number', type: 'text' },
     { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+    { name: 'contract', type: 'file' },
   ],
 })
 
@@ -67,7 +68,8 @@ const formBody = ({ properties }: Json, example: Json): Buffer => {
   const parts = Object.entries<Json>(properties).map(([name, schema]) => {
     const isScript = schema.items?.format === 'binary'
     const file = isScript ? '; filename="main.js"' : schema.format === 'binary' ? '; filename="a.png"' : ''
-    const value = isScript ? 'export const one = 1' : file === '' ? `${example[name]} ${++made}` : png()
+    const text = name === 'name' ? `${example[name]} ${++made}` : example[name]
+    const value = isScript ? 'export const one = 1' : file === '' ? text : png()
     return Buffer.concat([
       Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`),
       Buffer.from(value as string),

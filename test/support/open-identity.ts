@@ -14,6 +14,12 @@ import { pluginSetting } from '../../src/features/plugins/plugin-setting.ts'
 import { dataRoutes } from '../../src/features/data/api.ts'
 import { dataType } from '../../src/features/data/data-type.ts'
 import { record } from '../../src/features/data/record.ts'
+import { recordFiles } from '../../src/features/data/record-files.ts'
+import { RecordWriter } from '../../src/features/data/record-writer.ts'
+import { fileRoutes } from '../../src/features/files/api.ts'
+import { taskFiles } from '../../src/features/tasks/task-files.ts'
+import { TaskWriter } from '../../src/features/tasks/task-writer.ts'
+import { Uploads } from '../../src/kit/files/uploads.ts'
 import { schedule } from '../../src/features/tasks/schedule.ts'
 import { scheduleRoutes } from '../../src/features/tasks/schedule-api.ts'
 import { taskRoutes } from '../../src/features/tasks/api.ts'
@@ -53,6 +59,9 @@ const RESOURCES = [
   schedule,
 ]
 
+/** Of one attachment. */
+export const FILE_BYTES_MAX = 1024 * 1024
+
 export interface Session {
   token: string
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
@@ -80,17 +89,20 @@ export const openIdentity = async (
     const context = identityContext(these, settings)
     runs.know(listProcesses(these))
     runs.startCarryingOn()
+    const uploads = new Uploads({ files: services.files, bytesMax: FILE_BYTES_MAX })
+    const holders = [taskFiles(these, new TaskWriter(these)), recordFiles(these, new RecordWriter(these))]
     const routes = [
       identityRoutes(context),
       hub.routes(these),
       flow.routes(these),
       scheduleRoutes(these),
-      taskRoutes(these),
+      taskRoutes({ ...these, uploads }),
       team.routes(these),
       vehicle.routes(these),
       tracker.routes(these),
       pluginSetting.routes(these),
-      dataRoutes(these),
+      dataRoutes({ ...these, uploads }),
+      fileRoutes({ files: these.files, uploads, holders }),
       appIntegrationRoutes(these),
       further(these),
     ].flat()

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -44,7 +45,7 @@ export const openS3Files = async (options: S3Options): Promise<FileStore> => {
       }
       if (found === undefined) return undefined
       const bytes = Number(found.ContentRange?.split('/')[1] ?? found.ContentLength ?? 0)
-      return { bytes, stream: pieces(found.Body as AsyncIterable<Uint8Array>) }
+      return { bytes, stream: bodyPieces(found.Body as Readable) }
     },
     delete: async (key) => {
       const object = objectOf(key)
@@ -164,6 +165,20 @@ async function* list(client: S3Client, bucket: string, prefix: string, keyPrefix
     after = page.NextContinuationToken
   } while (after !== undefined)
 }
+
+/** Ends the connection also when nobody begins to read. */
+const bodyPieces = (body: Readable): AsyncIterable<Uint8Array> => ({
+  [Symbol.asyncIterator]: () => {
+    const reading = pieces(body)
+    return {
+      next: () => reading.next(),
+      return: () => {
+        body.destroy()
+        return reading.return(undefined)
+      },
+    }
+  },
+})
 
 async function* pieces(stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {

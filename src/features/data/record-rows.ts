@@ -80,9 +80,10 @@ const applyCheck = async (
 }
 
 const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isInvalid: boolean): void => {
-  const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds } = row
+  const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds, files, fileIds } = row
   rows.put(RECORDS, organizationId, _id, {
     ...{ _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds },
+    ...(files !== undefined && { files, fileIds }),
     ...indexOf(shape, values),
     ...((isInvalid || !areValid(shape, values)) && { isInvalid: true }),
   })

@@ -1,5 +1,5 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, type FieldError } from '../../kernel/errors.ts'
+import { Failure, type FieldError, invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { mergePatch, pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
@@ -7,7 +7,8 @@ import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { ABSENT } from '../../kit/resource/decider.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { type AttachedFile, assertFits, assertRoom, filesOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import type { StoredField } from './fields.ts'
 import { isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { record } from './record.ts'
@@ -52,10 +53,49 @@ export class RecordWriter implements ResourceWrites {
         const sent = keyed(type, (body.values ?? {}) as JsonObject)
         const merged =
           kind === 'amend' ? (mergePatch(own, sent) as JsonObject) : { ...hiddenValues(caller, type, own), ...sent }
-        return { ...before, ...(await this.checked(origin, type, id, merged)) }
+        return this.next(origin, type, id, before, merged)
       },
       expectedVersion,
     )
+  }
+
+  /** @throws Failure invalid with `/field`, not_found */
+  attach(origin: WriteOrigin, id: string, fieldName: string, file: AttachedFile): Promise<Written> {
+    return this.writer.update(origin, id, async (before) => {
+      const files = filesOf(before)
+      if (files.some(({ _id }) => _id === file._id)) return before
+      const type = await this.typeOf(origin.organizationId, before.dataTypeId as string)
+      const field = fileField(type, fieldName)
+      const values = before.values as JsonObject
+      const ids = (valueIn(values, field._id) ?? []) as string[]
+      assertFits(field, ids.length, file, '/field')
+      assertRoom(files)
+      return {
+        ...before,
+        values: { ...values, [field._id]: [...ids, file._id] },
+        files: [...files, file] as unknown as Json,
+      }
+    })
+  }
+
+  detach(origin: WriteOrigin, id: string, fileId: string): Promise<Written> {
+    return this.writer.update(origin, id, (before) => {
+      const without = (value: Json): Json => (Array.isArray(value) ? value.filter((one) => one !== fileId) : value)
+      const left = Object.entries(before.values as JsonObject).map(([key, value]) => [key, without(value)] as const)
+      const values = Object.fromEntries(left.filter(([, value]) => !isEmpty(value)))
+      return withNamedFiles({ ...before, values }, Object.values(values).flat())
+    })
+  }
+
+  private async next(
+    origin: WriteOrigin,
+    type: DataTypeRow,
+    id: string,
+    before: JsonObject,
+    merged: JsonObject,
+  ): Promise<JsonObject> {
+    const checked = await this.checked(origin, type, id, merged, before.values as JsonObject)
+    return withNamedFiles({ ...before, ...checked }, Object.values(checked.values).flat())
   }
 
   delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
@@ -89,6 +129,7 @@ export class RecordWriter implements ResourceWrites {
     type: DataTypeRow,
     id: string,
     sent: JsonObject,
+    before: JsonObject = {},
   ): Promise<{ values: JsonObject; recordIds: string[]; uniques: Json }> {
     const faults: FieldError[] = []
     const values: JsonObject = {}
@@ -96,10 +137,12 @@ export class RecordWriter implements ResourceWrites {
       const value = valueIn(sent, field._id)
       const path = `/values/${field.name}`
       if (value === undefined || isEmpty(value)) {
-        if (field.required === true || field.name === type.primaryKey) faults.push({ path, message: 'is required' })
+        // A file is attached to a record that is there: until then the record is listed as invalid.
+        const isAsked = field.required === true && field.type !== 'file'
+        if (isAsked || field.name === type.primaryKey) faults.push({ path, message: 'is required' })
         continue
       }
-      const fault = valueFault(field, value)
+      const fault = valueFault(field, value) ?? filesFault(field, value, valueIn(before, field._id))
       if (fault === undefined) values[field._id] = keptValue(field, value)
       else faults.push({ path, message: fault })
     }
@@ -184,3 +227,11 @@ const taken = (path: string): Failure =>
     message: `${path} is taken by another record.`,
     errors: [{ path, message: 'is taken by another record' }],
   })
+
+/** @throws Failure invalid with `/field` */
+const fileField = (type: DataTypeRow, name: string) => {
+  const field = type.fields.find((one) => one.name === name)
+  if (field === undefined) throw invalid('/field', `is not a field of ${type.name}`)
+  if (field.type !== 'file') throw invalid('/field', `is a ${field.type}: no files are attached to it`)
+  return field
+}

@@ -1,4 +1,5 @@
 import { anyObject, id, list, object, reference, type Field } from '../../kernel/schema.ts'
+import { fileIdsOf } from '../../kit/files/attached-file.ts'
 import type { UniqueValue } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { recordRows } from './record-rows.ts'
@@ -31,11 +32,16 @@ export const record = defineResource(
     fixed: ['dataTypeId'],
     internal: {
       recordIds: list(reference(RECORDS), { max: 200 }),
+      /** What is attached in its fields. */
+      files: { schema: { type: 'array', items: { type: 'object' } } },
       /** What only one record may have. */
       uniques: claims,
     },
     permissions: { view: 'view/data', edit: 'edit/data' },
     restriction: RECORD_RESTRICTION,
+    version: 2,
+    indexes: { equality: ['fileIds'] },
+    derived: fileIdsOf,
     uniques: ({ uniques }) => (uniques ?? []) as unknown as UniqueValue[],
     bodyBytesMax: BODY_BYTES_MAX,
     example: {

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { hiddenFields, type Restricted, type Restriction } from '../../kernel/hidden-fields.ts'
 import type { TableStore } from '../../engines/table-store.ts'
+import type { AttachedFile } from '../../kit/files/attached-file.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { StoredField } from './fields.ts'
@@ -25,6 +26,8 @@ export interface RecordRow extends Row {
   dataTypeId: string
   /** As they are kept: by the key of the field. */
   values: JsonObject
+  /** What is attached in its fields. */
+  files?: AttachedFile[]
 }
 
 /** Which fields of records a role can hide. */

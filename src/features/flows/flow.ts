@@ -16,7 +16,14 @@ import {
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import { ruleFaults, ruleFields, VALUE_TYPES, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
+import {
+  FILES,
+  ruleFaults,
+  ruleFields,
+  VALUE_TYPES,
+  type ValueRule,
+  type ValueType,
+} from '../../kit/values/value-type.ts'
 import { DATA_TYPES, type DataTypeRow } from '../data/views.ts'
 import { TASKS } from '../tasks/views.ts'
 import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
@@ -158,7 +165,8 @@ const AS_TEXT: readonly ValueType[] = ['text', 'number', 'date', 'time', 'dateti
 
 /** Whether values of a field can stand in a component. */
 const fits = (target: ValueRule, field: ValueRule): boolean =>
-  target.type === field.type
+  // A file belongs to the record that it is attached to.
+  target.type === field.type && !FILES.includes(field.type)
     ? target.type !== 'reference' || target.dataTypeId === field.dataTypeId
     : (target.type === 'text' || target.type === 'barcode') && AS_TEXT.includes(field.type)
 

@@ -3,6 +3,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
+import type { Uploads } from '../../kit/files/uploads.ts'
 import { boxParameter } from '../../kit/http/bbox-parameter.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
 import type { Route } from '../../kit/http/route.ts'
@@ -13,16 +14,18 @@ import { cellsOver, degreesOf } from './cells.ts'
 import { historyRoute } from './history.ts'
 import type { Move } from './moves.ts'
 import { task } from './task.ts'
+import { taskUploadRoute } from './task-files.ts'
 import { TaskWriter } from './task-writer.ts'
 import type { TaskRow } from './views.ts'
 import { daysAsked } from './window.ts'
 
 /** Tasks, their moves and their history. */
-export const taskRoutes = (services: ResourceServices): Route[] => {
+export const taskRoutes = (services: ResourceServices & { uploads: Uploads }): Route[] => {
   const writer = new TaskWriter(services)
   return [
     ...task.routes(services, { writes: writer, where: conditionsOf, ranges: rangesOf, actions: moves(writer) }),
     historyRoute(services),
+    taskUploadRoute(services, writer, services.uploads),
   ]
 }
 

@@ -3,7 +3,7 @@ import type { FieldError } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
-import { FILES, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { FILES, filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
 import { type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../data/views.ts'
 import { type Component, componentsOf, type FlowContent } from '../flows/views.ts'
 
@@ -80,7 +80,7 @@ export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordR
       type.fields.find(({ name }) => name === fieldName) ??
       type.fields.find(({ formerNames }) => formerNames?.includes(fieldName))
     const value = field && valueIn(record.values, field._id)
-    if (component === undefined || value === undefined) continue
+    if (component === undefined || value === undefined || FILES.includes(component.type)) continue
     const own = component.type === 'text' || component.type === 'barcode' ? String(value) : value
     if (valueFault(component, own) === undefined) values[id] = own
   }
@@ -89,11 +89,5 @@ export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordR
 
 const faultOf = (component: Component, value: Json, old: Json | undefined): string | undefined => {
   if (isEmpty(value)) return undefined
-  const fault = valueFault(component, value)
-  if (fault !== undefined || !FILES.includes(component.type)) return fault
-  // Files are attached by uploading them; a write may only leave some out.
-  const known = (old ?? []) as string[]
-  return (value as string[]).every((id) => known.includes(id.toLowerCase()))
-    ? undefined
-    : 'names a file that was not attached'
+  return valueFault(component, value) ?? filesFault(component, value, old)
 }

@@ -3,12 +3,14 @@ import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
+import { filesOf } from '../../kit/files/attached-file.ts'
 import { chooseFields, FIELDS_QUERY, idSchema } from '../../kit/http/list-query.ts'
 import { answered, envelope } from '../../kit/http/page-members.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
+import { shownFile } from '../files/views.ts'
 import { task } from './task.ts'
 import { type Actor, TASK, type TaskValues } from './views.ts'
 
@@ -84,7 +86,8 @@ const historyOf = async ({ log }: Pick<ResourceServices, 'log'>, taskId: string)
     const events = await log.read(`task-${taskId}`, revision, PAGE_EVENTS)
     for (const event of events) {
       if (event.type !== TASK.created && event.type !== TASK.changed) continue
-      const { values, at } = decodeJson<ResourceData>(event.data)
+      const { values: kept, at } = decodeJson<ResourceData>(event.data)
+      const values = withShownFiles(kept)
       const entry = entryOf(event, at, before, values)
       if (entry !== undefined) entries.push(entry)
       before = values
@@ -92,6 +95,12 @@ const historyOf = async ({ log }: Pick<ResourceServices, 'log'>, taskId: string)
     if (events.length < PAGE_EVENTS) break
   }
   return entries
+}
+
+/** Attached files by name, without where their bytes are. */
+const withShownFiles = (values: JsonObject): JsonObject => {
+  const files = filesOf(values).map((file) => shownFile(file, {}))
+  return files.length === 0 ? values : { ...values, files: files as JsonObject[] }
 }
 
 /** Undefined for an event that only keeps others from writing at its place. */

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
@@ -21,7 +20,8 @@ import { assertAssignees, keptAssignees } from './assignees.ts'
 import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { task } from './task.ts'
-import { isOver, type TaskValues } from './views.ts'
+import { assertDispatches, assertMayChange, assertMayFill } from './task-rights.ts'
+import type { TaskValues } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
@@ -102,6 +102,19 @@ export class TaskWriter implements ResourceWrites {
       const next = await this.settled(origin, before, decideMove(before, move, context))
       if (move.type !== 'finish' || next === before) return next
       return { ...next, components: await this.finished(origin, before, components) }
+    })
+  }
+
+  /** Changes what whoever does a task may change, by what its flow says: files are attached so. */
+  amend(
+    origin: WriteOrigin,
+    id: string,
+    next: (before: TaskValues, flow: FlowContent) => TaskValues,
+  ): Promise<Written> {
+    return this.update(origin, id, async (before) => {
+      const after = next(before, await this.flowOf(before))
+      if (after !== before) assertMayFill(origin.caller, before)
+      return after
     })
   }
 
@@ -243,21 +256,6 @@ export class TaskWriter implements ResourceWrites {
     if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
     return record
   }
-}
-
-const assertDispatches = ({ caller }: WriteOrigin): void => {
-  if (caller !== undefined && !caller.permissions.has('dispatch/task'))
-    throw new Failure('forbidden', { message: 'This needs the permission dispatch/task.' })
-}
-
-/** Whoever does not dispatch fills in components, while the task is not over. */
-const assertMayChange = (caller: UserCaller | undefined, before: TaskValues, next: TaskValues): void => {
-  if (caller === undefined || caller.permissions.has('dispatch/task')) return
-  const { components: _one, ...others } = before
-  const { components: _other, ...nextOthers } = next
-  if (!isDeepStrictEqual(others, nextOthers))
-    throw new Failure('forbidden', { message: 'Without the permission dispatch/task you may change components alone.' })
-  if (isOver(before)) throw new MoveRefused('finish', before.state)
 }
 
 const assertWindow = (window: Json | undefined): void => {

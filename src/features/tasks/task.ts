@@ -20,6 +20,7 @@ import {
   withDefault,
   type Field,
 } from '../../kernel/schema.ts'
+import { fileIdsOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
 import type { ListFilter } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
@@ -95,10 +96,12 @@ export const task = defineResource({
     scheduleId: optional(id()),
     routingResultId: optional(id()),
   },
+  internal: { files: { schema: { type: 'array', items: { type: 'object' } } } },
   permissions: { view: 'view/task', edit: 'edit/task' },
   hubField: 'hubId',
   sees: (caller, row) => seesTask(caller, row as TaskRow),
   unique: 'externalId',
+  version: 2,
   indexes: {
     equality: [
       'state',
@@ -112,6 +115,7 @@ export const task = defineResource({
       'people',
       'days',
       'cells',
+      'fileIds',
     ],
     range: ['title', 'priority', 'dueAt', 'finishedAt'],
     sparse: ['windowFrom', 'windowTo', 'placeLat', 'placeLng', 'placeEast'],
@@ -145,7 +149,7 @@ export const task = defineResource({
     bbox: elsewhere(BBOX_PARAMETER),
   },
   derived: (values) => derivedOf(values),
-  keep: async ({ values }) => withState(values),
+  keep: async ({ values }) => withNamedFiles(withState(values), Object.values(values.components as JsonObject).flat()),
   bodyBytesMax: 256 * 1024,
   example: {
     flowId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
@@ -171,12 +175,13 @@ const withState = (values: JsonObject): JsonObject => {
   return { ...others, state: 'new' }
 }
 
-const derivedOf = ({ assigneeIds, teamId, dataSource, window, lat, lng }: JsonObject): JsonObject => {
+const derivedOf = ({ files, assigneeIds, teamId, dataSource, window, lat, lng }: JsonObject): JsonObject => {
   const span = window as { from: string; to: string } | undefined
   const source = dataSource as { dataId: string } | undefined
   const hasPlace = typeof lat === 'number' && typeof lng === 'number'
   return {
     people: [...(assigneeIds as string[]), ...(typeof teamId === 'string' ? [teamId] : [])],
+    ...fileIdsOf(files === undefined ? {} : { files }),
     ...(source !== undefined && { dataId: source.dataId }),
     ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),
     ...(hasPlace && { placeLat: lat, placeLng: lng, placeEast: lng < 0 ? lng + 360 : lng, cells: cellsOf(lat, lng) }),

@@ -2,6 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { eventTypes } from '../../kit/commands/declared-event.ts'
+import type { AttachedFile } from '../../kit/files/attached-file.ts'
 
 export const TASKS = 'tasks'
 export const TASK = eventTypes('task')
@@ -26,6 +27,8 @@ export interface TaskValues {
   teamId?: string
   assigneeIds: string[]
   components: JsonObject
+  /** What is attached in its components. */
+  files?: AttachedFile[]
   dataSource?: { dataTypeId: string; dataId: string }
   window?: { from: string; to: string }
   lat?: number

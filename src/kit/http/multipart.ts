@@ -37,7 +37,7 @@ export const parseMultipart = (
 ): Promise<MultipartBody> =>
   new Promise((resolve, reject) => {
     const parsed: MultipartBody = { fields: {}, files: [] }
-    const form = open(contentType, limits)
+    const form = openForm(contentType, limits)
     form.on('field', (name, value, isNameCut, isCut) => {
       if (isNameCut || !limits.fields.includes(name)) return reject(invalid(`/${name}`, 'is not a known field'))
       if (isCut) return reject(invalid(`/${name}`, `must not have more than ${FIELD_BYTES_MAX} bytes`))
@@ -53,19 +53,20 @@ export const parseMultipart = (
       parsed.files.push(file)
       stream.on('data', (piece: Buffer) => void pieces.push(piece))
       stream.on('limit', () => reject(tooLarge(limits.fileBytesMax)))
-      stream.on('error', () => reject(broken()))
+      stream.on('error', () => reject(brokenForm()))
       stream.on('end', () => {
         file.bytes = Buffer.concat(pieces)
       })
     })
     for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const)
       form.on(limit, () => reject(new Failure('invalid', { message: 'The form has too many parts.' })))
-    form.on('error', () => reject(broken()))
+    form.on('error', () => reject(brokenForm()))
     form.on('finish', () => resolve(parsed))
     form.end(body)
   })
 
-const open = (contentType: string | undefined, { fields, files, fileBytesMax }: MultipartLimits): Busboy => {
+/** @throws Failure invalid for a content type without a boundary: there is nothing to read. */
+export const openForm = (contentType: string | undefined, { fields, files, fileBytesMax }: MultipartLimits): Busboy => {
   const filesMax = Object.values(files).reduce((sum, max) => sum + max, 0)
   try {
     return new Busboy({
@@ -81,15 +82,15 @@ const open = (contentType: string | undefined, { fields, files, fileBytesMax }: 
       },
     })
   } catch {
-    // A content type without a boundary: there is nothing to read.
-    throw broken()
+    throw brokenForm()
   }
 }
 
 const tooLarge = (bytesMax: number): Failure =>
   new Failure('too_large', { message: `The file is larger than ${bytesMax} bytes.` })
 
-const broken = (): Failure => new Failure('invalid', { message: 'The body is no whole multipart/form-data form.' })
+export const brokenForm = (): Failure =>
+  new Failure('invalid', { message: 'The body is no whole multipart/form-data form.' })
 
 /** The schema of such a form, for the documentation. */
 export const formSchema = (

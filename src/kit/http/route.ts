@@ -64,6 +64,8 @@ export interface Reply {
   headers?: { [name: string]: string }
   /** Answers bytes as they come, with backpressure; `headers` should name the content type. */
   stream?: AsyncIterable<Uint8Array | string>
+  /** How many bytes the stream has, where that is known. */
+  streamBytes?: number
   /** Answered as it is, in place of `body` (a page, a document, a small file); `headers` should name the content type. */
   raw?: string | Uint8Array
   wrote?: Wrote
@@ -71,9 +73,21 @@ export interface Reply {
   secret?: boolean
 }
 
+/** What a route made of a body that it took as it came. */
+export interface Received {
+  /** The handler's. */
+  body: unknown
+  /** Says whether a request under the same Idempotency-Key sends the same. */
+  fingerprint: string
+  /** Takes back what was made: no handler ran, or it failed. Never rejects. */
+  discard(): Promise<void>
+}
+
 /** Headers of answers that the documentation explains. */
 export type AnswerHeader =
+  | 'Accept-Ranges'
   | 'Content-Disposition'
+  | 'Content-Range'
   | 'ETag'
   | 'Link'
   | 'Location'
@@ -123,6 +137,8 @@ export interface Route {
   takesAnyNames?: boolean
   /** Takes the bytes as they are, of these content types. */
   rawBody?: { contentTypes: readonly string[] }
+  /** Takes the bytes of a `rawBody` as they come, before the Idempotency-Key is looked at; a body so may be larger than memory. */
+  receive?(request: RouteRequest<{ [name: string]: unknown }, AsyncIterable<Uint8Array>>): Promise<Received>
   /** Default 1 MiB. */
   bodyBytesMax?: number
   /** By status; the errors that every route can answer are added by the kit. */

@@ -54,7 +54,8 @@ export interface ValueRule {
 
 export const TEXT_CHARS_MAX = 10_000
 const OPTIONS_MAX = 500
-const FILES_MAX = 50
+/** Of one value, where its rule does not say it. */
+export const FILES_MAX = 50
 const TEXTS: readonly ValueType[] = ['text', 'barcode']
 const CHOICES: readonly ValueType[] = ['option', 'options']
 export const FILES: readonly ValueType[] = ['photo', 'file', 'signature']
@@ -134,8 +135,17 @@ export const valueFault = (rule: ValueRule, value: Json): string | undefined => 
     case 'reference':
       return isId(value) ? undefined : 'must be the id of a record'
     default:
-      return filesFault(rule, value)
+      return fileIdsFault(rule, value)
   }
+}
+
+/** Files are attached by uploading them; a write may only leave some out. */
+export const filesFault = ({ type }: ValueRule, value: Json, before: Json | undefined): string | undefined => {
+  if (!FILES.includes(type)) return undefined
+  const known = (before ?? []) as string[]
+  return (value as string[]).every((id) => known.includes(id.toLowerCase()))
+    ? undefined
+    : 'names a file that was not attached'
 }
 
 /** A value without faults in the form in which it is kept. */
@@ -210,7 +220,7 @@ const shownOptions = ({ options = [] }: ValueRule): string =>
 
 const choiceFault = (rule: ValueRule): string => `must be one of ${shownOptions(rule)}`
 
-const filesFault = ({ filesMax = FILES_MAX }: ValueRule, value: Json): string | undefined => {
+const fileIdsFault = ({ filesMax = FILES_MAX }: ValueRule, value: Json): string | undefined => {
   if (!Array.isArray(value) || !value.every(isId)) return 'must be an array of ids of files'
   if (new Set(value).size < value.length) return 'must name each file once'
   return value.length > filesMax ? `must be at most ${filesMax} files` : undefined

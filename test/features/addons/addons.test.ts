@@ -183,7 +183,7 @@ test('files of an add-on are swept when it is deleted, and not before', async (t
   const made = await send(owner, 'POST', '/addon', { name: 'x', files: { 'a.js': '1' } })
   const { _id } = made.body.data
   await send(owner, 'PUT', `/addon/${_id}`, { name: 'x', files: { 'a.js': '2' } })
-  const late = { files, clock: { now: () => Date.now() + 25 * 3_600_000 } }
+  const late = { files, tables: world.tables, clock: { now: () => Date.now() + 25 * 3_600_000 } }
   const sweep = () => sweepFiles(late, fileOwners(world), new AbortController().signal)
   t.equal(await sweep(), 0)
   await owner.call('DELETE', `/addon/${_id}`)

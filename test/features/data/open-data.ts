@@ -8,6 +8,7 @@ import { flow } from '../../../src/features/flows/flow.ts'
 import { task } from '../../../src/features/tasks/task.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
+import { Uploads } from '../../../src/kit/files/uploads.ts'
 import { checkRecords } from '../../../src/reactors/records/check-records.ts'
 import { callerWith } from '../../support/callers.ts'
 import { routeCaller } from '../../support/call-route.ts'
@@ -29,7 +30,12 @@ export const openData = async (t: Test) => {
     await runner.close()
     await services.close()
   })
-  const ask = routeCaller({ routes: dataRoutes(services), clock: services.clock, settle, timeoutMs: 60_000 })
+  const ask = routeCaller({
+    routes: dataRoutes({ ...services, uploads: new Uploads({ files: services.files, bytesMax: 1024 * 1024 }) }),
+    clock: services.clock,
+    settle,
+    timeoutMs: 60_000,
+  })
   const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
     ask(method, url, { body, caller: callerWith(PERMISSIONS, caller) })
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely

@@ -87,7 +87,11 @@ test('logos that nothing names are swept once they are a day old', async (t) => 
   await owner.call('PUT', '/organization/logo', png(1, 1), PNG)
   const { logo } = (await owner.call('PUT', '/organization/logo', png(2, 2), PNG)).body.data
   const sweep = (now: number) =>
-    sweepFiles({ files, clock: { now: () => now } }, fileOwners(world), new AbortController().signal)
+    sweepFiles(
+      { files, tables: world.tables, clock: { now: () => now } },
+      fileOwners(world),
+      new AbortController().signal,
+    )
   t.equal(await sweep(Date.now() + 3_600_000), 0, 'what is young may still be named')
   t.equal(await sweep(Date.now() + 25 * 3_600_000), 1)
   const left = []

@@ -1,0 +1,81 @@
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { FILES_MAX, type ValueRule } from '../values/value-type.ts'
+import { isImage } from './content-type.ts'
+
+/** Of every attachment in the store of files. */
+export const ATTACHMENTS = 'attachments/'
+
+/** Files of one task or record. */
+export const FILES_OF_ONE_MAX = 200
+
+/** What a task or record keeps of a file that is attached to it, in an internal field of its own. */
+export interface AttachedFile {
+  _id: string
+  name: string
+  contentType: string
+  /** Bytes. */
+  size: number
+  createdAt: string
+  /** What its bytes are stored under, below the key of its holder. */
+  upload: string
+}
+
+/** What can have files: its noun, and which one. */
+export interface FileHolder {
+  noun: string
+  organizationId: string
+  id: string
+}
+
+/** The 256 parts into which the store is divided, so that a sweep can take a part at a time. */
+export const SHARDS: readonly string[] = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
+
+/** The end of a UUID is random. */
+const holderKey = ({ noun, organizationId, id }: FileHolder): string =>
+  `${ATTACHMENTS}${id.slice(-2)}/${organizationId}/${noun}-${id}/`
+
+export const uploadKey = (holder: FileHolder, upload: string): string => holderKey(holder) + upload
+
+/** The beginning of the keys of all that is attached to it. */
+export const keysOf = holderKey
+
+/** Whose file it is, by its key; undefined for what is no key of an attachment. */
+export const holderOf = (key: string): (FileHolder & { upload: string }) | undefined => {
+  const [, , organizationId, holder = '', upload] = key.split('/')
+  const dash = holder.indexOf('-')
+  return upload === undefined || dash < 0
+    ? undefined
+    : { noun: holder.slice(0, dash), organizationId, id: holder.slice(dash + 1), upload }
+}
+
+/** The files that values keep. */
+export const filesOf = (values: { files?: unknown }): AttachedFile[] => (values.files ?? []) as AttachedFile[]
+
+/** What a file is found by: a member of the row for an index. */
+export const fileIdsOf = (values: JsonObject): JsonObject =>
+  values.files === undefined ? {} : { fileIds: filesOf(values).map(({ _id }) => _id) }
+
+/** The internal field without files that no value names any more; without the field where none is left. */
+export const withNamedFiles = (values: JsonObject, named: Iterable<unknown>): JsonObject => {
+  const ids = new Set(named)
+  const { files: _files, ...others } = values
+  const files = filesOf(values).filter(({ _id }) => ids.has(_id))
+  return files.length === 0 ? others : { ...others, files: files as unknown as JsonObject[] }
+}
+
+/** @throws Failure invalid where there are as many as there may be, unsupported_type for what is no picture */
+export const assertFits = (
+  { type, filesMax = FILES_MAX }: ValueRule,
+  count: number,
+  file: AttachedFile,
+  path: string,
+): void => {
+  if (type !== 'file' && !isImage(file.contentType))
+    throw new Failure('unsupported_type', { message: `${path} takes pictures only; this is ${file.contentType}.` })
+  if (count >= filesMax) throw invalid(path, `must be at most ${filesMax} files`)
+}
+
+export const assertRoom = (files: readonly AttachedFile[]): void => {
+  if (files.length >= FILES_OF_ONE_MAX) throw invalid('/file', `is one of more than ${FILES_OF_ONE_MAX} files`)
+}

@@ -1,0 +1,121 @@
+import { createHash, randomUUID } from 'node:crypto'
+import type { FileStore } from '../../engines/file-store.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import { readStreamedForm } from '../http/streamed-form.ts'
+import type { Received, RouteRequest } from '../http/route.ts'
+import { type FileHolder, uploadKey } from './attached-file.ts'
+import { contentTypeOf, HEAD_BYTES } from './content-type.ts'
+
+/** A file whose bytes are stored and that nothing names yet. */
+export interface Upload {
+  name: string
+  /** By its bytes. */
+  contentType: string
+  size: number
+  /** What its bytes are stored under, below the key of its holder. */
+  upload: string
+  /** The fields of its form. */
+  fields: { [name: string]: string }
+}
+
+export interface UploadOptions {
+  files: FileStore
+  /** Of one file. */
+  bytesMax: number
+}
+
+/** The form around the file. */
+const FORM_BYTES_MAX = 64 * 1024
+/** Each holds some pieces in memory, of an S3 store up to 5 MiB. */
+const AT_ONCE_MAX = 64
+const NAME_CHARACTERS_MAX = 255
+
+/** Files that come with requests: stored as they come, and taken away again when nothing came of it. */
+export class Uploads {
+  readonly bytesMax: number
+  /** Of the form. */
+  readonly bodyBytesMax: number
+  private readonly files: FileStore
+  private running = 0
+
+  constructor({ files, bytesMax }: UploadOptions) {
+    this.files = files
+    this.bytesMax = bytesMax
+    this.bodyBytesMax = bytesMax + FORM_BYTES_MAX
+  }
+
+  /**
+   * Stores the `file` of a form; the body is an `Upload`.
+   * @param field the one field that the form has beside it
+   * @throws Failure invalid, too_large, overloaded while too many others are stored
+   */
+  async receive(
+    { headers, body }: Pick<RouteRequest<object, AsyncIterable<Uint8Array>>, 'headers' | 'body'>,
+    holder: FileHolder,
+    field: string,
+  ): Promise<Received & { body: Upload }> {
+    if (this.running >= AT_ONCE_MAX) throw new Failure('overloaded', { retryAfterSeconds: 1 })
+    this.running++
+    try {
+      const shape = { fields: [field], file: 'file' }
+      const { fields, stored } = await readStreamedForm(headers.get('content-type'), body, shape, {
+        store: (name, source) => this.store(holder, name, source),
+        discard: ({ upload }) => this.remove(holder, upload),
+      })
+      const discard = async (): Promise<void> => {
+        if (stored !== undefined) await this.remove(holder, stored.upload)
+      }
+      const fault = stored === undefined ? '/file' : fields[field] === undefined ? `/${field}` : undefined
+      if (stored === undefined || fault !== undefined) {
+        await discard()
+        throw invalid(fault ?? '/file', 'is required')
+      }
+      const { sha256, ...upload } = stored
+      return { body: { ...upload, fields }, fingerprint: JSON.stringify([upload.name, fields, sha256]), discard }
+    } finally {
+      this.running--
+    }
+  }
+
+  /** Takes the bytes away, now or when files that nothing names are swept. */
+  remove(holder: FileHolder, upload: string): Promise<void> {
+    return this.files.delete(uploadKey(holder, upload)).catch(() => undefined)
+  }
+
+  private async store(
+    holder: FileHolder,
+    name: string,
+    source: AsyncIterable<Uint8Array>,
+  ): Promise<Omit<Upload, 'fields'> & { sha256: string }> {
+    const upload = randomUUID()
+    const hash = createHash('sha256')
+    const head = Buffer.alloc(HEAD_BYTES)
+    let seen = 0
+    async function* looked(): AsyncGenerator<Uint8Array> {
+      for await (const piece of source) {
+        hash.update(piece)
+        if (seen < HEAD_BYTES) head.set(piece.subarray(0, HEAD_BYTES - seen), seen)
+        seen += piece.byteLength
+        yield piece
+      }
+      if (seen === 0) throw invalid('/file', 'must not be empty')
+    }
+    const size = await this.files.put(uploadKey(holder, upload), looked(), this.bytesMax)
+    const contentType = await contentTypeOf(head.subarray(0, Math.min(seen, HEAD_BYTES)))
+    return { name: fileName(name), contentType, size, upload, sha256: hash.digest('hex') }
+  }
+}
+
+/** Browsers write these in names so. */
+const ESCAPED: { [written: string]: string } = { '%22': '"', '%0D': '', '%0A': '' }
+
+/** A name that can be shown: characters that control something are left out. It is never a path. */
+const fileName = (name: string): string => {
+  const clean = name
+    .replace(/^.*[/\\]/s, '')
+    .replace(/%(22|0D|0A)/g, (one) => ESCAPED[one])
+    .normalize('NFC')
+    .replace(/[\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069]/gu, '')
+    .trim()
+  return clean === '' ? 'file' : [...clean].slice(0, NAME_CHARACTERS_MAX).join('')
+}
