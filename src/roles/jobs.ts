@@ -13,6 +13,7 @@ import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { MAKE_SAMPLES, makeSamples } from '../reactors/samples/make-samples.ts'
 import { DELETE_ATTACHMENTS, deleteAttachments } from '../reactors/sweep/delete-attachments.ts'
+import { sampleWork } from '../reactors/samples/sample-work.ts'
 import { UPKEEP } from '../reactors/upkeep/upkeep.ts'
 import { resources } from './product.ts'
 import type { OpenRole } from './role.ts'
@@ -39,7 +40,7 @@ export const openJobs: OpenRole = async (services) => {
   const { tripStopMs, tripGapMs, geofenceRollout } = config
   const settings = { tripStopMs, tripGapMs, rollout: geofenceRollout === '*' ? ('*' as const) : [...geofenceRollout] }
   const { visibleTrackers } = trackerLookups(tables)
-  const makers = [sampleVehicles({ ...services, resources })]
+  const makers = [sampleVehicles({ ...services, resources }), sampleWork({ ...services, resources })]
   metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
   const joined = await owners.join([
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),

@@ -1,11 +1,13 @@
 import { FOUND_ORGANIZATION } from '../../features/identity/processes.ts'
 import { HUBS_TABLE, USERS_TABLE } from '../../features/identity/views.ts'
+import { Failure } from '../../kernel/errors.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { PROCESS, processStream, type ProcessFinished } from '../../kit/commands/process.ts'
 import { idSource } from '../../kit/commands/ids.ts'
-import { idOfStream } from '../../kit/commands/declared-event.ts'
+import { eventTypes, idOfStream } from '../../kit/commands/declared-event.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import type { Services } from '../../kit/services.ts'
 
@@ -16,7 +18,13 @@ export type SampleMaker = (origin: WriteOrigin, hubId: string) => Promise<void>
 
 interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, 'log' | 'tables'> {
   makers: readonly SampleMaker[]
+  /** Waits for the tables. */
+  settle: Settle
 }
+
+const SETTLE_MS = 5_000
+/** The tables that they feed are those which samples are made from. */
+const FOUNDING = ['hub', 'user', 'role', 'flow'].map((noun) => eventTypes(noun).created)
 
 /** Follows the foundings of organizations. Where it never ran it begins here: older organizations have no use for samples. */
 export const makeSamples = async (services: SampleServices): Promise<Follower> => {
@@ -41,7 +49,9 @@ const isFounded = ({ type, data }: RecordedEvent): boolean => {
   return process === FOUND_ORGANIZATION.name && outcome === 'done'
 }
 
-const makeFor = async ({ tables, clock, makers }: SampleServices, event: RecordedEvent): Promise<void> => {
+const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<void> => {
+  const { tables, clock, logger, makers, settle } = services
+  await settle({ position: event.position, types: FOUNDING }, SETTLE_MS)
   const organizationId = idOfStream(event.stream)
   const oldest = { sort: { field: 'createdAt', order: 'asc' }, limit: 1 } as const
   // Users come after hubs: where one is, a hub that is not there was deleted.
@@ -51,5 +61,12 @@ const makeFor = async ({ tables, clock, makers }: SampleServices, event: Recorde
   if (rows.length === 0) return
   const metadata = { organizationId, actor: `reactor:${MAKE_SAMPLES}`, $causationId: event.id }
   const now = clock.now()
-  for (const make of makers) await make({ organizationId, now, ids: idSource(now), metadata }, rows[0].id)
+  for (const make of makers)
+    try {
+      await make({ organizationId, now, ids: idSource(now), metadata }, rows[0].id)
+    } catch (error) {
+      // Somebody has taken a name, or a rule has changed: an organization can do without a sample.
+      if (!(error instanceof Failure) || error.status >= 500) throw error
+      logger.warn('samples could not be made', { organizationId, error: error.message })
+    }
 }
