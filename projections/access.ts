@@ -4,6 +4,7 @@ import { type EmailVerified, IDENTITY, SESSION_STREAMS, type TokenRevoked } from
 import {
   ACCESS,
   ACCESS_IDENTITIES,
+  ACCESS_ORGANIZATIONS,
   ACCESS_ROLES,
   ACCESS_USERS,
   REVOCATIONS,
@@ -20,18 +21,28 @@ const USER = eventTypes('user')
 const ROLE = eventTypes('role')
 const TEAM = eventTypes('team')
 
-const IDENTITY_TYPES = [IDENTITY.tokenRevoked, IDENTITY.emailVerified, IDENTITY.emailChanged, IDENTITY.deleted]
+const ORGANIZATION = eventTypes('organization')
 
-/** What a token needs to know at each call: users, roles, verified addresses, revoked tokens. */
+const IDENTITY_TYPES = [
+  IDENTITY.tokenRevoked,
+  IDENTITY.emailVerified,
+  IDENTITY.emailChanged,
+  IDENTITY.factorConfirmed,
+  IDENTITY.factorRemoved,
+  IDENTITY.deleted,
+]
+
+/** What a token needs to know at each call: users, roles, verified addresses and second factors, who asks for them, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 3,
-  tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, REVOCATIONS],
-  prefixes: ['user-', 'role-', 'team-', 'identity-', SESSION_STREAMS],
-  inputs: [...Object.values(USER), ...Object.values(ROLE), ...Object.values(TEAM), ...IDENTITY_TYPES],
+  version: 4,
+  tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, ACCESS_ORGANIZATIONS, REVOCATIONS],
+  prefixes: ['user-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS],
+  inputs: [...[USER, ROLE, TEAM, ORGANIZATION].flatMap((types) => Object.values(types)), ...IDENTITY_TYPES],
   apply: async (event, rows) => {
     if (event.type === IDENTITY.tokenRevoked) applyRevocation(event, rows)
-    else if (event.stream.startsWith('identity-')) applyIdentity(event, rows)
+    else if (event.stream.startsWith('identity-')) await applyIdentity(event, rows)
+    else if (event.stream.startsWith('organization-')) applyOrganization(event, rows)
     else if (event.stream.startsWith('user-')) await applyUser(event, rows)
     else if (event.stream.startsWith('role-')) applyRole(event, rows)
     else await applyTeam(event, rows)
@@ -44,13 +55,30 @@ const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
 }
 
 /** An address that changes is unverified until its owner shows that it is theirs. */
-const applyIdentity = ({ type, stream, data }: RecordedEvent, rows: Rows): void => {
+const applyIdentity = async ({ type, stream, data }: RecordedEvent, rows: Rows): Promise<void> => {
   const id = idOfStream(stream)
-  if (type === IDENTITY.emailVerified) {
-    const { email: verifiedEmail } = decodeJson<EmailVerified>(data)
-    rows.put(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id, { verifiedEmail } satisfies AccessIdentityRow)
-  } else if (type === IDENTITY.emailChanged || type === IDENTITY.deleted)
-    rows.delete(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
+  if (type === IDENTITY.deleted) return rows.delete(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
+  const before = await rows.get<AccessIdentityRow>(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
+  const { verifiedEmail, hasSecondFactor } = { ...before, ...identityPart(type, data) }
+  const row: AccessIdentityRow = {
+    ...(verifiedEmail !== undefined && { verifiedEmail }),
+    ...(hasSecondFactor === true && { hasSecondFactor }),
+  }
+  if (Object.keys(row).length === 0) rows.delete(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
+  else rows.put(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id, row)
+}
+
+const identityPart = (type: string, data: RecordedEvent['data']): AccessIdentityRow => {
+  if (type === IDENTITY.emailVerified) return { verifiedEmail: decodeJson<EmailVerified>(data).email }
+  if (type === IDENTITY.emailChanged) return { verifiedEmail: undefined }
+  return { hasSecondFactor: type === IDENTITY.factorConfirmed }
+}
+
+const applyOrganization = (event: RecordedEvent, rows: Rows): void => {
+  const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const { requiresSecondFactor } = (values.settings ?? {}) as { requiresSecondFactor?: boolean }
+  if (requiresSecondFactor === true) rows.put(ACCESS_ORGANIZATIONS.name, organizationId, organizationId, {})
+  else rows.delete(ACCESS_ORGANIZATIONS.name, organizationId, organizationId)
 }
 
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {

@@ -41,5 +41,7 @@ export const signIn = async (client: ApiClient, { email, password }: Values): Pr
   if (email === undefined || password === undefined) throw new ConfigError('give --email and --password')
   const answer = await client.call('POST', '/auth/login', { body: { email, password } })
   if (answer.status !== 200) throw new ConfigError(`${client.url} refused the login: ${answer.json?.message}`)
+  if (answer.json.token === undefined)
+    throw new ConfigError(`${email} has a second factor; sign in as somebody who has none`)
   return answer.json.token as string
 }

@@ -3,12 +3,17 @@ import { ConfigError } from '../config-values.ts'
 import { askControl } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
 
-const USAGE = `waymark reset-password <e-mail> [--data ./data]
+const USAGE = `waymark reset-password <e-mail> [--second-factor] [--data ./data]
 Prints a link that sets a new password for that person, for whoever is locked out and gets no mail: an owner, say, whose
 mail server is not set up yet. It works once, within an hour, and ends all their sessions. The service must be running.
+  --second-factor   the link takes their second factor off too, for whoever has lost it
 `
 
-const OPTIONS = { data: { type: 'string' }, help: { type: 'boolean', default: false } } as const
+const OPTIONS = {
+  data: { type: 'string' },
+  'second-factor': { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
 
 /** `waymark reset-password`: asks the service that runs on the data folder. */
 export const resetPasswordCommand = async (args: readonly string[]): Promise<number> => {
@@ -21,7 +26,11 @@ export const resetPasswordCommand = async (args: readonly string[]): Promise<num
   if (email === undefined || more.length > 0)
     throw new ConfigError('name one e-mail; run waymark reset-password --help')
   const { dataPath } = readConfig(values.data === undefined ? [] : ['--data', values.data as string])
-  const answer = await askControl(dataPath, { command: 'resetPassword', name: email })
+  const answer = await askControl(dataPath, {
+    command: 'resetPassword',
+    name: email,
+    endsFactor: values['second-factor'] as boolean,
+  })
   if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
   if (!answer.ok) throw new ConfigError(answer.error ?? 'the link could not be made')
   const { url, expiresAt } = answer.report as { url: string; expiresAt: string }

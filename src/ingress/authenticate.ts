@@ -1,5 +1,5 @@
 import { timingSafeEqual, createHash } from 'node:crypto'
-import type { Caller } from '../kernel/caller.ts'
+import { type Caller, lacksSecondFactor } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Route } from '../kit/http/route.ts'
@@ -41,6 +41,7 @@ export class Admission {
     const caller = await this.identify(exchange.bearer, exchange.allowances)
     if (route.rollout !== undefined && !this.options.rollout(caller)) throw new Failure('not_found')
     if (!mayCall(caller, route)) throw new Failure('forbidden')
+    if (route.enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')
     return caller
   }
 

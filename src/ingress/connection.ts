@@ -1,6 +1,7 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { Failure } from '../kernel/errors.ts'
+import { lacksSecondFactor } from '../kernel/caller.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { identityOf } from './authenticate.ts'
 import type { ConnectionOptions, Credential } from './connection-options.ts'
@@ -13,6 +14,7 @@ const FRAME_BYTES_MAX = 1024 * 1024
 const HELD_FRAMES_MAX = 64
 const HELD_BYTES_MAX = 1024 * 1024
 const TIMER_MS_MAX = 2 ** 31 - 1
+const LACKING = 'the organization asks for a second factor; set it up first'
 const LOOKUP_RETRY_MS = 1_000
 const LOOKUP_TRIES_MAX = 30
 
@@ -122,6 +124,7 @@ export class Connection {
     this.credential = credential
     if (!channel.accepts.includes(credential.caller.kind))
       return this.close(CLOSE.forbidden, 'this credential does not open this channel')
+    if (lacksSecondFactor(credential.caller)) return this.close(CLOSE.forbidden, LACKING)
     this.options.authenticated()
     this.watchExpiry()
     this.guarded(() => {
@@ -158,6 +161,7 @@ export class Connection {
 
   private authorize(credential: Credential): void {
     if (this.isClosed) return
+    if (lacksSecondFactor(credential.caller)) return this.close(CLOSE.forbidden, LACKING)
     this.credential = credential
     this.watchExpiry()
     this.guarded(() => this.inner?.reauthorized(credential.caller))

@@ -26,6 +26,9 @@ export interface UserCaller {
   /** The hubs the user has; `all` with the permission `view/all-hubs`. */
   hubIds: 'all' | readonly string[]
   teamIds: readonly string[]
+  /** The organization asks for a second factor. */
+  isSecondFactorRequired?: boolean
+  hasSecondFactor?: boolean
 }
 
 /** A device that authenticated with its own key. */
@@ -47,6 +50,10 @@ export interface IngestKeyCaller {
 }
 
 export type Caller = UserCaller | TrackerCaller | IngestKeyCaller
+
+/** Whether nothing is open to the caller but setting up the second factor that their organization asks for. */
+export const lacksSecondFactor = (caller: Caller): boolean =>
+  caller.kind === 'user' && caller.isSecondFactorRequired === true && caller.hasSecondFactor !== true
 
 /** Whether the caller may see what belongs to these hubs; what has no hub only those see who see all. */
 export const seesHubs = (caller: UserCaller, hubIds: readonly string[]): boolean =>

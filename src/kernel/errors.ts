@@ -7,6 +7,12 @@ export const ERRORS = {
   unauthenticated: { status: 401, retryable: false, text: 'Send a valid access token as a bearer credential.' },
   invalid_credentials: { status: 401, retryable: false, text: 'E-mail or password is wrong.' },
   wrong_password: { status: 403, retryable: false, text: 'The password is wrong.' },
+  wrong_code: { status: 403, retryable: false, text: 'The code is wrong, or was used before.' },
+  second_factor_required: {
+    status: 403,
+    retryable: false,
+    text: 'Your organization asks for a second factor; set it up first.',
+  },
   forbidden: {
     status: 403,
     retryable: false,

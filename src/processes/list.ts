@@ -9,6 +9,7 @@ import { team } from '../features/teams/team.ts'
 import type { Process } from '../kit/commands/process.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { acceptInvitation } from './accept-invitation.ts'
+import { changeFactor } from './change-factor.ts'
 import { changeUser } from './change-user.ts'
 import { createUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
@@ -39,6 +40,7 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
     deleteUser(office),
     acceptInvitation(office),
     followLink(office),
+    changeFactor(office),
     eraseOrganization(office, services),
     giveWay(services),
   ]

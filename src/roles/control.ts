@@ -11,6 +11,8 @@ export interface ControlRequest {
   command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'resetPassword' | 'status'
   /** Of the projection or consumer; the e-mail of a person. */
   name?: string
+  /** A new password takes the second factor off too. */
+  endsFactor?: boolean
 }
 
 export interface Controlled {
@@ -27,10 +29,10 @@ const ENGINES = ['log', 'tables', 'history']
 /** Tasks are asked for in the log and done by whichever process owns them; keys and figures are this process's. */
 export const controlOf =
   (services: RoleServices, { rotateTokenKey, lags, health, signal }: Controlled) =>
-  async ({ command, name = '' }: ControlRequest): Promise<unknown> => {
+  async ({ command, name = '', endsFactor = false }: ControlRequest): Promise<unknown> => {
     if (command === 'rotateTokenKey') return rotateTokenKey()
     if (command === 'resetPassword') {
-      const { token, expiresAt } = await operatorLink(services, name)
+      const { token, expiresAt } = await operatorLink(services, name, endsFactor)
       return { url: `${await services.publicUrl}/reset-password?token=${token}`, expiresAt }
     }
     if (command === 'rebuild' || command === 'sweep' || command === 'forget')

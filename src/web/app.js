@@ -1,7 +1,8 @@
-// The page: signs in, keeps what the live channel says, and shows it beside and on the map. It uses the public API alone.
+// The page: keeps what the live channel says, and shows it beside and on the map. It uses the public API alone.
 import { bearing, distance, fenceFeature, isStep, splitTrack } from './geometry.js'
 import { openLive } from './live.js'
 import { openMap } from './map.js'
+import { openSignIn } from './sign-in.js'
 
 const API = '/api/v3'
 /** Above this the page subscribes to what the map shows, and draws no paths. */
@@ -36,33 +37,14 @@ if (demo) {
   byId('demo-hint').hidden = false
 }
 
-byId('login').addEventListener('submit', async (event) => {
-  event.preventDefault()
-  await attempt('/auth/login', Object.fromEntries(new FormData(event.target)))
-})
 byId('filter').addEventListener('input', () => draw())
 byId('deselect').addEventListener('click', () => select(undefined))
 
-async function attempt(path, body) {
-  byId('problem').textContent = ''
-  try {
-    await signIn(path, body)
-  } catch (error) {
-    byId('problem').textContent = error.message
-  }
-}
+openSignIn(begin)
 
-async function signIn(path, body) {
-  const response = await fetch(API + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  const answer = await response.json()
-  if (!answer.status) throw new Error(answer.message)
-  token = answer.token
-  byId('organization').textContent = answer.organizations.find((one) => one.isCurrent)?.organizationName ?? 'Waymark'
-  byId('login').hidden = true
+async function begin(session) {
+  token = session.token
+  byId('organization').textContent = session.organizations.find((one) => one.isCurrent)?.organizationName ?? 'Waymark'
   byId('view').hidden = false
   const handlers = { onSelect: select, onMoved: () => isWhole || live.resubscribe() }
   map = await openMap('map', handlers).catch(() => undefined)
@@ -303,10 +285,3 @@ async function showTrail() {
   byId('trail').textContent =
     `${count} ${points.length === 1 ? 'point' : 'points'} in the last hour, ${(meters / 1000).toFixed(1)} km`
 }
-
-/** Back from a sign-in elsewhere. The code is in nobody's history: it serves once. */
-const back = new URLSearchParams(location.hash.slice(1))
-if (back.has('code') || back.has('error')) history.replaceState(null, '', location.pathname)
-if (back.has('code')) await attempt('/auth/exchange', { code: back.get('code') })
-else if (back.has('error'))
-  byId('problem').textContent = 'The sign-in did not work. Try again, or ask your administrator.'

@@ -26,6 +26,7 @@ const FILES = [
   { path: '/web/geometry.js', file: `${HERE}geometry.js`, type: 'text/javascript', operationId: 'getPageGeometry' },
   { path: '/web/live.js', file: `${HERE}live.js`, type: 'text/javascript', operationId: 'getPageLive' },
   { path: '/web/map.js', file: `${HERE}map.js`, type: 'text/javascript', operationId: 'getPageMap' },
+  { path: '/web/sign-in.js', file: `${HERE}sign-in.js`, type: 'text/javascript', operationId: 'getPageSignIn' },
   { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
   {
     path: '/web/maplibre-gl.js',

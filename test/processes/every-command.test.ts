@@ -8,6 +8,7 @@ import { folderOf } from '../support/folder-of.ts'
 import { operationsOf, type Operation } from '../support/open-api.ts'
 import { ask, call, startService, type Service } from '../support/service.ts'
 import { DATA_WALKS } from './walks-of-data.ts'
+import { SECOND_FACTOR_WALKS } from './walks-of-second-factors.ts'
 import { WALKED_ELSEWHERE, WALKS } from './walks.ts'
 
 /** A trace context that says which operation it belongs to: every event of a command carries that of its request. */
@@ -104,7 +105,10 @@ test('every command that writes several streams has its place in the walk', { ti
   const several: string[] = []
   for (const [operationId, streams] of await streamsOf(folder, operations))
     if (streams.size > 1) several.push(operationId)
-  const walked = [...[...WALKS, ...DATA_WALKS].map(({ operationId }) => operationId), ...WALKED_ELSEWHERE]
+  const walked = [
+    ...[...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS].map(({ operationId }) => operationId),
+    ...WALKED_ELSEWHERE,
+  ]
   t.same(
     several.sort(),
     [...new Set(walked)].sort(),

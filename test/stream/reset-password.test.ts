@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { mailsIn } from '../support/read-mail.ts'
+import { codeAt } from '../support/second-factor.ts'
 import { call, signUp, startService, until } from '../support/service.ts'
 
 const run = promisify(execFile)
@@ -30,6 +31,20 @@ test('whoever runs the installation lets an owner in who is locked out', { timeo
     mailsIn(join(service.data, 'mail')).some(({ text }) => text.includes('reset-password')),
     'nothing is mailed',
   )
+
+  const { token: fresh } = (await login(NEW)).json
+  const begun = await call(service, 'POST', '/auth/second-factor', { token: fresh, body: { password: NEW } })
+  const code = codeAt(begun.json.data.secret, Date.now())
+  t.equal((await call(service, 'POST', '/auth/second-factor/confirm', { token: fresh, body: { code } })).status, 200)
+  const setBy = async (...args: string[]): Promise<void> => {
+    const link = new RegExp(`token=([\\w-]+)\n`).exec((await waymark(email, ...args)).stdout)?.[1]
+    const body = { token: link, password: NEW }
+    t.equal((await call(service, 'POST', '/auth/reset-password', { body })).status, 200)
+  }
+  await setBy()
+  t.match((await login(NEW)).json, { challenge: String }, 'the link alone leaves the second factor on')
+  await setBy('--second-factor')
+  t.match((await login(NEW)).json, { token: String })
 
   await t.rejects(waymark('nobody@example.com'), { code: 2, stderr: 'nobody has the address nobody@example.com\n' })
   await t.rejects(waymark(), { code: 2, stderr: /name one e-mail/ })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
-import type { Caller } from '../../src/kernel/caller.ts'
+import { type Caller, lacksSecondFactor } from '../../src/kernel/caller.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
@@ -119,9 +119,10 @@ const find = (routes: readonly Route[], method: Method, url: string) => {
   throw new Failure('not_found')
 }
 
-const authorize = ({ access }: Route, caller: Caller | undefined): void => {
+const authorize = ({ access, enrols }: Route, caller: Caller | undefined): void => {
   if (access === 'public' || access === 'operator') return
   if (caller === undefined) throw new Failure('unauthenticated')
+  if (enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')
   if (access === 'points') return
   if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission)))
     throw new Failure('forbidden')

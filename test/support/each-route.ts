@@ -1,6 +1,7 @@
 import type { ApiWorld } from './api-world.ts'
 import type { Operation } from './open-api.ts'
 import { png } from './pictures.ts'
+import { SECOND_FACTOR_CALLS } from './second-factor-calls.ts'
 import { type Answer, call, type Service, signUp } from './service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -113,6 +114,8 @@ export const callOnce = async (
     const { token, password } = await signUp(service, 'Leaving')
     return call(service, 'DELETE', operation.path, { token, body: { password }, headers })
   }
+  const ownCall = SECOND_FACTOR_CALLS[operation.operationId]
+  if (ownCall !== undefined) return ownCall(service, headers)
   const token = operation.isPublic
     ? undefined
     : ENDS_ITS_TOKEN.includes(operation.operationId)

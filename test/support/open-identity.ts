@@ -7,6 +7,7 @@ import { organization } from '../../src/features/identity/organization.ts'
 import { role } from '../../src/features/identity/role.ts'
 import { type UserAccessChange, watchAccess } from '../../src/features/identity/watch-access.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
+import { SIGN_INS_USED } from '../../src/features/identity/single-use.ts'
 import { user } from '../../src/features/identity/user.ts'
 import { appIntegration, appIntegrationRoutes } from '../../src/features/integrations/app-integration.ts'
 import { addon } from '../../src/features/addons/addon.ts'
@@ -80,6 +81,7 @@ export const openIdentity = async (
   const clock = new FakeClock()
   const services = await openServices(folder, clock, RESOURCES)
   const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, processes]
+  await services.tables.declare(SIGN_INS_USED)
   const { runner, settle } = await startProjections(services, projections)
   const settings = { signup: 'open' as const, tokenTtlMs: 24 * 3_600_000, ...config }
   /** A service of its own over the same engines, with another look at the log. */

@@ -6,6 +6,7 @@ import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import type { Tokens } from './tokens.ts'
 import {
   ACCESS_IDENTITIES,
+  ACCESS_ORGANIZATIONS,
   ACCESS_ROLES,
   ACCESS_USERS,
   REVOCATIONS,
@@ -34,9 +35,10 @@ export interface AuthenticatorServices {
 export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => ({
   authenticate: async (token) => {
     const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
-    const [user, revoked] = await Promise.all([
+    const [user, revoked, demanding] = await Promise.all([
       tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
       tables.get<RevocationRow>(REVOCATIONS.name, organizationId, jti),
+      tables.get(ACCESS_ORGANIZATIONS.name, organizationId, organizationId),
     ])
     if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
     used?.(jti, expiresAt)
@@ -44,7 +46,13 @@ export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServic
       tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId),
       identityOf(tables, user),
     ])
-    return { kind: 'user', organizationId, userId, jti, expiresAt, ...rightsOf(user, role, identity) }
+    const rights = rightsOf(user, role, identity)
+    return {
+      ...{ kind: 'user', organizationId, userId, jti, expiresAt },
+      ...rights,
+      isSecondFactorRequired: demanding !== undefined,
+      hasSecondFactor: identity?.hasSecondFactor === true,
+    }
   },
 })
 
@@ -73,7 +81,7 @@ export const rightsOf = (
 > => ({
   identityId: user.identityId,
   email: user.email,
-  ...(identity !== undefined && { verifiedEmail: identity.verifiedEmail }),
+  ...(identity?.verifiedEmail !== undefined && { verifiedEmail: identity.verifiedEmail }),
   roleId: user.roleId,
   roleKey: role?.key,
   permissions: new Set(role?.permissions),

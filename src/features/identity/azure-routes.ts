@@ -1,19 +1,15 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
-import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
 import { objectSchema, secret } from '../../kernel/schema.ts'
-import { allWrote } from '../../kit/commands/wrote.ts'
 import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
 import { type Reply, route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { AzureProvider, Integration } from './azure-provider.ts'
 import type { IdentityContext } from './context.ts'
-import { openMemberships } from './identity.ts'
-import { issueToken } from './issue-token.ts'
 import type { Person } from './people.ts'
-import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
-import type { UserRow } from './user.ts'
-import { USERS_TABLE } from './views.ts'
+import { signInAnswer } from './session-answer.ts'
+import { memberFor, signIn } from './sign-in.ts'
+import { isFirstUse } from './single-use.ts'
 
 export interface AzureParts {
   provider: AzureProvider
@@ -22,9 +18,6 @@ export interface AzureParts {
   /** What clients call this service by. */
   publicUrl: Promise<string>
 }
-
-/** States and codes that were used, until they would have ended. */
-export const SIGN_INS_USED: TableDeclaration = { name: 'sign-ins-used', version: 1, lives: 'row' }
 
 const TAG = 'Authentication'
 const COOKIE = 'waymark-sign-in'
@@ -85,7 +78,7 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     access: 'public',
     body: objectSchema({ code: secret({ max: 1_000 }) }),
     bodyExample: { code: '<CODE>' },
-    answers: { 200: sessionAnswer('Signed in.') },
+    answers: { 200: signInAnswer('Signed in, or asked for the second factor.') },
     handler: (request) => exchange(context, request),
   }),
 ]
@@ -137,7 +130,7 @@ const signedIn = async (
   const said = opened<State>(context, 'sign-in-state', state, now)
   const browser = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(headers.get('cookie') ?? '')?.[1] ?? ''
   if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(said.browser))) throw refused()
-  await use(context, `state:${said.nonce}`, said.until)
+  if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw refused()
   const integration = await integrationOf(said.appIntegrationId)
   if (integration === undefined) throw new Failure('not_found')
   const returnedTo = new URL(callbackUrl(await publicUrl))
@@ -146,39 +139,28 @@ const signedIn = async (
   const email = await provider.emailOf(integration, returnedTo, { state, nonce, verifier })
   const person = await context.people.findByEmail(email)
   const { organizationId } = integration
-  const userId = person && membershipIn(person, organizationId)
-  if (person === undefined || userId === undefined || !(await activeUser(context, organizationId, userId)))
+  const member = person && (await memberFor(context, person, organizationId, true))
+  if (person === undefined || member === undefined)
     throw new Failure('forbidden', { message: 'The organization has no user with this e-mail.' })
-  await verified(context, request, person, organizationId, userId)
+  await verified(context, request, person, organizationId, member._id)
   const code: Code = { identityId: person.identityId, organizationId, until: now + CODE_MS, salt: random() }
   return keyring.encrypt('sign-in-code', JSON.stringify(code))
 }
 
 const exchange = async (context: IdentityContext, request: RouteRequest<object, { code: string }>): Promise<Reply> => {
-  const { body, now, ids, network } = request
+  const { body, now, network } = request
   await context.limits.countFrom(network, now)
   const { identityId, organizationId, until, salt } = opened<Code>(context, 'sign-in-code', body.code, now)
-  await use(context, `code:${salt}`, until)
+  if (!(await isFirstUse(context, `code:${salt}`, until))) throw refused()
   const person = await context.people.load(identityId)
-  const userId = person && membershipIn(person, organizationId)
-  const member = userId && (await activeUser(context, organizationId, userId))
-  if (person === undefined || userId === undefined || !member) throw refused()
-  const metadata = metadataOf(request, organizationId, `user:${userId}`)
-  const access = { type: 'access', organizationId, at: formatTime(now) } as const
-  const accessed = await context.people.command(identityId, access, { ids, metadata })
-  const subject = { identityId, email: person.state.email, userId, organizationId, jti: ids.next() }
-  const { signed, wrote } = await issueToken(context, request, subject)
-  const organizations = await organizationItems(context, person.state, organizationId)
-  return {
-    body: sessionBody('Welcome.', signed, member, organizations),
-    wrote: allWrote(accessed, wrote),
-    secret: true,
-  }
+  const member = person && (await memberFor(context, person, organizationId, true))
+  if (person === undefined || member === undefined) throw refused()
+  return signIn(context, request, { person, member, isByProvider: true })
 }
 
 /**
- * An address that nobody had verified is its owner's from now on: whoever registered it before keeps neither a password
- * nor a session. It is called verified last, so that a crash leaves it to the next sign-in.
+ * An address that nobody had verified is its owner's from now on: whoever registered it before keeps neither a password,
+ * nor a second factor, nor a session. It is called verified last, so that a crash leaves it to the next sign-in.
  */
 const verified = async (
   { people, sessions, passwords }: IdentityContext,
@@ -192,6 +174,7 @@ const verified = async (
   const origin = { ids: request.ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
   const passwordHash = await passwords.hash(random())
   await people.command(identityId, { type: 'changePassword', passwordHash, at }, origin)
+  await people.command(identityId, { type: 'removeFactor', at }, origin)
   await sessions.endAll(identityId, { at }, origin)
   await people.command(identityId, { type: 'verifyEmail', email: state.email, at }, origin)
 }
@@ -212,25 +195,6 @@ const opened = <Said extends { until: number }>(
   const said = JSON.parse(text) as Said
   if (said.until <= now) throw refused()
   return said
-}
-
-/** Each state and each code serves once, on all nodes. @throws Failure invalid_credentials */
-const use = async ({ services: { tables } }: IdentityContext, id: string, expiresAt: number): Promise<void> => {
-  const used = { table: SIGN_INS_USED.name, scope: NO_ORGANIZATION, id, row: { used: true }, expiresAt }
-  if ((await tables.putIfAbsent(used)) !== undefined) throw refused()
-}
-
-/** An organization that an administrator's choice of address does not open stays closed here as well. */
-const membershipIn = ({ state }: Person, organizationId: string): string | undefined =>
-  openMemberships({ ...state, opensOnly: undefined }).find((one) => one.organizationId === organizationId)?.userId
-
-const activeUser = async (
-  { services: { tables } }: IdentityContext,
-  organizationId: string,
-  userId: string,
-): Promise<UserRow | undefined> => {
-  const row = await tables.get<UserRow>(USERS_TABLE, organizationId, userId)
-  return row?.status === 'active' ? row : undefined
 }
 
 const refused = (cause?: unknown): Failure =>

@@ -16,6 +16,11 @@ export const IDENTITY = {
   tokenRevoked: 'tokenRevoked',
   linkIssued: 'linkIssued',
   linkFollowed: 'linkFollowed',
+  factorOffered: 'secondFactorOffered',
+  factorConfirmed: 'secondFactorConfirmed',
+  factorRemoved: 'secondFactorRemoved',
+  recoveryCodesReplaced: 'recoveryCodesReplaced',
+  recoveryCodeUsed: 'recoveryCodeUsed',
   /** Changes nothing: whoever decided on what stood before is refused by the log. */
   fenced: 'identityFenced',
 } as const
@@ -65,6 +70,38 @@ export interface EmailVerified {
   at: string
 }
 
+/** A secret that counts once a code of it was given. */
+export interface FactorOffered {
+  factorId: string
+  /** The secret of the codes, encrypted. */
+  sealedSecret: string
+  expiresAt: string
+  at: string
+}
+
+export interface FactorConfirmed {
+  factorId: string
+  /** Keyed hashes of the recovery codes. */
+  recoveryHashes: readonly string[]
+  at: string
+}
+
+export interface FactorRemoved {
+  /** The organization whose administrator did it: the password opens that one alone from then on. */
+  opensOnly?: string
+  at: string
+}
+
+export interface RecoveryCodesReplaced {
+  recoveryHashes: readonly string[]
+  at: string
+}
+
+export interface RecoveryCodeUsed {
+  hash: string
+  at: string
+}
+
 export const SESSION_STREAMS = 'sessions-'
 export const SESSION = { began: 'sessionBegan', ended: IDENTITY.tokenRevoked } as const
 
@@ -75,6 +112,8 @@ export interface SessionBegan {
   userId: string
   /** The client's. */
   address: string
+  /** Another service said who it is; no password was given. */
+  isByProvider?: boolean
   expiresAt: string
   at: string
 }
@@ -111,6 +150,10 @@ export interface LinkIssued {
   bindsTo?: string
   /** Whoever runs the installation hands it over: it is not mailed. */
   isHandedOver?: boolean
+  /** Whoever follows it loses their second factor with their password. */
+  endsFactor?: boolean
+  /** A reopening that is due since an administrator took the second factor off, not the password. */
+  isForFactor?: boolean
   expiresAt: string
   at: string
 }

@@ -15,13 +15,14 @@ import {
   type PasswordChanged,
 } from './events.ts'
 import { isOpen, type Link, linkEnded, withLink } from './links.ts'
+import { decideFactor, evolveFactor, type FactorCommand, type FactorState, removal } from './second-factor.ts'
 
 export interface Membership {
   organizationId: string
   userId: string
 }
 
-export interface IdentityState {
+export interface IdentityState extends FactorState {
   exists: boolean
   email: string
   name: string
@@ -51,6 +52,7 @@ export type IdentityCommand =
   | { type: 'verifyEmail'; email: string; at: string }
   | { type: 'issueLink'; link: LinkIssued; at: string }
   | FollowLink
+  | FactorCommand
   /** Nobody is left to be: nothing happens while they are in an organization. */
   | { type: 'forget'; at: string }
 
@@ -116,7 +118,7 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
         // Whoever knows a password that somebody else set opens no more with it by changing it.
         const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
         const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
-        return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links }
+        return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links, offered: undefined }
       }
       case IDENTITY.emailChanged:
         return {
@@ -140,7 +142,7 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
         }
       }
       default:
-        return state
+        return evolveFactor(state, fact)
     }
   },
 }
@@ -226,6 +228,8 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
       return issued(command.link, state)
     case 'followLink':
       return followed(command, state)
+    default:
+      return decideFactor(command, state)
   }
 }
 
@@ -270,5 +274,8 @@ const followed = ({ linkId, kinds, useId, passwordHash, isOwner, at }: FollowLin
   }
   if (!state.isVerified || email !== state.email)
     facts.push({ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified })
+  // A factor that may be somebody else's would keep the owner out.
+  const isForeign = !state.isVerified || (passwordHash !== undefined && state.factor?.isShared === true)
+  if (state.factor !== undefined && (isForeign || link.endsFactor === true)) facts.push(removal({ at }))
   return facts
 }

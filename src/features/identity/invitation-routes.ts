@@ -4,7 +4,7 @@ import { rowOf } from '../../kit/commands/declared-event.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { metadataOf } from '../../kit/http/request-context.ts'
-import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { shownBy } from '../../kit/resource/show.ts'
 import { originOf } from '../../kit/resource/writes.ts'
@@ -16,7 +16,8 @@ import { issueToken } from './issue-token.ts'
 import { type Link, linkEnded } from './links.ts'
 import { openLink } from './link-routes.ts'
 import { ACCEPT_INVITATION, type AcceptInvitationData } from './processes.ts'
-import { organizationItem, organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
+import { organizationItem, organizationItems, sessionBody, signInAnswer } from './session-answer.ts'
+import { challenge } from './sign-in.ts'
 import type { SignedToken } from './tokens.ts'
 import { PASSWORD, user } from './user.ts'
 import { roleOf } from './user-rules.ts'
@@ -79,7 +80,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
     access: 'public',
     body: objectSchema({ token: secret({ max: 200 }), name: optional(text({ max: 100 })), password: PASSWORD }),
     bodyExample: { token: '<TOKEN>', name: 'Ada Kowalska', password: 'correct horse battery staple' },
-    answers: { 200: sessionAnswer('Accepted.') },
+    answers: { 200: signInAnswer('Accepted; whoever has a second factor is asked for it.') },
     handler: (request) => accept(context, request),
   }),
 ]
@@ -135,10 +136,18 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
     return data
   })
   const { identityId } = person
+  if (isVerified && person.state.factor !== undefined)
+    return accepted(challenge(context, request, { person, member: { organizationId } }), wrote)
   const issued = await issueToken(context, request, { identityId, email: address, organizationId, userId, jti })
   const answer = await session(context, issued.signed, organizationId, userId)
   return { body: answer, wrote: allWrote(wrote, issued.wrote), secret: true }
 }
+
+const accepted = (asked: Reply, wrote: Wrote | undefined): Reply => ({
+  ...asked,
+  body: { ...asked.body, message: 'Accepted. Sign in with a code of your second factor.' },
+  wrote,
+})
 
 /** Whether it was this request, begun by a life before. */
 const isUsedBy = async (

@@ -11,10 +11,12 @@ export interface TokenSubject {
   organizationId: string
   userId: string
   jti: string
+  isByProvider?: boolean
 }
 
 export interface Issued {
   signed: SignedToken
+  session: SessionBegan
   wrote: Wrote
 }
 
@@ -29,12 +31,10 @@ export const issueToken = async (
   const { identityId, email, organizationId, userId } = subject
   const signed = context.tokens.issue(subject, request.now)
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
-  const wrote = await context.sessions.begin(identityId, sessionOf(request, subject, signed), {
-    ids: request.ids,
-    metadata,
-  })
+  const session = sessionOf(request, subject, signed)
+  const wrote = await context.sessions.begin(identityId, session, { ids: request.ids, metadata })
   await context.throttle.noteLogin(email, request.network, request.now)
-  return { signed, wrote }
+  return { signed, session, wrote }
 }
 
 /**
@@ -48,13 +48,14 @@ export const exchangeToken = async (
   graceMs = 0,
 ): Promise<Issued> => {
   const signed = context.tokens.issue(subject, request.now)
+  const session = sessionOf(request, subject, signed)
   const wrote = await context.sessions.replace(
     userOf(request).identityId,
     revocationOfCall(request, graceMs),
-    sessionOf(request, subject, signed),
+    session,
     { ids: request.ids, metadata: metadataOf(request, subject.organizationId) },
   )
-  return { signed, wrote }
+  return { signed, session, wrote }
 }
 
 /** The end of the token of the call. */
@@ -65,6 +66,10 @@ export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, grace
 
 const sessionOf = (
   { address, now }: Pick<Request, 'address' | 'now'>,
-  { jti, organizationId, userId }: Omit<TokenSubject, 'identityId' | 'email'>,
+  { jti, organizationId, userId, isByProvider = false }: Omit<TokenSubject, 'identityId' | 'email'>,
   { expiresAt }: SignedToken,
-): SessionBegan => ({ jti, organizationId, userId, address, expiresAt: formatTime(expiresAt), at: formatTime(now) })
+): SessionBegan => ({
+  ...{ jti, organizationId, userId, address },
+  ...(isByProvider && { isByProvider }),
+  ...{ expiresAt: formatTime(expiresAt), at: formatTime(now) },
+})

@@ -15,6 +15,11 @@ const FAILURES_MAX = 5
 /** Behind one address many people may sit. */
 const ADDRESS_FAILURES_MAX = 50
 const FAILURE_WINDOW_MS = 15 * 60_000
+/** Codes of second factors, right and wrong: six digits, three of which are good at a time, are found by trying. */
+const CODE_LIMITS = [
+  { name: 'quarter', max: 10, windowMs: 15 * 60_000 },
+  { name: 'day', max: 50, windowMs: 86_400_000 },
+]
 /** From where somebody logged in counts as theirs for so long. */
 const KNOWN_MS = 30 * 86_400_000
 /** So often that is written anew. */
@@ -41,6 +46,20 @@ export class LoginThrottle {
     return {
       admit: () => this.admit(email, network, now),
       noteFailure: () => this.noteFailure(email, network, now),
+    }
+  }
+
+  /** Counts a code before it is looked at, so that those that come at the same time count too. @throws Failure rate_limited */
+  async countCode(email: string, network: string, now: number): Promise<void> {
+    const identity = normalizeKey(email)
+    const whose = (await this.isKnown(email, network, now)) ? `own-code:${identity}|${network}` : `code:${identity}`
+    for (const { name, max, windowMs } of CODE_LIMITS) {
+      const { count, expiresAt } = await this.tables.increment(NO_ORGANIZATION, this.idOf(`${name}-${whose}`), windowMs)
+      if (count > max)
+        throw new Failure('rate_limited', {
+          message: 'Too many codes; try again later.',
+          retryAfterSeconds: Math.max(1, Math.ceil((expiresAt - now) / 1000)),
+        })
     }
   }
 
@@ -78,19 +97,20 @@ export class LoginThrottle {
 
   /** What a login from there counts against, and is refused by. */
   private async countsOf(email: string, network: string, now: number): Promise<{ id: string; max: number }[]> {
-    await this.declare()
-    const known = await this.tables.get<{ until: number }>(
-      LOGIN_BLOCKS.name,
-      NO_ORGANIZATION,
-      this.knownKey(email, network),
-    )
     const identity = normalizeKey(email)
-    if (known !== undefined && known.until > now)
+    if (await this.isKnown(email, network, now))
       return [{ id: this.idOf(`own:${identity}|${network}`), max: FAILURES_MAX }]
     return [
       { id: this.idOf(`identity:${identity}`), max: FAILURES_MAX },
       { id: this.idOf(`address:${network}`), max: ADDRESS_FAILURES_MAX },
     ]
+  }
+
+  private async isKnown(email: string, network: string, now: number): Promise<boolean> {
+    await this.declare()
+    const id = this.knownKey(email, network)
+    const row = await this.tables.get<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, id)
+    return row !== undefined && row.until > now
   }
 
   private put(id: string, until: number): Promise<void> {

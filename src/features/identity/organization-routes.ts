@@ -30,6 +30,7 @@ const settingsAnswer: Answer = {
     data: answered(
       'OrganizationSettings',
       Object.fromEntries(Object.entries(VERSIONED).map(([name, { schema }]) => [name, schema])),
+      ['requiresSecondFactor'],
     ),
   }),
   example: { status: true, data: { ...SETTINGS_DEFAULT, version: 1 } },

@@ -1,4 +1,14 @@
-import { anyObject, currency, language, optional, text, timeZone, withDefault, object } from '../../kernel/schema.ts'
+import {
+  anyObject,
+  bool,
+  currency,
+  language,
+  optional,
+  text,
+  timeZone,
+  withDefault,
+  object,
+} from '../../kernel/schema.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
@@ -7,6 +17,8 @@ export const SETTINGS_FIELDS = {
   currency: withDefault(currency(), 'EUR'),
   timeZone: withDefault(timeZone(), 'UTC'),
   configuration: withDefault(anyObject(), {}),
+  /** Whoever has no second factor may do nothing but set one up. */
+  requiresSecondFactor: optional(bool()),
 }
 
 export const SETTINGS_DEFAULT = { language: 'en', currency: 'EUR', timeZone: 'UTC', configuration: {} }

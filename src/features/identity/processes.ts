@@ -2,6 +2,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { ProcessKey } from '../../kit/commands/process.ts'
 import type { Change } from '../../kit/resource/writes.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
+import type { FactorCommand } from './second-factor.ts'
 
 /** The commands of this feature that write several streams: what each is going to write, decided before it begins. */
 
@@ -91,6 +92,18 @@ export interface FollowLinkData {
 
 /** About the identity. */
 export const FOLLOW_LINK: ProcessKey<FollowLinkData> = { name: 'follow-link' }
+
+export interface ChangeFactorData {
+  identityId: string
+  change: Extract<FactorCommand, { type: 'confirmFactor' | 'removeFactor' }>
+  /** The session of whoever does it to themselves: every other one ends. */
+  keeps?: string
+  /** What opens the organizations again that an administrator's removal closes. */
+  reopeningLink?: LinkIssued
+}
+
+/** About the identity. */
+export const CHANGE_FACTOR: ProcessKey<ChangeFactorData> = { name: 'change-second-factor' }
 
 export interface DeleteUserData {
   userId: string

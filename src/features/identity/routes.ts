@@ -10,7 +10,9 @@ import { ownUserRoute } from './own-user-route.ts'
 import { ownSessionRoutes } from './own-sessions.ts'
 import { permissionsRoute } from './permissions-route.ts'
 import { role } from './role.ts'
+import { secondFactorRoutes } from './second-factor-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { secondStepRoute } from './sign-in.ts'
 import { signupRoute } from './signup-routes.ts'
 import { switchOrganizationRoute } from './switch-organization.ts'
 import { userRoutes } from './user-routes.ts'
@@ -19,7 +21,9 @@ import { userRoutes } from './user-routes.ts'
 export const identityRoutes = (context: IdentityContext): Route[] => [
   signupRoute(context),
   ...sessionRoutes(context),
+  secondStepRoute(context),
   ...ownSessionRoutes(context),
+  ...secondFactorRoutes(context),
   switchOrganizationRoute(context),
   createOrganizationRoute(context),
   ...invitationRoutes(context),

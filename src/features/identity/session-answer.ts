@@ -126,3 +126,17 @@ export const sessionAnswer = (
     ...example,
   },
 })
+
+const CHALLENGE: JsonSchema = {
+  title: 'SignInChallenge',
+  ...envelope({
+    challenge: { type: 'string', description: 'For `POST /auth/login/second-factor`; nothing else takes it.' },
+    expires_in: { type: 'integer', description: 'Seconds.' },
+  }),
+}
+
+/** The answer of an operation that signs in: a token, or a challenge for whoever has a second factor. */
+export const signInAnswer = (description: string): Answer => {
+  const { schema, ...answer } = sessionAnswer(description)
+  return { ...answer, schema: { anyOf: [schema as JsonSchema, CHALLENGE] } }
+}

@@ -1,14 +1,10 @@
-import { allWrote } from '../../kit/commands/wrote.ts'
-import type { CommandContext } from '../../kit/commands/handle-command.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { id, objectSchema, optional, secret, text } from '../../kernel/schema.ts'
-import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
+import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
-import type { SessionBegan } from './events.ts'
-import { exchangeToken, issueToken, revocationOfCall } from './issue-token.ts'
-import { loginOrder, type Membership } from './identity.ts'
+import { exchangeToken, revocationOfCall } from './issue-token.ts'
 import type { Person } from './people.ts'
 import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
 import {
@@ -17,9 +13,9 @@ import {
   organizationsAnswer,
   sessionAnswer,
   sessionBody,
+  signInAnswer,
 } from './session-answer.ts'
-import { revocationOf } from './sessions.ts'
-import type { SignedToken } from './tokens.ts'
+import { memberFor, signIn } from './sign-in.ts'
 import type { UserRow } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
@@ -43,7 +39,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     idempotent: false,
     body: objectSchema({ email: text({ max: 254 }), password: secret({ max: 200 }), organizationId: optional(id()) }),
     bodyExample: { email: 'ada@example.com', password: 'correct horse battery staple' },
-    answers: { 200: sessionAnswer('Logged in.') },
+    answers: { 200: signInAnswer('Logged in, or asked for the second factor.') },
     handler: (request) => login(context, request),
   }),
   route({
@@ -64,6 +60,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'Revoke the token of the call',
     tag: 'Authentication',
     access: 'user',
+    enrols: true,
     answers: { 200: { description: 'The token is revoked.' } },
     handler: (request) => logout(context, request),
   }),
@@ -93,7 +90,7 @@ const logout = async (context: IdentityContext, request: RouteRequest): Promise<
 }
 
 const login = async (context: IdentityContext, request: RouteRequest<object, LoginBody>): Promise<Reply> => {
-  const { body, network, now, ids } = request
+  const { body, network, now } = request
   const guard = context.throttle.guard(body.email, network, now)
   await guard.admit()
   const person = await context.people.findByEmail(body.email)
@@ -104,48 +101,7 @@ const login = async (context: IdentityContext, request: RouteRequest<object, Log
     await guard.noteFailure()
     throw new Failure('invalid_credentials')
   }
-  const { _id: userId, organizationId } = member
-  const { identityId, state } = person
-  const subject = { identityId, email: state.email, userId, organizationId, jti: ids.next() }
-  const metadata = metadataOf(
-    { correlationId: request.correlationId, traceparent: request.traceparent, address: request.address },
-    organizationId,
-    `user:${userId}`,
-  )
-  const accessed = await context.people.command(
-    identityId,
-    { type: 'access', organizationId, at: formatTime(now) },
-    { ids, metadata },
-  )
-  const { signed, wrote } = await issueToken(context, request, subject)
-  await assertStillOpen(
-    context,
-    person,
-    signed,
-    { ...subject, address: request.address, at: formatTime(now) },
-    { ids, metadata },
-  )
-  const organizations = await organizationItems(context, state, organizationId)
-  return {
-    body: sessionBody('Welcome.', signed, member, organizations),
-    wrote: allWrote(accessed, wrote),
-    secret: true,
-  }
-}
-
-/** Whoever changed the password meanwhile ended the sessions that they found: this one may have begun after that. */
-const assertStillOpen = async (
-  context: IdentityContext,
-  { identityId, state }: Person,
-  { expiresAt }: SignedToken,
-  session: Omit<SessionBegan, 'expiresAt'>,
-  origin: CommandContext,
-): Promise<void> => {
-  const now = await context.people.load(identityId)
-  if (now?.state.passwordHash === state.passwordHash) return
-  const begun = { ...session, expiresAt: formatTime(expiresAt) }
-  await context.sessions.end(identityId, revocationOf(begun, session.at), origin)
-  throw new Failure('invalid_credentials')
+  return signIn(context, request, { person, member })
 }
 
 const refresh = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
@@ -158,22 +114,6 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
   const organizations = await organizationItems(context, person.state, organizationId)
   const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti }, REFRESH_GRACE_MS)
   return { body: sessionBody('Here is a new token.', signed, member, organizations), wrote, secret: true }
-}
-
-/** The active user record to log in to: of the organization named, or of the first of the login order. */
-export const memberFor = async (
-  context: IdentityContext,
-  { state }: Person,
-  organizationId: string | undefined,
-): Promise<UserRow | undefined> => {
-  const memberships: Membership[] = loginOrder(state).filter(
-    (membership) => organizationId === undefined || membership.organizationId === organizationId,
-  )
-  for (const membership of memberships) {
-    const member = await context.services.tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
-    if (member?.status === 'active') return member
-  }
-  return undefined
 }
 
 const personOf = async (context: IdentityContext, caller: UserCaller): Promise<Person> => {

@@ -6,7 +6,7 @@ import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
 import { exchangeToken } from './issue-token.ts'
-import { memberFor } from './session-routes.ts'
+import { memberFor } from './sign-in.ts'
 
 interface SwitchBody {
   organizationId: string

@@ -25,10 +25,17 @@ export type AccessRoleRow = {
   permissionDetails: PermissionDetail[]
 }
 
-/** Addresses that their owners have shown to be theirs, by identity, without organization. */
-export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 1 }
+/** By identity, without organization. */
+export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 2 }
 
-export type AccessIdentityRow = { verifiedEmail: string }
+export type AccessIdentityRow = {
+  /** The address that its owner has shown to be theirs. */
+  verifiedEmail?: string
+  hasSecondFactor?: boolean
+}
+
+/** Organizations that ask for a second factor, each in its own scope. */
+export const ACCESS_ORGANIZATIONS: TableDeclaration = { name: 'access-organizations', version: 1 }
 
 /**
  * Revoked tokens by organization and `jti`, until they would have ended. They live with the users: no engine loses them

@@ -17,7 +17,9 @@ export interface UserAccessChange {
 
 const USER_TYPES: readonly string[] = Object.values(eventTypes('user'))
 /** Whoever has the role, or was a member of the team, is not known here: everyone of the organization is looked up. */
-const SHARED_TYPES: readonly string[] = [...Object.values(eventTypes('role')), ...Object.values(eventTypes('team'))]
+const SHARED_TYPES: readonly string[] = ['role', 'team', 'organization'].flatMap((noun) =>
+  Object.values(eventTypes(noun)),
+)
 const STORED_LIMIT_MS = 10_000
 
 /** Hears of every change of access from the log, whichever process made it, and tells once its rows are stored. */
@@ -27,7 +29,7 @@ export const watchAccess = async (
 ): Promise<Follower> =>
   new Follower(services, {
     name: 'watch-access',
-    source: { prefixes: ['user-', 'role-', 'team-', 'identity-', SESSION_STREAMS] },
+    source: { prefixes: ['user-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS] },
     handle: async ({ events }) => {
       const changes = events.map(changeOf)
       const last = changes.findLastIndex((change) => change !== undefined)
@@ -39,11 +41,13 @@ export const watchAccess = async (
     },
   }).startBehind(await services.log.headPosition())
 
-const changeOf = ({ type, stream, data }: RecordedEvent): UserAccessChange | undefined => {
+const changeOf = ({ type, stream, data, metadata }: RecordedEvent): UserAccessChange | undefined => {
   if (type === IDENTITY.tokenRevoked) {
     const { organizationId, userId, jti, graceMs } = decodeJson<TokenRevoked>(data)
     return { organizationId, userId, jti, graceMs }
   }
+  if (type === IDENTITY.factorRemoved)
+    return metadata.organizationId === undefined ? undefined : { organizationId: metadata.organizationId }
   const isUser = USER_TYPES.includes(type)
   if (!isUser && !SHARED_TYPES.includes(type)) return undefined
   const { organizationId } = decodeJson<ResourceData>(data)

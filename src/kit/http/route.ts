@@ -149,6 +149,8 @@ export interface Route {
   revokesToken?: boolean
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
+  /** Open to whoever lacks the second factor that their organization asks for: they may do nothing else. */
+  enrols?: boolean
   /** Answered at the origin of add-ons, where nothing else is. */
   isolated?: boolean
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */

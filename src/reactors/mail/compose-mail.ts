@@ -58,7 +58,12 @@ export class MailComposer {
       id,
       to: link.email,
       at,
-      ...renderMail(link.kind, language, view, await this.urlOf(link, idOfStream(stream))),
+      ...renderMail(
+        link.isForFactor === true ? 'factorRemoved' : link.kind,
+        language,
+        view,
+        await this.urlOf(link, idOfStream(stream)),
+      ),
     }
   }
 

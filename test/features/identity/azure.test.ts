@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { AzureProvider, azureIssuer } from '../../../src/features/identity/azure-provider.ts'
-import { azureRoutes, SIGN_INS_USED } from '../../../src/features/identity/azure-routes.ts'
+import { azureRoutes } from '../../../src/features/identity/azure-routes.ts'
 import { identityContext } from '../../../src/features/identity/context.ts'
 import { activeIntegration } from '../../../src/features/integrations/app-integration.ts'
 import { type Accounts, CLIENT, follow, type Lie, openLiar, openProvider } from '../../support/oidc.ts'
@@ -20,7 +20,6 @@ const open = async (t: Test, issuer: () => string) => {
       publicUrl: Promise.resolve(PUBLIC_URL),
     }),
   )
-  await world.tables.declare(SIGN_INS_USED)
   const owner = await world.signup()
   const body = { name: 'Sign-in', tenantId: TENANT, ...CLIENT }
   const { _id } = (await owner.call('POST', '/app-integration', body)).body.data

@@ -37,6 +37,15 @@ export const de: MailTexts = {
     button: 'Passwort wählen',
     end: 'Wenn Sie das überrascht, wählen Sie jetzt ein eigenes Passwort.',
   },
+  factorRemoved: {
+    subject: 'Ein Administrator hat Ihren zweiten Faktor entfernt',
+    lines: [
+      'Ein Administrator von {{organization}} hat den zweiten Faktor Ihres Waymark-Kontos entfernt.',
+      'Bis Sie ein neues Passwort wählen, öffnet Ihr Passwort nur {{organization}}. Um Ihre anderen Organisationen wieder zu öffnen, folgen Sie diesem Link. Er gilt einmal und 7 Tage lang.',
+    ],
+    button: 'Passwort wählen',
+    end: 'Wenn Sie das überrascht, wählen Sie jetzt ein neues Passwort und richten Sie den zweiten Faktor neu ein.',
+  },
   emailChange: {
     subject: 'Bestätigen Sie Ihre neue E-Mail-Adresse',
     lines: [

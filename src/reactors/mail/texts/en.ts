@@ -37,6 +37,15 @@ export const en: MailTexts = {
     button: 'Choose a password',
     end: 'If this surprises you, choose a password of your own now.',
   },
+  factorRemoved: {
+    subject: 'An administrator took your second factor off',
+    lines: [
+      'An administrator of {{organization}} took the second factor off your Waymark account.',
+      'Your password opens {{organization}} alone until you choose a new one. To open your other organizations again, follow this link. It works once, within 7 days.',
+    ],
+    button: 'Choose a password',
+    end: 'If this surprises you, choose a new password now and set up a second factor again.',
+  },
   emailChange: {
     subject: 'Confirm your new e-mail address',
     lines: [

@@ -37,6 +37,15 @@ export const pl: MailTexts = {
     button: 'Wybierz hasło',
     end: 'Jeśli Cię to dziwi, od razu wybierz własne hasło.',
   },
+  factorRemoved: {
+    subject: 'Administrator wyłączył Twój drugi składnik',
+    lines: [
+      'Administrator {{organization}} wyłączył drugi składnik logowania do Twojego konta Waymark.',
+      'Dopóki nie wybierzesz nowego hasła, Twoje hasło otwiera tylko {{organization}}. Aby znów otwierać pozostałe organizacje, otwórz ten odnośnik. Działa raz, przez 7 dni.',
+    ],
+    button: 'Wybierz hasło',
+    end: 'Jeśli Cię to dziwi, od razu wybierz nowe hasło i ponownie włącz drugi składnik.',
+  },
   emailChange: {
     subject: 'Potwierdź swój nowy adres e-mail',
     lines: [

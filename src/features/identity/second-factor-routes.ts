@@ -1,0 +1,300 @@
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { objectSchema, optional, secret } from '../../kernel/schema.ts'
+import { idSchema } from '../../kit/http/list-query.ts'
+import { answered, envelope } from '../../kit/http/page-members.ts'
+import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { allWrote } from '../../kit/commands/wrote.ts'
+import { asService, originOf } from '../../kit/resource/writes.ts'
+import { loadReached } from './change-user.ts'
+import type { IdentityContext } from './context.ts'
+import { newRecoveryCodes, newSecret, recoveryHash, stepOf, takeCode } from './factor-codes.ts'
+import { newLink } from './links.ts'
+import type { Person } from './people.ts'
+import { CHANGE_FACTOR } from './processes.ts'
+import { noFactor, nothingOffered, type SecondFactor } from './second-factor.ts'
+import { isFirstUse } from './single-use.ts'
+import { assertOwner } from './user-rules.ts'
+
+/** What was begun is confirmed within it. */
+const OFFER_MS = 3_600_000
+/** So long after a sign-in with Microsoft nobody is asked for a password, which they may not have. */
+const PROVIDER_MS = 10 * 60_000
+
+const TAG = 'Second factor'
+const PASSWORD = optional(secret({ max: 200 }))
+const CODE = secret({ max: 40 })
+const RECOVERY_EXAMPLE = ['4f9k2-x7m3q', 'r8w1c-p5d6n']
+
+const answer = (description: string, title: string, properties: { [name: string]: JsonSchema }, example: object) => ({
+  200: {
+    description,
+    schema: envelope({ data: answered(title, properties, ['confirmedAt']) }),
+    example: { status: true, data: example },
+  },
+})
+
+const RECOVERY_ANSWER = answer(
+  'Each code is good once, and is shown here alone: keep them somewhere safe.',
+  'RecoveryCodes',
+  { recoveryCodes: { type: 'array', items: { type: 'string' } } },
+  { recoveryCodes: RECOVERY_EXAMPLE },
+)
+
+interface Proof {
+  password?: string
+  code: string
+}
+
+/** The second factor of the calling person: codes of an app (TOTP, RFC 6238) and recovery codes. */
+export const secondFactorRoutes = (context: IdentityContext): Route[] =>
+  [readRoute, beginRoute, confirmRoute, replaceRoute, removeRoute, resetRoute].map((routeOf) => routeOf(context))
+
+const readRoute = (context: IdentityContext): Route =>
+  route({
+    method: 'GET',
+    path: '/auth/second-factor',
+    operationId: 'readSecondFactor',
+    summary: 'Read whether the calling person has a second factor, and whether they need one',
+    tag: TAG,
+    access: 'user',
+    enrols: true,
+    answers: answer(
+      'The second factor.',
+      'SecondFactor',
+      {
+        isOn: { type: 'boolean' },
+        isRequired: { type: 'boolean', description: 'The organization asks for it.' },
+        recoveryCodesLeft: { type: 'integer' },
+      },
+      { isOn: true, isRequired: false, recoveryCodesLeft: 10 },
+    ),
+    handler: async (request) => {
+      const { factor } = (await personOf(context, request)).state
+      const { isSecondFactorRequired: isRequired = false } = userOf(request)
+      return { body: { data: { isOn: factor !== undefined, isRequired, recoveryCodesLeft: leftOf(factor) } } }
+    },
+  })
+
+const beginRoute = (context: IdentityContext): Route =>
+  route<object, { password?: string }>({
+    method: 'POST',
+    path: '/auth/second-factor',
+    operationId: 'beginSecondFactor',
+    summary: 'Begin to set up a second factor: a secret for an app, shown here alone',
+    description:
+      'Nothing changes until a code of it is given to `POST /auth/second-factor/confirm`, within an hour. The password may be left out within ten minutes of signing in with Microsoft.',
+    tag: TAG,
+    access: 'user',
+    enrols: true,
+    body: objectSchema({ password: PASSWORD }),
+    bodyExample: { password: 'correct horse battery staple' },
+    answers: answer(
+      'The secret, in base 32, and as the address that an app reads as a QR code.',
+      'SecondFactorSecret',
+      {
+        secret: { type: 'string' },
+        otpauthUri: { type: 'string' },
+        expiresAt: { type: 'string', format: 'date-time' },
+      },
+      {
+        secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
+        otpauthUri: 'otpauth://totp/Waymark:ada%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Waymark',
+        expiresAt: '2026-01-01T09:00:00.000Z',
+      },
+    ),
+    handler: (request) => begin(context, request),
+  })
+
+const confirmRoute = (context: IdentityContext): Route =>
+  route<object, { code: string }>({
+    method: 'POST',
+    path: '/auth/second-factor/confirm',
+    operationId: 'confirmSecondFactor',
+    summary: 'Turn the second factor on with a code of the app; answers recovery codes and ends every other session',
+    tag: TAG,
+    access: 'user',
+    enrols: true,
+    body: objectSchema({ code: CODE }),
+    bodyExample: { code: '123456' },
+    answers: RECOVERY_ANSWER,
+    handler: (request) => confirm(context, request),
+  })
+
+const replaceRoute = (context: IdentityContext): Route =>
+  route<object, Proof>({
+    method: 'POST',
+    path: '/auth/second-factor/recovery-codes',
+    operationId: 'replaceRecoveryCodes',
+    summary: 'Replace the recovery codes: those from before are no longer good',
+    tag: TAG,
+    access: 'user',
+    body: objectSchema({ password: PASSWORD, code: CODE }),
+    bodyExample: { password: 'correct horse battery staple', code: '123456' },
+    answers: RECOVERY_ANSWER,
+    handler: (request) => replaceCodes(context, request),
+  })
+
+const removeRoute = (context: IdentityContext): Route =>
+  route<object, Proof>({
+    method: 'DELETE',
+    path: '/auth/second-factor',
+    operationId: 'removeSecondFactor',
+    summary: 'Take the second factor off, with the password and a code; every other session ends',
+    tag: TAG,
+    access: 'user',
+    body: objectSchema({ password: PASSWORD, code: CODE }),
+    bodyExample: { password: 'correct horse battery staple', code: '123456' },
+    answers: { 200: { description: 'It is off.' } },
+    handler: (request) => remove(context, request),
+  })
+
+const resetRoute = (context: IdentityContext): Route =>
+  route({
+    method: 'DELETE',
+    path: '/user/{userId}/second-factor',
+    operationId: 'resetSecondFactor',
+    summary: "Take a user's second factor off, for whoever has lost it; their sessions end",
+    description:
+      'Under the rules for setting their password: in the organization where the person first registered, and by nobody who has less than they have. Their password opens this organization alone from then on; other organizations open again by the link that is mailed to them.',
+    tag: TAG,
+    access: { permission: 'edit/user' },
+    params: { userId: idSchema('The id of the user.') },
+    answers: { 200: { description: 'It is off.' } },
+    handler: (request) => reset(context, request),
+  })
+
+const begin = async (
+  context: IdentityContext,
+  request: RouteRequest<object, { password?: string }>,
+): Promise<Reply> => {
+  const { ids, now } = request
+  const [factorId, seed] = [ids.next(), ids.next()]
+  const person = await personOf(context, request)
+  await assertPerson(context, request, person, request.body.password)
+  const { sealedSecret, ...shown } = newSecret(context.services.keyring, seed, person.state.email)
+  const expiresAt = formatTime(now + OFFER_MS)
+  const command = { type: 'offerFactor', factorId, sealedSecret, expiresAt, at: formatTime(now) } as const
+  const wrote = await context.people.command(person.identityId, command, { ids, metadata: metadataOf(request) })
+  return { body: { data: { ...shown, expiresAt } }, wrote, secret: true }
+}
+
+const confirm = async (context: IdentityContext, request: RouteRequest<object, { code: string }>): Promise<Reply> => {
+  const { ids, now, network, body } = request
+  const { jti } = userOf(request)
+  const codes = newRecoveryCodes(context.services.keyring, ids.next())
+  const { identityId } = await personOf(context, request)
+  const wrote = await context.services.processes.run(
+    CHANGE_FACTOR,
+    identityId,
+    asService(originOf(request)),
+    async () => {
+      const { state } = await personOf(context, request)
+      // A repeat of the request that this process was begun by.
+      if (state.factor?.recoveryHashes[0] === recoveryHash(context.services.keyring, identityId, codes[0]))
+        return undefined
+      const { offered } = state
+      if (offered === undefined || offered.expiresAt <= formatTime(now)) throw nothingOffered()
+      await context.throttle.countCode(state.email, network, now)
+      const step = stepOf(context.services.keyring, offered.sealedSecret, body.code, now)
+      if (step === undefined) throw new Failure('wrong_code')
+      await isFirstUse(context, `step:${offered.factorId}:${step}`, (step + 3) * 30_000)
+      const recoveryHashes = codes.map((code) => recoveryHash(context.services.keyring, identityId, code))
+      const change = { type: 'confirmFactor', factorId: offered.factorId, recoveryHashes, at: formatTime(now) } as const
+      return { identityId, change, keeps: jti }
+    },
+  )
+  return { body: { data: { recoveryCodes: codes } }, wrote, secret: true }
+}
+
+const replaceCodes = async (context: IdentityContext, request: RouteRequest<object, Proof>): Promise<Reply> => {
+  const { ids, now } = request
+  const { keyring } = context.services
+  const codes = newRecoveryCodes(keyring, ids.next())
+  const { identityId, used } = await prove(context, request)
+  const recoveryHashes = codes.map((code) => recoveryHash(keyring, identityId, code))
+  const command = { type: 'replaceRecoveryCodes', recoveryHashes, at: formatTime(now) } as const
+  const wrote = await context.people.command(identityId, command, { ids, metadata: metadataOf(request) })
+  return { body: { data: { recoveryCodes: codes } }, wrote: allWrote(used, wrote), secret: true }
+}
+
+const remove = async (context: IdentityContext, request: RouteRequest<object, Proof>): Promise<Reply> => {
+  const { jti } = userOf(request)
+  const { identityId, used } = await prove(context, request)
+  const change = { type: 'removeFactor', at: formatTime(request.now) } as const
+  const data = { identityId, change, keeps: jti }
+  const wrote = await context.services.processes.run(
+    CHANGE_FACTOR,
+    identityId,
+    asService(originOf(request)),
+    async () => data,
+  )
+  return { wrote: allWrote(used, wrote) }
+}
+
+const reset = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
+  const origin = originOf(request)
+  const { organizationId, now, ids } = origin
+  const caller = userOf(request)
+  const linkId = ids.next()
+  const { row, role } = await loadReached(context, origin, request.params.userId.toLowerCase())
+  assertOwner(caller, role)
+  const { identityId } = row
+  const wrote = await context.services.processes.run(CHANGE_FACTOR, identityId, asService(origin), async () => {
+    const state = (await context.people.load(identityId))?.state
+    if (state === undefined) throw new Failure('not_found')
+    if (state.originOrganizationId !== organizationId)
+      throw new Failure('forbidden', {
+        message: 'A second factor is only taken off in the organization where this person first registered.',
+      })
+    if (state.factor === undefined) return undefined
+    const at = formatTime(now)
+    const isElsewhere = state.memberships.some((membership) => membership.organizationId !== organizationId)
+    if (!isElsewhere) return { identityId, change: { type: 'removeFactor', at } as const }
+    const asked = { organizationId, userId: row._id, askedBy: caller.userId, isForFactor: true }
+    return {
+      identityId,
+      change: { type: 'removeFactor', opensOnly: organizationId, at } as const,
+      reopeningLink: newLink({ linkId, kind: 'reopening', email: state.email, ...asked }, now),
+    }
+  })
+  return { wrote }
+}
+
+/** The caller is the person, and has the second factor. @throws Failure conflict, wrong_password, wrong_code, rate_limited, invalid */
+const prove = async (context: IdentityContext, request: RouteRequest<object, Proof>) => {
+  const person = await personOf(context, request)
+  const { factor } = person.state
+  if (factor === undefined) throw noFactor()
+  await assertPerson(context, request, person, request.body.password)
+  const used = await takeCode(context, request, person, factor, request.body.code, metadataOf(request))
+  return { identityId: person.identityId, used }
+}
+
+/** Whoever found a token is not the person. @throws Failure wrong_password, rate_limited, invalid */
+const assertPerson = async (
+  context: IdentityContext,
+  request: Pick<RouteRequest, 'caller' | 'network' | 'now'>,
+  { identityId, state }: Person,
+  password: string | undefined,
+): Promise<void> => {
+  const { network, now } = request
+  if (password === undefined) {
+    const { jti } = userOf(request)
+    const session = (await context.sessions.live(identityId, now)).find((one) => one.jti === jti)
+    if (session?.isByProvider === true && Date.parse(session.at) > now - PROVIDER_MS) return
+    throw invalid('/password', 'is required')
+  }
+  const guard = context.throttle.guard(state.email, network, now)
+  await guard.admit()
+  if (!(await context.passwords.verify(password, state.passwordHash, guard))) throw new Failure('wrong_password')
+}
+
+const personOf = async (context: IdentityContext, request: Pick<RouteRequest, 'caller'>): Promise<Person> => {
+  const person = await context.people.load(userOf(request).identityId)
+  if (person === undefined) throw new Failure('unauthenticated')
+  return person
+}
+
+const leftOf = (factor: SecondFactor | undefined): number => factor?.recoveryHashes.length ?? 0

@@ -1,0 +1,208 @@
+import { Failure } from '../../kernel/errors.ts'
+import { NO_ORGANIZATION } from '../../kernel/table.ts'
+import { objectSchema, secret } from '../../kernel/schema.ts'
+import { allWrote } from '../../kit/commands/wrote.ts'
+import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
+import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
+import type { IdentityContext } from './context.ts'
+import { takeCode } from './factor-codes.ts'
+import { loginOrder } from './identity.ts'
+import { issueToken } from './issue-token.ts'
+import type { Person } from './people.ts'
+import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
+import { revocationOf } from './sessions.ts'
+import { isFirstUse } from './single-use.ts'
+import type { UserRow } from './user.ts'
+import { USERS_TABLE } from './views.ts'
+
+/** Somebody who has shown who they are, but for their second factor, and the user that they are to be. */
+export interface SignIn {
+  person: Person
+  member: UserRow
+  /** Another service said who it is; no password was given. */
+  isByProvider?: boolean
+}
+
+/** What a challenge says, encrypted. It opens nothing but its second step. */
+interface Challenge {
+  identityId: string
+  organizationId: string
+  factorId: string
+  /** Which password was given: another one by now ends the challenge. Absent for a sign-in elsewhere. */
+  password?: string
+  until: number
+  salt: string
+}
+
+type Request = Pick<
+  RouteRequest,
+  'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent' | 'signal'
+>
+
+const CHALLENGE_MS = 5 * 60_000
+const CHALLENGE_CODES_MAX = 5
+const PURPOSE = 'sign-in-challenge'
+
+/** The second step of a sign-in. */
+export const secondStepRoute = (context: IdentityContext): Route =>
+  route<object, { challenge: string; code: string }>({
+    method: 'POST',
+    path: '/auth/login/second-factor',
+    operationId: 'loginSecondStep',
+    summary: 'Finish a sign-in with a code of the second factor, or a recovery code',
+    description:
+      'Takes the `challenge` that signing in answered in place of a token. A challenge holds five minutes and takes five codes; each code is good once.',
+    tag: 'Authentication',
+    access: 'public',
+    idempotent: false,
+    body: objectSchema({ challenge: secret({ max: 2_000 }), code: secret({ max: 40 }) }),
+    bodyExample: { challenge: '<CHALLENGE>', code: '123456' },
+    answers: { 200: sessionAnswer('Logged in.') },
+    handler: (request) => secondStep(context, request),
+  })
+
+/** Ends a sign-in with a token, or with a challenge for whoever has a second factor. */
+export const signIn = async (context: IdentityContext, request: Request, signing: SignIn): Promise<Reply> =>
+  signing.person.state.factor === undefined
+    ? beginSession(context, request, signing)
+    : challenge(context, request, signing)
+
+/** Asks for the second factor. */
+export const challenge = (
+  { services: { keyring } }: IdentityContext,
+  { now, ids }: Pick<Request, 'now' | 'ids'>,
+  {
+    person: { identityId, state },
+    member: { organizationId },
+    isByProvider = false,
+  }: {
+    person: Person
+    member: Pick<UserRow, 'organizationId'>
+    isByProvider?: boolean
+  },
+): Reply => {
+  const said: Challenge = {
+    identityId,
+    organizationId,
+    factorId: state.factor?.factorId ?? '',
+    ...(!isByProvider && { password: markOf(keyring, state.passwordHash) }),
+    until: now + CHALLENGE_MS,
+    salt: ids.next(),
+  }
+  const body = {
+    message: 'Give a code of your second factor.',
+    challenge: keyring.encrypt(PURPOSE, JSON.stringify(said)),
+    expires_in: CHALLENGE_MS / 1000,
+  }
+  return { body, secret: true }
+}
+
+const secondStep = async (
+  context: IdentityContext,
+  request: RouteRequest<object, { challenge: string; code: string }>,
+): Promise<Reply> => {
+  const { now, network } = request
+  await context.limits.countFrom(network, now)
+  const { identityId, organizationId, factorId, password, until, salt } = opened(context, request.body.challenge, now)
+  await countTry(context, salt, until, now)
+  const person = await context.people.load(identityId)
+  const factor = person?.state.factor
+  if (person === undefined || factor?.factorId !== factorId) throw ended()
+  const isByProvider = password === undefined
+  if (!isByProvider && password !== markOf(context.services.keyring, person.state.passwordHash)) throw ended()
+  const member = await memberFor(context, person, organizationId, isByProvider)
+  if (member === undefined) throw ended()
+  const metadata = metadataOf(request, organizationId, `user:${member._id}`)
+  const used = await takeCode(context, request, person, factor, request.body.code, metadata).catch(asCredentials)
+  if (!(await isFirstUse(context, `challenge:${salt}`, until))) throw ended()
+  const reply = await beginSession(context, request, { person, member, isByProvider })
+  return { ...reply, wrote: allWrote(used, reply.wrote) }
+}
+
+/** The active user record to sign in to: of the organization named, or of the first of the login order. */
+export const memberFor = async (
+  context: IdentityContext,
+  { state }: Person,
+  organizationId: string | undefined,
+  isByProvider = false,
+): Promise<UserRow | undefined> => {
+  // What an administrator's password leaves closed is no matter to whom another service vouches for.
+  const memberships = loginOrder(isByProvider ? { ...state, opensOnly: undefined } : state)
+  for (const membership of memberships) {
+    if (organizationId !== undefined && membership.organizationId !== organizationId) continue
+    const member = await context.services.tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
+    if (member?.status === 'active') return member
+  }
+  return undefined
+}
+
+const beginSession = async (
+  context: IdentityContext,
+  request: Request,
+  { person, member, isByProvider = false }: SignIn,
+): Promise<Reply> => {
+  const { now, ids } = request
+  const { _id: userId, organizationId } = member
+  const { identityId, state } = person
+  const metadata = metadataOf({ ...request, caller: undefined }, organizationId, `user:${userId}`)
+  const access = { type: 'access', organizationId, at: formatTime(now) } as const
+  const accessed = await context.people.command(identityId, access, { ids, metadata })
+  const subject = { identityId, email: state.email, userId, organizationId, jti: ids.next(), isByProvider }
+  const issued = await issueToken(context, request, subject)
+  await assertSame(context, person, issued.session, { ids, metadata })
+  const organizations = await organizationItems(context, state, organizationId)
+  return {
+    body: sessionBody('Welcome.', issued.signed, member, organizations),
+    wrote: allWrote(accessed, issued.wrote),
+    secret: true,
+  }
+}
+
+/** Whoever changed password or second factor meanwhile ended the sessions that they found: this one may have begun after that. */
+const assertSame = async (
+  context: IdentityContext,
+  { identityId, state }: Person,
+  session: Parameters<typeof revocationOf>[0],
+  origin: Parameters<IdentityContext['sessions']['end']>[2],
+): Promise<void> => {
+  const now = (await context.people.load(identityId))?.state
+  if (now?.passwordHash === state.passwordHash && now.factor?.factorId === state.factor?.factorId) return
+  await context.sessions.end(identityId, revocationOf(session, session.at), origin)
+  throw new Failure('invalid_credentials')
+}
+
+/** Codes that come at the same time count too. @throws Failure invalid_credentials when it has had enough. */
+const countTry = async (
+  { services: { tables } }: IdentityContext,
+  salt: string,
+  until: number,
+  now: number,
+): Promise<void> => {
+  const { count } = await tables.increment(NO_ORGANIZATION, `challenge-${salt}`, until - now)
+  if (count > CHALLENGE_CODES_MAX) throw ended()
+}
+
+/** @throws Failure invalid_credentials for what this service did not make, or too long ago. */
+const opened = ({ services: { keyring } }: IdentityContext, sealed: string, now: number): Challenge => {
+  let text: string
+  try {
+    text = keyring.decrypt(PURPOSE, sealed)
+  } catch (cause) {
+    throw ended(cause)
+  }
+  const said = JSON.parse(text) as Challenge
+  if (said.until <= now) throw ended()
+  return said
+}
+
+const ended = (cause?: unknown): Failure =>
+  new Failure('invalid_credentials', { message: 'The sign-in did not come to its end; begin again.', cause })
+
+/** Without a token a wrong code is what a wrong password is. */
+const asCredentials = (error: unknown): Wrote | undefined => {
+  if (!(error instanceof Failure) || error.code !== 'wrong_code') throw error
+  throw new Failure('invalid_credentials', { message: error.message })
+}
+
+const markOf = (keyring: IdentityContext['services']['keyring'], passwordHash: string): string =>
+  keyring.hmac(PURPOSE, passwordHash).toString('base64url')
