@@ -21,6 +21,13 @@ const SERVICE_KEYS = new Set([
   'secrets',
   'networks',
   'user',
+  'read_only',
+  'tmpfs',
+  'cap_drop',
+  'security_opt',
+  'mem_limit',
+  'pids_limit',
+  'logging',
   'stop_grace_period',
 ])
 const CONDITIONS = new Set(['service_started', 'service_healthy', 'service_completed_successfully'])
@@ -29,13 +36,16 @@ const VARIABLES = new Set(FLAGS.flatMap(({ name }) => [variableOf(name), `${vari
 const faults = []
 const fault = (where, what) => faults.push(`${file}: ${where}: ${what}`)
 
-const checkService = (name, service, { services, volumes }) => {
+const checkService = (name, service, { services, volumes, networks }) => {
   for (const key of Object.keys(service)) if (!SERVICE_KEYS.has(key)) fault(name, `"${key}" is not known`)
   if (service.image === undefined && service.build === undefined) fault(name, 'has neither image nor build')
   if (service.build === undefined && !isPinned(service.image)) fault(name, `image ${service.image} names no version`)
   if (service.build !== undefined && !existsSync(`${service.build.context ?? service.build}/Dockerfile`))
     fault(name, 'builds from a folder without Dockerfile')
   for (const volume of service.volumes ?? []) checkVolume(name, volume, volumes)
+  if (service.mem_limit === undefined) fault(name, 'has no mem_limit')
+  for (const network of service.networks ?? [])
+    if (network !== 'default' && !(network in networks)) fault(name, `network ${network} is not declared`)
   for (const port of service.ports ?? [])
     if (!/^(\d+\.\d+\.\d+\.\d+:)?\d+:\d+(\/(tcp|udp))?$/.test(port))
       fault(name, `port "${port}" is no "host:container"`)
@@ -49,6 +59,7 @@ const checkVolume = (name, volume, declared) => {
   const [source, target] = typeof volume === 'string' ? volume.split(':') : [volume.source, volume.target]
   if (!target?.startsWith('/')) fault(name, `volume ${JSON.stringify(volume)} has no absolute path in the container`)
   if (!/^[./~]/.test(source) && !(source in declared)) fault(name, `volume ${source} is not declared`)
+  if (/^\./.test(source) && !existsSync(source)) fault(name, `${source} is not there`)
 }
 
 const checkDependencies = (name, dependencies, services) => {
@@ -81,11 +92,11 @@ const checkRoles = (services) => {
 }
 
 const compose = parse(readFileSync(file, 'utf8'), { merge: true })
-const { services = {}, volumes = {} } = compose
+const { services = {}, volumes = {}, networks = {} } = compose
 for (const key of Object.keys(compose))
   if (!TOP_LEVEL.has(key) && !key.startsWith('x-')) fault('top level', `"${key}" is not known`)
 if (Object.keys(services).length === 0) fault('services', 'there are none')
-for (const [name, service] of Object.entries(services)) checkService(name, service, { services, volumes })
+for (const [name, service] of Object.entries(services)) checkService(name, service, { services, volumes, networks })
 for (const volume of Object.keys(volumes)) {
   const isUsed = Object.values(services).some((service) =>
     service.volumes?.some((one) => String(one.source ?? one).split(':')[0] === volume),

@@ -29,6 +29,8 @@ export interface FrontRequest {
   settings: { [name: string]: string }
   /** `Content-Encoding` and the type of the body. */
   encoding: string | undefined
+  /** `Authorization`. */
+  authorization: string | undefined
   isForm: boolean
 }
 
@@ -145,7 +147,13 @@ class Front implements ClickhouseFront {
   private record({ headers }: IncomingMessage, query: string, address: URLSearchParams): void {
     const settings = Object.fromEntries([...address].filter(([name]) => !/^(query$|param_)/.test(name)))
     const isForm = headers['content-type']?.startsWith('multipart/form-data') === true
-    this.requests.push({ query, settings, encoding: headers['content-encoding'], isForm })
+    this.requests.push({
+      query,
+      settings,
+      encoding: headers['content-encoding'],
+      authorization: headers.authorization,
+      isForm,
+    })
     if (this.requests.length > REQUESTS_MAX) this.requests.shift()
   }
 
