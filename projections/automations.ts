@@ -16,7 +16,7 @@ import type { Projection } from '../src/kit/consumers/projection.ts'
 /** The automations of each organization, as reads and the dispatcher see them. */
 export const automations: Projection = {
   name: 'automations',
-  version: 2,
+  version: 3,
   tables: [AUTOMATIONS],
   prefixes: AUTOMATION_PREFIXES,
   inputs: [

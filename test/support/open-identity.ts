@@ -36,6 +36,7 @@ import { access } from '../../projections/access.ts'
 import { directory } from '../../projections/directory.ts'
 import { processes } from '../../projections/processes.ts'
 import { listProcesses } from '../../src/processes/list.ts'
+import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
 import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -77,9 +78,11 @@ export const openIdentity = async (
   config: Partial<IdentityConfig> = {},
   further: (services: TestServices) => Route[] = () => [],
   folder = folderOf(t),
+  /** Resources that are known beside those that are served here. */
+  known: readonly { declaration: ResourceDeclaration }[] = [],
 ) => {
   const clock = new FakeClock()
-  const services = await openServices(folder, clock, RESOURCES)
+  const services = await openServices(folder, clock, [...RESOURCES, ...known])
   const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, processes]
   await services.tables.declare(SIGN_INS_USED)
   const { runner, settle } = await startProjections(services, projections)

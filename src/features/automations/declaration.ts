@@ -1,5 +1,16 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import { bool, object, oneOf, optional, reference, text, time, withDefault, type Field } from '../../kernel/schema.ts'
+import {
+  bool,
+  list,
+  object,
+  oneOf,
+  optional,
+  reference,
+  text,
+  time,
+  withDefault,
+  type Field,
+} from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
@@ -77,8 +88,13 @@ export const automationResource = defineResource({
     activatedAt: optional(time()),
     notice: optional(NOTICE),
   },
-  // Of its rules: the group of a geofence event cannot be deleted before it.
-  internal: { geofenceGroupId: optional(reference('geofenceGroups')) },
+  // The group of a geofence event, and what its details name, cannot be deleted before it.
+  internal: {
+    geofenceGroupId: optional(reference('geofenceGroups')),
+    flowIds: optional(list(reference('flows'), { max: 1 })),
+    hubIds: optional(list(reference('hubs'), { max: 1 })),
+    dataTypeIds: optional(list(reference('dataTypes'), { max: 1 })),
+  },
   permissions: { view: 'view/automation', edit: 'edit/automation' },
   indexes: {
     equality: AUTOMATIONS.equality,

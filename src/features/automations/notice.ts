@@ -1,11 +1,16 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { DATA_TYPES } from '../data/views.ts'
+import { FLOWS } from '../flows/views.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
+import { HUBS_TABLE, USERS_TABLE } from '../identity/views.ts'
+import type { ActionTypes } from './action-type.ts'
 import { EVENTS } from './event-table.ts'
 import { isGeofenceEvent } from './events.ts'
 import type { AutomationRow, NoticeReason } from './views.ts'
 
 export interface NoticeOptions {
+  actions: ActionTypes
   tables: Pick<TableStore, 'getMany'>
   /** The editor of an automation as rights are now; undefined for who is no active user any more. */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
@@ -19,7 +24,12 @@ export const NOTICES: { readonly [reason in NoticeReason]: string } = {
   editorGone: 'Whoever edited it last is no active user any more; an edit by somebody else makes it fire again.',
   editorLacksPermission: 'Whoever edited it last may not see this event any more.',
   editorLacksHubs: 'Whoever edited it last has no hub any more.',
+  editorLacksRight: 'Whoever edited it last may not do this any more.',
   groupGone: 'Its geofence group is gone.',
+  flowGone: 'Its flow is gone.',
+  dataTypeGone: 'Its data type is gone.',
+  hubGone: 'Its hub is gone, or whoever edited it last does not have it any more.',
+  peopleGone: 'Nobody whom it assigns is left.',
   notRolledOut: 'Geofences are not available to this organization any more.',
 }
 
@@ -29,42 +39,86 @@ export const withNotices = async (
   organizationId: string,
   rows: readonly AutomationRow[],
 ): Promise<AutomationRow[]> => {
-  const editors = new Map(
-    await Promise.all(
-      [...new Set(rows.map(({ editorId }) => editorId))].map(
-        async (editorId) => [editorId, await options.editor(organizationId, editorId)] as const,
-      ),
-    ),
-  )
-  const groups = await existing(options, organizationId, rows)
+  const editorIds = [...new Set(rows.map(({ editorId }) => editorId))]
+  const editors = new Map<string, UserCaller | undefined>()
+  for (const id of editorIds) editors.set(id, await options.editor(organizationId, id))
+  const known = await existing(options, organizationId, rows)
   return rows.map((row) => {
     if (row.notice !== undefined) return row
-    const reason = reasonOf(row, editors.get(row.editorId), groups, options)
+    const reason = reasonOf(row, editors.get(row.editorId), known, options)
     return reason === undefined ? row : { ...row, notice: { reason } }
   })
 }
 
+/** Tables that automations name rows of. */
+const TABLES = {
+  groups: GEOFENCE_GROUPS,
+  flows: FLOWS,
+  dataTypes: DATA_TYPES,
+  hubs: HUBS_TABLE,
+  users: USERS_TABLE,
+  teams: 'teams',
+}
+type Named = { [table in keyof typeof TABLES]: readonly string[] }
+
+const namedBy = ({ geofenceGroupId, names = {}, rules }: AutomationRow): Named => {
+  const ofRule = (key: string): string[] => {
+    const value = rules.fields[key]
+    return typeof value === 'string' ? [value] : []
+  }
+  const { flows = [], dataTypes = [], hubs = [], users = [], teams = [] } = names
+  return {
+    groups: geofenceGroupId === undefined ? [] : [geofenceGroupId],
+    flows: [...flows, ...ofRule('task.flowId')],
+    dataTypes: [...dataTypes, ...ofRule('record.dataTypeId')],
+    hubs: [...hubs, ...ofRule('task.hubId')],
+    users,
+    teams,
+  }
+}
+
+/** Ids of what the rows name and is there. */
 const existing = async (
   { tables }: NoticeOptions,
   organizationId: string,
   rows: readonly AutomationRow[],
 ): Promise<ReadonlySet<string>> => {
-  const ids = [...new Set(rows.flatMap(({ geofenceGroupId = [] }) => geofenceGroupId))]
-  const found = ids.length === 0 ? [] : await tables.getMany(GEOFENCE_GROUPS, organizationId, ids)
-  return new Set(ids.filter((_, i) => found[i] !== undefined))
+  const named = rows.map(namedBy)
+  const found = new Set<string>()
+  for (const [of, table] of Object.entries(TABLES)) {
+    const ids = [...new Set(named.flatMap((one) => one[of as keyof Named]))]
+    const there = ids.length === 0 ? [] : await tables.getMany(table, organizationId, ids)
+    for (const [i, id] of ids.entries()) if (there[i] !== undefined) found.add(id)
+  }
+  return found
 }
 
 const reasonOf = (
-  { event, geofenceGroupId }: AutomationRow,
+  row: AutomationRow,
   editor: UserCaller | undefined,
-  groups: ReadonlySet<string>,
-  { inRollout }: NoticeOptions,
+  known: ReadonlySet<string>,
+  { inRollout, actions }: NoticeOptions,
 ): NoticeReason | undefined => {
+  const { event, geofenceGroupId, automationType } = row
   if (editor === undefined) return 'editorGone'
   if (isGeofenceEvent(event)) {
     if (!inRollout(editor)) return 'notRolledOut'
-    if (geofenceGroupId === undefined || !groups.has(geofenceGroupId)) return 'groupGone'
+    if (geofenceGroupId === undefined || !known.has(geofenceGroupId)) return 'groupGone'
   }
   if (!editor.permissions.has(EVENTS[event].permission)) return 'editorLacksPermission'
-  return editor.hubIds !== 'all' && editor.hubIds.length === 0 ? 'editorLacksHubs' : undefined
+  if (editor.hubIds !== 'all' && editor.hubIds.length === 0) return 'editorLacksHubs'
+  const needs = actions[automationType]?.needs ?? []
+  return needs.some((permission) => !editor.permissions.has(permission))
+    ? 'editorLacksRight'
+    : goneOf(row, editor, known)
+}
+
+const goneOf = (row: AutomationRow, editor: UserCaller, known: ReadonlySet<string>): NoticeReason | undefined => {
+  const { flows, dataTypes, hubs, users, teams } = namedBy(row)
+  const isGone = (id: string): boolean => !known.has(id)
+  if (flows.some(isGone)) return 'flowGone'
+  if (dataTypes.some(isGone)) return 'dataTypeGone'
+  if (hubs.some((id) => isGone(id) || !seesHubs(editor, [id]))) return 'hubGone'
+  const people = [...users, ...teams]
+  return people.length > 0 && people.every(isGone) ? 'peopleGone' : undefined
 }

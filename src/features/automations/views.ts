@@ -16,6 +16,7 @@ import {
   type AutomationDeactivated,
   type AutomationEvent,
   type AutomationSecretRotated,
+  type Names,
   type Rules,
   type RunsOwed,
   type RunTrigger,
@@ -41,6 +42,12 @@ export interface AutomationRow extends Row {
   trigger?: string
   /** Present for geofence events. */
   geofenceGroupId?: string
+  /** What its details name: these cannot be deleted before it. */
+  flowIds?: string[]
+  hubIds?: string[]
+  dataTypeIds?: string[]
+  /** What its details name beside these. */
+  names?: Names
   editorId: string
   secret: string
   previousSecret?: { secret: string; until: number }
@@ -57,7 +64,12 @@ export type NoticeReason =
   | 'editorGone'
   | 'editorLacksPermission'
   | 'editorLacksHubs'
+  | 'editorLacksRight'
   | 'groupGone'
+  | 'flowGone'
+  | 'dataTypeGone'
+  | 'hubGone'
+  | 'peopleGone'
   | 'notRolledOut'
 
 /** `at` where the service deactivated it (RFC 3339); what reads find out says only what is. */
@@ -68,8 +80,20 @@ export interface Notice {
 
 export const AUTOMATIONS: TableDeclaration = {
   name: 'automations',
-  version: 1,
-  equality: ['_id', 'name', 'event', 'dataType', 'automationType', 'isActive', 'geofenceGroupId', 'trigger'],
+  version: 2,
+  equality: [
+    '_id',
+    'name',
+    'event',
+    'dataType',
+    'automationType',
+    'isActive',
+    'geofenceGroupId',
+    'flowIds',
+    'hubIds',
+    'dataTypeIds',
+    'trigger',
+  ],
   range: ['name', 'createdAt', 'updatedAt'],
   text: ['name'],
 }
@@ -141,12 +165,16 @@ const changedRow = (
 
 const contentOf = (
   content: AutomationContent,
-): AutomationContent & Pick<AutomationRow, 'trigger' | 'geofenceGroupId'> => {
+): AutomationContent & Pick<AutomationRow, 'trigger' | 'geofenceGroupId' | 'flowIds' | 'hubIds' | 'dataTypeIds'> => {
   const group = content.rules.fields.geofenceGroupId
   const geofenceGroupId = isGeofenceEvent(content.event) && typeof group === 'string' ? group : undefined
   return {
     ...content,
+    names: content.names,
     geofenceGroupId,
+    flowIds: content.names?.flows,
+    hubIds: content.names?.hubs,
+    dataTypeIds: content.names?.dataTypes,
     trigger: content.isActive ? triggerKey(content.event, geofenceGroupId) : undefined,
   }
 }
