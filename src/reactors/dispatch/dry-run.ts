@@ -47,29 +47,50 @@ export const dryRun = async (options: DryRunOptions, automation: AutomationRow, 
 
 const sampleData = async (
   directory: Directory,
-  { organizationId, event }: AutomationRow,
+  { organizationId, event, rules }: AutomationRow,
   trigger: RunTrigger,
   editor: UserCaller,
 ): Promise<EventData> => {
   const { type, id: _id } = trigger.subject
+  const madeAt = formatTime(trigger.at)
+  const made = { organizationId, version: 1, createdAt: madeAt, updatedAt: madeAt }
+  const hubId = editor.hubIds === 'all' ? idFrom('sample-hub', _id) : (editor.hubIds[0] ?? idFrom('sample-hub', _id))
   if (type === 'task') {
-    const before = EVENTS[event].hasBefore ? { _id, state: 'new' } : null
-    return { organizationId, task: { _id, organizationId, title: 'Sample task', state: TASK_STATES[event] }, before }
+    const task = { _id, ...made, ...SAMPLE_TASK, hubId, flowId: idFrom('sample-flow', _id), state: TASK_STATES[event] }
+    const before = EVENTS[event].hasBefore ? { ...task, assigneeIds: [], state: 'new' } : null
+    return asRuled({ organizationId, task, before }, rules.fields)
   }
-  if (type === 'record')
-    return {
-      organizationId,
-      record: { _id, organizationId, values: { name: 'Sample' } },
-      dataType: { _id: idFrom('sample-type', _id), name: 'Sample' },
-    }
+  if (type === 'record') {
+    const dataTypeId = idFrom('sample-type', _id)
+    const record = { _id, ...made, dataTypeId, values: { name: 'Sample' } }
+    return asRuled({ organizationId, record, dataType: { _id: dataTypeId, name: 'Sample' } }, rules.fields)
+  }
   if (type === 'routingResult') {
     const state = event === 'onRoutingResultDispatched' ? 'dispatched' : 'planned'
-    return { organizationId, routingResult: { _id, organizationId, state, routes: [] } }
+    return asRuled({ organizationId, routingResult: { _id, ...made, hubId, state, routes: [] } }, rules.fields)
   }
-  const madeAt = formatTime(trigger.at)
-  const made = { version: 1, createdAt: madeAt, updatedAt: madeAt }
-  const shown = { _id, organizationId, ...made, name: 'Sample tracker', kind: 'device' }
+  const shown = { _id, ...made, name: 'Sample tracker', kind: 'device', hubId }
   return trackerEventData(directory, trigger, { shown, hubIds: [] }, editor)
+}
+
+const SAMPLE_TASK = { title: 'Sample task', assigneeIds: [], tags: [], components: {} }
+
+/** The sample with the values that the rules ask for, where these are constants: so the automation would fire for it. */
+const asRuled = (data: EventData, fields: { [path: string]: unknown }): EventData => {
+  const ruled = structuredClone(data)
+  for (const [path, value] of Object.entries(fields)) {
+    const steps = path.split('.')
+    const isPlain = typeof value !== 'object' && !steps.some((step) => step === '__proto__' || step === 'old')
+    if (isPlain) put(ruled, steps, value)
+  }
+  return ruled
+}
+
+const put = (data: EventData, [step, ...rest]: readonly string[], value: unknown): void => {
+  const member = Object.hasOwn(data, step) ? data[step] : undefined
+  if (rest.length === 0)
+    Object.defineProperty(data, step, { value, enumerable: true, writable: true, configurable: true })
+  else if (typeof member === 'object' && member !== null) put(member as EventData, rest, value)
 }
 
 const TASK_STATES: { [event: string]: string } = {
