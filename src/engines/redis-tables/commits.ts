@@ -2,8 +2,18 @@ import { breathe } from '../../kernel/breath.ts'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Row, RowChange } from '../../kernel/table.ts'
 import { type CheckpointMove, StaleCommit } from '../table-store.ts'
-import type { Argument, RedisConnection } from './connection.ts'
-import { assertId, checkpointOf, checkpointText, type KnownTable, type Places } from './places.ts'
+import type { Argument } from './clients.ts'
+import type { RedisConnection } from './connection.ts'
+import {
+  assertId,
+  checkpointOf,
+  checkpointText,
+  consumerKeys,
+  type KnownTable,
+  placeKeys,
+  type Places,
+  tableKeys,
+} from './places.ts'
 import type { Registry } from './registry.ts'
 import { packRow, termsOf } from './terms.ts'
 
@@ -66,7 +76,7 @@ export class Commits {
     const others = [...groups].filter(([key]) => key !== own)
     if (move !== undefined && own !== undefined && others.length > 0) {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
-      if (this.isDone(move, await this.connection.fcall('check', own, args))) return
+      if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args))) return
     }
     for (let at = 0; at < others.length; at += PLACES_AT_ONCE)
       await all(
@@ -78,7 +88,18 @@ export class Commits {
               : this.storePlace(key, changes, move, false),
           ),
       )
+    await this.replicated(others, move)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
+  }
+
+  /**
+   * A failover must not forget rows whose checkpoint another server keeps, nor rows that no log can bring back. Rows and
+   * checkpoint on one server are forgotten together.
+   */
+  private async replicated(others: readonly [string, RowChange[]][], move: CheckpointMove | undefined): Promise<void> {
+    const isSplit = move?.at !== undefined && this.connection.isCluster
+    const own = others.filter(([, [{ table }]]) => isSplit || this.registry.tableOf(table).declaration.lives === 'row')
+    if (own.length > 0) await this.connection.replicated(own.map(([key]) => key))
   }
 
   private async storePlace(
@@ -90,6 +111,8 @@ export class Commits {
     for (const { table, scope } of changes) await this.registry.noteScope(this.registry.tableOf(table), scope)
     const from = checkpointText(move?.from)
     const at = checkpointText(move?.at)
+    const tables = new Set(changes.map(({ table }) => this.registry.tableOf(table)))
+    const keys = [...placeKeys(key), ...consumerKeys(key), ...[...tables].flatMap((table) => tableKeys(key, table))]
     const head = [move?.consumer ?? '', String(move?.fence ?? 0)]
     for (let start = 0; start === 0 || start < changes.length; start += STEP_ROWS) {
       if (start > 0) await breathe()
@@ -97,14 +120,14 @@ export class Commits {
       const isLast = start + STEP_ROWS >= changes.length
       const step = start === 0 ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next'
       const rows = part.flatMap((change) => this.changeArguments(change))
-      const answer = await this.step(key, [...head, step, isOwn ? '1' : '0', from, at, ...rows])
+      const answer = await this.step(keys, [...head, step, isOwn ? '1' : '0', from, at, ...rows])
       if (move !== undefined && this.isDone(move, answer)) return
     }
   }
 
-  private async step(key: string, args: Argument[]): Promise<unknown> {
+  private async step(keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     for (;;) {
-      const answer = await this.connection.fcall('commit', key, args)
+      const answer = await this.connection.fcall('commit', keys, args)
       if (String((answer as Buffer[])[0]) !== 'wait') return answer
       await pause(WAIT_MS)
     }

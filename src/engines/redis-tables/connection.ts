@@ -1,52 +1,39 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, createCluster, createSentinel, ErrorReply, RESP_TYPES } from 'redis'
+import { ErrorReply } from 'redis'
+import { type Argument, type Client, openClient } from './clients.ts'
 import { down, failureOf } from './failures.ts'
 import { LIBRARY, LIBRARY_CODE } from './functions.ts'
+import type { RedisUrl } from './redis-url.ts'
+import { Replicas } from './replicas.ts'
 
-export type Argument = string | Buffer
-
-/** One server, a cluster or a master behind sentinels, asked the same way. */
+/** One server, a cluster or a master behind sentinels, asked the same way, each question with a deadline. */
 export interface RedisConnection {
   readonly isCluster: boolean
   /** Sends a command to whoever has the key. Answers hold Buffers. @throws Failure engine_down, overloaded */
   call(key: string, args: Argument[]): Promise<unknown>
-  /** Calls one of our functions on a key. */
-  fcall(name: string, key: string, args: Argument[]): Promise<unknown>
+  /**
+   * Calls one of our functions on keys of one place, the first of which names it. All that it may touch are named: while
+   * their slot moves to another server, none is touched, and the call is made again.
+   */
+  fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown>
   /** The same command on every master. */
   everywhere(args: Argument[]): Promise<unknown[]>
   /** One master after the other: all keys that match. */
   keys(pattern: string): AsyncIterable<string[]>
+  /** Resolves when a replica has all that was written to the servers of these keys, where they have replicas. @throws Failure engine_down */
+  replicated(keys: readonly string[]): Promise<void>
   close(): Promise<void>
 }
 
-export interface RedisUrl {
-  /** `redis(s)://user:password@host:6379/0`; `?sentinel=<name of the master>` where host is a sentinel. */
-  url: string
-  /** How long one command may take before the engine counts as down. */
-  deadlineMs: number
-}
+/** The first that has functions. */
+const VERSION_MIN = 7
 
-const QUEUE_MAX = 10_000
-const RECONNECT_MS_MAX = 2_000
-const TYPES = { [RESP_TYPES.BLOB_STRING]: Buffer } as const
-
-/** What the kinds of client have in common here. */
-interface Node {
-  sendCommand(args: Argument[]): Promise<unknown>
-}
-
-interface Client {
-  isCluster: boolean
-  send(key: string, args: Argument[]): Promise<unknown>
-  masters(): Promise<Node[]>
-  close(): Promise<void>
-}
-
-/** @throws Failure engine_down; Error for a server that would drop rows when its memory is full. */
-export const connectRedis = async (options: RedisUrl): Promise<RedisConnection> => {
-  const open = (): Promise<Client> => openClient(options)
-  const connection = new Connection(await open(), open, options.deadlineMs)
+/** @throws Failure engine_down; Error for a server that is too old, or would drop rows when its memory is full. */
+export const connectRedis = async (url: RedisUrl, deadlineMs: number): Promise<RedisConnection> => {
+  const open = (): Promise<Client> => openClient(url, deadlineMs)
+  const connection = new Connection(await open(), open, deadlineMs)
   try {
+    await connection.assertVersion()
     await connection.loadLibrary()
     await connection.assertKeepsRows()
     return connection
@@ -56,16 +43,22 @@ export const connectRedis = async (options: RedisUrl): Promise<RedisConnection> 
   }
 }
 
+/** The keys of a slot that moves are elsewhere soon. */
+const MOVING_MS = 20
+
 class Connection implements RedisConnection {
   private client: Client
+  private replicas: Replicas
   private readonly open: () => Promise<Client>
   private readonly deadlineMs: number
-  private answeredAtMs = 0
+  /** When each server answered last. */
+  private readonly answeredAtMs = new Map<string, number>()
   private isOpening = false
   private isClosed = false
 
   constructor(client: Client, open: () => Promise<Client>, deadlineMs: number) {
     this.client = client
+    this.replicas = new Replicas(client)
     this.open = open
     this.deadlineMs = deadlineMs
   }
@@ -75,51 +68,69 @@ class Connection implements RedisConnection {
   }
 
   call(key: string, args: Argument[]): Promise<unknown> {
-    return this.asked(() => this.client.send(key, args))
+    const { client } = this
+    return this.asked(client.nameOf(key), () => client.send(key, args))
   }
 
-  async fcall(name: string, key: string, args: Argument[]): Promise<unknown> {
-    const command = ['FCALL', `${LIBRARY}_${name}`, '1', key, ...args]
-    try {
-      return await this.call(key, command)
-    } catch (error) {
-      // A server that was put in the place of another one does not know them yet.
-      if (!/function not found/i.test(String(error))) throw error
-      await this.loadLibrary()
-      return this.call(key, command)
+  async fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    const command = ['FCALL', `${LIBRARY}_${name}`, String(keys.length), ...keys, ...args]
+    const endMs = performance.now() + this.deadlineMs
+    for (;;) {
+      try {
+        return await this.call(keys[0], command)
+      } catch (error) {
+        const reason = reasonOf(error)
+        // A server that was put in the place of another one does not know them yet.
+        if (/function not found/i.test(reason)) await this.loadLibrary()
+        else if (!reason.startsWith('TRYAGAIN')) throw error
+        if (performance.now() > endMs) throw error
+        await pause(MOVING_MS)
+      }
     }
   }
 
   async everywhere(args: Argument[]): Promise<unknown[]> {
-    return this.asked(async () => Promise.all((await this.client.masters()).map((master) => master.sendCommand(args))))
+    const masters = await this.asked('masters', () => this.client.masters())
+    return Promise.all(masters.map((master) => this.asked(master.name, () => master.sendCommand(args))))
   }
 
   async *keys(pattern: string): AsyncGenerator<string[]> {
-    for (const master of await this.asked(() => this.client.masters())) {
+    for (const master of await this.asked('masters', () => this.client.masters())) {
       let cursor = '0'
       do {
         const scan = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', '500']
-        const [next, keys] = (await this.asked(() => master.sendCommand(scan))) as [Buffer, Buffer[]]
+        const [next, keys] = (await this.asked(master.name, () => master.sendCommand(scan))) as [Buffer, Buffer[]]
         cursor = String(next)
         if (keys.length > 0) yield keys.map(String)
       } while (cursor !== '0')
     }
   }
 
+  async replicated(keys: readonly string[]): Promise<void> {
+    const byServer = new Map(keys.map((key) => [this.client.nameOf(key), key]))
+    await Promise.all([...byServer].map(([name, key]) => this.asked('replicas', () => this.replicas.have(name, key))))
+  }
+
   async loadLibrary(): Promise<void> {
     await this.everywhere(['FUNCTION', 'LOAD', 'REPLACE', LIBRARY_CODE])
+  }
+
+  async assertVersion(): Promise<void> {
+    for (const info of await this.everywhere(['INFO', 'server'])) {
+      const version = /redis_version:([\d.]+)/.exec(String(info))?.[1] ?? 'unknown'
+      if (!(Number.parseInt(version, 10) >= VERSION_MIN))
+        throw new Error(`--tables is Redis ${version}; Waymark needs Redis ${VERSION_MIN}.0 or newer`)
+    }
   }
 
   /** A server may refuse the question (ACL); then whoever runs it vouches for it. */
   async assertKeepsRows(): Promise<void> {
     const answers = await this.everywhere(['CONFIG', 'GET', 'maxmemory-policy']).catch(() => [])
     for (const answer of answers) {
-      const text = JSON.stringify(answer, (_key, value) =>
-        value?.type === 'Buffer' ? String(Buffer.from(value)) : value,
-      )
-      if (/allkeys|volatile/.test(text))
+      const policy = (answer as unknown[]).map(String)[1]
+      if (policy !== undefined && policy !== 'noeviction')
         throw new Error(
-          '--tables is a Redis that drops rows when its memory is full: set maxmemory-policy to noeviction',
+          `--tables is a Redis that drops rows when its memory is full: set maxmemory-policy to noeviction (it is ${policy})`,
         )
     }
   }
@@ -127,39 +138,43 @@ class Connection implements RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
-    await this.client.close()
+    this.replicas.close()
+    this.client.close()
   }
 
-  private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  private async asked<Answer>(server: string, ask: () => Promise<Answer>): Promise<Answer> {
     if (this.isClosed) throw down()
     const askedAtMs = performance.now()
     const late = new AbortController()
     const deadline = pause(this.deadlineMs, undefined, { signal: late.signal, ref: false }).then(() => {
-      if (this.answeredAtMs < askedAtMs) void this.openAgain()
+      if ((this.answeredAtMs.get(server) ?? 0) < askedAtMs) void this.openAgain()
       throw new Error(`no answer for ${this.deadlineMs} ms`)
     })
     deadline.catch(() => undefined)
     try {
       const answer = await Promise.race([ask(), deadline])
-      this.answeredAtMs = performance.now()
+      this.answeredAtMs.set(server, performance.now())
       return answer
     } catch (error) {
-      if (error instanceof ErrorReply) this.answeredAtMs = performance.now()
+      if (error instanceof ErrorReply) this.answeredAtMs.set(server, performance.now())
       throw failureOf(error)
     } finally {
       late.abort()
     }
   }
 
-  /** Nothing is answered any more: the connection may have died unseen, which its own writes keep it from noticing. */
+  /** A server answers nothing any more: its connection may have died unseen, which its own writes keep it from noticing. */
   private async openAgain(): Promise<void> {
     if (this.isOpening || this.isClosed) return
     this.isOpening = true
-    const silent = this.client
+    const [silent, replicas] = [this.client, this.replicas]
     try {
       this.client = await this.open()
-      await silent.close()
-      if (this.isClosed) await this.client.close()
+      this.replicas = new Replicas(this.client)
+      this.answeredAtMs.clear()
+      replicas.close()
+      silent.close()
+      if (this.isClosed) this.client.close()
     } catch {
       // The next question that is not answered tries again.
     } finally {
@@ -168,126 +183,8 @@ class Connection implements RedisConnection {
   }
 }
 
-const openClient = async ({ url, deadlineMs }: RedisUrl): Promise<Client> => {
-  const sentinel = new URL(url).searchParams.get('sentinel')
-  if (sentinel !== null) return sentinelClient(url, sentinel)
-  let hasConnected = false
-  const options = clientOptions(url)
-  // A server that never answered is told of at once; one that did is tried again for ever.
-  const first = (retries: number): number | Error =>
-    hasConnected ? reconnectStrategy(retries) : new Error('no connection')
-  const one = createClient({ ...options, socket: { ...options.socket, reconnectStrategy: first } })
-  one.on('error', () => undefined) // each command says so itself
-  const { promise: late, reject } = deferred()
-  const timer = setTimeout(() => reject(new Error(`no answer for ${deadlineMs} ms`)), deadlineMs)
-  try {
-    await Promise.race([one.connect(), late])
-    hasConnected = true
-    const cluster = String(await Promise.race([one.sendCommand(['INFO', 'cluster']), late]))
-    if (!/cluster_enabled:1/.test(cluster)) return singleClient(one)
-  } catch (error) {
-    one.destroy()
-    throw down(error)
-  } finally {
-    clearTimeout(timer)
-  }
-  one.destroy()
-  return clusterClient(url)
-}
-
-const deferred = (): { promise: Promise<never>; reject(error: Error): void } => {
-  let reject: (error: Error) => void = () => undefined
-  const promise = new Promise<never>((_, failed) => (reject = failed))
-  promise.catch(() => undefined)
-  return { promise, reject }
-}
-
-const reconnectStrategy = (retries: number): number => Math.min(50 * 2 ** Math.min(retries, 6), RECONNECT_MS_MAX)
-
-const clientOptions = (url: string) => ({
-  url: url.replace(/\?.*$/, ''),
-  RESP: 2 as const,
-  disableOfflineQueue: true,
-  commandsQueueMaxLength: QUEUE_MAX,
-  // A connection that went silent is noticed by its unanswered pings.
-  pingInterval: 2_000,
-  socket: {
-    connectTimeout: 3_000,
-    socketTimeout: 10_000,
-    reconnectStrategy,
-  },
-  commandOptions: { typeMapping: TYPES },
-})
-
-/** What is used of the library's client of one server. */
-interface OneClient {
-  sendCommand(args: Argument[], options?: { typeMapping: typeof TYPES }): Promise<unknown>
-  destroy(): void
-}
-
-const singleClient = (client: OneClient): Client => {
-  const send = (args: Argument[]): Promise<unknown> => client.sendCommand(args, { typeMapping: TYPES })
-  return {
-    isCluster: false,
-    send: (_key, args) => send(args),
-    masters: async () => [{ sendCommand: send }],
-    close: async () => client.destroy(),
-  }
-}
-
-const clusterClient = async (url: string): Promise<Client> => {
-  const { url: root, ...defaults } = clientOptions(url)
-  const { username, password, protocol } = new URL(root)
-  const cluster = createCluster({
-    rootNodes: [{ url: root }],
-    RESP: 2,
-    defaults: {
-      ...defaults,
-      ...(username !== '' && { username: decodeURIComponent(username) }),
-      ...(password !== '' && { password: decodeURIComponent(password) }),
-      socket: { ...defaults.socket, ...(protocol === 'rediss:' && { tls: true as const }) },
-    },
-  })
-  cluster.on('error', () => undefined) // each command says so itself
-  await cluster.connect().catch((error: unknown) => {
-    throw down(error)
-  })
-  return {
-    isCluster: true,
-    send: (key, args) => cluster.sendCommand(key, false, args, { typeMapping: TYPES }),
-    masters: () =>
-      Promise.all(
-        cluster.masters.map(async (master) => {
-          const client = await cluster.nodeClient(master)
-          return { sendCommand: (args: Argument[]) => client.sendCommand(args, { typeMapping: TYPES }) }
-        }),
-      ),
-    close: async () => cluster.destroy(),
-  }
-}
-
-const sentinelClient = async (url: string, name: string): Promise<Client> => {
-  const { hostname, port, username, password } = new URL(url)
-  const { url: _url, ...options } = clientOptions(url)
-  const sentinel = createSentinel({
-    name,
-    sentinelRootNodes: [{ host: hostname, port: Number(port) }],
-    RESP: 2,
-    nodeClientOptions: {
-      ...options,
-      ...(username !== '' && { username: decodeURIComponent(username) }),
-      ...(password !== '' && { password: decodeURIComponent(password) }),
-    },
-  })
-  sentinel.on('error', () => undefined) // each command says so itself
-  await sentinel.connect().catch((error: unknown) => {
-    throw down(error)
-  })
-  const send = (args: Argument[]): Promise<unknown> => sentinel.sendCommand(false, args, { typeMapping: TYPES })
-  return {
-    isCluster: false,
-    send: (_key, args) => send(args),
-    masters: async () => [{ sendCommand: send }],
-    close: async () => sentinel.destroy(),
-  }
+/** What a server said, where that is what failed. */
+const reasonOf = (error: unknown): string => {
+  const { cause, message } = error as Error
+  return cause instanceof ErrorReply ? cause.message : message
 }

@@ -6,7 +6,7 @@ export const down = (cause?: unknown): Failure =>
 
 /** What a server answers while it cannot work; any other error of its is a fault of the program. */
 const PASSING =
-  /^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS)/
+  /^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS|LOST)/
 
 /** What a question to the servers that failed means. */
 export const failureOf = (error: unknown): unknown => {

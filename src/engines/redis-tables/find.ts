@@ -2,9 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf } from '../../kernel/words.ts'
 import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
-import type { Argument, RedisConnection } from './connection.ts'
+import type { Argument } from './clients.ts'
+import type { RedisConnection } from './connection.ts'
 import { assertIndexed, matches, valuesOf } from './matching.ts'
-import type { KnownTable } from './places.ts'
+import { type KnownTable, placeKeys, tableKeys } from './places.ts'
 import { encoded, textStart, unpackRow } from './terms.ts'
 
 /** Entries that one call looks at, and rows that it answers: some milliseconds of the server at most. */
@@ -184,7 +185,7 @@ const mostSelective = async (place: Place, question: Find): Promise<Driver> => {
 
 const countStretches = async ({ connection, table, key }: Place, stretches: readonly Stretch[]): Promise<number[]> => {
   const args = stretches.flatMap(({ index, from, to }) => [index, from, to])
-  return (await connection.fcall('count', key, [table.generation, ...args])) as number[]
+  return (await connection.fcall('count', [key, ...tableKeys(key, table)], [table.generation, ...args])) as number[]
 }
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
@@ -247,13 +248,14 @@ const walkOnce = async (
   const values = checks.reduce((sum, check) => sum + check.values.length, 1)
   const entries = Math.max(20, Math.floor(WALK_ENTRIES / values))
   const lists = checks.flatMap((check) => [check.index, String(check.values.length), ...check.values])
+  const keys = [...placeKeys(key), ...tableKeys(key, table)]
   for (let tries = 0; ; tries++) {
     const isForced = tries >= BUSY_TRIES
     const args = [table.generation, isForced ? '1' : '0', index, from, to, isDown ? '1' : '0']
     const limits = [String(entries), String(rowsMax), withRows ? '1' : '0']
-    const answer = (await connection.fcall('walk', key, [...args, ...limits, ...lists])) as unknown[]
+    const answer = (await connection.fcall('walk', keys, [...args, ...limits, ...lists])) as unknown[]
     const status = String(answer[0])
-    if (status === 'ended') await connection.fcall('sweep', key, [table.generation, String(SWEEP_ROWS)])
+    if (status === 'ended') await connection.fcall('sweep', keys, [table.generation, String(SWEEP_ROWS)])
     else if (status === 'busy') await pause(BUSY_MS)
     else {
       const [, isAtEnd, last, ids, rows, commits] = answer as [0, number, Buffer, Buffer[], Buffer[], Buffer]

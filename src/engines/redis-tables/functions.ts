@@ -278,7 +278,7 @@ end)
 
 -- KEYS registry, ARGV: epoch, tables. Puts what is under <table>@next in the place of <table>.
 redis.register_function('${LIBRARY}_promote', function(keys, args)
-  if redis.call('HGET', keys[1], '#epoch') ~= args[1] then return redis.error_reply('TRYAGAIN what was built is lost') end
+  if redis.call('HGET', keys[1], '#epoch') ~= args[1] then return redis.error_reply('LOST what was built') end
   for i = 2, #args do
     local next_name = args[i] .. '@next'
     local built = redis.call('HGET', keys[1], next_name)

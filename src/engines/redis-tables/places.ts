@@ -71,6 +71,18 @@ export class Places {
   }
 }
 
+/** Keys of a place that its commits and reads touch, whatever table they are about. */
+export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`, `${place}:version`]
+
+/** Keys of a place that say who wrote it, and how far. */
+export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `${place}:fences`]
+
+/** Every key that rows of a table have in a place. */
+export const tableKeys = (place: string, { generation, indexes }: KnownTable): string[] =>
+  ['rows', 'terms', 'ids', 'x', ...indexes.map((index) => `i:${index}`)].map(
+    (suffix) => `${place}:${generation}:${suffix}`,
+  )
+
 /** A checkpoint as text that is the same for the same checkpoint; nothing is the empty text. */
 export const checkpointText = (checkpoint: Checkpoint | undefined): string =>
   checkpoint === undefined ? '' : JSON.stringify(Object.entries(checkpoint).sort(([a], [b]) => (a < b ? -1 : 1)))

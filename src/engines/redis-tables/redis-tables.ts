@@ -6,12 +6,16 @@ import { connectRedis, type RedisConnection } from './connection.ts'
 import { Epoch } from './epoch.ts'
 import { down } from './failures.ts'
 import { findRows, type Place } from './find.ts'
-import { assertId, checkpointOf, isId, type KnownTable, Places } from './places.ts'
+import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
+import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
 import { packRow, unpackRow } from './terms.ts'
 
 export interface RedisOptions {
-  /** `redis(s)://user:password@host:6379/0`; `?prefix=` (default `wm`) sets installations apart, `?sentinel=` names a master. A cluster is recognised. */
+  /**
+   * `redis(s)://user:password@host:6379/0`. `?prefix=` (default `wm`) sets installations apart, `?sentinel=` names a master,
+   * `?also=` further servers or sentinels, `?ca=` a certificate file. A cluster is recognised.
+   */
   url: string
   /** How long one command may take before the engine counts as down (default 5 s). */
   deadlineMs?: number
@@ -21,11 +25,11 @@ const SCAN_ROWS = 200
 const BUSY_MS = 2
 const BUSY_TRIES = 500
 
-/** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a server that drops rows */
+/** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a URL or a server that is not fit */
 export const openRedisTables = async ({ url, deadlineMs = 5_000 }: RedisOptions): Promise<TableStore> => {
-  const prefix = new URL(url).searchParams.get('prefix') ?? 'wm'
-  const connection = await connectRedis({ url, deadlineMs })
-  const tables = new RedisTables(connection, new Places(prefix))
+  const read = readRedisUrl(url)
+  const connection = await connectRedis(read, deadlineMs)
+  const tables = new RedisTables(connection, new Places(read.prefix))
   try {
     await tables.open()
     return tables
@@ -120,7 +124,9 @@ class RedisTables implements TableStore {
   }
 
   async take(consumer: string): Promise<Taken> {
-    const answer = (await this.connection.fcall('take', this.places.ofConsumer(consumer), [])) as Buffer[]
+    const key = this.places.ofConsumer(consumer)
+    const answer = (await this.connection.fcall('take', [key, ...consumerKeys(key)], [])) as Buffer[]
+    await this.connection.replicated([key])
     const [at, fence] = answer.map(String)
     return { at: checkpointOf(at), fence: Number(fence) }
   }
@@ -133,12 +139,18 @@ class RedisTables implements TableStore {
       const key = this.places.ofRow(table, scope, id)
       const ends = expiresAt === undefined ? [] : ['PXAT', String(Math.max(1, Math.floor(expiresAt)))]
       const there = (await this.connection.call(key, ['SET', key, packRow(row), ...ends, 'NX', 'GET'])) as Buffer | null
-      return there === null ? undefined : unpackRow<R>(there)
+      if (there !== null) return unpackRow<R>(there)
+      await this.kept(key)
+      return undefined
     }
     const key = this.places.ofScope(table, scope)
     await this.registry.noteScope(table, scope)
     const there = await this.commits.inTurn([key], () =>
-      this.connection.fcall('put_if_absent', key, [table.generation, id, ...rowArguments(table, change)]),
+      this.connection.fcall(
+        'put_if_absent',
+        [...placeKeys(key), ...tableKeys(key, table)],
+        [table.generation, id, ...rowArguments(table, change)],
+      ),
     )
     return there === null ? undefined : unpackRow<R>(there as Buffer)
   }
@@ -146,7 +158,7 @@ class RedisTables implements TableStore {
   async increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }> {
     const key = this.places.ofCounter(scope, id)
     const args = [String(Math.max(1, Math.ceil(windowMs)))]
-    const [count, expiresAt] = (await this.connection.fcall('increment', key, args)) as [number, Buffer]
+    const [count, expiresAt] = (await this.connection.fcall('increment', [key], args)) as [number, Buffer]
     return { count, expiresAt: Number(expiresAt) }
   }
 
@@ -188,6 +200,16 @@ class RedisTables implements TableStore {
     await Promise.all(absent.map((id) => this.epoch.confirm(this.places.ofRow(table, scope, id))))
   }
 
+  /** Resolves when a failover would not forget the row that was put there; takes it away again where one might. */
+  private async kept(key: string): Promise<void> {
+    try {
+      await this.connection.replicated([key])
+    } catch (error) {
+      await this.connection.call(key, ['UNLINK', key]).catch(() => undefined) // who asks again finds it for a while
+      throw error
+    }
+  }
+
   private async rowByItself(table: KnownTable, scope: string, id: string): Promise<Buffer | null> {
     const key = this.places.ofRow(table, scope, id)
     return (await this.connection.call(key, ['GET', key])) as Buffer | null
@@ -198,7 +220,11 @@ class RedisTables implements TableStore {
     for (let tries = 0; ; tries++) {
       const isForced = ids.length === 1 || tries >= BUSY_TRIES
       const args = [table.generation, isForced ? '1' : '0', ...ids]
-      const [status, ...rows] = (await this.connection.fcall('rows', key, args)) as (Buffer | null)[]
+      const [status, ...rows] = (await this.connection.fcall(
+        'rows',
+        [...placeKeys(key), ...tableKeys(key, table).slice(0, 4)],
+        args,
+      )) as (Buffer | null)[]
       if (String(status) === 'ok') return rows
       await pause(BUSY_MS)
     }
@@ -209,6 +235,7 @@ class RedisTables implements TableStore {
     for await (const keys of this.connection.keys(pattern)) {
       for (const key of keys) {
         const [, scope, id] = /\{r:[^:]*:([^:]*):([\s\S]*)\}$/.exec(key) ?? []
+        if (id === undefined) continue // a mark of those who wait for replicas
         const bytes = await this.rowByItself(table, scope, id)
         if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
       }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import type { RedisConnection } from './connection.ts'
 import { down } from './failures.ts'
-import type { KnownTable, Places } from './places.ts'
+import { type KnownTable, type Places, tableKeys } from './places.ts'
 import { indexNames } from './terms.ts'
 
 /** The field of the registry that says which epoch there is. */
@@ -30,10 +30,12 @@ export class Registry {
 
   async declare(declaration: TableDeclaration): Promise<void> {
     const { name, version, lives = 'organization', isProjected = false } = declaration
-    const args = [name, String(version), newGeneration(), lives, isProjected ? '1' : '0']
-    const answer = (await this.connection.fcall('declare', this.places.registry, args)) as Buffer[]
-    const [generation, replaced, isLost] = answer.map(String)
-    const table = { declaration, generation, isLost: isLost === '1', indexes: indexNames(declaration) }
+    // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
+    const generation = lives === 'row' ? `${name}.${version}` : randomBytes(6).toString('hex')
+    const args = [name, String(version), generation, lives, isProjected ? '1' : '0']
+    const answer = (await this.connection.fcall('declare', [this.places.registry], args)) as Buffer[]
+    const [inForce, replaced, isLost] = answer.map(String)
+    const table = { declaration, generation: inForce, isLost: isLost === '1', indexes: indexNames(declaration) }
     this.tables.set(name, table)
     if (replaced !== '') await this.dropRows({ ...table, generation: replaced })
   }
@@ -65,9 +67,11 @@ export class Registry {
 
   /** Begins an epoch, unless another one than `before` began: all tables get other, empty generations. Answers those that end. */
   async begin(before: string, epoch: string): Promise<string[] | undefined> {
-    const answer = (await this.connection.fcall('begin', this.places.registry, [before, epoch])) as Buffer[]
+    const answer = (await this.connection.fcall('begin', [this.places.registry], [before, epoch])) as Buffer[]
     const [inForce, ...ended] = answer.map(String)
-    return inForce === epoch ? ended : undefined
+    // What the registry lost is known here.
+    const known = [...this.tables.values()].map(({ generation }) => generation)
+    return inForce === epoch ? [this.places.epoch, ...known, ...ended] : undefined
   }
 
   async promote(tables: readonly string[], consumer: string): Promise<void> {
@@ -79,7 +83,7 @@ export class Registry {
     // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
     if (tables.some((name) => this.tables.get(name)?.isLost))
       await this.connection.call(live, ['HSET', live, 'at', built])
-    await this.connection.fcall('promote', this.places.registry, [this.places.epoch, ...tables])
+    await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
     for (const name of tables) {
       const ended = this.tables.get(name)
       const table = this.tables.get(`${name}@next`)
@@ -139,10 +143,9 @@ export class Registry {
 
   private async dropRows(table: KnownTable): Promise<void> {
     const { generation } = table
-    const suffixes = ['rows', 'terms', 'ids', 'x', ...table.indexes.map((index) => `i:${index}`)]
     for (const scope of await this.scopesOf(generation)) {
       const place = this.places.ofScope(table, scope)
-      await this.connection.call(place, ['UNLINK', ...suffixes.map((suffix) => `${place}:${generation}:${suffix}`)])
+      await this.connection.call(place, ['UNLINK', ...tableKeys(place, table)])
       this.knownScopes.delete(`${generation}:${scope}`)
     }
     const scopes = this.places.scopesOf(generation)
@@ -152,5 +155,3 @@ export class Registry {
       for (const key of keys) await this.connection.call(key, ['UNLINK', key])
   }
 }
-
-const newGeneration = (): string => randomBytes(6).toString('hex')

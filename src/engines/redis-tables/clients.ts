@@ -1,0 +1,196 @@
+import { createClient, createCluster, createSentinel, RESP_TYPES } from 'redis'
+import { down } from './failures.ts'
+import type { RedisUrl } from './redis-url.ts'
+import { slotOf } from './slots.ts'
+
+export type Argument = string | Buffer
+
+/** A server that takes writes. */
+export interface Master {
+  /** Host and port. */
+  name: string
+  sendCommand(args: Argument[]): Promise<unknown>
+}
+
+/** One server, a cluster, or the master behind sentinels, through the library. */
+export interface Client {
+  isCluster: boolean
+  /** Sends a command to whoever has the key. Answers hold Buffers. */
+  send(key: string, args: Argument[]): Promise<unknown>
+  /** Host and port of whoever has the key, as far as is known. */
+  nameOf(key: string): string
+  masters(): Promise<Master[]>
+  /** Another connection to that server, for what keeps a connection waiting. */
+  openAnother(name: string): Promise<Omit<Master, 'name'> & { close(): void }>
+  close(): void
+}
+
+const QUEUE_MAX = 10_000
+const RECONNECT_MS_MAX = 2_000
+/** A master of a cluster that cannot be reached for so long: the others are asked who has its place. */
+const REFRESH_MS = 500
+const TYPES = { [RESP_TYPES.BLOB_STRING]: Buffer } as const
+
+/** @throws Failure engine_down when nothing answers within the time */
+export const openClient = async (url: RedisUrl, deadlineMs: number): Promise<Client> => {
+  if (url.sentinel !== undefined) return sentinelClient(url, url.sentinel)
+  let failure: unknown
+  for (const address of url.addresses) {
+    try {
+      return await firstClient(url, address, deadlineMs)
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw down(failure)
+}
+
+/** A client of that server, or of the cluster that it belongs to. */
+const firstClient = async (url: RedisUrl, address: RedisUrl['addresses'][0], deadlineMs: number): Promise<Client> => {
+  const one = await openOne(url, address, deadlineMs)
+  try {
+    if (!/cluster_enabled:1/.test(String(await one.sendCommand(['INFO', 'cluster']))))
+      return singleClient(url, address, one)
+  } catch (error) {
+    one.destroy()
+    throw error
+  }
+  one.destroy()
+  return clusterClient(url)
+}
+
+/** What is used of the library's client of one server. */
+interface OneClient {
+  sendCommand(args: Argument[]): Promise<unknown>
+  destroy(): void
+}
+
+const openOne = async (
+  url: RedisUrl,
+  { host, port }: RedisUrl['addresses'][0],
+  deadlineMs: number,
+): Promise<OneClient> => {
+  let hasConnected = false
+  const options = clientOptions(url)
+  // A server that never answered is told of at once; one that did is tried again for ever.
+  const first = (retries: number): number | Error =>
+    hasConnected ? reconnectStrategy(retries) : new Error('no connection')
+  const socket = { ...options.socket, host, port, reconnectStrategy: first }
+  const one = createClient({ ...options, database: url.database, socket })
+  one.on('error', () => undefined) // each command says so itself
+  const { promise: late, reject } = deferred()
+  const timer = setTimeout(() => reject(new Error(`no answer for ${deadlineMs} ms`)), deadlineMs)
+  try {
+    await Promise.race([one.connect(), late])
+    hasConnected = true
+  } catch (error) {
+    one.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+  return { sendCommand: (args) => one.sendCommand(args, { typeMapping: TYPES }), destroy: () => one.destroy() }
+}
+
+const deferred = (): { promise: Promise<never>; reject(error: Error): void } => {
+  let reject: (error: Error) => void = () => undefined
+  const promise = new Promise<never>((_, failed) => (reject = failed))
+  promise.catch(() => undefined)
+  return { promise, reject }
+}
+
+const reconnectStrategy = (retries: number): number => Math.min(50 * 2 ** Math.min(retries, 6), RECONNECT_MS_MAX)
+
+const clientOptions = ({ username, password, tls }: RedisUrl) => ({
+  RESP: 2 as const,
+  ...(username !== undefined && { username }),
+  ...(password !== undefined && { password }),
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: QUEUE_MAX,
+  pingInterval: 2_000,
+  socket: {
+    connectTimeout: 3_000,
+    socketTimeout: 10_000,
+    reconnectStrategy,
+    ...(tls !== undefined && { tls: true as const, ...tls }),
+  },
+  commandOptions: { typeMapping: TYPES },
+})
+
+/** Opens another connection; `name` is host and port. */
+const another = (url: RedisUrl) => async (name: string) => {
+  const colon = name.lastIndexOf(':')
+  const address = { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) }
+  const one = await openOne(url, address, clientOptions(url).socket.connectTimeout)
+  return { sendCommand: (args: Argument[]) => one.sendCommand(args), close: () => one.destroy() }
+}
+
+const singleClient = (url: RedisUrl, { host, port }: RedisUrl['addresses'][0], client: OneClient): Client => {
+  const name = `${host}:${port}`
+  return {
+    isCluster: false,
+    send: (_key, args) => client.sendCommand(args),
+    nameOf: () => name,
+    masters: async () => [{ name, sendCommand: (args) => client.sendCommand(args) }],
+    openAnother: another(url),
+    close: () => client.destroy(),
+  }
+}
+
+const clusterClient = async (url: RedisUrl): Promise<Client> => {
+  const { username, password, socket, ...defaults } = clientOptions(url)
+  const cluster = createCluster({
+    rootNodes: url.addresses.map(({ host, port }) => ({ socket: { host, port } })),
+    RESP: 2,
+    topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS,
+    defaults: { ...defaults, username, password, socket },
+  })
+  cluster.on('error', () => undefined) // each command says so itself
+  await cluster.connect()
+  return {
+    isCluster: true,
+    send: (key, args) => cluster.sendCommand(key, false, args, { typeMapping: TYPES }),
+    nameOf: (key) => cluster.slots[slotOf(key)]?.master.address ?? '',
+    masters: () =>
+      Promise.all(
+        cluster.masters.map(async (master) => {
+          const client = await cluster.nodeClient(master)
+          return {
+            name: master.address,
+            sendCommand: (args: Argument[]) => client.sendCommand(args, { typeMapping: TYPES }),
+          }
+        }),
+      ),
+    openAnother: another(url),
+    close: () => cluster.destroy(),
+  }
+}
+
+const sentinelClient = async (url: RedisUrl, name: string): Promise<Client> => {
+  const sentinel = createSentinel({
+    name,
+    sentinelRootNodes: url.addresses,
+    RESP: 2,
+    // Else whoever asks first at the same time waits for a moment without any question.
+    reserveClient: true,
+    nodeClientOptions: { ...clientOptions(url), database: url.database },
+    ...(url.tls !== undefined && { sentinelClientOptions: { socket: { tls: true as const, ...url.tls } } }),
+  })
+  sentinel.on('error', () => undefined) // each command says so itself
+  await sentinel.connect().catch((error: unknown) => {
+    throw down(error)
+  })
+  const send = (args: Argument[]): Promise<unknown> => sentinel.sendCommand(false, args, { typeMapping: TYPES })
+  const nameOf = (): string => {
+    const { host, port } = sentinel.getMasterNode() ?? { host: '', port: 0 }
+    return `${host}:${port}`
+  }
+  return {
+    isCluster: false,
+    send: (_key, args) => send(args),
+    nameOf,
+    masters: async () => [{ name: nameOf(), sendCommand: send }],
+    openAnother: another(url),
+    close: () => sentinel.destroy(),
+  }
+}

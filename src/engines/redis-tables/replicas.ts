@@ -1,0 +1,90 @@
+import { down } from './failures.ts'
+import type { Client } from './clients.ts'
+
+/** How long a replica has to take what it is behind. */
+const WAIT_MS = 1_000
+/** What is known of whether a server has replicas is so old at most. */
+const KNOWN_MS = 1_000
+/** What was written to have something to wait for is gone after so long. */
+const MARK_MS = 60_000
+
+type Connected = Awaited<ReturnType<Client['openAnother']>>
+
+/**
+ * Waits until replicas have what was written, each server over a connection of its own: whoever waits is served nothing
+ * else meanwhile. Those who ask while one waits share the next wait.
+ */
+export class Replicas {
+  private readonly client: Client
+  private readonly connections = new Map<string, Promise<Connected>>()
+  private readonly waiting = new Map<string, Promise<void>>()
+  private readonly next = new Map<string, Promise<void>>()
+  private readonly known = new Map<string, { hasSome: boolean; atMs: number }>()
+
+  constructor(client: Client) {
+    this.client = client
+  }
+
+  /** Resolves when a replica of the server has what it was told before the call; at once where it has none. `key` is one of its keys. @throws Failure engine_down */
+  have(server: string, key: string): Promise<void> {
+    const shared = this.next.get(server)
+    if (shared !== undefined) return shared
+    const before = this.waiting.get(server) ?? Promise.resolve()
+    const own = before
+      .catch(() => undefined)
+      .then(() => {
+        this.next.delete(server)
+        const waiting = this.wait(server, key)
+        this.waiting.set(server, waiting)
+        return waiting
+      })
+    this.next.set(server, own)
+    return own
+  }
+
+  close(): void {
+    for (const connection of this.connections.values())
+      connection.then(
+        (open) => open.close(),
+        () => undefined,
+      )
+    this.connections.clear()
+  }
+
+  private async wait(server: string, key: string): Promise<void> {
+    try {
+      const connection = await this.connectionTo(server)
+      if (!(await this.hasSome(server, connection))) return
+      // WAIT is about what its own connection wrote, and that is behind all that was written before.
+      await connection.sendCommand(['SET', `${key}:waited`, '1', 'PX', String(MARK_MS)])
+      const replicas = Number(await connection.sendCommand(['WAIT', '1', String(WAIT_MS)]))
+      if (replicas > 0) return
+      this.known.delete(server)
+    } catch (error) {
+      this.connections.get(server)?.then(
+        (open) => open.close(),
+        () => undefined,
+      )
+      this.connections.delete(server)
+      throw error
+    }
+    throw down(new Error(`no replica of ${server} follows within ${WAIT_MS} ms`))
+  }
+
+  private connectionTo(server: string): Promise<Connected> {
+    const known = this.connections.get(server)
+    if (known !== undefined) return known
+    const opening = this.client.openAnother(server)
+    this.connections.set(server, opening)
+    return opening
+  }
+
+  private async hasSome(server: string, connection: Connected): Promise<boolean> {
+    const known = this.known.get(server)
+    if (known !== undefined && performance.now() - known.atMs < KNOWN_MS) return known.hasSome
+    const info = String(await connection.sendCommand(['INFO', 'replication']))
+    const hasSome = /state=online/.test(info)
+    this.known.set(server, { hasSome, atMs: performance.now() })
+    return hasSome
+  }
+}
