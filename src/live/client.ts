@@ -16,6 +16,9 @@ export const SUBSCRIPTIONS_MAX = 16
 /** Messages of one connection, on average and at once: a map that pans sends some ten a second. */
 export const MESSAGES_PER_SECOND = 100
 export const MESSAGES_AT_ONCE = 1_000
+/** Subscribes among them: each costs a snapshot, and reads the log where it comes with `since`. */
+export const SUBSCRIBES_PER_SECOND = 30
+export const SUBSCRIBES_AT_ONCE = 300
 /** Events that may wait while older ones are sent. */
 const HELD_MAX = 10_000
 
@@ -52,7 +55,8 @@ class LiveClient implements ChannelConnection, Viewer {
   private readonly hub: LiveHub
   private readonly socket: ChannelSocket
   private readonly outbox: Outbox
-  private readonly rate: TokenBucket
+  private readonly messages: TokenBucket
+  private readonly subscribes: TokenBucket
   /** The one that its subscriptions belong to; without any it may be forgotten by the hub. */
   private organization: LiveOrganization
   private readonly subscriptions = new Map<string, Subscription>()
@@ -64,7 +68,9 @@ class LiveClient implements ChannelConnection, Viewer {
     this.hub = hub
     this.socket = socket
     this.outbox = new Outbox(socket)
-    this.rate = new TokenBucket(MESSAGES_PER_SECOND, hub.options.clock.monotonic(), MESSAGES_AT_ONCE)
+    const now = hub.options.clock.monotonic()
+    this.messages = new TokenBucket(MESSAGES_PER_SECOND, now, MESSAGES_AT_ONCE)
+    this.subscribes = new TokenBucket(SUBSCRIBES_PER_SECOND, now, SUBSCRIBES_AT_ONCE)
     this.caller = caller
     this.inRollout = inRollout
     this.organization = hub.organization(caller.organizationId)
@@ -73,13 +79,15 @@ class LiveClient implements ChannelConnection, Viewer {
 
   message(data: ArrayBuffer, isBinary: boolean): void {
     if (!this.open) return
-    if (!this.rate.take(1, this.hub.options.clock.monotonic()))
+    const now = this.hub.options.clock.monotonic()
+    if (!this.messages.take(1, now))
       return this.close(CLOSE.tooFast, `at most ${MESSAGES_PER_SECOND} messages a second`)
     const read = readMessage(data, isBinary)
     if (read.kind === 'unreadable') this.close(CLOSE.badMessage, read.reason)
     else if (read.kind === 'invalid') this.error(read.id, 'invalid', read.message)
     else if (read.kind === 'unsubscribe') this.drop(read.id)
-    else this.subscribe(read.message)
+    else if (this.subscribes.take(1, now)) this.subscribe(read.message)
+    else this.close(CLOSE.tooFast, `at most ${SUBSCRIBES_PER_SECOND} subscribes a second`)
   }
 
   drain(): void {

@@ -6,7 +6,13 @@ import { TRIP, TRIP_EXAMPLE } from '../features/trips/schemas.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import type { ChannelDocument } from '../kit/http/channel-document.ts'
 import { answered } from '../kit/http/page-members.ts'
-import { MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, SUBSCRIPTIONS_MAX } from './client.ts'
+import {
+  MESSAGES_AT_ONCE,
+  MESSAGES_PER_SECOND,
+  SUBSCRIBES_AT_ONCE,
+  SUBSCRIBES_PER_SECOND,
+  SUBSCRIPTIONS_MAX,
+} from './client.ts'
 import { SUBSCRIBE_SCHEMA, UNSUBSCRIBE_SCHEMA } from './messages.ts'
 
 const CURSOR = 'BQAAAAcA__8DAP__AwAAAAAAAAAA'
@@ -61,7 +67,7 @@ const event = (channel: string, description: string, shown: JsonSchema): JsonSch
 export const LIVE_DOCUMENT: ChannelDocument = {
   path: '/live',
   title: 'Live positions and events',
-  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channel notification has none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once); more close it with 4429.`,
+  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channel notification has none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once), of them ${SUBSCRIBES_PER_SECOND} subscribes (${SUBSCRIBES_AT_ONCE} at once); more close it with 4429.`,
   messages: [
     {
       name: 'subscribe',

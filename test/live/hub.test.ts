@@ -7,7 +7,13 @@ import type { ChannelSocket } from '../../src/kit/http/channel.ts'
 import { type LatestPoint, latestPointAt } from '../../src/features/locations/views.ts'
 import type { TrackerFacts } from '../../src/features/trackers/views.ts'
 import { LiveHub } from '../../src/live/hub.ts'
-import { liveChannel, MESSAGES_AT_ONCE, MESSAGES_PER_SECOND } from '../../src/live/client.ts'
+import {
+  liveChannel,
+  MESSAGES_AT_ONCE,
+  MESSAGES_PER_SECOND,
+  SUBSCRIBES_AT_ONCE,
+  SUBSCRIBES_PER_SECOND,
+} from '../../src/live/client.ts'
 import { batchOf, type SimplePoint } from '../support/batches.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -515,29 +521,47 @@ test('each of many subscribes at once is answered, until there are too many', as
   const subscribe = { type: 'subscribe', bbox: BOX, channels: ['positions'] }
   for (const isLoaded of [false, true]) {
     const { socket, say } = connect()
-    for (let n = 0; n < MESSAGES_AT_ONCE; n++) say({ ...subscribe, id: `s${n % 20}` })
+    for (let n = 0; n < SUBSCRIBES_AT_ONCE; n++) say({ ...subscribe, id: `s${n % 20}` })
     await settle()
     t.equal(socket.closedWith, undefined)
     const answers = socket.take()
     const refused = answers.filter(({ type }) => type === 'error')
-    t.equal(refused.length, MESSAGES_AT_ONCE / 5, 'ids beyond the sixteenth')
+    t.equal(refused.length, SUBSCRIBES_AT_ONCE / 5, 'ids beyond the sixteenth')
     t.match(refused[0], { id: 's16', code: 'rate_limited', message: /at most 16/ })
     const snapshots = answers.filter(({ type, more }) => type === 'snapshot' && more === undefined)
     t.equal(
       snapshots.length,
-      (MESSAGES_AT_ONCE / 5) * 4,
+      (SUBSCRIBES_AT_ONCE / 5) * 4,
       `the others, ${isLoaded ? 'of a fleet that is there' : 'while the fleet is read'}`,
     )
     t.equal(snapshots.filter(({ positions }) => positions.length === 1).length, 16, 'positions go to those that last')
-    for (let n = 0; n < MESSAGES_PER_SECOND; n++) say({ ...subscribe, id: 's0' })
+    say({ type: 'unsubscribe', id: 's0' })
+    t.equal(socket.closedWith, undefined, 'other messages have a limit of their own')
+    for (let n = 0; n < SUBSCRIBES_PER_SECOND; n++) say({ ...subscribe, id: 's0' })
     t.equal(socket.closedWith, 4429, 'more than a burst')
     const patient = connect()
-    for (let n = 0; n < 2 * MESSAGES_AT_ONCE; n++) {
+    for (let n = 0; n < 2 * SUBSCRIBES_AT_ONCE; n++) {
       patient.say({ ...subscribe, id: 's' })
-      clock.advance(1_000 / MESSAGES_PER_SECOND)
+      clock.advance(1_000 / SUBSCRIBES_PER_SECOND)
     }
     t.equal(patient.socket.closedWith, undefined, 'a map that pans all the time')
   }
+})
+
+test('any messages, in a burst and for long', async (t) => {
+  const { connect, clock } = await open(t)
+  const forget = { type: 'unsubscribe', id: 's' }
+  const hasty = connect()
+  for (let n = 0; n < MESSAGES_AT_ONCE; n++) hasty.say(forget)
+  t.equal(hasty.socket.closedWith, undefined)
+  for (let n = 0; n < MESSAGES_PER_SECOND; n++) hasty.say(forget)
+  t.equal(hasty.socket.closedWith, 4429)
+  const patient = connect()
+  for (let n = 0; n < 2 * MESSAGES_AT_ONCE; n++) {
+    patient.say(forget)
+    clock.advance(1_000 / MESSAGES_PER_SECOND)
+  }
+  t.equal(patient.socket.closedWith, undefined)
 })
 
 test('a map that opens looks at the cells that it shows, however large the fleet is', async (t) => {
