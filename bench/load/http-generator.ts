@@ -7,6 +7,8 @@ export interface HttpPlan {
   /** Paths, one after the other. */
   paths: string[]
   method: 'GET' | 'PATCH'
+  /** The member that a PATCH gives another text each time; default `name`. */
+  member?: string
   connections: number
   /** Requests a second at an even pace; without it each connection asks again as soon as it is answered. */
   perSecond?: number
@@ -69,7 +71,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
   const measuredFrom = begun + warmupMs
   const end = measuredFrom + measureMs
   const requestOf = (n: number): string => {
-    const body = method === 'GET' ? '' : JSON.stringify({ name: `Name ${n}` })
+    const body = method === 'GET' ? '' : JSON.stringify({ [plan.member ?? 'name']: `Name ${n}` })
     const length = method === 'GET' ? '' : `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
     return `${method} ${paths[n % paths.length]} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${token}\r\n${length}\r\n${body}`
   }

@@ -1,11 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { ask, call, type Service, signUp, startService } from '../../test/support/service.ts'
 import { option, round } from './fresh-service.ts'
-import type { HttpPlan, HttpResult } from './http-generator.ts'
+import { driveHttp, startBare } from './drive-http.ts'
+import type { HttpPlan } from './http-generator.ts'
 
 /**
  * Commands and reads by id of the whole service, beside a bare handler of uWebSockets.js that the same generator drives in
@@ -16,25 +15,6 @@ const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
 const VEHICLES = 256
 const WARMUP_MS = 2_000
-
-const scriptOf = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url))
-
-const drive = async (plan: HttpPlan): Promise<HttpResult> => {
-  const child = spawn(process.execPath, [scriptOf('http-generator'), JSON.stringify(plan)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let text = ''
-  child.stdout.on('data', (chunk) => (text += chunk))
-  const code = await new Promise<number | null>((done) => child.once('exit', done))
-  if (code !== 0) throw new Error(`the generator ended with ${code}`)
-  return JSON.parse(text) as HttpResult
-}
-
-const startBare = async (): Promise<{ port: number; child: ChildProcess }> => {
-  const child = spawn(process.execPath, [scriptOf('bare-handler')], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const port = await new Promise<number>((found) => child.stdout.once('data', (text) => found(Number(String(text)))))
-  return { port, child }
-}
 
 /** Logs in one after the other until told to stop; answers the median time of a login, ms. */
 const loginsUntil = async (service: Service, body: object, isOver: () => boolean): Promise<number> => {
@@ -61,9 +41,9 @@ const measure = async (service: Service, barePort: number): Promise<object> => {
     ['commands', 'PATCH'],
   ] as const) {
     const plan: HttpPlan = { port: service.port, token, paths, method, connections, warmupMs: WARMUP_MS, measureMs }
-    const bare = await drive({ ...plan, port: barePort })
-    const most = await drive(plan)
-    const half = await drive({ ...plan, perSecond: most.perSecond / 2 })
+    const bare = await driveHttp({ ...plan, port: barePort })
+    const most = await driveHttp(plan)
+    const half = await driveHttp({ ...plan, perSecond: most.perSecond / 2 })
     rows[name] = {
       'a second': Math.round(most.perSecond),
       'bare handler': Math.round(bare.perSecond),
@@ -74,7 +54,7 @@ const measure = async (service: Service, barePort: number): Promise<object> => {
     if (method !== 'GET') continue
     let isOver = false
     const logins = loginsUntil(service, { email, password }, () => isOver)
-    const beside = await drive({ ...plan, perSecond: most.perSecond / 4 })
+    const beside = await driveHttp({ ...plan, perSecond: most.perSecond / 4 })
     isOver = true
     rows['reads at a quarter while somebody logs in'] = {
       'a second': Math.round(beside.perSecond),

@@ -22,6 +22,7 @@ export const openDispatcher: OpenRole = async (services) => {
   await dispatcher.declare()
   const joined = await owners.join(ownedPartitions(feeds.transitions, dispatcher, partitions))
   return {
+    lags: () => dispatcher.lags(services.clock.now()),
     close: async () => {
       await joined.leave()
       await dispatcher.close()

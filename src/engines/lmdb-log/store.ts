@@ -1,5 +1,6 @@
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { categoryOf } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './keys.ts'
 
 /** What is known of a stream. A change is a new object, so that a failed commit leaves the old one standing. */
@@ -28,7 +29,7 @@ type Binary = Database<Buffer, Uint8Array>
 
 type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
-const STREAMS_CACHED_MAX = 100_000
+const STREAMS_CACHED = 50_000
 const STATE_KEY = Buffer.from('state')
 const FILLER_KEY = Buffer.from('filler')
 
@@ -58,8 +59,8 @@ export class LogStore {
   current: LogState
   /** Version of the state record: only who knows it may commit. */
   version: number
-  private readonly infos = new Map<string, StreamInfo>()
-  private readonly namesByNumber = new Map<number, string>()
+  private readonly infos = new RecentMap<string, StreamInfo>(STREAMS_CACHED)
+  private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
 
   constructor(path: string) {
     // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
@@ -117,7 +118,6 @@ export class LogStore {
   }
 
   remember(info: StreamInfo): void {
-    if (this.infos.size >= STREAMS_CACHED_MAX) dropOldest(this.infos)
     this.infos.set(info.name, info)
   }
 
@@ -127,7 +127,6 @@ export class LogStore {
     const value = this.names.getBinary(numberKey(no))
     if (value === undefined) throw new Error(`The log names no stream ${no}.`)
     const name = textOf(value)
-    if (this.namesByNumber.size >= STREAMS_CACHED_MAX) dropOldest(this.namesByNumber)
     this.namesByNumber.set(no, name)
     return name
   }
@@ -210,11 +209,4 @@ const readState = (value: Buffer): LogState => JSON.parse(textOf(value)) as LogS
 const throwCause = async (error: Error & { commitError?: Promise<unknown> }): Promise<never> => {
   await error.commitError
   throw error
-}
-
-const dropOldest = (cache: Map<unknown, unknown>): void => {
-  for (const key of cache.keys()) {
-    cache.delete(key)
-    return
-  }
 }

@@ -30,11 +30,15 @@ const SHIFT_MS_MAX = 3 * 3_600_000
 const DAY_MS = 86_400_000
 /** Steps of a rule that are taken to find the next time. */
 const ITERATIONS_MAX = 20_000
+/** All times of a rule that counts are walked over, from its first. */
+const COUNT_MAX = 10_000
 
 /** Why nobody could keep such a schedule; undefined when they can. */
 export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
   if (/\b(SECONDLY|MINUTELY)\b|[\r\n]|DTSTART/i.test(recurrence.rrule ?? ''))
     return 'must be due at most every five minutes, and have no DTSTART'
+  if (Number(/COUNT=(\d+)/i.exec(recurrence.rrule ?? '')?.[1] ?? 0) > COUNT_MAX)
+    return `must have a COUNT of at most ${COUNT_MAX}, or an end`
   try {
     const dues = duesAfter(recurrence, Date.parse(recurrence.startTime) - 1, LOOKED_AT)
     if (dues.length === 0) return 'is never due'

@@ -7,15 +7,9 @@ import { route, type Route, type Wrote } from '../../kit/http/route.ts'
 import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import {
-  type Change,
-  originOf,
-  type ResourceWrites,
-  type WriteOrigin,
-  type Written,
-} from '../../kit/resource/writes.ts'
+import { originOf } from '../../kit/resource/writes.ts'
 import { duesAfter } from './recurrence.ts'
-import { nextDue, recurrenceOf, schedule, timesOf } from './schedule.ts'
+import { recurrenceOf, schedule } from './schedule.ts'
 
 const BULK_MAX = 500
 const PREVIEW_MAX = 1_000
@@ -23,60 +17,10 @@ const PREVIEW_DEFAULT = 10
 
 /** Task schedules, what they will make, and many at once. */
 export const scheduleRoutes = (services: ResourceServices): Route[] => {
-  const writer = new ScheduleWriter(services)
-  return [bulkRoute(writer), previewRoute(services), ...schedule.routes(services, { writes: writer })]
+  return [bulkRoute(schedule.writer(services)), previewRoute(services), ...schedule.routes(services)]
 }
 
-/** A schedule knows when it is due next; one that changes or is switched on begins from now. */
-class ScheduleWriter implements ResourceWrites {
-  private readonly writer: ResourceWriter
-
-  constructor(services: ResourceServices) {
-    this.writer = schedule.writer(services)
-  }
-
-  create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
-    return this.writer.create(
-      origin,
-      body,
-      dueAfter({ ...body, startTime: isoOf(body.startTime), endTime: isoOf(body.endTime) }, origin.now),
-    )
-  }
-
-  async change(origin: WriteOrigin, change: Change): Promise<Written> {
-    const before = (await this.writer.load(change.id)).state.values
-    const changed = await this.writer.change(origin, change)
-    const { values } = (await this.writer.load(change.id)).state
-    const isSame =
-      JSON.stringify(timesOf(before)) === JSON.stringify(timesOf(values)) && before.isActive === values.isActive
-    if (isSame) return changed
-    const { caller: _caller, ...service } = origin
-    const set = await this.writer.update(service, change.id, ({ nextAt: _nextAt, ...others }) => ({
-      ...others,
-      ...dueAfter(others, origin.now),
-    }))
-    return { ...set, wrote: allWrote(changed.wrote, set.wrote) }
-  }
-
-  delete(...asked: Parameters<ResourceWrites['delete']>): Promise<Written> {
-    return this.writer.delete(...asked)
-  }
-}
-
-const isoOf = (value: unknown): string =>
-  (value === undefined ? undefined : new Date(value as string).toISOString()) as string
-
-/** A rule that is none is refused where the schedule is checked. */
-const dueAfter = (values: JsonObject, now: number): JsonObject => {
-  try {
-    const nextAt = nextDue(Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)), now)
-    return nextAt === undefined ? {} : { nextAt }
-  } catch {
-    return {}
-  }
-}
-
-const bulkRoute = (writer: ScheduleWriter): Route =>
+const bulkRoute = (writer: ResourceWriter): Route =>
   route<object, { schedules: JsonObject[] }>({
     method: 'POST',
     path: '/task/schedules/bulk',

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { invalid } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
@@ -84,7 +85,7 @@ export const schedule = defineResource(
       task: taskContent,
       isActive: withDefault(bool(), true),
     },
-    readOnly: { nextAt: optional(time()) },
+    readOnly: { nextAt: optional(time()), notice: optional(text({ max: 1_000 })) },
     internal: {
       hubId: reference('hubs'),
       teamId: optional(reference('teams')),
@@ -113,13 +114,12 @@ export const schedule = defineResource(
   dueRows,
 )
 
-/** People and hub stand apart, so that a deletion takes them out; the first due time is worked out by the writer. */
-const kept = ({ values, before }: WriteContext): JsonObject => {
+/** People and hub stand apart, so that a deletion takes them out. One that changes or is switched on begins from now. */
+const kept = ({ values, before, now }: WriteContext): JsonObject => {
   if ((values.rrule === undefined) === (values.repeat === undefined))
     throw invalid('/rrule', 'is required, or repeat in its place')
   const { hubId, teamId, assigneeIds, ...body } = values.task as JsonObject
-  const isChanged =
-    JSON.stringify(timesOf(values)) !== JSON.stringify(before === undefined ? undefined : timesOf(before))
+  const isChanged = before === undefined || !isDeepStrictEqual(timesOf(values), timesOf(before))
   if (isChanged) {
     const fault = recurrenceFault(recurrenceOf(values))
     if (fault !== undefined) throw invalid(values.rrule === undefined ? '/repeat' : '/rrule', fault)
@@ -127,9 +127,12 @@ const kept = ({ values, before }: WriteContext): JsonObject => {
   const hub = hubId ?? values.hubId
   if (typeof hub !== 'string') throw invalid('/task/hubId', 'is required')
   const team = teamId ?? values.teamId
-  const { teamId: _team, ...others } = values
+  const { teamId: _team, nextAt: wasNext, ...others } = values
+  const beginsAnew = isChanged || values.isActive !== before.isActive
+  const nextAt = beginsAnew ? nextDue(values, now) : wasNext
   return {
     ...others,
+    ...(nextAt !== undefined && { nextAt }),
     task: body,
     hubId: hub.toLowerCase(),
     ...(team !== undefined && { teamId: team }),
@@ -139,7 +142,7 @@ const kept = ({ values, before }: WriteContext): JsonObject => {
 
 export const recurrenceOf = (values: JsonObject): Recurrence => values as unknown as Recurrence
 
-export const timesOf = ({ rrule, repeat, timeZone: zone, startTime, endTime }: JsonObject): Json => [
+const timesOf = ({ rrule, repeat, timeZone: zone, startTime, endTime }: JsonObject): Json => [
   rrule ?? null,
   repeat ?? null,
   zone,

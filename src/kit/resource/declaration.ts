@@ -47,6 +47,8 @@ export interface WriteContext {
   caller?: UserCaller
   organizationId: string
   id: string
+  /** ms since the epoch. */
+  now: number
   /** All fields as they will be. */
   values: JsonObject
   /** As they were; absent for a create. */

@@ -118,7 +118,8 @@ export class ResourceWriter implements ResourceWrites {
       await this.assertSeen(origin, id, state, version)
       assertVersion(expectedVersion, version)
       const { organizationId, values } = state
-      const write = { services: this.services, caller: origin.caller, organizationId, id, values, before: values }
+      const { caller, now } = origin
+      const write = { services: this.services, caller, organizationId, id, now, values, before: values }
       const heir = replaceWith === undefined ? undefined : await this.heirOf(origin, id, replaceWith)
       await this.declaration.beforeDelete?.(write, heir)
       if (heir === undefined) await resources.assertUnused(this.services, origin, plural, id)
@@ -241,17 +242,17 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   private async kept(
-    { caller, organizationId }: WriteOrigin,
+    { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
   ): Promise<JsonObject> {
-    const write = { services: this.services, caller, organizationId, id, values, before }
+    const write = { services: this.services, caller, organizationId, id, now, values, before }
     return (await this.declaration.keep?.(write)) ?? values
   }
 
   private async assertAllowed(
-    { caller, organizationId }: WriteOrigin,
+    { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
@@ -260,7 +261,7 @@ export class ResourceWriter implements ResourceWrites {
     if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
       assertHubs(caller, values, hubField)
     await assertReferences(this.declaration, this.services, caller, organizationId, values, before)
-    await checks?.({ services: this.services, caller, organizationId, id, values, before })
+    await checks?.({ services: this.services, caller, organizationId, id, now, values, before })
   }
 
   /** The row that takes the place of one that is deleted. @throws Failure invalid */

@@ -2,10 +2,12 @@ import { deactivateAutomation } from '../../features/automations/automation.ts'
 import { type RunsOwed, runsStream } from '../../features/automations/events.ts'
 import type { Fact, RecordedEvent } from '../../kernel/event.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
+import type { Lag } from '../../kit/consumers/follower.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import { untilDone } from '../../kit/consumers/retry.ts'
 import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
+import { ActiveAutomations } from './active-automations.ts'
 import type { Directory } from './directory.ts'
 import { hearAutomations } from './hear-automations.ts'
 import type { HearFacts } from './hear-facts.ts'
@@ -17,7 +19,7 @@ import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './pending-runs.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
-import { triggersOf } from './subject-event.ts'
+import { isAnyActive, triggersOf } from './subject-event.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
@@ -60,12 +62,14 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly subjects: HearFacts | undefined
   private cancelStore: (() => void) | undefined
   private cancelSweep: (() => void) | undefined
+  private readonly active: ActiveAutomations
   private readonly end = new AbortController()
 
   constructor(options: DispatcherOptions) {
     this.options = options
     const { tables, clock, onDelivery = () => undefined } = options
     this.health = new HealthTable(tables)
+    this.active = new ActiveAutomations(tables)
     this.time = new SteadyTime(clock)
     this.payer = new PayRuns({
       ...options,
@@ -87,6 +91,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
         ...options,
         partitions,
         owned: () => [...this.owned.values()],
+        begin: () => this.active.forget(),
         owe: (event, owned) => this.heard(event, owned),
       })
   }
@@ -137,6 +142,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return this.partition(partition)
       .pending.all()
       .reduce((sum, backlog) => sum + countOf(backlog), 0)
+  }
+
+  /** How far it is behind with what it hears beside the transitions. */
+  lags(now: number): Lag[] {
+    return [...this.hear.lags(now), ...(this.subjects?.lags(now) ?? [])]
   }
 
   /** What goes on by itself, without waiting for the time. */
@@ -190,8 +200,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private heard(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
     return inTurn(owned, async () => {
       const facts = await this.untilAnswered(async () => {
+        const { pending, rates } = owned
+        if (pending.partialLog.size === 0 && !(await isAnyActive(this.active, event))) return []
         const triggers = await triggersOf(this.options.log, event)
-        return triggers.length === 0 ? [] : oweLogRuns(this.oweOptions(), owned.pending, owned.rates, event, triggers)
+        if (triggers.length === 0) return []
+        return oweLogRuns(this.oweOptions(), pending, rates, event, triggers, this.active)
       })
       if (facts === undefined) return // it is closed
       if (facts.length === 0) owned.pending.heardLog(event.position)

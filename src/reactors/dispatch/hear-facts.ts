@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
+import { Follower, type FollowerServices, type Lag } from '../../kit/consumers/follower.ts'
 import type { OwnedPartition } from './partition.ts'
 
 /** What the partitions of this process hear of, beside what their own streams tell. */
@@ -9,6 +9,8 @@ export interface HeardFacts {
   /** Position up to which the partition has heard, and storing a later one. */
   heard: (owned: OwnedPartition) => number
   moveTo: (owned: OwnedPartition, position: number) => void
+  /** Called before the first of the events that were read together. */
+  begin?: () => void
   apply: (event: RecordedEvent) => Promise<void>
 }
 
@@ -35,6 +37,10 @@ export class HearFacts {
     })
   }
 
+  lags(now: number): Lag[] {
+    return this.follower === undefined ? [] : [this.follower.lag(now)]
+  }
+
   close(): Promise<void> {
     return this.inTurn(() => undefined)
   }
@@ -49,11 +55,12 @@ export class HearFacts {
   }
 
   private follow(): Follower {
-    const { name, prefixes, heard, moveTo, apply } = this.facts
+    const { name, prefixes, heard, moveTo, begin, apply } = this.facts
     return new Follower(this.services, {
       name,
       source: { prefixes },
       handle: async ({ events, checkpoint }) => {
+        begin?.()
         for (const event of events) await apply(event)
         for (const owned of this.owned()) if (heard(owned) < checkpoint) moveTo(owned, checkpoint)
         return undefined

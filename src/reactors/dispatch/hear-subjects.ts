@@ -10,6 +10,8 @@ export interface HearSubjectsOptions extends FollowerServices {
   /** Number of partitions of the log. */
   partitions: number
   owned: () => OwnedPartition[]
+  /** Called before the first of the events that were read together. */
+  begin: () => void
   /** Owes what the event leads to, unless the partition has heard of it. */
   owe: (event: RecordedEvent, owned: OwnedPartition) => Promise<void>
 }
@@ -21,6 +23,7 @@ export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
     prefixes: SUBJECT_PREFIXES,
     heard: ({ pending }) => pending.progress.log,
     moveTo: ({ pending }, position) => pending.heardLog(position),
+    begin: options.begin,
     apply: async (event) => {
       const partition = partitionOf(idOfStream(event.stream), options.partitions)
       const owned = options.owned().find((one) => one.partition === partition)

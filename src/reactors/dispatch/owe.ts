@@ -9,10 +9,11 @@ import {
 } from '../../features/automations/events.ts'
 import { shareOf } from '../../features/automations/chain.ts'
 import { matcherOf } from '../../features/automations/rules.ts'
-import { AUTOMATIONS, triggerKey, type AutomationRow } from '../../features/automations/views.ts'
+import { triggerKey, type AutomationRow } from '../../features/automations/views.ts'
 import { DECIDED, type Decided, type Decision } from '../../features/transitions/events.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts'
+import { ActiveAutomations } from './active-automations.ts'
 import type { Directory, TrackerShown } from './directory.ts'
 import { rulesData, seeEvent } from './event-data.ts'
 import type { EventSeen } from './event-seen.ts'
@@ -51,7 +52,6 @@ type Owed = RunsOwed['owed'][number]
 /** Runs of one event. */
 export const RUNS_PER_EVENT_MAX = 500
 const EVENT_BYTES_MAX = Math.floor(APPEND_BYTES_MAX / 4)
-const PAGE = 500
 
 /**
  * What one event of a transition stream owes: a run for each decision and each active automation that it concerns, as
@@ -64,7 +64,7 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<Fact<string, RunsOwed>[]> => {
   if (decided === undefined) return []
-  const look = new EntryLook(options, position, decided.sourceLoggedAt)
+  const look = new EntryLook(options, new ActiveAutomations(options.tables), position, decided.sourceLoggedAt)
   const added = new Map<string, number>()
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
@@ -91,8 +91,9 @@ export const oweLogRuns = async (
   rates: SubjectRates,
   { position, loggedAt, metadata }: RecordedEvent,
   triggers: readonly RunTrigger[],
+  active: ActiveAutomations,
 ): Promise<Fact<string, RunsOwed>[]> => {
-  const look = new EntryLook(options, position, loggedAt)
+  const look = new EntryLook(options, active, position, loggedAt)
   const concerned: { trigger: RunTrigger; rows: AutomationRow[] }[] = []
   for (const trigger of triggers) concerned.push({ trigger, rows: await look.concerned(trigger) })
   const share = shareOf(
@@ -190,20 +191,18 @@ const factsOf = (
 
 /** Looks things up once for all decisions of an entry. */
 class EntryLook {
-  private readonly options: OweOptions
   private readonly position: number
   private readonly loggedAt: number
-  private readonly automations = new Map<string, Promise<AutomationRow[]>>()
+  private readonly active: ActiveAutomations
   private readonly trackers = new Map<string, Promise<TrackerShown | undefined>>()
   private readonly editors = new Map<string, Promise<UserCaller | undefined>>()
   private readonly directory: Directory
 
   /** @param position of the entry in the log: automations that were activated before it count */
-  constructor(options: OweOptions, position: number, loggedAt: number) {
-    this.options = options
+  constructor({ directory }: OweOptions, active: ActiveAutomations, position: number, loggedAt: number) {
+    this.active = active
     this.position = position
     this.loggedAt = loggedAt
-    const { directory } = options
     this.directory = {
       tracker: (organizationId, id, seenAt) =>
         once(this.trackers, `${organizationId}:${id}`, () => directory.tracker(organizationId, id, seenAt)),
@@ -219,7 +218,9 @@ class EntryLook {
 
   /** The automations that fire for this event. */
   async concerned(trigger: RunTrigger): Promise<AutomationRow[]> {
-    const rows = (await this.active(trigger)).filter((row) => row.activatedPosition < this.position)
+    const { organizationId, event, geofence } = trigger
+    const active = await this.active.of(organizationId, triggerKey(event, geofence?.geofenceGroupId))
+    const rows = active.filter((row) => row.activatedPosition < this.position)
     if (rows.length === 0) return rows
     const seen = await seeEvent(this.directory, trigger, this.loggedAt)
     const concerned: AutomationRow[] = []
@@ -228,24 +229,6 @@ class EntryLook {
       if (editor !== undefined && seen.isFor(editor) && (await matches(row, trigger, seen, editor))) concerned.push(row)
     }
     return concerned
-  }
-
-  private active({ organizationId, event, geofence }: RunTrigger): Promise<AutomationRow[]> {
-    const key = triggerKey(event, geofence?.geofenceGroupId)
-    return once(this.automations, `${organizationId}:${key}`, async () => {
-      const rows: AutomationRow[] = []
-      let after: string | undefined
-      do {
-        const page = await this.options.tables.find<AutomationRow>(AUTOMATIONS.name, organizationId, {
-          where: { trigger: key },
-          limit: PAGE,
-          ...(after !== undefined && { after }),
-        })
-        rows.push(...page.rows.map(({ row }) => row))
-        after = page.next ?? undefined
-      } while (after !== undefined)
-      return rows
-    })
   }
 }
 

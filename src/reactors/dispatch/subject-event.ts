@@ -1,5 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import type { RunTrigger } from '../../features/automations/events.ts'
+import type { AutomationEvent, RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
@@ -7,10 +7,24 @@ import { seesHubs } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { ActiveAutomations } from './active-automations.ts'
 import type { EventSeen } from './event-seen.ts'
 
 /** Streams whose events concern automations beside the decisions about trackers. */
 export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
+
+const EVENTS: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
+  [RECORD.created]: ['onDataSourceCreated'],
+  [TASK.created]: ['onTaskCreated', 'onTaskAssigned', 'onTaskFinished'],
+  [TASK.changed]: ['onTaskAssigned', 'onTaskFinished'],
+}
+
+/** Whether the organization has an automation that such an event may concern: most have none, and the event is not decoded. */
+export const isAnyActive = async (active: ActiveAutomations, { type, metadata }: RecordedEvent): Promise<boolean> => {
+  for (const event of EVENTS[type] ?? [])
+    if ((await active.of(metadata.organizationId ?? '', event)).length > 0) return true
+  return false
+}
 
 /** What an event of a task or a record is to automations: none, one, or for a task that is made assigned two. */
 export const triggersOf = async (log: Pick<EventLog, 'read'>, event: RecordedEvent): Promise<RunTrigger[]> => {

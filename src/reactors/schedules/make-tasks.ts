@@ -5,6 +5,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import { idFrom, idSource } from '../../kit/commands/ids.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
@@ -16,6 +17,8 @@ const LOOK_MS = 5_000
 const PAGE_ROWS = 100
 /** Tasks that one schedule makes in one turn after a time when nothing was made; more follow in the next. */
 const CATCH_UP_MAX = 50
+const AT_ONCE = 8
+const NOTICE_CHARS_MAX = 1_000
 
 /** Makes the tasks of schedules that are due, each once: its id follows from schedule and due time. */
 export class ScheduledTasks {
@@ -57,12 +60,25 @@ export class ScheduledTasks {
     })
   }
 
+  /** A schedule that cannot be served now waits for the next look, and keeps none of the others. */
   private async makeDue(): Promise<void> {
-    const { tables, clock } = this.services
+    const { tables, clock, logger } = this.services
     const range = { field: 'makeAt', to: clock.now() }
     const question = { range, sort: { field: 'makeAt', order: 'asc' as const }, limit: PAGE_ROWS }
-    const { rows } = await tables.find<DueScheduleRow>(DUE_SCHEDULES.name, NO_ORGANIZATION, question)
-    for (const { id, row } of rows) if (!this.isClosed) await this.make(row.organizationId, id)
+    let after: string | undefined
+    do {
+      const page = await tables.find<DueScheduleRow>(DUE_SCHEDULES.name, NO_ORGANIZATION, {
+        ...question,
+        ...(after !== undefined && { after }),
+      })
+      const failures: unknown[] = []
+      await severalAtOnce(page.rows, AT_ONCE, async ({ id, row }) => {
+        if (!this.isClosed) await this.make(row.organizationId, id).catch((error: unknown) => failures.push(error))
+      })
+      if (failures.length > 0)
+        logger.warn('due schedules could not be served', { schedules: failures.length, error: String(failures[0]) })
+      after = page.next ?? undefined
+    } while (after !== undefined && !this.isClosed)
   }
 
   private async make(organizationId: string, id: string): Promise<void> {
@@ -75,17 +91,19 @@ export class ScheduledTasks {
       if (!isDue) return
       const metadata = { organizationId, actor: `schedule:${id}` }
       const origin: WriteOrigin = { organizationId, now, ids: idSource(now), metadata }
-      await this.makeTask(origin, id, values)
+      const notice = await this.makeTask(origin, id, values)
       const nextAt = nextDue(values, Date.parse(String(values.nextAt)))
-      await this.schedules.update(origin, id, ({ nextAt: was, ...others }) => ({
+      await this.schedules.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
         ...others,
+        ...(notice !== undefined && { notice }),
         // Whoever changed the schedule meanwhile has said when it is due.
         ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
       }))
     }
   }
 
-  private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<void> {
+  /** Answers why none could be made, and none ever can be for this due time. */
+  private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<string | undefined> {
     const dueAt = String(values.nextAt)
     const { leadMinutes: _lead, window, ...content } = values.task as JsonObject
     const body = {
@@ -101,10 +119,10 @@ export class ScheduledTasks {
       await this.tasks.create(origin, body, { scheduleId: id, dueAt })
     } catch (error) {
       if (!(error instanceof Failure) || error.status >= 500) throw error
-      // Under this id it is there already, or can never be made.
-      if (error.code !== 'conflict')
-        this.services.logger.warn('a scheduled task could not be made', { schedule: id, dueAt, error: error.message })
+      // Under this id it is there already, or was and is deleted.
+      if (error.code !== 'conflict') return `No task was made for ${dueAt}: ${error.message}`.slice(0, NOTICE_CHARS_MAX)
     }
+    return undefined
   }
 }
 

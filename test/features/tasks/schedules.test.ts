@@ -128,3 +128,88 @@ test('a schedule makes each task once, also after a time when nothing ran', asyn
     'it goes on from now',
   )
 })
+
+test('one due task that cannot be made is told on its schedule, and keeps none of the others', async (t) => {
+  const world = await openIdentity(t)
+  const { signup, clock, login } = world
+  const { call, body, email } = await signup()
+  const [hubId] = body.data.hubId
+  const flows = (await call('GET', '/flows')).body.data
+  const make = async (flowId: string): Promise<string> =>
+    (
+      await call('POST', '/task/schedule', {
+        name: flowId,
+        flowId,
+        repeat: { period: 'daily', at: '08:00' },
+        timeZone: 'UTC',
+        startTime: '2026-01-01T00:00:00Z',
+        task: { title: 'Round', hubId },
+      })
+    ).body.data._id
+  const [idle, busy] = [await make(flows[0]._id), await make(flows[1]._id)]
+  t.equal((await call('PATCH', `/flow/${flows[0]._id}`, { isActive: false })).status, 200)
+  const run = async (days: number) => {
+    clock.advance(days * 86_400_000)
+    const jobs = new ScheduledTasks({ ...world, processes: world.runs }).start()
+    await jobs.idle()
+    await jobs.close()
+    return login(email)
+  }
+  const later = await run(1)
+  const shown = async (id: string, session = later) => (await session.call('GET', `/task/schedule/${id}`)).body.data
+  await until('the notice', async () => (await shown(idle)).notice !== undefined)
+  t.match((await shown(idle)).notice, /2026-01-01T08:00:00.000Z.*flowId/)
+  await until('the other task', async () => (await later.call('GET', `/tasks?scheduleId=${busy}`)).body.total === 1)
+  t.equal((await shown(busy)).notice, undefined)
+  t.equal((await later.call('GET', `/tasks?scheduleId=${idle}`)).body.total, 0)
+  t.equal((await later.call('PATCH', `/flow/${flows[0]._id}`, { isActive: true })).status, 200)
+  const last = await run(1)
+  await until('its task', async () => (await last.call('GET', `/tasks?scheduleId=${idle}`)).body.total === 1)
+  t.equal((await shown(idle, last)).notice, undefined, 'it is gone with the next task')
+})
+
+test('over two years each task of a schedule is made once, although two processes make it and one ends at any moment', async (t) => {
+  const world = await openIdentity(t)
+  const { signup, clock, login } = world
+  const { call, body, email } = await signup()
+  const flowId = (await call('GET', '/flows?key=visit')).body.data[0]._id
+  const made = await call('POST', '/task/schedule', {
+    name: 'Night round',
+    flowId,
+    repeat: { period: 'weekly', weekdays: ['sun', 'wed'], at: '02:30' },
+    timeZone: 'Europe/Warsaw',
+    startTime: '2026-01-01T00:00:00Z',
+    task: { title: 'Round', hubId: body.data.hubId[0] },
+  })
+  const { _id } = made.body.data
+  const open = () => new ScheduledTasks({ ...world, processes: world.runs }).start()
+  let [one, other] = [open(), open()]
+  for (let week = 0; week < 105; week++) {
+    clock.advance(7 * 86_400_000)
+    if (week % 3 === 0) {
+      const ending = week % 2 === 0 ? one.close() : other.close()
+      if (week % 2 === 0) one = open()
+      else other = open()
+      await ending
+    }
+    await Promise.all([one.idle(), other.idle()])
+  }
+  await Promise.all([one.close(), other.close()])
+  const last = open()
+  await last.idle()
+  await last.close()
+  const session = await login(email)
+  const all: string[] = []
+  const expected = 210
+  await until('all tasks', async () => (await session.call('GET', `/tasks?scheduleId=${_id}`)).body.total >= expected)
+  let cursor = ''
+  do {
+    const page = (await session.call('GET', `/tasks?scheduleId=${_id}&limit=100&sortBy=dueAt${cursor}`)).body
+    all.push(...page.data.map(({ dueAt }: { dueAt: string }) => dueAt))
+    cursor = page.nextCursor === null ? '' : `&cursor=${page.nextCursor}`
+  } while (cursor !== '')
+  t.equal(new Set(all).size, all.length, 'none twice')
+  t.equal(all.length, expected)
+  for (const dueAt of ['2026-03-29T01:00:00.000Z', '2026-10-25T00:30:00.000Z', '2027-03-28T01:00:00.000Z'])
+    t.ok(all.includes(dueAt), dueAt)
+})

@@ -1,0 +1,185 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
+import { driveHttp, startBare } from './drive-http.ts'
+import { option, round } from './fresh-service.ts'
+import { seedRows } from './seed-rows.ts'
+
+/**
+ * Tasks and records of an organization that has very many of them: task commands, pages of the task list (filtered,
+ * sorted), filtered records, and a list with a hidden field beside the same list without, beside a bare handler of
+ * uWebSockets.js that the same generator drives in the same run.
+ * Usage: node dist/bench/load/run-office.js [--rows 1000000] [--seconds 5] [--connections 64]
+ */
+const rows = option('rows', 1_000_000)
+const measureMs = option('seconds', 5) * 1000
+const connections = option('connections', 64)
+const WARMUP_MS = 2_000
+const KINDS = 200
+const CITIES = ['Warszawa', 'Berlin', 'Praha', 'Wien', 'Vilnius']
+const STATES = ['new', 'assigned', 'inProgress', 'finished']
+const CHANGED = 1_024
+
+const TYPE = {
+  name: 'Customers',
+  primaryKey: 'number',
+  fields: [
+    { name: 'number', type: 'text' },
+    { name: 'kind', type: 'text' },
+    { name: 'city', type: 'text' },
+    { name: 'debt', type: 'number' },
+    { name: 'since', type: 'date' },
+  ],
+}
+
+interface Office {
+  owner: string
+  clerk: string
+  dataTypeId: string
+  taskIds: string[]
+}
+
+const dayOf = (n: number): string => new Date(Date.UTC(2024, 0, 1 + (n % 700))).toISOString().slice(0, 10)
+
+/** Makes one of each over the API, and all others like it in the log. */
+const seed = async (data: string): Promise<Office> => {
+  const service = await startService(data)
+  const { token, hubId } = await signUp(service, 'Office')
+  const make = async (path: string, body: object) => (await ask(service, 'POST', path, { token, body })).data
+  const type = await make('/data-type', TYPE)
+  const record = await make('/data', {
+    dataTypeId: type._id,
+    values: { number: 'C', kind: 'k', city: 'c', debt: 1, since: '2024-01-01' },
+  })
+  const flow = (await ask(service, 'GET', '/flows?key=visit', { token })).data[0]
+  const window = { from: '2026-01-01T08:00:00Z', to: '2026-01-01T10:00:00Z' }
+  const task = await make('/task', { flowId: flow._id, title: 'Visit', hubId, lat: 52, lng: 21, priority: 5, window })
+  const role = await make('/role', {
+    name: 'Clerk',
+    permissions: ['view/data', 'view/data-type'],
+    permissionDetails: [{ permissionName: 'view/data', dataTypeId: type._id, hiddenFields: ['debt'] }],
+  })
+  const password = 'Correct-horse-9-battery'
+  await make('/user', { name: 'C', email: 'clerk@example.com', password, roleId: role._id, hubId: [hubId] })
+  const login = await ask(service, 'POST', '/auth/login', { body: { email: 'clerk@example.com', password } })
+  await service.stop()
+  const keyOf = (name: string): string =>
+    type.fields.find((field: { name: string }) => field.name === name)._id as string
+  await seedRows(data, {
+    stream: `data-${record._id}`,
+    rows,
+    values: (n) => ({
+      values: {
+        [keyOf('number')]: `C-${n}`,
+        [keyOf('kind')]: `kind ${n % KINDS}`,
+        [keyOf('city')]: `${CITIES[n % CITIES.length]} ${n % 1000}`,
+        [keyOf('debt')]: (n * 7919) % 100_000,
+        [keyOf('since')]: dayOf(n),
+      },
+    }),
+  })
+  const taskIds = await seedRows(data, {
+    stream: `task-${task._id}`,
+    rows,
+    values: (n) => {
+      const day = dayOf(n)
+      const title = `Visit ${n % 50_000} of ${CITIES[n % CITIES.length]}`
+      return {
+        title,
+        state: STATES[n % STATES.length],
+        priority: n % 10,
+        lat: 50 + ((n * 7) % 3_000) / 1000,
+        lng: 19 + ((n * 13) % 4_000) / 1000,
+        window: { from: `${day}T08:00:00.000Z`, to: `${day}T10:00:00.000Z` },
+      }
+    },
+  })
+  return { owner: token, clerk: login.token, dataTypeId: type._id, taskIds }
+}
+
+/** Once every consumer has handled what the log has. */
+const caughtUp = async (service: Service): Promise<void> => {
+  const isBehind = /^waymark_consumer_lag_events\{[^}]*\} (?!0$)/m
+  await until('all consumers', async () => !isBehind.test((await call(service, 'GET', '//metrics')).text), 3_600_000)
+}
+
+const measure = async (service: Service, office: Office, barePort: number): Promise<object> => {
+  const { owner, clerk, dataTypeId, taskIds } = office
+  const of = `/api/v3/data?dataTypeId=${dataTypeId}&limit=20`
+  const each = (count: number, path: (n: number) => string): string[] =>
+    Array.from({ length: count }, (_, n) => path(n))
+  const plan = { port: service.port, token: owner, method: 'GET' as const, connections, warmupMs: WARMUP_MS, measureMs }
+  const table: { [name: string]: unknown } = {}
+  const full = async (name: string, own: { paths: string[]; method?: 'PATCH'; member?: string }): Promise<void> => {
+    const bare = await driveHttp({ ...plan, ...own, port: barePort })
+    const most = await driveHttp({ ...plan, ...own })
+    const half = await driveHttp({ ...plan, ...own, perSecond: most.perSecond / 2 })
+    table[name] = {
+      'a second': Math.round(most.perSecond),
+      share: round((100 * most.perSecond) / bare.perSecond) / 100,
+      'p99 at half, ms': round(half.p99),
+      refused: most.refused + half.refused,
+    }
+  }
+  const single = async (paths: string[], token: string) =>
+    driveHttp({ ...plan, token, paths, connections: 1, perSecond: undefined })
+  const pages = each(KINDS, (n) => {
+    const day = dayOf(n * 3)
+    return `/api/v3/tasks?state=${STATES[n % 4]}&from=${day}T00:00:00Z&to=${day}T23:59:59Z&sortBy=priority&limit=20`
+  })
+  await full('task pages of one day and state, by priority', { paths: pages })
+  await full('task pages of a state, newest first', {
+    paths: each(4, (n) => `/api/v3/tasks?state=${STATES[n]}&sortBy=createdAt&sortOrder=desc&limit=20`),
+  })
+  await full('task commands', {
+    paths: taskIds.slice(0, CHANGED).map((id) => `/api/v3/task/${id}`),
+    method: 'PATCH',
+    member: 'title',
+  })
+  const questions: { [name: string]: string[] } = {
+    'records of a kind': each(KINDS, (n) => `${of}&values.kind=kind%20${n}`),
+    'records of a kind and a range of days': each(
+      KINDS,
+      (n) => `${of}&values.kind=kind%20${n}&values.since.from=${dayOf(n)}`,
+    ),
+    'records in a narrow range of debts': each(
+      KINDS,
+      (n) => `${of}&values.debt.from=${n * 400}&values.debt.to=${n * 400 + 40}`,
+    ),
+    'one record by its key': each(KINDS, (n) => `${of}&values.number=C-${n * 977}`),
+    'records with two words': each(KINDS, (n) => `${of}&q=kind%20${n}`),
+  }
+  for (const [name, paths] of Object.entries(questions)) {
+    const { p50, p99, refused } = await single(paths, owner)
+    table[name] = { 'median, ms': round(p50), 'p99, ms': round(p99), refused }
+  }
+  for (const name of ['records of a kind', 'records with two words']) {
+    const [free, hidden] = [await single(questions[name], owner), await single(questions[name], clerk)]
+    table[`${name}, with a hidden field`] = {
+      'times the cost without': round((100 * free.perSecond) / hidden.perSecond) / 100,
+      refused: hidden.refused,
+    }
+  }
+  return table
+}
+
+const data = mkdtempSync(join(tmpdir(), 'waymark-office-'))
+const office = await seed(data)
+const begun = performance.now()
+const service = await startService(data)
+const bare = await startBare()
+try {
+  const listed = round((performance.now() - begun) / 1000)
+  await caughtUp(service)
+  const all = round((performance.now() - begun) / 1000)
+  const table = await measure(service, office, bare.port)
+  process.stdout.write(
+    `${JSON.stringify({ rows, 'lists followed the log after, s': listed, 'all consumers, s': all, ...table }, undefined, 2)}\n`,
+  )
+  await service.stop()
+} finally {
+  bare.child.kill()
+  await service.kill()
+  rmSync(data, { recursive: true, force: true })
+}

@@ -1,0 +1,46 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+
+const PAGE = 500
+
+/** The automations that are active, looked up once for all events that were read together. */
+export class ActiveAutomations {
+  private readonly tables: Pick<TableStore, 'find'>
+  private readonly known = new Map<string, Promise<AutomationRow[]>>()
+
+  constructor(tables: Pick<TableStore, 'find'>) {
+    this.tables = tables
+  }
+
+  /** Of an organization, with this trigger (`triggerKey`). */
+  of(organizationId: string, trigger: string): Promise<AutomationRow[]> {
+    const key = `${organizationId}:${trigger}`
+    let rows = this.known.get(key)
+    if (rows === undefined) {
+      this.known.set(key, (rows = this.find(organizationId, trigger)))
+      // What could not be answered is asked again.
+      rows.catch(() => this.known.delete(key))
+    }
+    return rows
+  }
+
+  /** The events that come now were read later. */
+  forget(): void {
+    this.known.clear()
+  }
+
+  private async find(organizationId: string, trigger: string): Promise<AutomationRow[]> {
+    const rows: AutomationRow[] = []
+    let after: string | undefined
+    do {
+      const page = await this.tables.find<AutomationRow>(AUTOMATIONS.name, organizationId, {
+        where: { trigger },
+        limit: PAGE,
+        ...(after !== undefined && { after }),
+      })
+      rows.push(...page.rows.map(({ row }) => row))
+      after = page.next ?? undefined
+    } while (after !== undefined)
+    return rows
+  }
+}

@@ -1,0 +1,132 @@
+import { test } from 'tap'
+import { duesAfter, recurrenceFault, type Recurrence } from '../../../src/features/tasks/recurrence.ts'
+
+const DAY_MS = 86_400_000
+const DAYS = 730
+
+const wall = (at: number, timeZone: string): string =>
+  new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' }).format(at)
+
+/** Rules of RFC 5545, 3.8.5.3, that begin on 2 September 1997 at 9:00 in New York, and the first dates that it lists. */
+const OF_THE_RFC: { [rrule: string]: string } = {
+  'FREQ=DAILY;COUNT=10': '1997-09-02 09-03 09-04 09-05 09-06 09-07 09-08 09-09 09-10 09-11 end',
+  'FREQ=DAILY;INTERVAL=2': '1997-09-02 09-04 09-06 09-08 09-10 09-12 09-14 09-16 09-18 09-20',
+  'FREQ=DAILY;INTERVAL=10;COUNT=5': '1997-09-02 09-12 09-22 10-02 10-12 end',
+  'FREQ=WEEKLY;COUNT=10': '1997-09-02 09-09 09-16 09-23 09-30 10-07 10-14 10-21 10-28 11-04 end',
+  'FREQ=WEEKLY;INTERVAL=2;WKST=SU': '1997-09-02 09-16 09-30 10-14 10-28 11-11 11-25 12-09 12-23 1998-01-06',
+  'FREQ=WEEKLY;COUNT=10;WKST=SU;BYDAY=TU,TH': '1997-09-02 09-04 09-09 09-11 09-16 09-18 09-23 09-25 09-30 10-02 end',
+  'FREQ=WEEKLY;INTERVAL=2;COUNT=8;WKST=SU;BYDAY=TU,TH': '1997-09-02 09-04 09-16 09-18 09-30 10-02 10-14 10-16 end',
+  'FREQ=MONTHLY;BYMONTHDAY=2,15;COUNT=10': '1997-09-02 09-15 10-02 10-15 11-02 11-15 12-02 12-15 1998-01-02 01-15 end',
+  'FREQ=MONTHLY;BYMONTHDAY=1,-1;COUNT=10': '1997-09-30 10-01 10-31 11-01 11-30 12-01 12-31 1998-01-01 01-31 02-01 end',
+  'FREQ=MONTHLY;INTERVAL=2;BYDAY=TU': '1997-09-02 09-09 09-16 09-23 09-30 11-04 11-11 11-18 11-25 1998-01-06',
+  'FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8': '1997-11-04 2001-11-06 2005-11-08',
+  'FREQ=MONTHLY;COUNT=3;BYDAY=TU,WE,TH;BYSETPOS=3': '1997-09-04 10-07 11-06 end',
+  'FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-2': '1997-09-29 10-30 11-27 12-30 1998-01-29 02-26 03-30',
+  'FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13': '1998-02-13 03-13 11-13 1999-08-13 2000-10-13',
+  'FREQ=MONTHLY;BYDAY=SA;BYMONTHDAY=7,8,9,10,11,12,13': '1997-09-13 10-11 11-08 12-13 1998-01-10 02-07 03-07',
+  'FREQ=YEARLY;BYDAY=20MO': '1998-05-18 1999-05-17 2000-05-15',
+  'FREQ=YEARLY;BYMONTH=6,7;COUNT=4': '1998-06-02 07-02 1999-06-02 07-02 end',
+  'FREQ=YEARLY;INTERVAL=3;COUNT=4;BYYEARDAY=1,100,200': '2000-01-01 04-09 07-18 2003-01-01 end',
+  'FREQ=MONTHLY;COUNT=6;BYDAY=-2MO': '1997-09-22 10-20 11-17 12-22 1998-01-19 02-16 end',
+  'FREQ=MONTHLY;BYMONTHDAY=-3': '1997-09-28 10-29 11-28 12-29 1998-01-29 02-26',
+}
+
+const datesOf = (text: string): { dates: string[]; ends: boolean } => {
+  let year = ''
+  const parts = text.split(' ')
+  const dates = parts
+    .filter((part) => part !== 'end')
+    .map((part) => {
+      if (part.length === 10) year = part.slice(0, 4)
+      return part.length === 10 ? part : `${year}-${part}`
+    })
+  return { dates, ends: parts.at(-1) === 'end' }
+}
+
+test('rules of the RFC are due on the dates that it lists, at nine in New York in summer and winter', async (t) => {
+  const timeZone = 'America/New_York'
+  for (const [rrule, text] of Object.entries(OF_THE_RFC)) {
+    const rule: Recurrence = { rrule, timeZone, startTime: '1997-09-02T13:00:00Z' }
+    const { dates, ends } = datesOf(text)
+    const dues = duesAfter(rule, Date.parse(rule.startTime) - 1, dates.length + (ends ? 1 : 0))
+    t.same(
+      dues.map((at) => wall(at, timeZone)),
+      dates.map((date) => `${date} 09:00`),
+      rrule,
+    )
+    t.equal(recurrenceFault(rule), undefined, `${rrule} is accepted`)
+  }
+})
+
+/** Zones with every kind of change: north, south, half an hour, by decree, none. */
+const ZONES = ['Europe/Warsaw', 'America/New_York', 'Australia/Lord_Howe', 'America/Santiago', 'Asia/Kathmandu', 'UTC']
+
+test('a daily schedule is due once on each day of two years, in each zone, at its time or right after the gap', async (t) => {
+  for (const timeZone of ZONES)
+    for (const at of ['00:00', '02:30', '23:45']) {
+      const from = Date.parse('2026-01-01T12:00:00Z')
+      const rule: Recurrence = { repeat: { period: 'daily', at }, timeZone, startTime: '2026-01-01T12:00:00Z' }
+      const dues = duesAfter(rule, from, DAYS)
+      const local = dues.map((due) => wall(due, timeZone))
+      const days = new Set(local.map((one) => one.slice(0, 10)))
+      const shifted = local.filter((one) => one.slice(11) !== at)
+      t.equal(days.size, DAYS, `${timeZone} ${at}: each day once`)
+      t.ok(
+        dues.every((due, i) => i === 0 || Math.abs(due - dues[i - 1] - DAY_MS) <= 3_600_000),
+        `${timeZone} ${at}: a day lasts 23 to 25 hours`,
+      )
+      t.ok(shifted.length <= 2, `${timeZone} ${at}: off its time on days without it alone`)
+      for (const due of dues.filter((_, i) => local[i].slice(11) !== at))
+        t.not(
+          offset(due - 1, timeZone),
+          offset(due, timeZone),
+          `${wall(due, timeZone)} is the first moment after a gap`,
+        )
+      for (let i = 1; i < dues.length; i += 61)
+        t.same(
+          duesAfter(rule, dues[i - 1], 1),
+          [dues[i]],
+          `${timeZone} ${at}: the same when it goes on after a restart`,
+        )
+    }
+})
+
+const offset = (at: number, timeZone: string): string | undefined =>
+  new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
+    .formatToParts(at)
+    .find(({ type }) => type === 'timeZoneName')?.value
+
+test('the simple form gives the same as its rule, and skips months that lack the day', async (t) => {
+  const timeZone = 'Europe/Warsaw'
+  const first = (repeat: Recurrence['repeat'], count: number): string[] => {
+    const startTime = '2026-01-01T00:00:00Z'
+    return duesAfter({ repeat, timeZone, startTime }, Date.parse(startTime), count).map((at) => wall(at, timeZone))
+  }
+  t.same(first({ period: 'monthly', monthDay: 31, at: '07:30' }, 4), [
+    '2026-01-31 07:30',
+    '2026-03-31 07:30',
+    '2026-05-31 07:30',
+    '2026-07-31 07:30',
+  ])
+  t.same(first({ period: 'weekly', every: 2, weekdays: ['mon', 'thu'], at: '07:30' }, 4), [
+    '2026-01-01 07:30',
+    '2026-01-12 07:30',
+    '2026-01-15 07:30',
+    '2026-01-26 07:30',
+  ])
+  t.same(
+    duesAfter(
+      { rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29', timeZone, startTime: '2026-01-01T08:00:00Z' },
+      Date.parse('2026-01-01T08:00:00Z'),
+      2,
+    ).map((at) => wall(at, timeZone)),
+    ['2028-02-29 09:00', '2032-02-29 09:00'],
+  )
+})
+
+test('a rule that would count for ever is refused', async (t) => {
+  const rule = (rrule: string): Recurrence => ({ rrule, timeZone: 'UTC', startTime: '2015-01-01T00:00:00Z' })
+  t.match(recurrenceFault(rule('FREQ=HOURLY;COUNT=10001')), /COUNT/)
+  t.equal(recurrenceFault(rule('FREQ=HOURLY;COUNT=10000')), undefined)
+  t.same(duesAfter(rule('FREQ=HOURLY;COUNT=10000'), Date.parse('2026-01-01'), 1), [], 'it has ended long ago')
+})
