@@ -41,7 +41,7 @@ type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'f
 export const openLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
   logUrl === 'lmdb:'
     ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
-    : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId }))
+    : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId, now: () => clock.now() }))
 
 export const openTables = ({ tablesUrl, dataPath }: Urls, clock: Clock): Promise<TableStore> =>
   tablesUrl === 'lmdb:'

@@ -13,6 +13,9 @@ export interface Appended {
   position: number
 }
 
+/** What came of asking for space: it began; it runs already; it is too early; the log's user may not. */
+export type Reclaimed = 'begun' | 'running' | 'notDue' | 'forbidden'
+
 /** What is followed: one stream, or every stream whose name begins with one of the prefixes (system streams never). */
 export type Source = { stream: string } | { prefixes: readonly string[] }
 
@@ -83,6 +86,11 @@ export interface EventLog {
   truncateBefore(stream: string, revision: number): Promise<void>
   /** Hides every event of the stream for ever. It then has none, and may be written anew: revisions go on above those that were erased. */
   erase(stream: string): Promise<void>
+  /**
+   * Called now and then where the engine does not give the space of hidden events back by itself: begins to when that is
+   * due, and does not wait for it. @throws Failure engine_down
+   */
+  reclaim?(): Promise<Reclaimed>
   /** Resolves when the engine answers, rejects with Failure engine_down. */
   ping(): Promise<void>
   close(): Promise<void>

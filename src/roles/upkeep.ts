@@ -6,6 +6,7 @@ import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
 import { newestSnapshot } from '../reactors/matcher/snapshot.ts'
 import { type AbsentConsumer, LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { PartitionSweeper } from '../reactors/sweep/sweep-partitions.ts'
+import { LogSpace } from '../reactors/sweep/log-space.ts'
 import { sweepFiles } from '../reactors/sweep/sweep-files.ts'
 import { locationSweep } from '../reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../reactors/sweep/truncate-transitions.ts'
@@ -29,12 +30,14 @@ export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const { logger } = services
   const turns = new InTurn()
   const consumers = new LogConsumers(services, KEEPING_LOCATIONS)
+  const space = new LogSpace(services)
   let absent: readonly AbsentConsumer[] = []
   const sweeper = new PartitionSweeper(services, {
     sweeps: sweepsOf(services, consumers),
     exclusively: turns.run,
     onSwept: async () => {
       warnOf(services, (absent = await consumers.absent()))
+      await space.reclaim()
       await sweepFiles(services, fileOwners(services), turns.signal)
     },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),

@@ -8,9 +8,9 @@ const REAL = process.env.WAYMARK_TEST_EVENTSTOREDB
 
 eventLogContract(REAL === undefined ? 'eventstoredb (server of the tests)' : 'eventstoredb (real server)', {
   open: async (t) => {
-    if (REAL !== undefined) return openEventstoredbLog({ url: REAL, newId: randomUUID })
+    if (REAL !== undefined) return openEventstoredbLog({ url: REAL, newId: randomUUID, now: Date.now })
     const server = await openEventstoredbServer({ path: `${folderOf(t)}/log` })
-    const log = await openEventstoredbLog({ url: server.url, newId: randomUUID })
+    const log = await openEventstoredbLog({ url: server.url, newId: randomUUID, now: Date.now })
     t.teardown(() => server.close())
     return log
   },

@@ -14,7 +14,11 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 const opened = async (t: Test) => {
   const server = await openEventstoredbServer()
   const proxy = await TcpProxy.open(Number(new URL(server.url).port))
-  const log = await openEventstoredbLog({ url: `esdb://127.0.0.1:${proxy.port}?tls=false`, newId: randomUUID })
+  const log = await openEventstoredbLog({
+    url: `esdb://127.0.0.1:${proxy.port}?tls=false`,
+    newId: randomUUID,
+    now: Date.now,
+  })
   t.teardown(async () => {
     await log.close()
     await proxy.close()
@@ -24,11 +28,17 @@ const opened = async (t: Test) => {
 }
 
 /** Follows by prefixes and keeps what it is told. */
-const watch = (t: Test, log: EventLog, prefixes: string[], pace?: (batch: FollowBatch) => Promise<void>) => {
+const watch = (
+  t: Test,
+  log: EventLog,
+  prefixes: string[],
+  pace?: (batch: FollowBatch) => Promise<void>,
+  checkpoint?: number,
+) => {
   const ended = new AbortController()
-  const watched = { events: [] as RecordedEvent[], checkpoint: -1, isCaughtUp: false, batches: 0 }
+  const watched = { events: [] as RecordedEvent[], checkpoint: checkpoint ?? -1, isCaughtUp: false, batches: 0 }
   const following = (async () => {
-    for await (const batch of log.follow({ prefixes }, undefined, ended.signal)) {
+    for await (const batch of log.follow({ prefixes }, checkpoint, ended.signal)) {
       watched.events.push(...batch.events)
       watched.batches++
       watched.isCaughtUp = batch.caughtUp
@@ -146,30 +156,39 @@ test('the checkpoint of a follower moves on while only foreign events come', asy
   t.equal(rare.events.length, 2)
 })
 
-test('connections cut at random moments: every follower sees all, once and in order', async (t) => {
+test('followers that come at random moments, from anywhere, at their own pace, over cut connections: all, once, in order', async (t) => {
   const { proxy, log } = await opened(t)
   const random = seeded(9)
-  const prefixes = [['a-'], ['b-'], ['a-', 'b-'], ['b-2'], ['']]
-  const all = prefixes.map((each, index) =>
-    watch(t, log, each, async () => {
-      if (index === 2) await new Promise((go) => setTimeout(go, random() * 5))
-    }),
-  )
-  let left = 60
-  const writers = ['a-1', 'a-2', 'b-1', 'b-2'].map(async (stream) => {
-    while (left-- > 0) {
-      await append(log, stream, 1 + Math.floor(random() * 4))
-      if (random() < 0.2) proxy.cut()
-    }
-  })
-  await Promise.all(writers)
   const streams = ['a-1', 'a-2', 'b-1', 'b-2']
-  for (const [index, { events }] of all.entries()) {
-    const own = streams.filter((stream) => prefixes[index].some((prefix) => stream.startsWith(prefix)))
-    const counts = await Promise.all(own.map((stream) => log.head(stream)))
-    const total = counts.reduce((sum, head) => sum + head + 1, 0)
-    await until(`${total} events of ${prefixes[index]}`, () => events.length >= total)
-    await sawAll(t, log, events, own)
+  const choices = [['a-'], ['b-'], ['a-', 'b-'], ['b-2'], ['']]
+  const positions: number[] = []
+  const all: { prefixes: string[]; from: number | undefined; watched: ReturnType<typeof watch> }[] = []
+  const join = (): void => {
+    const prefixes = choices[Math.floor(random() * choices.length)]
+    const from = random() < 0.3 ? undefined : positions[Math.floor(random() * positions.length)]
+    const pauseMs = random() < 0.3 ? random() * 10 : 0
+    const pace = (): Promise<void> => new Promise((go) => (pauseMs > 0 ? setTimeout(go, pauseMs) : go()))
+    all.push({ prefixes, from, watched: watch(t, log, prefixes, pace, from) })
+  }
+  let left = 120
+  const write = async (stream: string): Promise<void> => {
+    while (left-- > 0) {
+      const events = Array.from({ length: 1 + Math.floor(random() * 20) }, () => newEvent())
+      positions.push((await log.append(stream, events, 'any')).position)
+      if (random() < 0.1) proxy.cut()
+      if (random() < 0.15) join()
+    }
+  }
+  await Promise.all(streams.map(write))
+  const events = (await Promise.all(streams.map((stream) => log.read(stream, 0, 20_000)))).flat()
+  events.sort((a, b) => a.position - b.position)
+  t.ok(all.length > 5)
+  for (const { prefixes, from = -1, watched } of all) {
+    const own = events.filter(
+      ({ stream, position }) => position > from && prefixes.some((prefix) => stream.startsWith(prefix)),
+    )
+    await until(`${own.length} events of ${prefixes}`, () => watched.events.length >= own.length)
+    t.strictSame(namesOf(watched.events), namesOf(own))
   }
 })
 
@@ -187,7 +206,7 @@ test('the ring holds no more than it may, and knows what it dropped', async (t) 
   t.notOk(ring.isWhole(['a-'], 500))
   t.ok(ring.isWhole(['a-'], 950))
   t.same(
-    ring.take(0, 5, (stream) => stream === 'b-1'),
+    ring.take(0, 5, ({ stream }) => stream === 'b-1'),
     { events: [], next: ring.end },
   )
   for (let position = 1_001; position <= 1_010; position++) ring.push([event('a-1', position, 4_000)], position)

@@ -77,12 +77,12 @@ export class EventRing {
   }
 
   /** At most so many events from a place on, of those that are wanted. */
-  take(place: number, eventsMax: number, isWanted: (stream: string) => boolean): Taken {
+  take(place: number, eventsMax: number, isWanted: (event: RecordedEvent) => boolean): Taken {
     const events: RecordedEvent[] = []
     let next = Math.max(place, this.first)
     for (; next < this.end && events.length < eventsMax; next++) {
       const event = this.events[next - this.first]
-      if (isWanted(event.stream)) events.push(event)
+      if (isWanted(event)) events.push(event)
     }
     return { events, next }
   }

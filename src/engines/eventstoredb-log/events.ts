@@ -11,9 +11,10 @@ export const toEventData = ({ id, type, data, isJson, metadata }: NewEvent): Eve
   return binaryEvent({ id, type, data, metadata: given })
 }
 
-/** An event as the port answers it, or undefined for what is not one of ours. */
+/** An event as the port answers it, or undefined for what is not one of ours: the server's own streams, and marks. */
 export const fromResolved = ({ event }: ResolvedEvent): RecordedEvent | undefined => {
-  if (event === undefined || event.type === ERASED || event.position === undefined) return undefined
+  if (event === undefined || event.type === ERASED || event.position === undefined || event.streamId.startsWith('$'))
+    return undefined
   return {
     id: event.id,
     type: event.type,

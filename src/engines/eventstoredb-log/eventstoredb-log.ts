@@ -18,6 +18,7 @@ import {
   type EventLog,
   type ExpectedRevision,
   type FollowBatch,
+  type Reclaimed,
   type Source,
   WrongRevision,
 } from '../event-log.ts'
@@ -25,6 +26,7 @@ import { AppendQueue, Refused } from './append-queue.ts'
 import { connect, type Connection, logDown } from './connection.ts'
 import { ERASED, fromResolved, toEventData } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
+import { Scavenges } from './scavenge.ts'
 import { SharedSubscription } from './shared-subscription.ts'
 
 export interface EventstoredbOptions {
@@ -33,6 +35,8 @@ export interface EventstoredbOptions {
   /** How long an append or a read is tried again before it is answered as `engine_down` (default 10 s). */
   deadlineMs?: number
   newId(): string
+  /** Milliseconds since the epoch. */
+  now(): number
 }
 
 const BATCH_EVENTS_MAX = 512
@@ -53,11 +57,13 @@ class EventstoredbLog implements EventLog {
   private readonly newId: () => string
   private readonly shared: SharedSubscription
   private readonly deadlineMs: number
+  private readonly scavenges: Scavenges
 
-  constructor(connection: Connection, { deadlineMs = 10_000, newId }: EventstoredbOptions) {
+  constructor(connection: Connection, { deadlineMs = 10_000, newId, now }: EventstoredbOptions) {
     this.connection = connection
     this.newId = newId
     this.deadlineMs = deadlineMs
+    this.scavenges = new Scavenges(connection, now)
     this.appends = new AppendQueue(connection, { deadlineMs, closed: this.closed.signal })
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
@@ -146,12 +152,14 @@ class EventstoredbLog implements EventLog {
     const head = await this.head(stream)
     const before = Math.min(revision, head)
     if (before <= 0) return
+    const [first] = await this.read(stream, 0, 1)
     await this.asked(async () => {
       const { client, credentials } = this.connection
       const { metadata = {}, metastreamRevision } = await client.getStreamMetadata(stream, { credentials })
       if (Number(metadata.truncateBefore ?? 0) >= before) return
       const expectedRevision = metastreamRevision === undefined ? 'no_stream' : BigInt(metastreamRevision)
       await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { expectedRevision, credentials })
+      if (first !== undefined) this.scavenges.hid((before - first.revision) * first.data.byteLength)
     })
   }
 
@@ -165,6 +173,10 @@ class EventstoredbLog implements EventLog {
       await this.asked(() => client.appendToStream(stream, [toEventData(mark)], { credentials }))
     }
     await this.asked(() => client.deleteStream(stream, { credentials }))
+  }
+
+  async reclaim(): Promise<Reclaimed> {
+    return this.asked(() => this.scavenges.reclaim())
   }
 
   async ping(): Promise<void> {

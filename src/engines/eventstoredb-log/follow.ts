@@ -1,5 +1,12 @@
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { START, streamNameFilter } from '@eventstore/db-client'
+import {
+  type AllStreamResolvedEvent,
+  type AllStreamSubscription,
+  type ResolvedEvent,
+  START,
+  streamNameFilter,
+} from '@eventstore/db-client'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import type { Connection } from './connection.ts'
@@ -88,15 +95,56 @@ export async function* followPrefixes(
     credentials,
     requiresLeader: true,
   })
+  const missed = position === undefined ? undefined : firstFrom(client, subscription, checkpoint)
+  let isBegun = missed === undefined
   const hasPassed = (): boolean => hints.confirmed > checkpoint
   const batches = batchesOf(subscription as ClientSubscription, signal, eventsMax, hasPassed)
   for await (const { events, isCaughtUp } of batches) {
+    if (!isBegun) {
+      isBegun = true
+      const first = await missed
+      if (first !== undefined && isSkipped(first, checkpoint, prefixes, events[0])) {
+        checkpoint = Number(first.event?.position?.commit)
+        yield { events: ours([first]), checkpoint, caughtUp: false }
+      }
+    }
     const last = events.at(-1)?.event?.position
     if (last !== undefined) checkpoint = Number(last.commit)
     else checkpoint = Math.max(checkpoint, hints.confirmed)
     yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
   }
 }
+
+/**
+ * The first event in the log from a position on, asked for once a subscription from there has begun. A server begins a
+ * subscription behind the first event that it finds at its position. That is the one that was seen, unless a scavenge
+ * took it out: then it is the next one, which nobody has seen.
+ */
+const firstFrom = (
+  client: Connection['client'],
+  subscription: AllStreamSubscription,
+  position: number,
+): Promise<AllStreamResolvedEvent | undefined> => {
+  const fromPosition = { commit: BigInt(position), prepare: BigInt(position) }
+  const first = once(subscription as ClientSubscription, 'confirmation').then(async () => {
+    let found: AllStreamResolvedEvent | undefined
+    for await (const resolved of client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })) found = resolved
+    return found
+  })
+  first.catch(() => undefined) // the subscription says so, too, or it is thrown where it is awaited
+  return first
+}
+
+const isSkipped = (
+  { event }: AllStreamResolvedEvent,
+  checkpoint: number,
+  prefixes: readonly string[],
+  next: ResolvedEvent | undefined,
+): boolean =>
+  event !== undefined &&
+  Number(event.position?.commit) > checkpoint &&
+  prefixes.some((prefix) => event.streamId.startsWith(prefix) && !event.streamId.startsWith('$')) &&
+  event.id !== next?.event?.id
 
 const ours = (events: Parameters<typeof fromResolved>[0][]): RecordedEvent[] =>
   events.flatMap((resolved) => fromResolved(resolved) ?? [])

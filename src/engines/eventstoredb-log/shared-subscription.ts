@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import { EventRing } from './event-ring.ts'
 import { resumed } from './follow.ts'
@@ -91,7 +92,9 @@ export class SharedSubscription {
     signal: AbortSignal,
     eventsMax: number,
   ): AsyncGenerator<FollowBatch> {
-    const isWanted = (stream: string): boolean => prefixes.some((prefix) => stream.startsWith(prefix))
+    // What a follower read by itself may be ahead of the ring.
+    const isWanted = ({ stream, position }: RecordedEvent): boolean =>
+      position > from && prefixes.some((prefix) => stream.startsWith(prefix))
     const news = new News()
     this.riders.add(news)
     signal.addEventListener('abort', news.tell)
@@ -174,6 +177,7 @@ export class SharedSubscription {
       return this.options.subscribe(prefixes, from, AbortSignal.any([signal, anew.signal]), RING.eventsMax)
     }
     for await (const { events, checkpoint, caughtUp } of resumed(once, ring.at < 0 ? undefined : ring.at, signal)) {
+      if (this.running?.ring !== ring) return
       ring.push(events, checkpoint)
       this.isLive = caughtUp
       for (const { stream } of events) if (!this.isWanted(stream)) this.unwanted++

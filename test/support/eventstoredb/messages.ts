@@ -1,5 +1,6 @@
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
+import { Metadata, status } from '@grpc/grpc-js'
 import type { AppendOutcome, Expected, NewStoredEvent, StoredEvent } from './store.ts'
 
 type AppendReq = InstanceType<typeof streamsPb.AppendReq>
@@ -85,6 +86,13 @@ export const streamNotFound = (stream: string): ReadResp =>
   new streamsPb.ReadResp().setStreamNotFound(
     new streamsPb.ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(stream)),
   )
+
+export const streamDeleted = (stream: string): { code: number; details: string; metadata: Metadata } => {
+  const metadata = new Metadata()
+  metadata.set('exception', 'stream-deleted')
+  metadata.set('stream-name', stream)
+  return { code: status.FAILED_PRECONDITION, details: `Event stream '${stream}' is deleted.`, metadata }
+}
 
 export const positionOf = <
   Message extends { setCommitPosition(value: string): unknown; setPreparePosition(value: string): unknown },

@@ -3,7 +3,15 @@ import { once } from 'node:events'
 import { status } from '@grpc/grpc-js'
 import type { ServerWritableStream } from '@grpc/grpc-js'
 import type streamsPb from '@eventstore/db-client/generated/streams_pb.js'
-import { caughtUp, checkpointAnswer, confirmation, eventAnswer, nameOf, streamNotFound } from './messages.ts'
+import {
+  caughtUp,
+  checkpointAnswer,
+  confirmation,
+  eventAnswer,
+  nameOf,
+  streamDeleted,
+  streamNotFound,
+} from './messages.ts'
 import type { StoredEvent, StreamStore } from './store.ts'
 
 type ReadReq = InstanceType<typeof streamsPb.ReadReq>
@@ -13,7 +21,7 @@ export type ReadCall = ServerWritableStream<ReadReq, ReadResp>
 
 const PAGE = 32
 /** Answers that may wait for a slow subscriber before the server lets go of it. */
-const WAITING_MAX = 500
+const WAITING_MAX = 64
 const BACKWARDS = 1
 
 /** What subscriptions cost the server. */
@@ -39,6 +47,7 @@ export const serveRead = async (store: StreamStore, call: ReadCall, counts: Subs
 const readStream = async (store: StreamStore, call: ReadCall, options: Options, limit: number): Promise<void> => {
   const asked = options.getStream()!
   const stream = nameOf(asked.getStreamIdentifier())
+  if (store.isTombstoned(stream)) return void call.emit('error', streamDeleted(stream))
   const found = store.visible(stream)
   if (found === undefined) return void call.write(streamNotFound(stream))
   const { events, from } = found
@@ -59,19 +68,23 @@ const readAll = async (store: StreamStore, call: ReadCall, options: Options, lim
     return void call.emit('error', { code: status.UNKNOWN, details: 'Unexpected InvalidPosition' })
   if (Number(options.getReadDirection()) === BACKWARDS) {
     const end = asked.hasPosition()
-      ? store.indexAfter(Number(asked.getPosition()!.getCommitPosition())) - 1
+      ? store.indexFrom(Number(asked.getPosition()!.getCommitPosition()))
       : store.all.length
     for (let at = end - 1, sent = 0; at >= 0 && sent < limit; at--, sent++) await send(call, eventAnswer(store.all[at]))
     return
   }
-  const start = asked.hasPosition() ? store.indexAfter(Number(asked.getPosition()!.getCommitPosition())) - 1 : 0
+  const start = asked.hasPosition() ? store.indexFrom(Number(asked.getPosition()!.getCommitPosition())) : 0
   for (let at = start, sent = 0; at < store.all.length && sent < limit; at++, sent++)
     await send(call, eventAnswer(store.all[at]))
 }
 
 const send = async (call: ReadCall, answer: ReadResp): Promise<void> => {
-  if (!call.write(answer) && !call.cancelled && !call.destroyed)
-    await Promise.race([once(call, 'drain'), once(call, 'cancelled'), once(call, 'close')]).catch(() => undefined)
+  if (call.write(answer) || call.cancelled || call.destroyed) return
+  const ended = new AbortController()
+  const events = ['drain', 'cancelled', 'close'].map((name) => once(call, name, { signal: ended.signal }))
+  await Promise.race(events).catch(() => undefined)
+  for (const event of events) event.catch(() => undefined)
+  ended.abort()
 }
 
 /** Where a subscription reads: the next event it may get, undefined at the end. */
@@ -133,6 +146,7 @@ const streamCursor = (store: StreamStore, options: Options): Cursor => {
   const asked = options.getStream()!
   const stream = nameOf(asked.getStreamIdentifier())
   let revision = asked.hasRevision() ? Number(asked.getRevision()) + 1 : 0
+  if (asked.hasEnd()) revision = store.visible(stream)?.events.length ?? 0
   return {
     next: () => {
       const found = store.visible(stream)
@@ -161,7 +175,7 @@ const allCursor = (
   const isWanted = ({ stream }: StoredEvent): boolean =>
     filter === undefined || prefixes.some((prefix) => stream.startsWith(prefix)) || regex?.test(stream) === true
   const interval = PAGE * Math.max(1, options.getFilter()?.getCheckpointintervalmultiplier() ?? 1)
-  let index = store.indexAfter(position)
+  let index = asked.hasEnd() ? store.all.length : store.indexOfSubscription(position)
   let passed = 0
   return {
     isKnown: true,

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import clientPb from '@eventstore/db-client/generated/gossip_pb.js'
 import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js'
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js'
 import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js'
+import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
+import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import {
@@ -14,7 +17,7 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js'
-import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf } from './messages.ts'
+import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf, streamDeleted } from './messages.ts'
 import { type ReadCall, serveRead, type SubscriptionCounts } from './reading.ts'
 import { StreamStore } from './store.ts'
 
@@ -22,6 +25,8 @@ type AppendReq = InstanceType<typeof streamsPb.AppendReq>
 type AppendResp = InstanceType<typeof streamsPb.AppendResp>
 type DeleteReq = InstanceType<typeof streamsPb.DeleteReq>
 type DeleteResp = InstanceType<typeof streamsPb.DeleteResp>
+type TombstoneReq = InstanceType<typeof streamsPb.TombstoneReq>
+type TombstoneResp = InstanceType<typeof streamsPb.TombstoneResp>
 
 /** What the server does wrong on demand, until it is told otherwise. */
 export type ServerFault =
@@ -34,6 +39,8 @@ export type ServerFault =
   /** Says that another node leads, at its own address. */
   | 'notLeader'
   | 'notReady'
+  /** Refuses deletions alone. */
+  | 'noDelete'
 
 export interface EventstoredbServer {
   url: string
@@ -41,6 +48,10 @@ export interface EventstoredbServer {
   /** Milliseconds before each append and read. */
   delayMs: number
   readonly subscriptions: SubscriptionCounts
+  /** Whether whoever asks has the group `$ops`. */
+  mayScavenge: boolean
+  /** That were carried out. */
+  readonly scavenges: number
   close(): Promise<void>
 }
 
@@ -68,6 +79,8 @@ class Double implements EventstoredbServer {
   fault: ServerFault | undefined
   delayMs = 0
   readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
+  mayScavenge = true
+  scavenges = 0
   private port = 0
   private readonly store: StreamStore
   private readonly version: string
@@ -82,9 +95,14 @@ class Double implements EventstoredbServer {
         void this.append(call, reply),
       delete: (call: ServerUnaryCall<DeleteReq, DeleteResp>, reply: sendUnaryData<DeleteResp>) =>
         void this.delete(call, reply),
+      tombstone: (call: ServerUnaryCall<TombstoneReq, TombstoneResp>, reply: sendUnaryData<TombstoneResp>) =>
+        void this.tombstone(call, reply),
     })
     this.server.addService(featuresGrpc.ServerFeaturesService as never, {
       getSupportedMethods: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, this.features()),
+    })
+    this.server.addService(operationsGrpc.OperationsService as never, {
+      startScavenge: (_call: unknown, reply: sendUnaryData<unknown>) => void this.scavenge(reply),
     })
     this.server.addService(gossipGrpc.GossipService as never, {
       read: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, this.gossip()),
@@ -137,6 +155,7 @@ class Double implements EventstoredbServer {
     )
     if (bytes > APPEND_BYTES_MAX) return reply(appendTooLarge())
     const stream = nameOf(options.getStreamIdentifier())
+    if (this.store.isTombstoned(stream)) return reply(streamDeleted(stream))
     const expected = expectedOf(options)
     const write = (): AppendResp => appendAnswer(this.store.append(stream, events, expected), expected)
     if (this.fault === 'lateCommit') {
@@ -151,10 +170,20 @@ class Double implements EventstoredbServer {
     const failure = await this.disturbed()
     if (failure === 'silent') return
     if (failure !== undefined) return reply(failure)
+    if (this.fault === 'noDelete') return reply({ code: status.UNAVAILABLE, details: 'not now' })
     const deleted = this.store.delete(nameOf(call.request.getOptions()?.getStreamIdentifier()))
     const answer = new streamsPb.DeleteResp()
     if (deleted !== undefined) answer.setPosition(positionOf(new streamsPb.DeleteResp.Position(), deleted.position))
     reply(null, answer)
+  }
+
+  private async tombstone(
+    call: ServerUnaryCall<TombstoneReq, TombstoneResp>,
+    reply: sendUnaryData<TombstoneResp>,
+  ): Promise<void> {
+    const { position } = this.store.tombstone(nameOf(call.request.getOptions()?.getStreamIdentifier()))
+    const told = positionOf(new streamsPb.TombstoneResp.Position(), position)
+    reply(null, new streamsPb.TombstoneResp().setPosition(told))
   }
 
   private async disturbed(): Promise<'silent' | { code: number; details: string; metadata?: Metadata } | undefined> {
@@ -167,6 +196,24 @@ class Double implements EventstoredbServer {
     metadata.set('leader-endpoint-host', '127.0.0.1')
     metadata.set('leader-endpoint-port', String(this.port))
     return { code: status.NOT_FOUND, details: 'Leader info available', metadata }
+  }
+
+  private async scavenge(reply: sendUnaryData<unknown>): Promise<void> {
+    const failure = await this.disturbed()
+    if (failure === 'silent') return
+    if (failure !== undefined) return reply(failure)
+    if (!this.mayScavenge) {
+      const metadata = new Metadata()
+      metadata.set('exception', 'access-denied')
+      return reply({ code: status.PERMISSION_DENIED, details: 'Access Denied', metadata })
+    }
+    const scavengeId = randomUUID()
+    this.store.journal('$scavenges', '$scavengeStarted', { scavengeId })
+    const spaceSaved = this.store.scavenge()
+    this.store.journal('$scavenges', '$scavengeCompleted', { scavengeId, result: 'Success', spaceSaved })
+    this.scavenges++
+    const result = operationsPb.ScavengeResp.ScavengeResult.STARTED
+    reply(null, new operationsPb.ScavengeResp().setScavengeId(scavengeId).setScavengeResult(result))
   }
 
   private features(): unknown {

@@ -28,10 +28,14 @@ interface StreamState {
   events: StoredEvent[]
   truncateBefore: number
   isDeleted: boolean
+  /** For ever. */
+  isTombstoned: boolean
 }
 
 /** What a soft deletion writes as `$tb`. */
 export const DELETED_BEFORE = 9_223_372_036_854_775_807n
+const SCAVENGED = 0x8000_0000
+const TOMBSTONE = '$streamDeleted'
 const RECENT_IDS_MAX = 20_000
 
 /**
@@ -41,10 +45,13 @@ const RECENT_IDS_MAX = 20_000
  */
 export class StreamStore {
   /** Everything, hidden events too, by position. */
-  readonly all: StoredEvent[] = []
+  all: StoredEvent[] = []
   private readonly streams = new Map<string, StreamState>()
   private readonly recent = new Map<string, StoredEvent>()
+  /** Positions of events that a scavenge took out: a server still takes them for positions. */
+  private readonly scavenged = new Set<number>()
   private readonly file: number | undefined
+  private isClosed = false
   private end = 0
   private readonly listeners = new Set<() => void>()
 
@@ -90,13 +97,56 @@ export class StreamStore {
     return { position }
   }
 
+  /** Deletion for good: nothing is ever appended to the stream again. */
+  tombstone(stream: string): { position: number } {
+    const event = this.systemEvent(stream, TOMBSTONE, '')
+    this.write([event])
+    return event
+  }
+
+  isTombstoned(stream: string): boolean {
+    return this.streams.get(stream)?.isTombstoned === true
+  }
+
   onAppended(listener: () => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
 
+  /**
+   * Takes what is hidden out of `all` and out of the file, but the last event of each stream; answers the bytes.
+   * Positions stay as they are.
+   */
+  scavenge(): number {
+    let bytes = 0
+    for (const event of this.all) {
+      if (!this.isGone(event)) continue
+      bytes += event.data.byteLength + event.metadata.byteLength
+      this.scavenged.add(event.position)
+      this.blank(event)
+    }
+    this.all = this.all.filter(({ position }) => !this.scavenged.has(position))
+    return bytes
+  }
+
   isPosition(position: number): boolean {
-    return this.indexAfter(position) > 0 && this.all[this.indexAfter(position) - 1].position === position
+    return (
+      this.scavenged.has(position) ||
+      (this.indexAfter(position) > 0 && this.all[this.indexAfter(position) - 1].position === position)
+    )
+  }
+
+  /**
+   * Where a subscription from a position begins in `all`: the server passes the first event that it finds there, whether
+   * that is the one of the position or, where a scavenge took that out, the next one.
+   */
+  indexOfSubscription(position: number): number {
+    return this.indexAfter(position) + (this.scavenged.has(position) ? 1 : 0)
+  }
+
+  /** Index in `all` of the first event at a position or after it. */
+  indexFrom(position: number): number {
+    return this.indexAfter(position - 1)
   }
 
   /** Index in `all` of the first event after a position. */
@@ -111,13 +161,20 @@ export class StreamStore {
     return low
   }
 
+  /** Tells what the server itself writes. */
+  journal(stream: string, type: string, data: object): void {
+    this.write([this.systemEvent(stream, type, JSON.stringify(data))])
+  }
+
   close(): void {
-    if (this.file !== undefined) closeSync(this.file)
+    if (this.file !== undefined && !this.isClosed) closeSync(this.file)
+    this.isClosed = true
   }
 
   private stateOf(stream: string): StreamState {
     let state = this.streams.get(stream)
-    if (state === undefined) this.streams.set(stream, (state = { events: [], truncateBefore: 0, isDeleted: false }))
+    if (state === undefined)
+      this.streams.set(stream, (state = { events: [], truncateBefore: 0, isDeleted: false, isTombstoned: false }))
     return state
   }
 
@@ -143,26 +200,45 @@ export class StreamStore {
     return isFirst ? { kind: 'wrongVersion', current: events.length - 1 } : undefined
   }
 
+  private isGone({ stream, revision }: StoredEvent): boolean {
+    const { events, truncateBefore } = this.stateOf(stream)
+    const before = stream.startsWith('$$') ? events.length - 1 : truncateBefore
+    return revision < Math.min(before, events.length - 1)
+  }
+
+  private blank(event: StoredEvent): void {
+    if (this.file !== undefined) {
+      const record = encode(event)
+      const blankBytes = event.data.byteLength + event.metadata.byteLength
+      record.fill(0, record.byteLength - blankBytes)
+      record.writeUInt32BE((record.readUInt32BE(4) | SCAVENGED) >>> 0, 4)
+      writeSync(this.file, record, 0, undefined, event.position)
+    }
+    event.data = event.metadata = new Uint8Array(0)
+  }
+
   private undelete(stream: string, revision: number): void {
     this.writeMetadata(stream, `{"$tb":${revision}}`)
   }
 
   private writeMetadata(stream: string, text: string): { position: number } {
-    const name = `$$${stream}`
-    const revision = this.stateOf(name).events.length
-    const event: StoredEvent = {
+    const event = this.systemEvent(`$$${stream}`, '$metadata', text)
+    this.write([event])
+    return event
+  }
+
+  private systemEvent(stream: string, type: string, text: string): StoredEvent {
+    return {
       id: `00000000-0000-4000-8000-${(this.all.length % 2 ** 40).toString(16).padStart(12, '0')}`,
-      stream: name,
-      revision,
+      stream,
+      revision: this.stateOf(stream).events.length,
       position: 0,
-      type: '$metadata',
+      type,
       contentType: 'application/json',
       created: BigInt(Date.now()) * 10_000n,
       data: Buffer.from(text),
       metadata: new Uint8Array(0),
     }
-    this.write([event])
-    return event
   }
 
   private write(events: StoredEvent[]): void {
@@ -180,7 +256,9 @@ export class StreamStore {
 
   private take(event: StoredEvent): void {
     this.all.push(event)
-    this.stateOf(event.stream).events.push(event)
+    const own = this.stateOf(event.stream)
+    own.events.push(event)
+    own.isTombstoned ||= event.type === TOMBSTONE
     this.recent.set(event.id, event)
     if (this.recent.size > RECENT_IDS_MAX) this.recent.delete(this.recent.keys().next().value as string)
     if (!event.stream.startsWith('$$')) return
@@ -195,7 +273,11 @@ export class StreamStore {
     while (at + 8 <= bytes.byteLength) {
       const length = bytes.readUInt32BE(at)
       if (at + length > bytes.byteLength) break
-      this.take(decode(bytes.subarray(at, at + length), at))
+      const record = bytes.subarray(at, at + length)
+      const isScavenged = (record.readUInt32BE(4) & SCAVENGED) !== 0
+      if (isScavenged) record.writeUInt32BE((record.readUInt32BE(4) & ~SCAVENGED) >>> 0, 4)
+      this.take(decode(record, at))
+      if (isScavenged) this.scavenged.add((this.all.pop() as StoredEvent).position)
       at += length
     }
     this.recent.clear()
@@ -210,7 +292,7 @@ const isExpected = (expected: Expected, { isDeleted }: StreamState, last: number
   return Number(expected) === last
 }
 
-/** Length, length of the head, head, data, metadata. */
+/** Length, length of the head (and whether it was scavenged), head, data, metadata. */
 const encode = ({ data, metadata, position: _position, created, ...rest }: StoredEvent): Buffer => {
   const head = Buffer.from(JSON.stringify({ ...rest, created: String(created), dataBytes: data.byteLength }))
   const sizes = Buffer.alloc(8)

@@ -1,0 +1,104 @@
+import { AccessDeniedError, BACKWARDS, END, StreamNotFoundError } from '@eventstore/db-client'
+import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
+import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
+import type { Reclaimed } from '../event-log.ts'
+import type { Connection } from './connection.ts'
+
+type ScavengeResp = InstanceType<typeof operationsPb.ScavengeResp>
+
+/** Bytes that truncation hid, by estimate, from which on a scavenge is worth its reading of the whole log: a chunk of the server. */
+const HIDDEN_BYTES_MIN = 256 * 1024 * 1024
+const DAY_MS = 24 * 3_600_000
+/** However little is hidden: what was erased leaves the disk. */
+const INTERVAL_MAX_MS = 7 * DAY_MS
+/** The server keeps a journal of scavenges, of all nodes and whoever began them. */
+const JOURNAL = '$scavenges'
+const JOURNAL_EVENTS = 20
+
+/**
+ * Has the server take hidden events out of its files: a day after the last time where much was hidden since, a week after
+ * it in any case. The server's journal says when that was, so that several processes and other schedules count.
+ */
+export class Scavenges {
+  private readonly connection: Connection
+  private readonly now: () => number
+  private hiddenBytes = 0
+
+  constructor(connection: Connection, now: () => number) {
+    this.connection = connection
+    this.now = now
+  }
+
+  /** Counts what was hidden, by estimate. */
+  hid(bytes: number): void {
+    this.hiddenBytes += bytes
+  }
+
+  async reclaim(): Promise<Reclaimed> {
+    try {
+      const sinceMs = this.now() - (await this.lastBegunAt())
+      if (sinceMs < DAY_MS || (sinceMs < INTERVAL_MAX_MS && this.hiddenBytes < HIDDEN_BYTES_MIN)) return 'notDue'
+      const result = await startScavenge(this.connection)
+      if (result === operationsPb.ScavengeResp.ScavengeResult.STARTED) this.hiddenBytes = 0
+      return result === operationsPb.ScavengeResp.ScavengeResult.STARTED ? 'begun' : 'running'
+    } catch (error) {
+      if (isForbidden(error)) return 'forbidden'
+      throw error
+    }
+  }
+
+  /** When the newest scavenge began; never is long ago. */
+  private async lastBegunAt(): Promise<number> {
+    const { client, credentials } = this.connection
+    const journal = client.readStream(JOURNAL, {
+      direction: BACKWARDS,
+      fromRevision: END,
+      maxCount: JOURNAL_EVENTS,
+      resolveLinkTos: true,
+      credentials,
+      requiresLeader: true,
+    })
+    let begunAt = Number.NEGATIVE_INFINITY
+    try {
+      for await (const { event } of journal)
+        if (event?.type === '$scavengeStarted') begunAt = Math.max(begunAt, event.created.getTime())
+    } catch (error) {
+      if (!(error instanceof StreamNotFoundError)) throw error
+    }
+    return begunAt
+  }
+}
+
+/** What the client keeps to itself: it has no call for a scavenge, and its connection is the one that is to be used. */
+interface ClientInside {
+  execute(service: unknown, name: string, call: (service: Operations) => Promise<number>): Promise<number>
+  callArguments(options: object): [metadata: object, options: object]
+}
+
+interface Operations {
+  startScavenge(
+    request: object,
+    metadata: object,
+    options: object,
+    answer: (error: unknown, response: ScavengeResp) => void,
+  ): void
+}
+
+const startScavenge = ({ client, credentials }: Connection): Promise<number> => {
+  const inside = client as unknown as ClientInside
+  const options = new operationsPb.StartScavengeReq.Options().setThreadCount(1).setStartFromChunk(0)
+  const request = new operationsPb.StartScavengeReq().setOptions(options)
+  const call = (operations: Operations): Promise<number> =>
+    new Promise((resolve, reject) =>
+      operations.startScavenge(request, ...inside.callArguments({ credentials }), (error, response) =>
+        error === null ? resolve(response.getScavengeResult()) : reject(error),
+      ),
+    )
+  return inside.execute(operationsGrpc.OperationsClient, 'startScavenge', call)
+}
+
+const isForbidden = (error: unknown): boolean =>
+  error instanceof AccessDeniedError || FORBIDDEN_CODES.includes((error as { code?: number }).code ?? 0)
+
+/** Of gRPC: permission denied, unauthenticated. */
+const FORBIDDEN_CODES = [7, 16]
