@@ -1,5 +1,6 @@
 import { RUN, RUN_EXAMPLE } from '../features/automations/schemas.ts'
 import { JOB_EXAMPLE, JOB_SCHEMA } from '../features/backtests/schemas.ts'
+import { NOTIFICATION, NOTIFICATION_EXAMPLE } from '../features/notifications/schemas.ts'
 import { POSITION, POSITION_EXAMPLE } from '../features/locations/schemas.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from '../features/transitions/schemas.ts'
 import { TRIP, TRIP_EXAMPLE } from '../features/trips/schemas.ts'
@@ -67,7 +68,7 @@ const event = (channel: string, description: string, shown: JsonSchema): JsonSch
 export const LIVE_DOCUMENT: ChannelDocument = {
   path: '/live',
   title: 'Live positions and events',
-  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated (the channel notification has none in this version). A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once), of them ${SUBSCRIBES_PER_SECOND} subscribes (${SUBSCRIBES_AT_ONCE} at once); more close it with 4429.`,
+  description: `Positions by viewport, the newest of each tracker only, at most every \`interval\` ms; events as they happen, never conflated. A slow reader gets positions less often; events beyond its buffer close it with 4429, and it comes back with \`since\`. A connection has at most ${SUBSCRIPTIONS_MAX} subscriptions and sends at most ${MESSAGES_PER_SECOND} messages a second (${MESSAGES_AT_ONCE} at once), of them ${SUBSCRIBES_PER_SECOND} subscribes (${SUBSCRIBES_AT_ONCE} at once); more close it with 4429.`,
   messages: [
     {
       name: 'subscribe',
@@ -132,6 +133,11 @@ export const LIVE_DOCUMENT: ChannelDocument = {
           event('geofence', 'An entry or a leave.', TRANSITION),
           event('trip', 'A trip that started or finished.', TRIP),
           event('task', TASK_EVENT, { anyOf: [TASK, GONE_TASK] }),
+          event(
+            'notification',
+            'What the caller is told in the application, and again when they have read it.',
+            NOTIFICATION,
+          ),
           event('job', 'A back-test that is a job, each time that it goes on, for whoever may read it.', JOB_SCHEMA),
           event('automation', 'A run each time that it changes, or an automation that the service deactivates.', {
             anyOf: [RUN, AUTOMATION],
@@ -161,6 +167,7 @@ export const LIVE_DOCUMENT: ChannelDocument = {
           cursor: CURSOR,
           event: { _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e', gone: true },
         },
+        { type: 'event', id: 's1', channel: 'notification', cursor: CURSOR, event: NOTIFICATION_EXAMPLE },
         { type: 'event', id: 's1', channel: 'job', cursor: CURSOR, event: JOB_EXAMPLE },
         { type: 'event', id: 's1', channel: 'automation', cursor: CURSOR, event: RUN_EXAMPLE },
         {

@@ -1,7 +1,7 @@
 import type { EventLog } from '../engines/event-log.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { eachOnce, Follower } from '../kit/consumers/follower.ts'
-import type { Reach } from './cursor.ts'
+import { partOf, type Reach } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
 import type { LiveEvent } from './live-event.ts'
 
@@ -43,6 +43,29 @@ export const followLive = async (hub: LiveHub, { name, index, prefixes, tell }: 
     },
   })
   return follower.startBehind(head)
+}
+
+export interface ChannelFeed {
+  channel: 'task' | 'notification'
+  prefixes: readonly string[]
+  /** What is told of an event; undefined for nothing. */
+  told(event: RecordedEvent): Promise<LiveEvent | undefined>
+}
+
+/** Follows streams whose events are told on one channel. Where nobody of the organization asked, an event is passed without being looked into. */
+export const followChannel = (hub: LiveHub, { channel, prefixes, told }: ChannelFeed): Promise<Follower> => {
+  const index = partOf(channel, hub.options.partitions)
+  const tellAsked = async (event: RecordedEvent, organizationId: string): Promise<void> => {
+    const one = await told(event)
+    hub.seen(index, reachOf(event.position))
+    if (one !== undefined) hub.offer(organizationId, one)
+  }
+  const tell = (event: RecordedEvent): Promise<void> | void => {
+    const organizationId = organizationOf(event)
+    if (hub.asksFor(channel, organizationId)) return tellAsked(event, organizationId)
+    hub.seen(index, reachOf(event.position))
+  }
+  return followLive(hub, { name: `live-${channel}s`, index, prefixes, tell })
 }
 
 export interface ReplayQuestion {

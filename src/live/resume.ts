@@ -18,6 +18,7 @@ import type { LiveHub } from './hub.ts'
 import { replayJobs } from './job-feed.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { ReplayQuestion } from './log-feed.ts'
+import { replayNotifications } from './notification-feed.ts'
 import { replayTasks } from './task-feed.ts'
 
 /** Decisions of all organizations that one resume may read before it gives up. */
@@ -76,6 +77,7 @@ async function* eventsBetween(
   }
   if (channels.has('automation')) yield* replayAutomations(options, replay('automation'))
   if (channels.has('task')) yield* replayTasks(options, replay('task'))
+  if (channels.has('notification')) yield* replayNotifications(options, replay('notification'))
 }
 
 /**

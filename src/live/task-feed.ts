@@ -7,7 +7,7 @@ import type { Follower } from '../kit/consumers/follower.ts'
 import { partOf } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
 import type { LiveEvent, Watcher } from './live-event.ts'
-import { followLive, organizationOf, reachOf, replayFeed, type ReplayQuestion } from './log-feed.ts'
+import { followChannel, reachOf, replayFeed, type ReplayQuestion } from './log-feed.ts'
 import type { HubOptions } from './options.ts'
 
 /** Tasks of which it is remembered where they stood, over all organizations that are watched. */
@@ -15,20 +15,9 @@ const PLACES_MAX = 20_000
 
 /** Tells those who asked for it of each change of a task that they see or saw until then, as the log has it. */
 export const taskFeed = (hub: LiveHub): Promise<Follower> => {
-  const { options } = hub
-  const index = partOf('task', options.partitions)
-  const places = new TaskPlaces(options.log)
-  const tellWatched = async (event: RecordedEvent, organizationId: string): Promise<void> => {
-    const told = await taskEvent(options, places, event)
-    hub.seen(index, reachOf(event.position))
-    if (told !== undefined) hub.offer(organizationId, told)
-  }
-  const tell = (event: RecordedEvent): Promise<void> | void => {
-    const organizationId = organizationOf(event)
-    if (hub.asksFor('task', organizationId)) return tellWatched(event, organizationId)
-    hub.seen(index, reachOf(event.position))
-  }
-  return followLive(hub, { name: 'live-tasks', index, prefixes: [TASK_STREAMS], tell })
+  const places = new TaskPlaces(hub.options.log)
+  const told = (event: RecordedEvent): Promise<LiveEvent | undefined> => taskEvent(hub.options, places, event)
+  return followChannel(hub, { channel: 'task', prefixes: [TASK_STREAMS], told })
 }
 
 /** The organization's events of tasks from one reach to another, from the log. */

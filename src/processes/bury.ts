@@ -1,4 +1,5 @@
 import type { EventLog } from '../engines/event-log.ts'
+import { NOTIFICATIONS_ERASED, type NotificationsErased, notificationStream } from '../features/notifications/events.ts'
 import { eventTypes, type ResourceData } from '../kit/commands/declared-event.ts'
 import { appendFacts } from '../kit/commands/handle-command.ts'
 import type { StepOrigin } from '../kit/commands/process.ts'
@@ -21,6 +22,19 @@ export const bury = async (
   if (first?.id === id && second === undefined) return { position: first.position, types: [tombstone.type] }
   await log.erase(stream)
   return appendFacts(log, stream, [tombstone], [id], 0, metadata)
+}
+
+/** Takes away what a user was told in the application. */
+export const buryNotifications = async (
+  log: EventLog,
+  userId: string,
+  origin: StepOrigin,
+): Promise<Wrote | undefined> => {
+  const stream = notificationStream(userId)
+  if ((await log.head(stream)) < 0) return undefined
+  const { organizationId, now } = origin
+  const data: NotificationsErased = { organizationId, userId, at: formatTime(now) }
+  return bury(log, stream, { type: NOTIFICATIONS_ERASED, data }, origin)
 }
 
 /** Buries a record: its tombstone is a deletion without values. */

@@ -5,7 +5,7 @@ import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { assertVersion } from '../kit/resource/writes.ts'
-import { buryRecord } from './bury.ts'
+import { buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
 import { changeOwner, type Office, unlessGone } from './office.ts'
 
@@ -37,6 +37,10 @@ export const deleteUser = (office: Office): Process<DeleteUserData> =>
         const command = { type: 'endMembership', organizationId, userId, at: formatTime(origin.now) } as const
         return unlessGone(office.people.command(identityId, command, origin))
       },
+    },
+    {
+      name: 'notifications',
+      run: ({ userId }, originOf) => buryNotifications(office.log, userId, originOf('notifications')),
     },
     { name: 'phones', run: (data, originOf) => erasePhones(office, data, originOf) },
     { name: 'erasure', run: (data, originOf) => eraseUser(office, data, originOf) },

@@ -9,7 +9,7 @@ import { defineProcess, type OriginOf, type Process } from '../kit/commands/proc
 import { severalAtOnce } from '../kit/commands/several-at-once.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
-import { bury, buryRecord } from './bury.ts'
+import { bury, buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
 import { type Office, unlessGone } from './office.ts'
 
@@ -89,6 +89,7 @@ const erasePersonHere = async (
   const end = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
   await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
   await buryRecord(log, 'user', userId, origin)
+  await buryNotifications(log, userId, originOf(`notifications ${userId}`))
   await erasePerson({ log, people }, identityId, forgottenStream(keyring, email), originOf)
 }
 

@@ -19,6 +19,7 @@ import { recordFiles } from '../features/data/record-files.ts'
 import { RecordWriter } from '../features/data/record-writer.ts'
 import { fileRoutes } from '../features/files/api.ts'
 import { scheduleRoutes } from '../features/tasks/schedule-api.ts'
+import { notificationRoutes } from '../features/notifications/api.ts'
 import { taskRoutes } from '../features/tasks/api.ts'
 import { taskFiles } from '../features/tasks/task-files.ts'
 import { TaskWriter } from '../features/tasks/task-writer.ts'
@@ -87,6 +88,7 @@ export const openApi: OpenRole = async (services) => {
       ...trackerRoutes({ ...services, resources, ages: config, writer }),
       ...geofenceRoutes({ ...services, resources, shapes }),
       ...backtests(services),
+      ...notificationRoutes(services),
       ...locationRoutes(services),
       ...automationParts(services),
       auditLog(services),

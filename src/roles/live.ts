@@ -20,6 +20,7 @@ import { LiveHub } from '../live/hub.ts'
 import type { LiveSources } from '../live/options.ts'
 import { jobFeed } from '../live/job-feed.ts'
 import { liveChannel } from '../live/client.ts'
+import { notificationFeed } from '../live/notification-feed.ts'
 import { taskFeed } from '../live/task-feed.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
 import { historyConsumer } from '../../projections/history-checkpoints.ts'
@@ -41,7 +42,13 @@ export const openLive: OpenRole = async (services) => {
     await feeds.transitions.add(hub.events, partition)
     await feeds.locations.add(hub.positions, partition)
   }
-  const followers = [trackers, await jobFeed(hub), await automationFeed(hub), await taskFeed(hub)]
+  const followers = [
+    trackers,
+    await jobFeed(hub),
+    await automationFeed(hub),
+    await taskFeed(hub),
+    await notificationFeed(hub),
+  ]
   return {
     channels: [liveChannel(hub, services.inRollout)],
     lags: () => followers.map((follower) => follower.lag(clock.now())),

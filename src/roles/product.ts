@@ -24,6 +24,7 @@ import { access } from '../../projections/access.ts'
 import { automations } from '../../projections/automations.ts'
 import { backtests } from '../../projections/backtests.ts'
 import { directory } from '../../projections/directory.ts'
+import { notifications } from '../../projections/notifications.ts'
 import { processes } from '../../projections/processes.ts'
 
 /** Resources whose tables are kept together, each rebuilt by itself. */
@@ -60,6 +61,7 @@ export const PROJECTIONS: readonly Projection[] = [
   access,
   automations,
   backtests,
+  notifications,
   processes,
 ]
 

@@ -8,6 +8,7 @@ import { type AbsentConsumer, LogConsumers } from '../reactors/sweep/log-consume
 import { PartitionSweeper } from '../reactors/sweep/sweep-partitions.ts'
 import { LogSpace } from '../reactors/sweep/log-space.ts'
 import { sweepFiles } from '../reactors/sweep/sweep-files.ts'
+import { sweepNotifications } from '../reactors/sweep/sweep-notifications.ts'
 import { locationSweep } from '../reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../reactors/sweep/truncate-transitions.ts'
 import { doUpkeep } from '../reactors/upkeep/upkeep.ts'
@@ -39,6 +40,7 @@ export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
       warnOf(services, (absent = await consumers.absent()))
       await space.reclaim()
       await sweepFiles(services, fileOwners(services), turns.signal)
+      await sweepNotifications(services, turns.signal)
     },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })

@@ -3,7 +3,6 @@ import { TASK } from '../../src/features/tasks/views.ts'
 import { decodeJson, encodeJson, type NewEvent } from '../../src/kernel/event.ts'
 import type { ResourceData } from '../../src/kit/commands/declared-event.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
-import type { UserCaller } from '../../src/kernel/caller.ts'
 import type { LiveHub } from '../../src/live/hub.ts'
 import { taskFeed } from '../../src/live/task-feed.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
@@ -17,11 +16,6 @@ const CHANNEL = { channels: ['task'] }
 const open = async (t: Test) => {
   const world = await openTasks(t)
   await world.tables.declare(LATEST_POSITIONS)
-  const callerOf = async ({ token }: Session): Promise<UserCaller> => {
-    const caller = await world.authenticator.authenticate(token)
-    if (caller?.kind !== 'user') throw new Error('no user')
-    return caller
-  }
   const openHub = async (): Promise<LiveHub> => {
     const hub = liveHubOver(world)
     const feed = await taskFeed(hub)
@@ -29,8 +23,8 @@ const open = async (t: Test) => {
     return hub
   }
   const watch = async (hub: LiveHub, session: Session, message: object = CHANNEL): Promise<LiveWatcher> =>
-    watchLive(hub, await callerOf(session), { ...CHANNEL, ...message })
-  return { ...world, callerOf, openHub, watch }
+    watchLive(hub, await world.callerOf(session), { ...CHANNEL, ...message })
+  return { ...world, openHub, watch }
 }
 
 /** What was heard: title and state, or `gone`. */

@@ -23,7 +23,7 @@ const FIXES = 3_000
 const BEFORE = 2_000
 const PARTITIONS = 16
 const FLAGS = ['--location-log-days', '0']
-const TABLES = ['directory', 'access', 'automations', 'backtests']
+const TABLES = ['directory', 'access', 'automations', 'backtests', 'notifications']
 const EVERY = [
   ...TABLES,
   'location-history',

@@ -47,6 +47,8 @@ export const OWN = [
   'logout',
   'listMyOrganizations',
   'listOwnSessions',
+  'listNotifications',
+  'readNotification',
   'endOwnSession',
   'readSecondFactor',
   'beginSecondFactor',
@@ -93,6 +95,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   automationId: 'organization',
   backtestId: 'own',
   sessionId: 'own',
+  notificationId: 'own',
   token: 'bearer',
 }
 

@@ -26,14 +26,17 @@ import { scheduleRoutes } from '../../src/features/tasks/schedule-api.ts'
 import { taskRoutes } from '../../src/features/tasks/api.ts'
 import { task } from '../../src/features/tasks/task.ts'
 import { flow } from '../../src/features/flows/flow.ts'
+import { notificationRoutes } from '../../src/features/notifications/api.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { tracker } from '../../src/features/trackers/declaration.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import type { Method, Route } from '../../src/kit/http/route.ts'
+import type { UserCaller } from '../../src/kernel/caller.ts'
 import { access } from '../../projections/access.ts'
 import { directory } from '../../projections/directory.ts'
+import { notifications } from '../../projections/notifications.ts'
 import { processes } from '../../projections/processes.ts'
 import { listProcesses } from '../../src/processes/list.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
@@ -83,7 +86,7 @@ export const openIdentity = async (
 ) => {
   const clock = new FakeClock()
   const services = await openServices(folder, clock, [...RESOURCES, ...known])
-  const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, processes]
+  const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, notifications, processes]
   await services.tables.declare(SIGN_INS_USED)
   const { runner, settle } = await startProjections(services, projections)
   const settings = { signup: 'open' as const, tokenTtlMs: 24 * 3_600_000, ...config }
@@ -108,6 +111,7 @@ export const openIdentity = async (
       pluginSetting.routes(these),
       dataRoutes({ ...these, uploads }),
       fileRoutes({ files: these.files, uploads, holders }),
+      notificationRoutes(these),
       appIntegrationRoutes(these),
       further(these),
     ].flat()
@@ -181,6 +185,12 @@ export const openIdentity = async (
     projections,
     close: closeOnce,
     session: sessionOf,
+    /** A session's user as they are now. */
+    callerOf: async ({ token }: Session): Promise<UserCaller> => {
+      const caller = await authenticator.authenticate(token)
+      if (caller?.kind !== 'user') throw new Error('no user')
+      return caller
+    },
   }
 }
 

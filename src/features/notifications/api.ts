@@ -1,0 +1,103 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { answerList } from '../../kit/http/answer-list.ts'
+import { idSchema, type ListQuery, listQuerySchema, type ListShape } from '../../kit/http/list-query.ts'
+import { envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
+import { route, type Route } from '../../kit/http/route.ts'
+import { readNotification } from './notification.ts'
+import { NOTIFICATION, NOTIFICATION_EXAMPLE } from './schemas.ts'
+import { notificationAt, NOTIFICATIONS, notificationShown } from './views.ts'
+
+export interface NotificationServices {
+  log: EventLog
+  tables: Pick<TableStore, 'find'>
+}
+
+const TAG = 'Notifications'
+
+const LIST: ListShape = {
+  table: NOTIFICATIONS,
+  members: Object.keys(NOTIFICATION.properties as object),
+  filters: {
+    unread: { type: 'boolean', description: 'Only those that are not read (`true`), or only those that are.' },
+    automationId: { type: 'string', format: 'uuid', description: 'Those that this automation told.' },
+  },
+  conditions: { unread: (unread) => ({ isRead: unread !== true }) },
+  sortable: [],
+  searchable: true,
+}
+
+const listQuery = (): JsonSchema => {
+  const schema = listQuerySchema(LIST)
+  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
+  return { ...schema, properties }
+}
+
+/** What the calling user was told in the application. It is theirs: no permission is needed, and nobody else reads it. */
+export const notificationRoutes = ({ log, tables }: NotificationServices): Route[] => [
+  route<ListQuery>({
+    method: 'GET',
+    path: '/notifications',
+    operationId: 'listNotifications',
+    summary: 'List what the calling user was told in the application, newest first',
+    description: 'Kept for 30 days, and of one user the newest 500 at least.',
+    tag: TAG,
+    access: 'user',
+    query: listQuery(),
+    answers: {
+      200: {
+        description: "A page of the caller's own notifications.",
+        schema: {
+          title: 'NotificationPage',
+          ...envelope({ data: { type: 'array', items: NOTIFICATION }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
+        },
+        example: { status: true, data: [NOTIFICATION_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
+      },
+    },
+    handler: async (request) => {
+      const caller = userOf(request)
+      return answerList(LIST, {
+        tables,
+        scope: caller.organizationId,
+        caller,
+        query: request.query,
+        path: '/api/v3/notifications',
+        where: { userId: caller.userId },
+        sort: { field: 'createdAt', order: 'desc' },
+      })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/notification/{notificationId}/read',
+    operationId: 'readNotification',
+    summary: 'Note that the calling user has read a notification',
+    description: 'Of one that is read already it changes nothing.',
+    tag: TAG,
+    access: 'user',
+    params: { notificationId: idSchema('The id of the notification.') },
+    answers: {
+      200: {
+        description: 'The notification.',
+        schema: envelope({ data: NOTIFICATION }),
+        example: {
+          status: true,
+          data: { ...NOTIFICATION_EXAMPLE, version: 2, isRead: true, readAt: '2026-01-01T08:05:00.000Z' },
+        },
+      },
+    },
+    handler: async (request) => {
+      const { organizationId, userId } = userOf(request)
+      const notificationId = request.params.notificationId.toLowerCase()
+      const at = formatTime(request.now)
+      const context = { ids: request.ids, metadata: metadataOf(request) }
+      const { wrote } = await readNotification(log, { organizationId, userId, notificationId, at }, context)
+      const row = await notificationAt(log, userId, notificationId, 'end')
+      if (row === undefined) throw new Failure('not_found')
+      return { body: { data: notificationShown(row) }, wrote }
+    },
+  }),
+]

@@ -1,0 +1,133 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { decodeJson, type Fact } from '../../kernel/event.ts'
+import { type CommandContext, handleCommand } from '../../kit/commands/handle-command.ts'
+import type { Wrote } from '../../kit/http/route.ts'
+import {
+  NOTIFICATION_MADE,
+  NOTIFICATION_READ,
+  NOTIFICATIONS_ERASED,
+  NOTIFICATIONS_LEFT,
+  type NotificationMade,
+  type NotificationRead,
+  type NotificationsLeft,
+  notificationStream,
+} from './events.ts'
+
+/** The newest of a user that are kept at least; beyond `KEPT_MAX` the older ones go. */
+export const KEPT_MIN = 500
+const KEPT_MAX = 600
+const PAGE_EVENTS = 200
+
+interface Known {
+  notificationId: string
+  at: string
+  isRead: boolean
+}
+
+/** The notifications of one user, oldest first. */
+type State = readonly Known[]
+
+type Command =
+  | { type: 'make'; made: NotificationMade }
+  | { type: 'read'; read: NotificationRead }
+  | { type: 'expire'; organizationId: string; userId: string; before: string }
+
+const notifications: Decider<State, Command> = {
+  initial: [],
+  decide: (command, state) => {
+    if (command.type === 'make') return make(command.made, state)
+    if (command.type === 'read') return read(command.read, state)
+    const { before, ...whose } = command
+    const old = state.filter(({ at }) => at < before)
+    return old.length === 0 ? [] : [left(whose, old, state.slice(old.length))]
+  },
+  evolve: (state, { type, data }) => {
+    if (type === NOTIFICATION_MADE) {
+      const { notificationId, at } = data as NotificationMade
+      return [...state, { notificationId, at, isRead: false }]
+    }
+    if (type === NOTIFICATION_READ) {
+      const { notificationId } = data as NotificationRead
+      return state.map((one) => (one.notificationId === notificationId ? { ...one, isRead: true } : one))
+    }
+    if (type === NOTIFICATIONS_LEFT) {
+      const gone = new Set((data as NotificationsLeft).notificationIds)
+      return state.filter(({ notificationId }) => !gone.has(notificationId))
+    }
+    return type === NOTIFICATIONS_ERASED ? [] : state
+  },
+}
+
+const make = (made: NotificationMade, state: State): Fact[] => {
+  if (state.some(({ notificationId }) => notificationId === made.notificationId)) return []
+  const fact = { type: NOTIFICATION_MADE, data: made }
+  const all = [...state, { ...made, isRead: false }]
+  if (all.length <= KEPT_MAX) return [fact]
+  const [old, kept] = [all.slice(0, -KEPT_MIN), all.slice(-KEPT_MIN)]
+  return [fact, left(made, old, kept)]
+}
+
+const read = (data: NotificationRead, state: State): Fact[] => {
+  const known = state.find(({ notificationId }) => notificationId === data.notificationId)
+  if (known === undefined) throw new Failure('not_found')
+  return known.isRead ? [] : [{ type: NOTIFICATION_READ, data }]
+}
+
+const left = (
+  { organizationId, userId }: Pick<NotificationsLeft, 'organizationId' | 'userId'>,
+  old: State,
+  kept: State,
+): Fact<string, NotificationsLeft> => ({
+  type: NOTIFICATIONS_LEFT,
+  data: {
+    organizationId,
+    userId,
+    notificationIds: old.map(({ notificationId }) => notificationId),
+    ...(kept.length > 0 && { firstAt: kept[0].at }),
+  },
+})
+
+type Log = Pick<EventLog, 'read' | 'append' | 'truncateBefore'>
+
+/** Tells a user something in the application; the same id again changes nothing. */
+export const makeNotification = (log: EventLog, made: NotificationMade, context: CommandContext): Promise<Written> =>
+  write(log, made.userId, { type: 'make', made }, context)
+
+/** Notes that a user has read one of theirs; again it changes nothing. @throws Failure not_found */
+export const readNotification = (log: EventLog, read: NotificationRead, context: CommandContext): Promise<Written> =>
+  write(log, read.userId, { type: 'read', read }, context)
+
+/** Lets go of what a user was told before that time (RFC 3339), in the log too. */
+export const expireNotifications = (
+  log: EventLog,
+  whose: { organizationId: string; userId: string; before: string },
+  context: CommandContext,
+): Promise<Written> => write(log, whose.userId, { type: 'expire', ...whose }, context)
+
+interface Written {
+  wrote?: Wrote
+}
+
+const write = async (log: EventLog, userId: string, command: Command, context: CommandContext): Promise<Written> => {
+  const stream = notificationStream(userId)
+  const { state, wrote } = await handleCommand(log, stream, notifications, command, context)
+  if (wrote?.types.includes(NOTIFICATIONS_LEFT)) await truncate(log, stream, state)
+  return { wrote }
+}
+
+/** Takes the events away that came before the oldest notification that is kept; without any all but the last. */
+const truncate = async (log: Log, stream: string, [oldest]: State): Promise<void> => {
+  let end = 0
+  for (;;) {
+    const events = await log.read(stream, end, PAGE_EVENTS)
+    for (const { type, data, revision } of events) {
+      end = revision + 1
+      const isOldest =
+        type === NOTIFICATION_MADE && decodeJson<NotificationMade>(data).notificationId === oldest?.notificationId
+      if (isOldest) return log.truncateBefore(stream, revision)
+    }
+    if (events.length < PAGE_EVENTS) return log.truncateBefore(stream, end - 1)
+  }
+}

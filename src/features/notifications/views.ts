@@ -1,0 +1,90 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import {
+  type About,
+  NOTIFICATION_MADE,
+  NOTIFICATION_READ,
+  type NotificationMade,
+  type NotificationRead,
+  notificationStream,
+} from './events.ts'
+
+/** Notifications in the application, by their ids. */
+export const NOTIFICATIONS: TableDeclaration = {
+  name: 'notifications',
+  version: 1,
+  equality: ['userId', 'isRead', 'automationId'],
+  range: ['createdAt'],
+  text: ['subject', 'text'],
+}
+
+/** Who has notifications, by user, so that those whose time is over are found. */
+export const NOTIFIED_USERS: TableDeclaration = { name: 'notified-users', version: 1, range: ['firstAt'] }
+
+export interface NotificationRow extends Row {
+  _id: string
+  organizationId: string
+  version: number
+  userId: string
+  subject?: string
+  text: string
+  isRead: boolean
+  readAt?: string
+  automationId: string
+  event: string
+  about: About
+  createdAt: string
+}
+
+export interface NotifiedUserRow extends Row {
+  organizationId: string
+  /** When the oldest that is kept was made, RFC 3339. */
+  firstAt: string
+}
+
+export const notificationRow = ({ notificationId, at, ...made }: NotificationMade): NotificationRow => ({
+  ...made,
+  _id: notificationId,
+  version: 1,
+  isRead: false,
+  createdAt: at,
+})
+
+export const readRow = (row: NotificationRow, readAt: string): NotificationRow => ({
+  ...row,
+  version: 2,
+  isRead: true,
+  readAt,
+})
+
+const PAGE_EVENTS = 64
+
+/** A notification as the log has it up to a revision of its user's stream; the newest are found at once. */
+export const notificationAt = async (
+  log: Pick<EventLog, 'read'>,
+  userId: string,
+  notificationId: string,
+  revision: number | 'end',
+): Promise<NotificationRow | undefined> => {
+  let readAt: string | undefined
+  for (let from = revision; from === 'end' || from >= 0; ) {
+    const events = await log.read(notificationStream(userId), from, PAGE_EVENTS, 'backwards')
+    for (const { type, data } of events) {
+      if (type !== NOTIFICATION_MADE && type !== NOTIFICATION_READ) continue
+      const fact = decodeJson<NotificationMade | NotificationRead>(data)
+      if (fact.notificationId !== notificationId) continue
+      if (type === NOTIFICATION_READ) readAt = fact.at
+      else
+        return readAt === undefined
+          ? notificationRow(fact as NotificationMade)
+          : readRow(notificationRow(fact as NotificationMade), readAt)
+    }
+    if (events.length < PAGE_EVENTS) return undefined
+    from = events[events.length - 1].revision - 1
+  }
+  return undefined
+}
+
+/** What one's own is answered as. */
+export const notificationShown = ({ userId: _own, ...row }: NotificationRow): Row => row
