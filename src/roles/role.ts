@@ -84,7 +84,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Pr
     ...services,
     ...parts,
     projections: PROJECTIONS,
-    actions: actionsOf({ ...services, resources, caller: parts.caller }),
+    actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer }),
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
       transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),

@@ -30,6 +30,7 @@ const FLOW_COMPONENTS = [
 /** An organization that holds one of everything, so that each route has something real to answer. Back-tests of the service over a few points must be jobs. */
 export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const { token, email, password, organizationId } = await signUp(service, 'World')
+  const { _id: userId } = (await ask(service, 'GET', '/user', { token })).data
   const make = async (path: string, body: Json): Promise<Json> =>
     (await ask(service, 'POST', path, { token, body })).data
   const hub = await make('/hub', { name: 'Second hub', lat: 52.1, lng: 21.1 })
@@ -89,6 +90,13 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     name: 'Round',
     steps: [{ id: 'one', name: 'One', components: FLOW_COMPONENTS }],
   })
+  await make('/automation', {
+    name: 'Tell me',
+    event: 'onTaskCreated',
+    automationType: 'notification',
+    automationDetails: { channel: 'inApp', to: userId, text: '{{task.title}} is there.' },
+    rules: { fields: { 'task.title': 'One' } },
+  })
   const taskOf = (title: string) => make('/task', { flowId: flow._id, title, hubId: hub._id, assigneeIds: [user._id] })
   const [task, assigned, started] = [await taskOf('One'), await taskOf('Two'), await taskOf('Three')]
   await ask(service, 'POST', `/task/${started._id}/start`, { token })
@@ -107,6 +115,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     startTime: '2026-01-01T00:00:00Z',
     task: { title: 'Round', hubId: hub._id },
   })
+  const notification = await firstOf(service, token, '/notifications')
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
@@ -147,6 +156,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       token: trip,
       pointId: first._id,
       backtestId,
+      notificationId: notification._id,
       dataTypeId: dataType._id,
       dataId: record._id,
       name: 'Customers',

@@ -13,7 +13,7 @@ const LAYOUT = `<!doctype html>
 <body style="margin:0;padding:24px;background:#f4f6f8;font:16px/1.5 system-ui,sans-serif;color:#16202c">
 <div style="max-width:560px;margin:0 auto;padding:24px;background:#fff;border-radius:8px">
 {{#lines}}
-<p>{{.}}</p>
+<p style="white-space:pre-line">{{.}}</p>
 {{/lines}}
 {{#link}}
 <p><a href="{{link}}" style="display:inline-block;padding:10px 18px;border-radius:6px;background:#0d1520;color:#fff;text-decoration:none">{{button}}</a></p>
@@ -48,9 +48,18 @@ export const renderMail = (
   return {
     subject,
     text: `${[...lines, link, end].filter((line) => line !== undefined).join('\n\n')}\n`,
-    html: mustache.render(LAYOUT, { language: known.language, lines, link, button, end }, {}, { escape: escapeHtml }),
+    html: htmlOf({ language: known.language, lines, link, button, end }),
   }
 }
+
+/** The paragraphs of a mail as HTML; all of it is plain text and escaped. */
+export const htmlOf = (view: {
+  language: string
+  lines: readonly string[]
+  link?: string
+  button?: string
+  end: string
+}): string => mustache.render(LAYOUT, view, {}, { escape: escapeHtml })
 
 const ENTITIES: { [character: string]: string } = {
   '&': '&amp;',

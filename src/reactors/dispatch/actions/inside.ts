@@ -83,9 +83,11 @@ export const membersOf = (
 
 /** @throws Failure invalid */
 export const idOf = (value: Json | undefined, path: string): string => {
-  if (typeof value !== 'string' || !ID.test(value)) throw invalid(path, 'must be an id')
+  if (typeof value !== 'string' || !isId(value)) throw invalid(path, 'must be an id')
   return value.toLowerCase()
 }
+
+export const isId = (text: string): boolean => ID.test(text)
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

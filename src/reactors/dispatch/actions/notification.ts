@@ -1,0 +1,105 @@
+import { decodeJson, encodeJson } from '../../../kernel/event.ts'
+import type { JsonObject } from '../../../kernel/json.ts'
+import { idFrom } from '../../../kit/commands/ids.ts'
+import type { Action, Outcome, Work } from './action.ts'
+import { type InsideServices, isId, originOf } from './inside.ts'
+import { channelsOf, type NotificationServices, type Told } from './notification-channels.ts'
+import {
+  checkNotification,
+  maskedUrl,
+  mayName,
+  type NotificationDetails,
+  recipientsOf,
+  shownDetails,
+} from './notification-details.ts'
+import { chatRequestBody, notificationText } from './notification-text.ts'
+
+/** Tells people by e-mail, in a chat, or in the application. */
+export const notificationAction = (services: NotificationServices): Action => {
+  const channels = channelsOf(services)
+  return {
+    isSigned: false,
+    isOutside: true,
+    needs: [],
+    check: (details, context, before) => checkNotification(services.caller, details, context, before),
+    show: shownDetails,
+    names: (details) => ({ users: recipientsOf(details).filter(isId) }),
+    preview: async (work) => preview(work),
+    attempt: async (work) => {
+      const { channel } = work.details as unknown as NotificationDetails
+      const recipients = recipientsOf(work.details)
+      if (!mayName(work.editor, recipients)) return { kind: 'hidden' }
+      if (recipients.length === 1) return outcomeOf([await channels[channel](work, recipients[0])])
+      const ended = await endedOf(services, work)
+      const told: Told[] = []
+      for (const recipient of recipients) {
+        const key = keyOf(services, recipient)
+        const before = ended.get(key)
+        const one = before ?? (await channels[channel](work, recipient))
+        if (before === undefined && one.kind !== 'failed') await noteEnd(services, work, key, one)
+        told.push(one)
+      }
+      return outcomeOf(told)
+    },
+  }
+}
+
+/** How a run ends that has told all, or goes on for those who could not be told yet. */
+const outcomeOf = (told: readonly Told[]): Outcome => {
+  const failed = told.filter((one) => one.kind === 'failed')
+  const refused = told.filter((one) => one.kind === 'refused')
+  // Whoever was told by an attempt before says nothing of this one.
+  const [first] = [...failed, ...refused, ...told.filter(({ statusCode }) => statusCode !== undefined), ...told]
+  const { statusCode, answer } = first
+  const seen = { ...(statusCode !== undefined && { statusCode }), ...(answer !== undefined && { answer }) }
+  if (first.kind === 'done') return { kind: 'done', ...seen }
+  const count = failed.length > 0 ? failed.length : refused.length
+  const which = told.length === 1 ? '' : `${count} of ${told.length} recipients: `
+  const error = first.error ?? (which === '' ? undefined : `answered ${statusCode}`)
+  const common = { kind: 'failed' as const, ...seen, ...(error !== undefined && { error: which + error }) }
+  if (failed.length > 0)
+    return { ...common, retryAfterMs: Math.max(...failed.map(({ retryAfterMs = 0 }) => retryAfterMs)) }
+  const areAllGone = refused.length === told.length && refused.every(({ isGone }) => isGone)
+  return { ...common, ends: areAllGone ? 'automation' : 'run' }
+}
+
+/** What the stream `messages-<run>` says: who of several need not be told any more. */
+const MESSAGE_ENDED = 'messageEnded'
+const messagesStream = ({ run }: Work): string => `messages-${run.runId}`
+const EVENTS_MAX = 500
+
+interface MessageEnded {
+  /** Of the recipient; it does not say who it is. */
+  key: string
+  /** Absent for one who was told. */
+  error?: string
+}
+
+const keyOf = ({ keyring }: NotificationServices, recipient: string): string =>
+  keyring.hmac('message-recipient', recipient).toString('base64url')
+
+const endedOf = async ({ log }: InsideServices, work: Work): Promise<Map<string, Told>> => {
+  const events = await log.read(messagesStream(work), 0, EVENTS_MAX)
+  return new Map(
+    events.map(({ data }) => {
+      const { key, error } = decodeJson<MessageEnded>(data)
+      return [key, error === undefined ? { kind: 'done' } : { kind: 'refused', error }]
+    }),
+  )
+}
+
+const noteEnd = async (services: NotificationServices, work: Work, key: string, told: Told): Promise<void> => {
+  const data: MessageEnded = { key, ...(told.kind === 'refused' && { error: told.error }) }
+  const id = idFrom(MESSAGE_ENDED, work.run.runId, key)
+  const { metadata } = originOf(services, work)
+  const event = { id, type: MESSAGE_ENDED, data: encodeJson(data), isJson: true, metadata }
+  await services.log.append(messagesStream(work), [event], 'any')
+}
+
+const preview = (work: Work): JsonObject => {
+  const { channel, to } = shownDetails(work.details) as unknown as NotificationDetails
+  const text = { ...notificationText(work) }
+  if (channel !== 'chat') return { isSent: false, channel, to, ...text }
+  const requests = recipientsOf(work.details).map((url) => ({ url: maskedUrl(url), body: chatRequestBody(work, url) }))
+  return { isSent: false, channel, to, ...text, requests }
+}
