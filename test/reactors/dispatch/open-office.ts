@@ -2,6 +2,7 @@ import type { Test } from 'tap'
 import { automations } from '../../../projections/automations.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import type { HttpCaller } from '../../../src/engines/http-caller.ts'
+import type { Mailer } from '../../../src/engines/mailer.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
 import { automationResource } from '../../../src/features/automations/declaration.ts'
 import {
@@ -32,6 +33,10 @@ import { until } from '../../support/service.ts'
 export type Json = any
 
 /** Nothing goes out. */
+const noMail: Mailer = {
+  send: async () => ({ kind: 'failed', error: 'nobody is there' }),
+  close: async () => undefined,
+}
 const nobody: HttpCaller = {
   refusal: () => undefined,
   post: async () => ({ kind: 'failed', error: 'nobody is there' }),
@@ -41,7 +46,7 @@ const nobody: HttpCaller = {
 const directoryOf = (services: TestServices): TableDirectory =>
   new TableDirectory({ ...services, ages: { staleAfterMs: 1, offlineAfterMs: 2 }, inRollout: () => true })
 
-const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody })
+const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody, mailer: noMail })
 
 /** An organization with its routes, and a dispatcher that the test begins and ends; runs are read from the log. */
 export const openOffice = async (t: Test) => {
