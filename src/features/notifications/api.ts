@@ -37,7 +37,12 @@ const listQuery = (): JsonSchema => {
 }
 
 /** What the calling user was told in the application. It is theirs: no permission is needed, and nobody else reads it. */
-export const notificationRoutes = ({ log, tables }: NotificationServices): Route[] => [
+export const notificationRoutes = (services: NotificationServices): Route[] => [
+  listRoute(services),
+  readRoute(services),
+]
+
+const listRoute = ({ tables }: NotificationServices): Route =>
   route<ListQuery>({
     method: 'GET',
     path: '/notifications',
@@ -69,7 +74,9 @@ export const notificationRoutes = ({ log, tables }: NotificationServices): Route
         sort: { field: 'createdAt', order: 'desc' },
       })
     },
-  }),
+  })
+
+const readRoute = ({ log }: NotificationServices): Route =>
   route({
     method: 'POST',
     path: '/notification/{notificationId}/read',
@@ -99,5 +106,4 @@ export const notificationRoutes = ({ log, tables }: NotificationServices): Route
       if (row === undefined) throw new Failure('not_found')
       return { body: { data: notificationShown(row) }, wrote }
     },
-  }),
-]
+  })
