@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { shownUrl } from './engine-urls.ts'
+import { CarriedLog, readCopyState } from './engines/carried-log.ts'
 import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
 import type { EventLog } from './engines/event-log.ts'
@@ -38,7 +39,23 @@ const makeAll = (path: string): void => {
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
 
 /** Each is opened by its URL. @throws Error with one sentence, without the password in the URL */
-export const openLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
+export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Promise<EventLog> => {
+  const log = await openOwnLog(urls, clock, newId)
+  try {
+    const copy = await readCopyState(log)
+    if (copy !== undefined && copy.endedAt === undefined)
+      throw new Error(
+        '--log is an unfinished copy of another log: run waymark migrate again, it goes on where it stopped',
+      )
+    return copy === undefined ? log : new CarriedLog(log, copy)
+  } catch (error) {
+    await log.close()
+    throw error
+  }
+}
+
+/** The log as its engine has it, without what it carries where it was copied. */
+export const openOwnLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
   logUrl === 'lmdb:'
     ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
     : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId, now: () => clock.now() }))

@@ -25,13 +25,17 @@ const WIDTHS: { [type: string]: number } = {
 
 class Incomplete extends Error {}
 
+/** Without the methods of a Buffer, as clients of HTTP hand it out: its `slice` would share the memory that it is in. */
+const plain = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength)
+
 /** Reads blocks of ClickHouse's Native format out of chunks that may be cut anywhere. Knows fixed-width types and strings. */
 export class NativeReader {
   private rest: Uint8Array = new Uint8Array(0)
 
   /** The blocks that are complete with this chunk. */
   push(chunk: Uint8Array): NativeRows[] {
-    const bytes = this.rest.byteLength === 0 ? chunk : concat([this.rest, chunk])
+    const bytes = this.rest.byteLength === 0 ? plain(chunk) : concat([this.rest, chunk])
     const blocks: NativeRows[] = []
     let at = 0
     while (at < bytes.byteLength) {
@@ -79,6 +83,10 @@ class Cursor {
     return this.bytes.subarray(this.at - bytes, this.at)
   }
 
+  skipText(): void {
+    this.take(this.length())
+  }
+
   text(): string {
     const bytes = this.length()
     return bytes === 0 ? '' : decoder.decode(this.take(bytes))
@@ -103,6 +111,60 @@ const widthOf = (type: string): number => {
   const width = type.startsWith('DateTime64(') ? 8 : WIDTHS[type]
   if (width === undefined) throw new Error(`a column of type ${type} is not read`)
   return width
+}
+
+/**
+ * Cuts chunks of an answer in the Native format, wherever they end, into whole blocks, as they are inserted. Knows the types of
+ * the history's columns.
+ * @throws Error when the last block is cut
+ */
+export async function* nativeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let rest: Uint8Array = new Uint8Array(0)
+  for await (const chunk of chunks) {
+    const bytes = rest.byteLength === 0 ? plain(chunk) : concat([rest, chunk])
+    let at = 0
+    for (let end = endOfBlock(bytes, at); end !== undefined; end = endOfBlock(bytes, at)) {
+      yield bytes.slice(at, end)
+      at = end
+    }
+    rest = bytes.subarray(at)
+  }
+  if (rest.byteLength > 0) throw new Error('the answer of the history ends within a block')
+}
+
+/** Undefined when the block that begins there is not complete. */
+const endOfBlock = (bytes: Uint8Array, at: number): number | undefined => {
+  if (at >= bytes.byteLength) return undefined
+  const cursor = new Cursor(bytes, at)
+  try {
+    const count = cursor.length()
+    const rows = cursor.length()
+    for (let i = 0; i < count; i++) {
+      cursor.skipText()
+      skipColumn(cursor, cursor.text(), rows)
+    }
+    return cursor.at
+  } catch (error) {
+    if (error instanceof Incomplete) return undefined
+    throw error
+  }
+}
+
+const skipColumn = (cursor: Cursor, type: string, rows: number): void => {
+  if (rows === 0) return
+  const [, inner] = /^SimpleAggregateFunction\(\w+, (.+)\)$/.exec(type) ?? []
+  if (inner !== undefined) return skipColumn(cursor, inner, rows)
+  const [, item] = /^Array\((.+)\)$/.exec(type) ?? []
+  if (item !== undefined) {
+    const ends = cursor.take(rows * 8)
+    return skipColumn(
+      cursor,
+      item,
+      Number(new DataView(ends.buffer, ends.byteOffset).getBigUint64((rows - 1) * 8, true)),
+    )
+  }
+  if (type === 'String') for (let i = 0; i < rows; i++) cursor.skipText()
+  else cursor.take(rows * widthOf(type))
 }
 
 const texts = (cursor: Cursor, rows: number): string[] => {

@@ -13,7 +13,7 @@ export interface LogOrigin {
   epoch: number
 }
 
-const STREAM = 'log-origin'
+export const ORIGIN_STREAM = 'log-origin'
 const MADE = 'logMade.v1'
 
 /**
@@ -25,7 +25,8 @@ export const openLogOrigin = async (
   wanted: Pick<LogOrigin, 'partitions' | 'keyringFingerprint'>,
   newId: () => string,
 ): Promise<LogOrigin> => {
-  const origin = (await read(log)) ?? (await make(log, { logId: newId(), hash: 'fnv1a', epoch: 0, ...wanted }, newId()))
+  const origin =
+    (await readLogOrigin(log)) ?? (await make(log, { logId: newId(), hash: 'fnv1a', epoch: 0, ...wanted }, newId()))
   if (origin.partitions !== wanted.partitions)
     throw new Error(
       `The log was made with ${origin.partitions} partitions; start with --partitions ${origin.partitions}.`,
@@ -35,21 +36,22 @@ export const openLogOrigin = async (
   return origin
 }
 
-const read = async (log: EventLog): Promise<LogOrigin | undefined> => {
-  const [first] = await log.read(STREAM, 0, 1)
+/** Undefined for a log without events. */
+export const readLogOrigin = async (log: Pick<EventLog, 'read'>): Promise<LogOrigin | undefined> => {
+  const [first] = await log.read(ORIGIN_STREAM, 0, 1)
   return first && decodeJson<LogOrigin>(first.data)
 }
 
 const make = async (log: EventLog, origin: LogOrigin, eventId: string): Promise<LogOrigin> => {
   try {
     await log.append(
-      STREAM,
+      ORIGIN_STREAM,
       [{ id: eventId, type: MADE, data: encodeJson(origin), isJson: true, metadata: {} }],
       'none',
     )
     return origin
   } catch (error) {
-    const other = error instanceof WrongRevision ? await read(log) : undefined
+    const other = error instanceof WrongRevision ? await readLogOrigin(log) : undefined
     if (other === undefined) throw error
     return other
   }

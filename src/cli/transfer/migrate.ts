@@ -1,0 +1,141 @@
+import { copyFileSync, constants, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readCopyState } from '../../engines/carried-log.ts'
+import { lockDataFolder } from '../../engines/data-folder.ts'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { FileStore } from '../../engines/file-store.ts'
+import type { HistoryStore } from '../../engines/history-store.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { systemClock } from '../../kernel/system-clock.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import { type LogOrigin, readLogOrigin } from '../../kit/consumers/log-origin.ts'
+import { openKeyring } from '../../kit/keys/keyring-file.ts'
+import { makeDataFolder, openFiles, openHistory, openLog, openOwnLog, openTables } from '../../open-engines.ts'
+import { PROJECTIONS } from '../../roles/product.ts'
+import { copyFiles } from './copy-files.ts'
+import { copyHistory, isEmptyHistory } from './copy-history.ts'
+import { LogCopy } from './copy-log.ts'
+import { type Installation, urlsOf } from './installation.ts'
+
+export interface MigrateOptions {
+  from: Installation & { folder: string }
+  to: Installation
+  keysPath: string
+  onProgress(line: string): void
+}
+
+export interface MigrateReport {
+  events: number
+  historyRows: number
+  files: number
+}
+
+interface Target {
+  log: EventLog
+  history?: HistoryStore
+  files?: FileStore
+  tables?: TableStore
+}
+
+const clock = systemClock
+
+/**
+ * Copies an installation that does not run to other engines. Engines of the target that are not named, and not in its folder,
+ * stay those of the source. Whatever ends it, the next run goes on; the service does not start on a copy that is not complete.
+ * @throws Error with one sentence
+ */
+export const migrate = async (options: MigrateOptions): Promise<MigrateReport> => {
+  const opened: { close(): Promise<void> }[] = []
+  const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
+    opened.unshift(engine)
+    return engine
+  }
+  try {
+    return await copyAll(options, kept)
+  } finally {
+    for (const engine of opened) await engine.close()
+  }
+}
+
+type Kept = <Engine extends { close(): Promise<void> }>(engine: Engine) => Engine
+
+const copyAll = async ({ from, to, keysPath, onProgress }: MigrateOptions, kept: Kept): Promise<MigrateReport> => {
+  const ids = idSource(clock.now())
+  const newId = (): string => ids.next()
+  const source = urlsOf(from.folder, from.urls)
+  lock(from.folder, kept)
+  const log = kept(await openLog(source, clock, newId))
+  const origin = await originOf(log, keysPath)
+  const head = await log.headPosition()
+  const target = await openTarget(from, to, kept, newId)
+  if ((await readCopyState(target.log)) === undefined) await assertEmpty(target)
+  const onEvents = (events: number): void => onProgress(`log: ${events} events`)
+  const copy = await LogCopy.begin({ from: log, to: target.log, logId: origin.logId, newId, onProgress: onEvents })
+  if (copy.hasEnded) throw new Error('this log was copied there before, and completely: start the service on it')
+  await copy.run()
+  let historyRows = 0
+  if (target.history !== undefined)
+    historyRows = await copyHistory({
+      from: kept(await openHistory(source)),
+      to: target.history,
+      clock,
+      onPart: ({ table, month }, rows) => onProgress(`history: ${table} of ${month}, ${rows} rows`),
+    })
+  const files = target.files === undefined ? 0 : await copyFiles(kept(await openFiles(source)), target.files)
+  if (to.folder !== undefined && to.folder !== from.folder) copyKeys(keysPath, join(to.folder, 'keys.json'))
+  onProgress('log: comparing')
+  const digest = await copy.verify()
+  if ((await log.headPosition()) !== head)
+    throw new Error('something was written to the source meanwhile: stop every service on it and run this again')
+  await copy.end()
+  return { events: Object.values(digest).reduce((sum, { events }) => sum + events, 0), historyRows, files }
+}
+
+const lock = (path: string, kept: Kept): void => {
+  const folder = lockDataFolder(path)
+  kept({ close: async () => folder.release() })
+}
+
+const originOf = async (log: EventLog, keysPath: string): Promise<LogOrigin> => {
+  const origin = await readLogOrigin(log)
+  if (origin === undefined) throw new Error('the source has no log: nothing was ever written there')
+  if (!existsSync(keysPath)) throw new Error(`there is no keyring at ${keysPath}; name it with --keys`)
+  if ((await openKeyring(keysPath)).fingerprint !== origin.keyringFingerprint)
+    throw new Error(`${keysPath} is not the keyring that this log was made with; name the right one with --keys`)
+  return origin
+}
+
+/** The engines to be filled: those of the target that are not the source's. */
+const openTarget = async (from: Installation, to: Installation, kept: Kept, newId: () => string): Promise<Target> => {
+  const isNew = to.folder !== undefined && to.folder !== from.folder
+  if (isNew) {
+    makeDataFolder(to.folder as string)
+    lock(to.folder as string, kept)
+  }
+  const urls = urlsOf(to.folder ?? from.folder ?? '', to.urls)
+  const log = kept(await openOwnLog(urls, clock, newId))
+  return {
+    log,
+    ...((isNew || to.urls.history !== undefined) && { history: kept(await openHistory(urls)) }),
+    ...((isNew || to.urls.files !== undefined) && { files: kept(await openFiles(urls)) }),
+    ...((isNew || to.urls.tables !== undefined) && { tables: kept(await openTables(urls, clock)) }),
+  }
+}
+
+/** @throws Error for a target that holds something before its first run. */
+const assertEmpty = async ({ tables, history, files }: Target): Promise<void> => {
+  for (const { name } of tables === undefined ? [] : PROJECTIONS)
+    if ((await tables?.checkpoint(name)) !== undefined)
+      throw new Error('the tables to be used are not empty; name empty ones, for Redis by another ?prefix=')
+  if (history !== undefined && !(await isEmptyHistory(history)))
+    throw new Error('the history to be filled is not empty; name an empty database')
+  if (files !== undefined)
+    for await (const { key } of files.list(''))
+      throw new Error(`the place for files is not empty: it has ${key}; name an empty one`)
+}
+
+const copyKeys = (from: string, to: string): void => {
+  if (!existsSync(to)) return copyFileSync(from, to, constants.COPYFILE_EXCL)
+  if (readFileSync(from, 'utf8') !== readFileSync(to, 'utf8'))
+    throw new Error(`${to} is another keyring than that of the source`)
+}
