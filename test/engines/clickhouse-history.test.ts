@@ -7,6 +7,8 @@ import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { blockOf } from '../contracts/history-store.ts'
 import { type ClickhouseFront, type FrontFault, openClickhouseFront } from '../support/clickhouse/front.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { until } from '../support/service.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 
 const ROWS = 400_000
 
@@ -76,6 +78,26 @@ test('an exception in the middle of an answer never passes for its end', async (
     await t.rejects(bytesOf(store), { code: 'overloaded' }, fault)
     await t.rejects(store.rows('SELECT number FROM numbers(10)'), { code: 'overloaded' }, fault)
   }
+})
+
+test('connections that died unseen are given up at their deadline, and others take their place', async (t) => {
+  const front = await openFront(t)
+  const proxy = await TcpProxy.open(Number(new URL(front.url).port))
+  t.teardown(() => proxy.close())
+  const store = await openClickhouseHistory({ url: `http://127.0.0.1:${proxy.port}`, deadlineMs: 500 })
+  t.teardown(() => store.close())
+  await store.command('CREATE TABLE kept (id UInt32, text String) ENGINE = MergeTree ORDER BY id')
+  proxy.silence()
+  await t.rejects(store.insert('kept', blockOf([1]), 'one'), { code: 'engine_down' })
+  await t.rejects(store.rows('SELECT 1 AS one'), { code: 'engine_down' })
+  proxy.speak()
+  const works = (): Promise<boolean> =>
+    store.insert('kept', blockOf([1]), 'one').then(
+      () => true,
+      () => false,
+    )
+  await until('an insert', works)
+  t.same(await idsOf(store), [1])
 })
 
 test('too many parts are overload', async (t) => {

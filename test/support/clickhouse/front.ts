@@ -9,7 +9,7 @@ import { formOf, valuesOf } from './parameters.ts'
 
 /** What the front does wrong on demand, until it is told otherwise. */
 export type FrontFault =
-  /** Takes requests and never answers. */
+  /** Takes requests and never answers; cuts them off when it ends. */
   | 'hang'
   /** Cuts the connection in the middle of an answer, and without an answer to a write (which is done). */
   | 'cut'
@@ -36,6 +36,8 @@ export interface FrontRequest {
 
 export interface ClickhouseFront {
   url: string
+  /** Requests that hang. */
+  readonly hanging: number
   /** The last hundred. */
   readonly requests: readonly FrontRequest[]
   fault: FrontFault | undefined
@@ -70,11 +72,12 @@ export const openClickhouseFront = async (options: FrontOptions): Promise<Clickh
 }
 
 class Front implements ClickhouseFront {
-  fault: FrontFault | undefined
+  private current: FrontFault | undefined
   delayMs = 0
   readonly requests: FrontRequest[] = []
   private readonly server = createServer((request, response) => void this.serve(request, response))
   private readonly sockets = new Set<Socket>()
+  private readonly hung = new Set<Socket>()
   private readonly store: HistoryStore
   private readonly version: string
   private port: number
@@ -87,6 +90,20 @@ class Front implements ClickhouseFront {
       this.sockets.add(socket)
       socket.on('close', () => this.sockets.delete(socket))
     })
+  }
+
+  get fault(): FrontFault | undefined {
+    return this.current
+  }
+
+  set fault(fault: FrontFault | undefined) {
+    this.current = fault
+    for (const socket of this.hung) socket.destroy()
+    this.hung.clear()
+  }
+
+  get hanging(): number {
+    return this.hung.size
   }
 
   get url(): string {
@@ -114,7 +131,7 @@ class Front implements ClickhouseFront {
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const body = await bodyOf(request)
-      if (this.fault === 'hang') return
+      if (this.fault === 'hang') return void this.hung.add(request.socket)
       if (this.delayMs > 0) await new Promise((resume) => setTimeout(resume, this.delayMs))
       if (this.fault === 'proxyError') return void response.writeHead(500).end('<html>Bad gateway</html>')
       await this.answer(request, body, response)
