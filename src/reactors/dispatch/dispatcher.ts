@@ -13,7 +13,7 @@ import { hearAutomations } from './hear-automations.ts'
 import type { HearFacts } from './hear-facts.ts'
 import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
-import { oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
+import { type HeardEvent, oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './pending-runs.ts'
@@ -92,7 +92,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
         partitions,
         owned: () => [...this.owned.values()],
         begin: () => this.active.forget(),
-        owe: (event, owned) => this.heard(event, owned),
+        owe: (events, owned) => this.heard(events, owned),
       })
   }
 
@@ -196,19 +196,21 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     await this.subjects?.close()
   }
 
-  /** Owes what an event of a task or a record leads to. */
-  private heard(event: RecordedEvent, owned: OwnedPartition): Promise<void> {
+  /** Owes what events of tasks and records lead to. */
+  private heard(events: readonly RecordedEvent[], owned: OwnedPartition): Promise<void> {
     return inTurn(owned, async () => {
       const facts = await this.untilAnswered(async () => {
         const { pending, rates } = owned
-        if (pending.partialLog.size === 0 && !(await isAnyActive(this.active, event))) return []
-        const triggers = await triggersOf(this.options.log, event)
-        if (triggers.length === 0) return []
-        return oweLogRuns(this.oweOptions(), pending, rates, event, triggers, this.active)
+        const heard: HeardEvent[] = []
+        for (const event of events)
+          if (pending.partialLog.size > 0 || (await isAnyActive(this.active, event)))
+            heard.push({ event, triggers: await triggersOf(this.options.log, event) })
+        const some = heard.filter(({ triggers }) => triggers.length > 0)
+        return some.length === 0 ? [] : oweLogRuns(this.oweOptions(), pending, rates, some, this.active)
       })
       if (facts === undefined) return // it is closed
-      if (facts.length === 0) owned.pending.heardLog(event.position)
       await this.append(owned, facts)
+      owned.pending.heardLog(events[events.length - 1].position)
     })
   }
 

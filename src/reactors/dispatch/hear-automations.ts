@@ -33,13 +33,19 @@ export const hearAutomations = (options: HearOptions): HearFacts =>
     prefixes: AUTOMATION_PREFIXES,
     heard: ({ pending }) => pending.progress.automations,
     moveTo: ({ pending }, position) => pending.heardAutomations(position),
-    apply: (event) => apply(options, event),
+    apply: async (events, hearing) => {
+      for (const event of events) await apply(options, event, hearing)
+    },
   })
 
-const apply = async ({ renew, owned, skip, wake }: HearOptions, event: RecordedEvent): Promise<void> => {
+const apply = async (
+  { renew, skip, wake }: HearOptions,
+  event: RecordedEvent,
+  hearing: readonly OwnedPartition[],
+): Promise<void> => {
   const isEdited = event.type === AUTOMATION_CHANGED && !endsRuns(event)
   if (isEdited) renew(automationIdOf(event), event.metadata.organizationId ?? '', event.revision + 1)
-  for (const one of owned()) {
+  for (const one of hearing) {
     if (event.position <= one.pending.progress.automations) continue
     if (event.type === RUN_RETRY_ASKED) await reopen(event, one, wake)
     else if (endsRuns(event)) await skip(automationIdOf(event), one)

@@ -11,7 +11,8 @@ export interface HeardFacts {
   moveTo: (owned: OwnedPartition, position: number) => void
   /** Called before the first of the events that were read together. */
   begin?: () => void
-  apply: (event: RecordedEvent) => Promise<void>
+  /** Only for these partitions: one that was taken meanwhile has not heard what stands before. */
+  apply: (events: readonly RecordedEvent[], owned: readonly OwnedPartition[]) => Promise<void>
 }
 
 /** Follows facts of the log for all partitions that are this process's; each remembers up to where it has heard. */
@@ -32,8 +33,9 @@ export class HearFacts {
   /** Begins anew from the partition that has heard least. */
   restart(): void {
     this.inTurn(() => {
-      const positions = this.owned().map(this.facts.heard)
-      if (positions.length > 0) this.follower = this.follow().startBehind(Math.min(...positions))
+      const hearing = this.owned()
+      const positions = hearing.map(this.facts.heard)
+      if (positions.length > 0) this.follower = this.follow(hearing).startBehind(Math.min(...positions))
     })
   }
 
@@ -54,15 +56,20 @@ export class HearFacts {
     return this.turn
   }
 
-  private follow(): Follower {
+  /** @param hearing the partitions of now: those that are taken later begin a follower anew */
+  private follow(hearing: readonly OwnedPartition[]): Follower {
     const { name, prefixes, heard, moveTo, begin, apply } = this.facts
     return new Follower(this.services, {
       name,
       source: { prefixes },
       handle: async ({ events, checkpoint }) => {
         begin?.()
-        for (const event of events) await apply(event)
-        for (const owned of this.owned()) if (heard(owned) < checkpoint) moveTo(owned, checkpoint)
+        const kept = (): OwnedPartition[] => {
+          const now = this.owned()
+          return hearing.filter((one) => now.includes(one))
+        }
+        await apply(events, kept())
+        for (const owned of kept()) if (heard(owned) < checkpoint) moveTo(owned, checkpoint)
         return undefined
       },
     })

@@ -12,9 +12,11 @@ export interface HearSubjectsOptions extends FollowerServices {
   owned: () => OwnedPartition[]
   /** Called before the first of the events that were read together. */
   begin: () => void
-  /** Owes what the event leads to, unless the partition has heard of it. */
-  owe: (event: RecordedEvent, owned: OwnedPartition) => Promise<void>
+  /** Owes what events lead to that the partition has not heard of. */
+  owe: (events: readonly RecordedEvent[], owned: OwnedPartition) => Promise<void>
 }
+
+const EVENTS_AT_ONCE = 100
 
 /** Hears of tasks and records: each belongs to one partition, as trackers do. */
 export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
@@ -24,9 +26,25 @@ export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
     heard: ({ pending }) => pending.progress.log,
     moveTo: ({ pending }, position) => pending.heardLog(position),
     begin: options.begin,
-    apply: async (event) => {
-      const partition = partitionOf(idOfStream(event.stream), options.partitions)
-      const owned = options.owned().find((one) => one.partition === partition)
-      if (owned !== undefined && event.position > owned.pending.progress.log) await options.owe(event, owned)
+    apply: async (events, hearing) => {
+      const byPartition = new Map<number, RecordedEvent[]>()
+      for (const event of events) {
+        const partition = partitionOf(idOfStream(event.stream), options.partitions)
+        const some = byPartition.get(partition)
+        if (some === undefined) byPartition.set(partition, [event])
+        else some.push(event)
+      }
+      await Promise.all(hearing.map((owned) => oweAll(options, byPartition.get(owned.partition) ?? [], owned)))
     },
   })
+
+/** Events of one partition in their order, several with one append. */
+const oweAll = async (
+  { owe }: HearSubjectsOptions,
+  events: readonly RecordedEvent[],
+  owned: OwnedPartition,
+): Promise<void> => {
+  const unheard = events.filter(({ position }) => position > owned.pending.progress.log)
+  for (let from = 0; from < unheard.length; from += EVENTS_AT_ONCE)
+    await owe(unheard.slice(from, from + EVENTS_AT_ONCE), owned)
+}

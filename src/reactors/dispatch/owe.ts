@@ -64,12 +64,12 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<Fact<string, RunsOwed>[]> => {
   if (decided === undefined) return []
-  const look = new EntryLook(options, new ActiveAutomations(options.tables), position, decided.sourceLoggedAt)
+  const look = new EntryLook(new ActiveAutomations(options.tables), options)
   const added = new Map<string, number>()
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
-    const concerned = await look.concerned(trigger)
+    const concerned = await look.concerned(trigger, position, decided.sourceLoggedAt)
     const automations = concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
@@ -84,24 +84,49 @@ export const oweRuns = async (
   return factsOf(source, owed, pending.progress.sequence)
 }
 
-/** The same of an event of a task or a record, which automations may have led to themselves. */
+/** An event of a task or a record, and what it is to automations. */
+export interface HeardEvent {
+  event: RecordedEvent
+  triggers: readonly RunTrigger[]
+}
+
+/** The same of events of tasks and records, in the order of the log; automations may have led to them themselves. */
 export const oweLogRuns = async (
   options: OweOptions,
   pending: PendingRuns,
   rates: SubjectRates,
-  { position, loggedAt, metadata }: RecordedEvent,
-  triggers: readonly RunTrigger[],
+  heard: readonly HeardEvent[],
   active: ActiveAutomations,
 ): Promise<Fact<string, RunsOwed>[]> => {
-  const look = new EntryLook(options, active, position, loggedAt)
-  const concerned: { trigger: RunTrigger; rows: AutomationRow[] }[] = []
-  for (const trigger of triggers) concerned.push({ trigger, rows: await look.concerned(trigger) })
-  const share = shareOf(
-    metadata.chain,
-    concerned.reduce((sum, { rows }) => sum + rows.length, 0),
-  )
-  const chain = { depth: metadata.chain?.depth ?? 0, runs: share.runs }
+  // All of it was logged before anything is looked up: what the events meant to find is there.
+  const look = new EntryLook(active, options)
+  const facts: Fact<string, RunsOwed>[] = []
   const added = new Map<string, number>()
+  const owedAt = options.now()
+  let sequence = pending.progress.sequence
+  for (const { event, triggers } of heard) {
+    const owed = await owedFor(options, pending, rates, look, added, { event, triggers })
+    const isCutShort = facts.length === 0 && pending.partialLog.size > 0
+    if (owed.length === 0 && !isCutShort) continue
+    facts.push(...factsOf({ source: 'log', sourceAt: event.position, owedAt }, owed, sequence))
+    sequence += owed.reduce((sum, { runs }) => sum + runs.length, 0)
+  }
+  return facts
+}
+
+const owedFor = async (
+  options: OweOptions,
+  pending: PendingRuns,
+  rates: SubjectRates,
+  look: EntryLook,
+  added: Map<string, number>,
+  { event: { position, loggedAt, metadata }, triggers }: HeardEvent,
+): Promise<Owed[]> => {
+  const concerned: { trigger: RunTrigger; rows: AutomationRow[] }[] = []
+  for (const trigger of triggers) concerned.push({ trigger, rows: await look.concerned(trigger, position, loggedAt) })
+  const wanted = concerned.reduce((sum, { rows }) => sum + rows.length, 0)
+  const share = shareOf(metadata.chain, wanted)
+  const chain = { depth: metadata.chain?.depth ?? 0, runs: share.runs }
   const owed: Owed[] = []
   let begun = 0
   for (const { trigger, rows } of concerned) {
@@ -114,9 +139,7 @@ export const oweLogRuns = async (
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
       owed.push({ trigger: { ...trigger, chain }, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
-  if (owed.length === 0 && pending.partialLog.size === 0) return []
-  const source = { source: 'log', sourceAt: position, owedAt: options.now() } as const
-  return factsOf(source, owed, pending.progress.sequence)
+  return owed
 }
 
 /** The event of an automation that a decision is. */
@@ -189,20 +212,15 @@ const factsOf = (
   return facts
 }
 
-/** Looks things up once for all decisions of an entry. */
+/** Looks things up once for all that is owed together. */
 class EntryLook {
-  private readonly position: number
-  private readonly loggedAt: number
   private readonly active: ActiveAutomations
   private readonly trackers = new Map<string, Promise<TrackerShown | undefined>>()
   private readonly editors = new Map<string, Promise<UserCaller | undefined>>()
   private readonly directory: Directory
 
-  /** @param position of the entry in the log: automations that were activated before it count */
-  constructor({ directory }: OweOptions, active: ActiveAutomations, position: number, loggedAt: number) {
+  constructor(active: ActiveAutomations, { directory }: OweOptions) {
     this.active = active
-    this.position = position
-    this.loggedAt = loggedAt
     this.directory = {
       tracker: (organizationId, id, seenAt) =>
         once(this.trackers, `${organizationId}:${id}`, () => directory.tracker(organizationId, id, seenAt)),
@@ -216,13 +234,16 @@ class EntryLook {
     }
   }
 
-  /** The automations that fire for this event. */
-  async concerned(trigger: RunTrigger): Promise<AutomationRow[]> {
+  /**
+   * The automations that fire for this event.
+   * @param position of the event in the log: automations that were activated before it count
+   */
+  async concerned(trigger: RunTrigger, position: number, loggedAt: number): Promise<AutomationRow[]> {
     const { organizationId, event, geofence } = trigger
     const active = await this.active.of(organizationId, triggerKey(event, geofence?.geofenceGroupId))
-    const rows = active.filter((row) => row.activatedPosition < this.position)
+    const rows = active.filter((row) => row.activatedPosition < position)
     if (rows.length === 0) return rows
-    const seen = await seeEvent(this.directory, trigger, this.loggedAt)
+    const seen = await seeEvent(this.directory, trigger, loggedAt)
     const concerned: AutomationRow[] = []
     for (const row of rows) {
       const editor = await this.directory.editor(trigger.organizationId, row.editorId)

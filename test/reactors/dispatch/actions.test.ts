@@ -311,6 +311,21 @@ test('an automation for the same task again and again is a loop through somebody
   )
 })
 
+test('what was logged while nobody listened is owed, whichever partition is taken when', async (t) => {
+  const { ask, hubId, flow, automate, begin, ended } = await openOffice(t, 16)
+  const count = await automate({
+    event: 'onTaskCreated',
+    automationType: 'updateTask',
+    automationDetails: { components: { count: 1 } },
+  })
+  await (await begin()).close()
+  for (let i = 0; i < 60; i++) await ask('POST', '/task', { flowId: flow._id, title: 'x', hubId })
+  const dispatcher = await begin()
+  t.teardown(() => dispatcher.close())
+  const runs = await ended(count._id, 60)
+  t.same([runs.length, ...new Set(runs.map(({ status }) => status))], [60, 'succeeded'])
+})
+
 test('killed at any write, each run does what it does once', { timeout: 120_000 }, async (t) => {
   const { ask, log, hubId, userId, flow, type, automate, begin, ended, runsOf } = await openOffice(t)
   const yard = await ask('POST', '/hub', { name: 'Yard', lat: 1, lng: 1 })

@@ -49,7 +49,7 @@ const directoryOf = (services: TestServices): TableDirectory =>
 const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody, mailer: noMail })
 
 /** An organization with its routes, and a dispatcher that the test begins and ends; runs are read from the log. */
-export const openOffice = async (t: Test) => {
+export const openOffice = async (t: Test, partitions = 1) => {
   const further = (services: TestServices) => {
     const directory = directoryOf(services)
     const actions = actionsFor(services)
@@ -119,12 +119,12 @@ export const openOffice = async (t: Test) => {
       ...services,
       actions: actionsFor(services),
       directory: directoryOf(services),
-      partitions: 1,
+      partitions,
       scheduleMs: [5_000],
       maxAgeMs: 86_400_000,
     })
     await dispatcher.declare()
-    await dispatcher.load(0)
+    for (let partition = 0; partition < partitions; partition++) await dispatcher.load(partition)
     return dispatcher
   }
   /** What the log says of the runs of an automation, by id: how each ended, or that it waits. */
@@ -134,12 +134,14 @@ export const openOffice = async (t: Test) => {
     [runId: string]: { status: string; reason?: string; last?: AttemptMade; depth?: number; taskId: string }
   }> => {
     const runs: Awaited<ReturnType<typeof runsOf>> = {}
-    for (let from = 0; ; ) {
-      const events = await world.log.read(runsStream(0), from, 500)
-      for (const event of events) note(runs, automationId, runFactOf(event))
-      if (events.length < 500) return runs
-      from = events[events.length - 1].revision + 1
-    }
+    for (let partition = 0; partition < partitions; partition++)
+      for (let from = 0, isMore = true; isMore; ) {
+        const events = await world.log.read(runsStream(partition), from, 500)
+        for (const event of events) note(runs, automationId, runFactOf(event))
+        isMore = events.length === 500
+        from += events.length
+      }
+    return runs
   }
   const ended = async (automationId: string, count: number) => {
     await until(`${count} runs to end`, async () => {
