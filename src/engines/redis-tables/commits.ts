@@ -19,6 +19,8 @@ import { packRow, termsOf } from './terms.ts'
 
 /** Rows that one call stores: the server serves nobody else meanwhile. */
 const STEP_ROWS = 32
+/** Of rows and their index terms, after which no further row comes into the step. */
+const STEP_BYTES = 16 * 1024
 const WAIT_MS = 2
 /** Places that a commit writes at the same time: each answer is waited for, and takes a turn of a busy event loop. */
 const PLACES_AT_ONCE = 16
@@ -114,14 +116,20 @@ export class Commits {
     const tables = new Set(changes.map(({ table }) => this.registry.tableOf(table)))
     const keys = [...placeKeys(key), ...consumerKeys(key), ...[...tables].flatMap((table) => tableKeys(key, table))]
     const head = [move?.consumer ?? '', String(move?.fence ?? 0)]
-    for (let start = 0; start === 0 || start < changes.length; start += STEP_ROWS) {
+    for (let start = 0; start === 0 || start < changes.length; ) {
       if (start > 0) await breathe()
-      const part = changes.slice(start, start + STEP_ROWS)
-      const isLast = start + STEP_ROWS >= changes.length
+      const rows: Argument[] = []
+      let end = start
+      for (let bytes = 0; end < changes.length && end - start < STEP_ROWS && bytes < STEP_BYTES; end++) {
+        const change = this.changeArguments(changes[end])
+        bytes += change.reduce((sum, { length }) => sum + length, 0)
+        rows.push(...change)
+      }
+      const isLast = end >= changes.length
       const step = start === 0 ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next'
-      const rows = part.flatMap((change) => this.changeArguments(change))
       const answer = await this.step(keys, [...head, step, isOwn ? '1' : '0', from, at, ...rows])
       if (move !== undefined && this.isDone(move, answer)) return
+      start = Math.max(end, start + 1)
     }
   }
 

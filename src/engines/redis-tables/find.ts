@@ -1,56 +1,31 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf } from '../../kernel/words.ts'
 import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
-import type { Argument } from './clients.ts'
-import type { RedisConnection } from './connection.ts'
-import { assertIndexed, matches, valuesOf } from './matching.ts'
-import { type KnownTable, placeKeys, tableKeys } from './places.ts'
-import { encoded, textStart, unpackRow } from './terms.ts'
+import { assertIndexed, matcherOf, valuesOf } from './matching.ts'
+import { encoded, textStart } from './terms.ts'
+import {
+  type Check,
+  countStretches,
+  Moved,
+  moveBehind,
+  type Place,
+  type Stretch,
+  type Walk,
+  walkOn,
+  walkOnce,
+  walkRows,
+} from './walk.ts'
 
-/** Entries that one call looks at, and rows that it answers: some milliseconds of the server at most. */
-const WALK_ENTRIES = 1_000
-/** Rows that one call answers where most of them may not be wanted. */
-const WALK_ROWS = 200
+/** A condition with more values is judged by the rows. */
+const CHECK_VALUES_MAX = 16
 /** A condition with at most so many entries is answered by reading all of its rows. */
-const FEW = 400
-const SWEEP_ROWS = 50
-const BUSY_MS = 2
-const BUSY_TRIES = 500
+const FEW = 200
+/** Below so many entries what matches several conditions is counted before it is decided how it is read. */
+const COUNTED_FIRST = 10_000
+/** Reading and judging a row costs as much as looking at so many entries of an index. */
+const ROW_COST = 4
 /** Times that an answer of several calls is begun again because a commit came between them. */
 const WHOLE_TRIES = 20
-
-/** A stretch of one index, in lexical bounds as Redis writes them. */
-interface Stretch {
-  index: string
-  from: Argument
-  to: Argument
-}
-
-interface Check {
-  index: string
-  values: readonly Buffer[]
-}
-
-interface Walked {
-  isAtEnd: boolean
-  last: Buffer
-  ids: string[]
-  rows: Buffer[]
-}
-
-export interface Place {
-  connection: RedisConnection
-  table: KnownTable
-  /** The place that the rows live in. */
-  key: string
-  scope: string
-  /** Commits of the place that the answer has seen, as its first call said; none may come between its calls. */
-  commits?: string
-}
-
-/** A commit came between the calls of an answer. */
-class Moved extends Error {}
 
 const ALL: Stretch = { index: '', from: '-', to: '+' }
 
@@ -71,19 +46,23 @@ export const findRows = async <R extends Row>(place: Place, question: Find): Pro
 
 const answer = async <R extends Row>(place: Place, question: Find): Promise<Found<R>> => {
   const driver = await mostSelective(place, question)
-  if (driver.count <= FEW) return answerFew<R>(place, question, driver.stretches)
+  const isCountedFirst = driver.count > FEW && driver.count <= COUNTED_FIRST && countsByIndex(question, driver)
+  const counted = isCountedFirst ? await countAll(place, question, driver) : undefined
+  const count = counted ?? driver.count
+  const wanted = (question.offset ?? 0) + question.limit + 1
+  // The order's index holds one wanted entry among so many.
+  if (count <= FEW || count * ROW_COST < (wanted * driver.all) / count) return answerFew<R>(place, question, driver)
   const rows = await walkInOrder<R>(place, question)
-  const total = question.total ? await countAll(place, question, driver) : undefined
+  const total = question.total ? (counted ?? (await countAll(place, question, driver))) : undefined
   return { ...rows, ...(total !== undefined && { total }) }
 }
 
 /** The rows of every stretch, filtered, sorted and cut here. */
-const answerFew = async <R extends Row>(place: Place, question: Find, stretches: Stretch[]): Promise<Found<R>> => {
+const answerFew = async <R extends Row>(place: Place, question: Find, driver: Driver): Promise<Found<R>> => {
   const found = new Map<string, R>()
-  for (const stretch of stretches) {
-    for await (const { id, row } of walkStretch<R>(place, stretch, [], false, WALK_ENTRIES))
-      if (matches(place.table.declaration, row, question)) found.set(id, row)
-  }
+  const isMatch = matcherOf(place.table.declaration, question)
+  const walk = { stretches: driver.stretches, checks: othersThan(driver, question).filter(isLookedUp) }
+  for await (const { id, row } of walkRows<R>(place, walk)) if (isMatch(row)) found.set(id, row)
   const { sort, after, offset = 0, limit } = question
   const ordered = [...found].map(([id, row]) => ({ id, row, entry: entryOf(sort, id, row) }))
   ordered.sort((a, b) => a.entry.compare(b.entry))
@@ -113,24 +92,41 @@ const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise
   const ranges = rangesOf(question)
   const isDown = sort?.order === 'desc'
   const stretch = orderStretch(sort, ranges)
-  if (after !== undefined) {
-    const bound = Buffer.concat([Buffer.from('('), Buffer.from(after, 'base64url')])
-    if (isDown) stretch.to = bound
-    else stretch.from = bound
+  if (after !== undefined) moveBehind(stretch, Buffer.from(after, 'base64url'), isDown)
+  const checks = checksOf(question).filter(isLookedUp)
+  const isDecided =
+    question.text === undefined &&
+    ranges.every(({ field }) => field === sort?.field) &&
+    checks.length === checksOf(question).length
+  const isMatch = matcherOf(place.table.declaration, question)
+  const walk = { stretches: [stretch], checks, isDown }
+  let skip = question.offset ?? 0
+  if (isDecided && skip > 0) {
+    if (!(await skipped(place, { ...walk, wanted: 'count', most: skip }))) return { rows: [], next: null }
+    skip = 0
   }
   const rows: StoredRow<R>[] = []
-  let skip = question.offset ?? 0
   let last: Buffer | undefined
-  const isDecidedThere = question.text === undefined && ranges.every(({ field }) => field === sort?.field)
-  const rowsMax = isDecidedThere ? Math.min(WALK_ENTRIES, skip + limit + 1) : WALK_ROWS
-  for await (const { id, row } of walkStretch<R>(place, stretch, checksOf(question), isDown, rowsMax)) {
-    if (!matches(place.table.declaration, row, question)) continue
+  for await (const { id, row } of walkRows<R>(place, { ...walk, ...(isDecided && { most: limit + 1 }) })) {
+    if (!isMatch(row)) continue
     if (skip-- > 0) continue
     if (rows.length === limit) return { rows, next: last?.toString('base64url') ?? null }
     rows.push({ scope: place.scope, id, row })
     last = entryOf(sort, id, row)
   }
   return { rows, next: null }
+}
+
+/** Moves the beginning of the walk's stretch behind so many entries that pass; false where there are no more. */
+const skipped = async (place: Place, walk: Walk & { most: number }): Promise<boolean> => {
+  const [stretch] = walk.stretches
+  for (let left = walk.most; left > 0; ) {
+    const { done, last, count } = await walkOnce(place, { ...walk, most: left })
+    if (done > 0) return false
+    moveBehind(stretch, last, walk.isDown)
+    left -= count
+  }
+  return true
 }
 
 const orderStretch = (sort: Find['sort'], ranges: readonly Range[]): Stretch => {
@@ -161,32 +157,52 @@ const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
   ),
 ]
 
+const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK_VALUES_MAX
+
 interface Driver {
   stretches: Stretch[]
   count: number
+  /** Of all rows. */
+  all: number
+  /** The check that it stands for, if it is one. */
+  check?: Check
 }
 
 /** What must be read at least to answer: the condition with the fewest entries, or all rows. */
 const mostSelective = async (place: Place, question: Find): Promise<Driver> => {
-  const conditions: Stretch[][] = [[ALL]]
-  for (const { index, values } of checksOf(question)) conditions.push(values.map((value) => valueStretch(index, value)))
-  for (const range of rangesOf(question)) conditions.push([rangeStretch(range)])
+  const conditions: { stretches: Stretch[]; check?: Check }[] = [{ stretches: [{ ...ALL }] }]
+  for (const check of checksOf(question))
+    conditions.push({ stretches: check.values.map((value) => valueStretch(check.index, value)), check })
+  for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)] })
   for (const word of question.text === undefined ? [] : wordsOf(question.text))
-    conditions.push([valueStretch('w', textStart(word))])
-  const counts = await countStretches(place, conditions.flat())
-  let at = 0
+    conditions.push({ stretches: [valueStretch('w', textStart(word))] })
+  const counts = await countStretches(
+    place,
+    conditions.flatMap(({ stretches }) => stretches),
+  )
+  const all = counts[0]
   let least: Driver | undefined
-  for (const stretches of conditions) {
-    const count = stretches.reduce((sum) => sum + counts[at++], 0)
-    if (least === undefined || count < least.count) least = { stretches, count }
+  let next = 0
+  for (const { stretches, check } of conditions) {
+    const own = counts.slice(next, (next += stretches.length))
+    const count = own.reduce((sum, one) => sum + one, 0)
+    // Values that no row has need not be walked.
+    if (least === undefined || count < least.count)
+      least = { stretches: stretches.filter((_, i) => own[i] > 0), count, all, check }
   }
   return least!
 }
 
-const countStretches = async ({ connection, table, key }: Place, stretches: readonly Stretch[]): Promise<number[]> => {
-  const args = stretches.flatMap(({ index, from, to }) => [index, from, to])
-  return (await connection.fcall('count', [key, ...tableKeys(key, table)], [table.generation, ...args])) as number[]
-}
+/** The checks of a question but the one that the driver stands for. */
+const othersThan = ({ check }: Driver, question: Find): Check[] =>
+  checksOf(question).filter(({ index, values }) => index !== check?.index || !isSame(values, check.values))
+
+const isSame = (values: readonly Buffer[], others: readonly Buffer[]): boolean =>
+  values.length === others.length && values.every((value, i) => value.equals(others[i]))
+
+/** Whether all conditions beside the driver are looked up in indexes, so that no row is read to count what matches. */
+const countsByIndex = (question: Find, driver: Driver): boolean =>
+  rangesOf(question).length === 0 && question.text === undefined && othersThan(driver, question).every(isLookedUp)
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
 const countAll = async (place: Place, question: Find, driver: Driver): Promise<number> => {
@@ -196,72 +212,22 @@ const countAll = async (place: Place, question: Find, driver: Driver): Promise<n
   const conditions = checks.length + ranges.length + Number(text !== undefined)
   if (conditions === 0 || (conditions === 1 && (ranges.length === 1 || checks[0]?.values.length === 1)))
     return driver.count
-  const needsRows = ranges.length > 0 || text !== undefined
+  const others = othersThan(driver, question)
+  const { stretches } = driver
+  if (!countsByIndex(question, driver)) {
+    const isMatch = matcherOf(place.table.declaration, question)
+    const seen = new Set<string>()
+    const walk = { stretches, checks: others.filter(isLookedUp) }
+    for await (const { id, row } of walkRows(place, walk)) if (isMatch(row)) seen.add(id)
+    return seen.size
+  }
+  if (stretches.length === 1) {
+    let total = 0
+    for await (const { count } of walkOn(place, { stretches, checks: others, wanted: 'count' })) total += count
+    return total
+  }
   const seen = new Set<string>()
-  for (const stretch of driver.stretches) {
-    if (!needsRows) for await (const id of walkIds(place, stretch, checks)) seen.add(id)
-    else
-      for await (const { id, row } of walkStretch(place, stretch, checks, false, WALK_ENTRIES))
-        if (matches(place.table.declaration, row, question)) seen.add(id)
-  }
+  for await (const { ids } of walkOn(place, { stretches, checks: others, wanted: 'ids' }))
+    for (const id of ids) seen.add(id)
   return seen.size
-}
-
-async function* walkIds(place: Place, stretch: Stretch, checks: Check[]): AsyncGenerator<string> {
-  const at = { ...stretch }
-  for (;;) {
-    const { ids, last, isAtEnd } = await walkOnce(place, at, checks, false, WALK_ENTRIES, false)
-    yield* ids
-    if (isAtEnd) return
-    at.from = Buffer.concat([Buffer.from('('), last])
-  }
-}
-
-async function* walkStretch<R extends Row>(
-  place: Place,
-  stretch: Stretch,
-  checks: Check[],
-  isDown: boolean,
-  rowsMax: number,
-): AsyncGenerator<{ id: string; row: R }> {
-  const at = { ...stretch }
-  for (;;) {
-    const { ids, rows, last, isAtEnd } = await walkOnce(place, at, checks, isDown, rowsMax, true)
-    // Behind the last row the walk goes on from the last entry, which need not be a row that passed.
-    for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield { id: ids[i], row: unpackRow<R>(rows[i]) }
-    if (isAtEnd) return
-    const bound = Buffer.concat([Buffer.from('('), last])
-    if (isDown) at.to = bound
-    else at.from = bound
-  }
-}
-
-const walkOnce = async (
-  place: Place,
-  { index, from, to }: Stretch,
-  checks: readonly Check[],
-  isDown: boolean,
-  rowsMax: number,
-  withRows: boolean,
-): Promise<Walked> => {
-  const { connection, table, key } = place
-  const values = checks.reduce((sum, check) => sum + check.values.length, 1)
-  const entries = Math.max(20, Math.floor(WALK_ENTRIES / values))
-  const lists = checks.flatMap((check) => [check.index, String(check.values.length), ...check.values])
-  const keys = [...placeKeys(key), ...tableKeys(key, table)]
-  for (let tries = 0; ; tries++) {
-    const isForced = tries >= BUSY_TRIES
-    const args = [table.generation, isForced ? '1' : '0', index, from, to, isDown ? '1' : '0']
-    const limits = [String(entries), String(rowsMax), withRows ? '1' : '0']
-    const answer = (await connection.fcall('walk', keys, [...args, ...limits, ...lists])) as unknown[]
-    const status = String(answer[0])
-    if (status === 'ended') await connection.fcall('sweep', keys, [table.generation, String(SWEEP_ROWS)])
-    else if (status === 'busy') await pause(BUSY_MS)
-    else {
-      const [, isAtEnd, last, ids, rows, commits] = answer as [0, number, Buffer, Buffer[], Buffer[], Buffer]
-      if (place.commits === '') place.commits = String(commits)
-      if (place.commits !== undefined && place.commits !== String(commits)) throw new Moved()
-      return { isAtEnd: isAtEnd === 1, last, ids: ids.map(String), rows }
-    }
-  }
 }

@@ -1,5 +1,7 @@
+import { registryFunctions } from './registry-functions.ts'
+
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark3'
+export const LIBRARY = 'waymark4'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -154,13 +156,11 @@ redis.register_function('${LIBRARY}_rows', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   local some = redis.call('EXISTS', base .. 'x') == 1
-  local found = {'ok'}
-  for i = 3, #args do
-    local row = redis.call('HGET', base .. 'rows', args[i])
-    if row and some and has_ended(base, args[i]) then row = false end
-    found[#found + 1] = row
+  local found = redis.call('HMGET', base .. 'rows', unpack(args, 3))
+  if some then
+    for i = 1, #found do if found[i] and has_ended(base, args[i + 2]) then found[i] = false end end
   end
-  return found
+  return {'ok', found}
 end)
 
 -- KEYS P, ARGV: generation, most to delete. Answers how many ended rows were deleted.
@@ -179,55 +179,89 @@ redis.register_function('${LIBRARY}_count', function(keys, args)
   return counts
 end)
 
--- KEYS P, ARGV: generation, force, index, from, to, is descending, most entries to look at, most rows, whether rows are
--- wanted, then for each check: index, number of values, values (encoded).
--- Answers: status, is at the end, last entry, ids, rows, number of commits of the place.
+local function read_checks(base, args, at)
+  local checks = {}
+  while at <= #args do
+    local check = {key = base .. 'i:' .. args[at], values = {}}
+    for i = 1, tonumber(args[at + 1]) do check.values[i] = args[at + 1 + i] end
+    checks[#checks + 1] = check
+    at = at + 2 + #check.values
+  end
+  return checks
+end
+
+-- Those of the ids, in their order, that each check has under one of its values; and which entries they were.
+local function passing(checks, ids)
+  local left = {}
+  for i = 1, #ids do left[i] = i end
+  for _, check in ipairs(checks) do
+    local found, waiting = {}, left
+    for _, value in ipairs(check.values) do
+      if #waiting == 0 then break end
+      local members, absent = {}, {}
+      for i, place in ipairs(waiting) do members[i] = value .. ids[place] end
+      local scores = redis.call('ZMSCORE', check.key, unpack(members))
+      for i, place in ipairs(waiting) do
+        if scores[i] then found[place] = true else absent[#absent + 1] = place end
+      end
+      waiting = absent
+    end
+    local passed = {}
+    for _, place in ipairs(left) do if found[place] then passed[#passed + 1] = place end end
+    left = passed
+  end
+  return left
+end
+
+local function rows_of(base, ids)
+  local rows = {}
+  for from = 1, #ids, 200 do
+    local part = redis.call('HMGET', base .. 'rows', unpack(ids, from, math.min(#ids, from + 199)))
+    for i = 1, #part do rows[#rows + 1] = part[i] or '' end
+  end
+  return rows
+end
+
+-- KEYS P, ARGV: generation, force, is descending, most entries to look at, most rows that pass, what is wanted of them
+-- (count ids rows), number of stretches, then for each: index ('' for all ids), from, to, then for each check: index, number
+-- of values, values (encoded). Goes through the stretches one after the other.
+-- Answers: status, stretches that it came to the end of, last entry of the one it stands in, how many passed, ids, rows,
+-- number of commits of the place.
 redis.register_function('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   if redis.call('ZCOUNT', base .. 'x', '-inf', now()) > 0 then return {'ended'} end
-  local by_id = args[3] == ''
-  local key = by_id and base .. 'ids' or base .. 'i:' .. args[3]
-  local low, high, down = args[4], args[5], args[6] == '1'
-  local budget, want = tonumber(args[7]), tonumber(args[8])
-  local checks, at = {}, 10
-  while at <= #args do
-    local values = {}
-    for i = 1, tonumber(args[at + 1]) do values[i] = args[at + 1 + i] end
-    checks[#checks + 1] = {key = base .. 'i:' .. args[at], values = values}
-    at = at + 2 + #values
-  end
-  local ids, seen, last, finished = {}, 0, '', false
-  while seen < budget and #ids < want and not finished do
-    local size = math.min(budget - seen, 256)
+  local down, budget, want, wanted, stretches = args[3] == '1', tonumber(args[4]), tonumber(args[5]), args[6], tonumber(args[7])
+  local checks = read_checks(base, args, 8 + stretches * 3)
+  local ids, count, done, last = {}, 0, 0, ''
+  while done < stretches and budget > 0 and count < want do
+    local at = 8 + done * 3
+    local by_id = args[at] == ''
+    local key = by_id and base .. 'ids' or base .. 'i:' .. args[at]
+    local low, high = args[at + 1], args[at + 2]
+    if last ~= '' then if down then high = '(' .. last else low = '(' .. last end end
+    local size = math.min(budget, 128)
+    if #checks == 0 then size = math.min(size, want - count) end
     local page
     if down then page = redis.call('ZRANGE', key, high, low, 'BYLEX', 'REV', 'LIMIT', 0, size)
     else page = redis.call('ZRANGE', key, low, high, 'BYLEX', 'LIMIT', 0, size) end
-    for _, member in ipairs(page) do
-      seen = seen + 1
-      last = member
-      local id = by_id and member or id_of(member)
-      local passes = true
-      for _, one in ipairs(checks) do
-        local is_in = false
-        for _, value in ipairs(one.values) do
-          if redis.call('ZSCORE', one.key, value .. id) then is_in = true break end
-        end
-        if not is_in then passes = false break end
-      end
-      if passes then
-        ids[#ids + 1] = id
-        if #ids == want then break end
-      end
+    budget = budget - math.max(1, #page)
+    local of_page = page
+    if not by_id then
+      of_page = {}
+      for i, member in ipairs(page) do of_page[i] = id_of(member) end
     end
-    if #page < size and #ids < want then finished = true end
-    if last ~= '' then if down then high = '(' .. last else low = '(' .. last end end
+    local left = passing(checks, of_page)
+    local take = math.min(#left, want - count)
+    if wanted ~= 'count' then for i = 1, take do ids[#ids + 1] = of_page[left[i]] end end
+    count = count + take
+    -- Where more pass than are wanted it stands behind the last one that it took.
+    if take < #left or (take > 0 and count == want) then last = page[left[take]]
+    elseif #page < size then done, last = done + 1, ''
+    else last = page[#page] end
   end
-  local rows = {}
-  if args[9] == '1' then
-    for i, id in ipairs(ids) do rows[i] = redis.call('HGET', base .. 'rows', id) or '' end
-  end
-  return {'ok', finished and 1 or 0, last, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
+  local rows = wanted == 'rows' and rows_of(base, ids) or {}
+  return {'ok', done, last, count, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 
 -- KEYS counter, ARGV: window in ms. Answers the count and when it ends.
@@ -236,59 +270,4 @@ redis.register_function('${LIBRARY}_increment', function(keys, args)
   if count == 1 then redis.call('PEXPIRE', keys[1], args[1]) end
   return {count, string.format('%.0f', redis.call('PEXPIRETIME', keys[1]))}
 end)
-
--- KEYS registry, ARGV: table, version, generation to use where the table is new, where its rows live, whether one
--- projection builds them. Answers the generation in force, the one that it replaces, and whether its rows wait to be built.
-redis.register_function('${LIBRARY}_declare', function(keys, args)
-  local stored = redis.call('HGET', keys[1], args[1])
-  local record = stored and cjson.decode(stored) or nil
-  local is_known = record and record.version == tonumber(args[2])
-  local declared = {version = tonumber(args[2]), lives = args[4], projected = args[5] == '1'}
-  if is_known then
-    declared.generation = record.generation
-    declared.lost = record.lost
-  else
-    declared.generation = args[3]
-    declared.lost = declared.projected
-  end
-  redis.call('HSET', keys[1], args[1], cjson.encode(declared))
-  return {declared.generation, not is_known and record and record.generation or '', declared.lost and '1' or '0'}
-end)
-
--- KEYS registry, ARGV: epoch that is to be there, epoch that follows it. Answers the epoch in force, and where it is ours
--- the generations that end. Rows that live by themselves come from no log: those that are left stay.
-redis.register_function('${LIBRARY}_begin', function(keys, args)
-  local there = redis.call('HGET', keys[1], '#epoch') or ''
-  if there ~= args[1] then return {there} end
-  local flat, ended = redis.call('HGETALL', keys[1]), {args[2]}
-  for i = 1, #flat, 2 do
-    if flat[i] ~= '#epoch' then
-      local record = cjson.decode(flat[i + 1])
-      if record.lives ~= 'row' then
-        ended[#ended + 1] = record.generation
-        record.generation = args[2] .. string.format('%04x', i)
-        record.lost = record.projected
-        redis.call('HSET', keys[1], flat[i], cjson.encode(record))
-      end
-    end
-  end
-  redis.call('HSET', keys[1], '#epoch', args[2])
-  return ended
-end)
-
--- KEYS registry, ARGV: epoch, tables. Puts what is under <table>@next in the place of <table>.
-redis.register_function('${LIBRARY}_promote', function(keys, args)
-  if redis.call('HGET', keys[1], '#epoch') ~= args[1] then return redis.error_reply('LOST what was built') end
-  for i = 2, #args do
-    local next_name = args[i] .. '@next'
-    local built = redis.call('HGET', keys[1], next_name)
-    if built then
-      local live, record = redis.call('HGET', keys[1], args[i]), cjson.decode(built)
-      record.projected = live and cjson.decode(live).projected or false
-      redis.call('HSET', keys[1], args[i], cjson.encode(record))
-      redis.call('HDEL', keys[1], next_name)
-    end
-  end
-  return redis.status_reply('OK')
-end)
-`
+${registryFunctions(LIBRARY)}`

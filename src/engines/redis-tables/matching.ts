@@ -5,18 +5,22 @@ import { encoded } from './terms.ts'
 
 type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text'>
 
-/** Whether a row meets every condition of a question, by itself. */
-export const matches = ({ text: fields = [] }: TableDeclaration, row: Row, question: Conditions): boolean => {
-  for (const [field, wanted] of Object.entries(question.where ?? {})) {
-    const value = row[field]
-    const members: readonly unknown[] = Array.isArray(value) ? value : [value]
-    if (!members.some((member) => valuesOf(wanted).includes(member as string))) return false
-  }
-  for (const [field, wanted] of Object.entries(question.every ?? {}))
-    if (!wanted.every((one) => (Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]).includes(one)))
-      return false
-  return rangesOf(question).every((range) => isInRange(row, range)) && hasWords(row, fields, question.text)
+/** What tells whether a row meets every condition of a question, by itself. */
+export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Conditions): ((row: Row) => boolean) => {
+  const where = Object.entries(question.where ?? {}).map(([field, wanted]) => ({
+    field,
+    wanted: new Set<unknown>(valuesOf(wanted)),
+  }))
+  const every = Object.entries(question.every ?? {})
+  const ranges = rangesOf(question)
+  return (row) =>
+    where.every(({ field, wanted }) => membersOf(row[field]).some((member) => wanted.has(member))) &&
+    every.every(([field, wanted]) => wanted.every((one) => membersOf(row[field]).includes(one))) &&
+    ranges.every((range) => isInRange(row, range)) &&
+    hasWords(row, fields, question.text)
 }
+
+const membersOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value])
 
 export const valuesOf = (wanted: NonNullable<Find['where']>[string]): readonly (string | number | boolean)[] =>
   Array.isArray(wanted) ? (wanted as (string | number | boolean)[]) : [wanted as string | number | boolean]

@@ -5,11 +5,12 @@ import { Commits, rowArguments } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
 import { Epoch } from './epoch.ts'
 import { down } from './failures.ts'
-import { findRows, type Place } from './find.ts'
+import { findRows } from './find.ts'
 import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
 import { packRow, unpackRow } from './terms.ts'
+import type { Place } from './walk.ts'
 
 export interface RedisOptions {
   /**
@@ -220,11 +221,11 @@ class RedisTables implements TableStore {
     for (let tries = 0; ; tries++) {
       const isForced = ids.length === 1 || tries >= BUSY_TRIES
       const args = [table.generation, isForced ? '1' : '0', ...ids]
-      const [status, ...rows] = (await this.connection.fcall(
+      const [status, rows] = (await this.connection.fcall(
         'rows',
         [...placeKeys(key), ...tableKeys(key, table).slice(0, 4)],
         args,
-      )) as (Buffer | null)[]
+      )) as [Buffer, (Buffer | null)[]]
       if (String(status) === 'ok') return rows
       await pause(BUSY_MS)
     }
