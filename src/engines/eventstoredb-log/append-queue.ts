@@ -17,29 +17,27 @@ import { toEventData } from './events.ts'
 const WAITING_MAX = 10_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
 
-export interface AppendQueueOptions {
-  /** How long an append whose outcome is unknown is repeated with the same ids before it is given up as unknown. */
-  deadlineMs: number
-  /** Aborted when the log closes. */
-  closed: AbortSignal
-}
-
 /** The stream is elsewhere, as the server said; what it says of an erased stream is not what the port says. */
 export class Refused extends Error {}
 
-/** Appends with one in flight for each stream, in the order in which they came. */
+/**
+ * Appends with one in flight for each stream, in the order in which they came. One whose outcome is unknown is repeated
+ * with the same ids until its deadline, which counts from when it was asked for, and then given up as unknown.
+ */
 export class AppendQueue {
   private readonly connection: Connection
-  private readonly options: AppendQueueOptions
+  private readonly closed: AbortSignal
   private readonly tails = new Map<string, { last: Promise<unknown>; waiting: number }>()
 
-  constructor(connection: Connection, options: AppendQueueOptions) {
+  /** @param closed aborted when the log closes */
+  constructor(connection: Connection, closed: AbortSignal) {
     this.connection = connection
-    this.options = options
+    this.closed = closed
   }
 
   /** @throws Refused, Failure engine_down (the outcome is unknown), too_large, overloaded */
   async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<AppendResult> {
+    const untilMs = performance.now() + this.connection.deadlineMs
     const tail = this.tails.get(stream) ?? { last: Promise.resolve(), waiting: 0 }
     if (tail.waiting >= WAITING_MAX)
       throw new Failure('overloaded', { message: 'Too many writes wait for the log.', retryAfterSeconds: 1 })
@@ -48,7 +46,7 @@ export class AppendQueue {
     const before = tail.last
     const own = (async () => {
       await before
-      return this.untilKnown(stream, events, expected)
+      return this.untilKnown(stream, events, expected, untilMs)
     })()
     tail.last = own.catch(() => undefined)
     try {
@@ -63,24 +61,25 @@ export class AppendQueue {
     stream: string,
     events: readonly NewEvent[],
     expected: ExpectedRevision,
+    untilMs: number,
   ): Promise<AppendResult> {
-    const { deadlineMs, closed } = this.options
-    const until = performance.now() + deadlineMs
+    const { closed } = this
     const data = events.map(toEventData)
     for (let tries = 0; ; tries++) {
-      if (closed.aborted) throw logDown()
+      // Those behind an append that nobody answers do not wait for a deadline each.
+      if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
         return await this.connection.client.appendToStream(stream, data, {
           expectedRevision: toExpected(expected),
           credentials: this.connection.credentials,
           requiresLeader: true,
-          deadline: Math.max(1, Math.min(deadlineMs, until - performance.now())),
+          deadline: untilMs - performance.now(),
         })
       } catch (error) {
         if (error instanceof WrongExpectedVersionError) throw new Refused(undefined, { cause: error })
         if (error instanceof MaxAppendSizeExceededError) throw new Failure('too_large', { cause: error })
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
-        if (!isPassing(error) || performance.now() + waitMs >= until) throw logDown(error)
+        if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)
         await pause(waitMs, undefined, { signal: closed }).catch(() => undefined)
       }
     }

@@ -8,6 +8,8 @@ export interface Connection {
    * process in one map, so that one broken connection rejects another's. An insecure connection ignores it.
    */
   credentials: Credentials
+  /** For each call, and for a subscription until it is confirmed. */
+  deadlineMs: number
 }
 
 /** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
@@ -21,12 +23,12 @@ const SERVERS_MIN = [
  * Opens a client by an EventStoreDB connection string, and asks the server for its version.
  * @throws Error for a server that is too old or a string that names no user although it uses TLS; Failure engine_down
  */
-export const connect = async (url: string): Promise<Connection> => {
+export const connect = async (url: string, deadlineMs: number): Promise<Connection> => {
   const credentials = credentialsOf(url)
   const client = EventStoreDBClient.connectionString(url)
   try {
     assertVersion(await serverVersion(client))
-    return { client, credentials }
+    return { client, credentials, deadlineMs }
   } catch (error) {
     await client.dispose()
     throw error instanceof TypeError || !isOfServer(error) ? error : logDown(error)

@@ -26,13 +26,14 @@ import { AppendQueue, Refused } from './append-queue.ts'
 import { connect, type Connection, logDown } from './connection.ts'
 import { ERASED, fromResolved, toEventData } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
+import { readToEnd } from './read.ts'
 import { Scavenges } from './scavenge.ts'
 import { SharedSubscription } from './shared-subscription.ts'
 
 export interface EventstoredbOptions {
   /** An EventStoreDB connection string: `esdb://user:password@host:2113?tls=…` or `esdb+discover://…`. */
   url: string
-  /** How long an append or a read is tried again before it is answered as `engine_down` (default 10 s). */
+  /** How long a call may take, an append with its repeats, before it is answered as `engine_down` (default 10 s). */
   deadlineMs?: number
   newId(): string
   /** Milliseconds since the epoch. */
@@ -40,6 +41,7 @@ export interface EventstoredbOptions {
 }
 
 const BATCH_EVENTS_MAX = 512
+const DEADLINE_MS = 10_000
 /** A server that is away says so soon all the same. */
 const AGAIN_MS = [10, 50, 150]
 
@@ -48,7 +50,7 @@ const AGAIN_MS = [10, 50, 150]
  * @throws Error for a server that is too old; Failure engine_down
  */
 export const openEventstoredbLog = async (options: EventstoredbOptions): Promise<EventLog> =>
-  new EventstoredbLog(await connect(options.url), options)
+  new EventstoredbLog(await connect(options.url, options.deadlineMs ?? DEADLINE_MS), options)
 
 class EventstoredbLog implements EventLog {
   private readonly connection: Connection
@@ -56,15 +58,13 @@ class EventstoredbLog implements EventLog {
   private readonly closed = new AbortController()
   private readonly newId: () => string
   private readonly shared: SharedSubscription
-  private readonly deadlineMs: number
   private readonly scavenges: Scavenges
 
-  constructor(connection: Connection, { deadlineMs = 10_000, newId, now }: EventstoredbOptions) {
+  constructor(connection: Connection, { newId, now }: EventstoredbOptions) {
     this.connection = connection
     this.newId = newId
-    this.deadlineMs = deadlineMs
     this.scavenges = new Scavenges(connection, now)
-    this.appends = new AppendQueue(connection, { deadlineMs, closed: this.closed.signal })
+    this.appends = new AppendQueue(connection, this.closed.signal)
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
         followPrefixes(connection, prefixes, position, signal, eventsMax),
@@ -133,18 +133,17 @@ class EventstoredbLog implements EventLog {
 
   async headPosition(): Promise<number> {
     return this.asked(async () => {
-      const found = this.connection.client.readAll({
+      const { client, credentials, deadlineMs } = this.connection
+      const fromPosition = END
+      const found = client.readAll({
         direction: BACKWARDS,
-        fromPosition: END,
+        fromPosition,
         maxCount: 1,
-        credentials: this.connection.credentials,
+        credentials,
         requiresLeader: true,
-        deadline: this.deadlineMs,
       })
-      // Read to its end: an answer that is left early stays open in the client.
-      let position = -1
-      for await (const { event } of found) position = Number(event?.position?.commit ?? -1)
-      return position
+      const [last] = await readToEnd(found, deadlineMs)
+      return Number(last?.event?.position?.commit ?? -1)
     })
   }
 
@@ -155,10 +154,11 @@ class EventstoredbLog implements EventLog {
     const [first] = await this.read(stream, 0, 1)
     await this.asked(async () => {
       const { client, credentials } = this.connection
-      const { metadata = {}, metastreamRevision } = await client.getStreamMetadata(stream, { credentials })
+      const asking = { credentials, deadline: this.connection.deadlineMs }
+      const { metadata = {}, metastreamRevision } = await client.getStreamMetadata(stream, asking)
       if (Number(metadata.truncateBefore ?? 0) >= before) return
       const expectedRevision = metastreamRevision === undefined ? 'no_stream' : BigInt(metastreamRevision)
-      await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { expectedRevision, credentials })
+      await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { ...asking, expectedRevision })
       if (first !== undefined) this.scavenges.hid((before - first.revision) * first.data.byteLength)
     })
   }
@@ -167,12 +167,13 @@ class EventstoredbLog implements EventLog {
     const [last] = await this.resolved(stream, 'end', 1, 'backwards')
     if (last === undefined) return
     const { client, credentials } = this.connection
+    const asking = { credentials, deadline: this.connection.deadlineMs }
     // The mark is there already where a process died before it could delete the stream.
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
-      await this.asked(() => client.appendToStream(stream, [toEventData(mark)], { credentials }))
+      await this.asked(() => client.appendToStream(stream, [toEventData(mark)], asking))
     }
-    await this.asked(() => client.deleteStream(stream, { credentials }))
+    await this.asked(() => client.deleteStream(stream, asking))
   }
 
   async reclaim(): Promise<Reclaimed> {
@@ -197,21 +198,18 @@ class EventstoredbLog implements EventLog {
     direction: 'forwards' | 'backwards',
   ): Promise<ResolvedEvent[]> {
     return this.asked(async () => {
-      const events: ResolvedEvent[] = []
-      const found = this.connection.client.readStream(stream, {
+      const { client, credentials, deadlineMs } = this.connection
+      const found = client.readStream(stream, {
         fromRevision: from === 'end' ? END : BigInt(from),
         maxCount: limit,
         direction: direction === 'forwards' ? FORWARDS : BACKWARDS,
-        credentials: this.connection.credentials,
+        credentials,
         requiresLeader: true,
-        deadline: this.deadlineMs,
       })
-      try {
-        for await (const resolved of found) events.push(resolved)
-      } catch (error) {
-        if (!(error instanceof StreamNotFoundError)) throw error
-      }
-      return events
+      return readToEnd(found, deadlineMs).catch((error) => {
+        if (error instanceof StreamNotFoundError) return []
+        throw error
+      })
     })
   }
 

@@ -11,6 +11,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import type { Connection } from './connection.ts'
 import { fromResolved } from './events.ts'
+import { readToEnd } from './read.ts'
 import { batchesOf, type ClientSubscription, PASSED } from './subscription.ts'
 
 const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000]
@@ -51,7 +52,7 @@ export async function* resumed(
  * @param isEmpty whether the stream has no events now; the server never says "caught up" of such a stream.
  */
 export async function* followStream(
-  { client, credentials }: Connection,
+  { client, credentials, deadlineMs }: Connection,
   stream: string,
   isEmpty: () => Promise<boolean>,
   revision: number | undefined,
@@ -65,7 +66,10 @@ export async function* followStream(
     credentials,
     requiresLeader: true,
   })
-  for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, eventsMax)) {
+  for await (const { events, isCaughtUp } of batchesOf(subscription as ClientSubscription, signal, {
+    eventsMax,
+    deadlineMs,
+  })) {
     const last = events.at(-1)?.event?.revision
     if (last !== undefined) checkpoint = Number(last)
     yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
@@ -74,7 +78,7 @@ export async function* followStream(
 
 /** One subscription to all streams whose names begin with one of the prefixes, after a position. */
 export async function* followPrefixes(
-  { client, credentials }: Connection,
+  { client, credentials, deadlineMs }: Connection,
   prefixes: readonly string[],
   position: number | undefined,
   signal: AbortSignal,
@@ -95,10 +99,10 @@ export async function* followPrefixes(
     credentials,
     requiresLeader: true,
   })
-  const missed = position === undefined ? undefined : firstFrom(client, subscription, checkpoint)
+  const missed = position === undefined ? undefined : firstFrom(client, subscription, checkpoint, deadlineMs)
   let isBegun = missed === undefined
   const hasPassed = (): boolean => hints.confirmed > checkpoint
-  const batches = batchesOf(subscription as ClientSubscription, signal, eventsMax, hasPassed)
+  const batches = batchesOf(subscription as ClientSubscription, signal, { eventsMax, deadlineMs, hasPassed })
   for await (const { events, isCaughtUp } of batches) {
     if (!isBegun) {
       isBegun = true
@@ -124,12 +128,12 @@ const firstFrom = (
   client: Connection['client'],
   subscription: AllStreamSubscription,
   position: number,
+  deadlineMs: number,
 ): Promise<AllStreamResolvedEvent | undefined> => {
   const fromPosition = { commit: BigInt(position), prepare: BigInt(position) }
   const first = once(subscription as ClientSubscription, 'confirmation').then(async () => {
-    let found: AllStreamResolvedEvent | undefined
-    for await (const resolved of client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })) found = resolved
-    return found
+    const found = client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })
+    return (await readToEnd(found, deadlineMs))[0] as AllStreamResolvedEvent | undefined
   })
   first.catch(() => undefined) // the subscription says so, too, or it is thrown where it is awaited
   return first

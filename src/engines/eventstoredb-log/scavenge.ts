@@ -3,6 +3,7 @@ import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.j
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import type { Reclaimed } from '../event-log.ts'
 import type { Connection } from './connection.ts'
+import { readToEnd } from './read.ts'
 
 type ScavengeResp = InstanceType<typeof operationsPb.ScavengeResp>
 
@@ -49,7 +50,7 @@ export class Scavenges {
 
   /** When the newest scavenge began; never is long ago. */
   private async lastBegunAt(): Promise<number> {
-    const { client, credentials } = this.connection
+    const { client, credentials, deadlineMs } = this.connection
     const journal = client.readStream(JOURNAL, {
       direction: BACKWARDS,
       fromRevision: END,
@@ -58,14 +59,12 @@ export class Scavenges {
       credentials,
       requiresLeader: true,
     })
-    let begunAt = Number.NEGATIVE_INFINITY
-    try {
-      for await (const { event } of journal)
-        if (event?.type === '$scavengeStarted') begunAt = Math.max(begunAt, event.created.getTime())
-    } catch (error) {
-      if (!(error instanceof StreamNotFoundError)) throw error
-    }
-    return begunAt
+    const events = await readToEnd(journal, deadlineMs).catch((error) => {
+      if (error instanceof StreamNotFoundError) return []
+      throw error
+    })
+    const begun = events.filter(({ event }) => event?.type === '$scavengeStarted')
+    return Math.max(...begun.map(({ event }) => event?.created.getTime() ?? 0), Number.NEGATIVE_INFINITY)
   }
 }
 
@@ -84,14 +83,16 @@ interface Operations {
   ): void
 }
 
-const startScavenge = ({ client, credentials }: Connection): Promise<number> => {
+const startScavenge = ({ client, credentials, deadlineMs }: Connection): Promise<number> => {
   const inside = client as unknown as ClientInside
   const options = new operationsPb.StartScavengeReq.Options().setThreadCount(1).setStartFromChunk(0)
   const request = new operationsPb.StartScavengeReq().setOptions(options)
   const call = (operations: Operations): Promise<number> =>
     new Promise((resolve, reject) =>
-      operations.startScavenge(request, ...inside.callArguments({ credentials }), (error, response) =>
-        error === null ? resolve(response.getScavengeResult()) : reject(error),
+      operations.startScavenge(
+        request,
+        ...inside.callArguments({ credentials, deadline: deadlineMs }),
+        (error, response) => (error === null ? resolve(response.getScavengeResult()) : reject(error)),
       ),
     )
   return inside.execute(operationsGrpc.OperationsClient, 'startScavenge', call)

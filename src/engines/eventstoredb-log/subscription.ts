@@ -14,6 +14,14 @@ export type ClientSubscription = Readable & { unsubscribe(): Promise<void> }
 /** Emitted on a subscription that may have passed foreign events. */
 export const PASSED = 'passed'
 
+export interface BatchOptions {
+  eventsMax: number
+  /** How long the server may take to confirm the subscription: one that was swallowed would be waited for for ever. */
+  deadlineMs: number
+  /** Whether a batch without events is of use, as all that came was taken. */
+  hasPassed?(): boolean
+}
+
 export interface SubscriptionBatch {
   events: ResolvedEvent[]
   /** Nothing more was there when this batch was read. */
@@ -26,13 +34,11 @@ export interface SubscriptionBatch {
  * all calls of a client share the window of one connection, and a stream left unread would hold up every other, also
  * the answer to an append that its reader waits for. The client says "caught up" when it reads that from the wire,
  * before the events in front of it were taken: so it counts once they are.
- * @param hasPassed whether a batch without events is of use, as all that came was taken
  */
 export async function* batchesOf(
   subscription: ClientSubscription,
   signal: AbortSignal,
-  eventsMax: number,
-  hasPassed: () => boolean = () => false,
+  { eventsMax, deadlineMs, hasPassed = () => false }: BatchOptions,
 ): AsyncGenerator<SubscriptionBatch> {
   const held = new Held(subscription)
   const { news } = held
@@ -52,6 +58,8 @@ export async function* batchesOf(
   subscription.on('error', end)
   subscription.on('end', () => end())
   subscription.on('close', () => end())
+  const late = setTimeout(() => end(new Error('the subscription was not confirmed in time')), deadlineMs)
+  subscription.on('confirmation', () => clearTimeout(late))
   signal.addEventListener('abort', news.tell)
   let isTold = false
   try {
@@ -67,6 +75,7 @@ export async function* batchesOf(
       else await news.wait()
     }
   } finally {
+    clearTimeout(late)
     signal.removeEventListener('abort', news.tell)
     await endOf(subscription)
   }

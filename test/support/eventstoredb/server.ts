@@ -36,7 +36,7 @@ export type ServerFault =
   | 'lostAnswer'
   /** Answers nothing. */
   | 'silence'
-  /** Says that another node leads, at its own address. */
+  /** Says that another node leads: the one of `leaderPort`. */
   | 'notLeader'
   | 'notReady'
   /** Refuses deletions alone. */
@@ -45,8 +45,13 @@ export type ServerFault =
 export interface EventstoredbServer {
   url: string
   fault: ServerFault | undefined
+  /** How often a fault struck. */
+  readonly struck: number
   /** Milliseconds before each append and read. */
   delayMs: number
+  /** Of the node that leads; its own at first. */
+  leaderPort: number
+  readonly port: number
   readonly subscriptions: SubscriptionCounts
   /** Whether whoever asks has the group `$ops`. */
   mayScavenge: boolean
@@ -60,6 +65,10 @@ export interface ServerOptions {
   path?: string
   port?: number
   version?: string
+  /** In PEM; left out, connections are insecure. */
+  tls?: { key: Buffer; certificate: Buffer }
+  /** `name:password`; any other is refused. */
+  user?: string
 }
 
 const APPEND_BYTES_MAX = 1024 * 1024
@@ -77,16 +86,21 @@ export const openEventstoredbServer = async (options: ServerOptions = {}): Promi
 
 class Double implements EventstoredbServer {
   fault: ServerFault | undefined
+  struck = 0
   delayMs = 0
   readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
   mayScavenge = true
   scavenges = 0
-  private port = 0
+  port = 0
+  leaderPort = 0
   private readonly store: StreamStore
   private readonly version: string
+  private readonly options: ServerOptions
   private readonly server = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 })
 
-  constructor({ path, version = '23.10.6' }: ServerOptions) {
+  constructor(options: ServerOptions) {
+    const { path, version = '23.10.6' } = options
+    this.options = options
     this.store = new StreamStore(path)
     this.version = version
     this.server.addService(streamsGrpc.StreamsService as never, {
@@ -114,11 +128,16 @@ class Double implements EventstoredbServer {
   }
 
   async listen(port: number): Promise<void> {
+    const { tls } = this.options
+    const pair = tls && { private_key: tls.key, cert_chain: tls.certificate }
+    const credentials =
+      pair === undefined ? ServerCredentials.createInsecure() : ServerCredentials.createSsl(null, [pair])
     this.port = await new Promise<number>((resolve, reject) =>
-      this.server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+      this.server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) =>
         error === null ? resolve(bound) : reject(error),
       ),
     )
+    this.leaderPort = this.port
   }
 
   async close(): Promise<void> {
@@ -127,7 +146,7 @@ class Double implements EventstoredbServer {
   }
 
   private async read(call: ReadCall): Promise<void> {
-    const failure = await this.disturbed()
+    const failure = await this.disturbed(call)
     if (failure === 'silent') return
     if (failure !== undefined) return void call.emit('error', failure)
     await serveRead(this.store, call, this.subscriptions)
@@ -143,7 +162,7 @@ class Double implements EventstoredbServer {
     } catch {
       return // the client left
     }
-    const failure = await this.disturbed()
+    const failure = await this.disturbed(call)
     // A client that was killed sends half of what it meant to, and no error.
     if (failure === 'silent' || call.cancelled || requests.length < 2) return
     if (failure !== undefined) return reply(failure)
@@ -167,7 +186,7 @@ class Double implements EventstoredbServer {
   }
 
   private async delete(call: ServerUnaryCall<DeleteReq, DeleteResp>, reply: sendUnaryData<DeleteResp>): Promise<void> {
-    const failure = await this.disturbed()
+    const failure = await this.disturbed(call)
     if (failure === 'silent') return
     if (failure !== undefined) return reply(failure)
     if (this.fault === 'noDelete') return reply({ code: status.UNAVAILABLE, details: 'not now' })
@@ -186,15 +205,22 @@ class Double implements EventstoredbServer {
     reply(null, new streamsPb.TombstoneResp().setPosition(told))
   }
 
-  private async disturbed(): Promise<'silent' | { code: number; details: string; metadata?: Metadata } | undefined> {
+  private async disturbed(call?: {
+    metadata: Metadata
+  }): Promise<'silent' | { code: number; details: string; metadata?: Metadata } | undefined> {
     if (this.delayMs > 0) await pause(this.delayMs)
+    const { user } = this.options
+    const basic = `Basic ${Buffer.from(user ?? '').toString('base64')}`
+    if (user !== undefined && call?.metadata.get('authorization')[0] !== basic)
+      return { code: status.UNAUTHENTICATED, details: 'Unauthenticated' }
+    if (this.fault !== undefined) this.struck++
     if (this.fault === 'silence') return 'silent'
     if (this.fault === 'notReady') return { code: status.UNAVAILABLE, details: 'Server Is Not Ready' }
     if (this.fault !== 'notLeader') return undefined
     const metadata = new Metadata()
     metadata.set('exception', 'not-leader')
     metadata.set('leader-endpoint-host', '127.0.0.1')
-    metadata.set('leader-endpoint-port', String(this.port))
+    metadata.set('leader-endpoint-port', String(this.leaderPort))
     return { code: status.NOT_FOUND, details: 'Leader info available', metadata }
   }
 
@@ -226,10 +252,14 @@ class Double implements EventstoredbServer {
   }
 
   private gossip(): unknown {
-    const address = new clientPb.EndPoint().setAddress('127.0.0.1').setPort(this.port)
-    const leader = new clientPb.MemberInfo().setIsAlive(true).setHttpEndPoint(address)
-    leader.setState(clientPb.MemberInfo.VNodeState.LEADER)
-    return new clientPb.ClusterInfo().setMembersList([leader])
+    const { LEADER, FOLLOWER } = clientPb.MemberInfo.VNodeState
+    const members = [...new Set([this.port, this.leaderPort])].map((port) =>
+      new clientPb.MemberInfo()
+        .setIsAlive(true)
+        .setHttpEndPoint(new clientPb.EndPoint().setAddress('127.0.0.1').setPort(port))
+        .setState(port === this.leaderPort ? LEADER : FOLLOWER),
+    )
+    return new clientPb.ClusterInfo().setMembersList(members)
   }
 }
 

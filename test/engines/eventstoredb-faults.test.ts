@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type Test, test } from 'tap'
+import { seeded } from '../../bench/load/frames.ts'
+import type { EventLog } from '../../src/engines/event-log.ts'
+import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
+import type { NewEvent, RecordedEvent } from '../../src/kernel/event.ts'
+import { newEvent } from '../contracts/event-log.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { startProcess } from '../support/engine-servers.ts'
+import { openEventstoredbServer, type ServerOptions } from '../support/eventstoredb/server.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { until } from '../support/service.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+const openLog = async (t: Test, url: string, deadlineMs = 10_000): Promise<EventLog> => {
+  const log = await openEventstoredbLog({ url, deadlineMs, newId: randomUUID, now: Date.now })
+  t.teardown(() => log.close())
+  return log
+}
+
+const openServer = async (t: Test, options: ServerOptions = {}) => {
+  const server = await openEventstoredbServer(options)
+  t.teardown(() => server.close())
+  return server
+}
+
+const idsOf = (events: readonly { id: string }[]): string[] => events.map(({ id }) => id)
+
+/** Keeps what a follower of prefixes is told, as ids. */
+const watch = (t: Test, log: EventLog, prefixes: string[]): RecordedEvent[] => {
+  const seen: RecordedEvent[] = []
+  const ended = new AbortController()
+  const following = (async () => {
+    for await (const { events } of log.follow({ prefixes }, undefined, ended.signal)) seen.push(...events)
+  })()
+  t.teardown(async () => {
+    ended.abort()
+    await following
+  })
+  return seen
+}
+
+test('an append that the server carries out after it said it timed out is stored once', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url)
+  await log.append('a-1', [newEvent()], 'none')
+  for (const expected of [0, 'any'] as const) {
+    const events = [newEvent(), newEvent()]
+    const head = await log.head('a-1')
+    const { struck } = server
+    server.fault = 'lateCommit'
+    const appending = log.append('a-1', events, expected)
+    await until('the late commit', () => server.struck > struck)
+    server.fault = undefined
+    t.equal((await appending).revision, head + 2)
+    t.same(idsOf(await log.read('a-1', head + 1, 10)), idsOf(events))
+  }
+})
+
+test('a lost answer is an unknown outcome at the deadline, and the same append answers what became of it', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url, 300)
+  server.fault = 'lostAnswer'
+  const events = [newEvent()]
+  await t.rejects(log.append('a-1', events, 'none'), { code: 'engine_down' })
+  server.fault = undefined
+  t.equal((await log.append('a-1', events, 'none')).revision, 0)
+  t.same(idsOf(await log.read('a-1', 0, 10)), idsOf(events))
+})
+
+test('a silent server: every call ends by its deadline, appends behind one that hangs too, and all goes on after it', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url, 300)
+  const seen = watch(t, log, ['a-'])
+  await log.append('a-1', [newEvent()], 'none')
+  server.fault = 'silence'
+  const calls: Promise<unknown>[] = [
+    log.append('a-1', [newEvent()], 0),
+    log.append('a-1', [newEvent()], 0),
+    log.append('b-1', [newEvent()], 'none'),
+    log.read('a-1', 0, 10),
+    log.head('a-1'),
+    log.ping(),
+    log.truncateBefore('a-1', 1),
+    log.erase('a-1'),
+    Promise.resolve(log.reclaim?.()),
+  ]
+  for (const outcome of await Promise.allSettled(calls))
+    t.match(outcome, { status: 'rejected', reason: { code: 'engine_down' } })
+  server.fault = undefined
+  await log.ping()
+  await log.append('a-1', [newEvent()], 0)
+  await until('the follower', () => seen.length === 2)
+})
+
+test('a server that is not ready yet, and one that is slow, keep the order and lose nothing', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url)
+  const seen = watch(t, log, ['a-'])
+  server.fault = 'notReady'
+  const given = Array.from({ length: 6 }, () => newEvent())
+  const appends = given.map((event, index) => log.append('a-1', [event], index === 0 ? 'none' : index - 1))
+  await t.rejects(log.read('a-1', 0, 1), { code: 'engine_down' })
+  await until('an append to be refused', () => server.struck > 4)
+  server.fault = undefined
+  server.delayMs = 80
+  await Promise.all(appends)
+  await until('the follower', () => seen.length === 6)
+  t.same(idsOf(seen), idsOf(given))
+})
+
+test('whoever asks a node that does not lead goes on with the one that does', async (t) => {
+  const [leader, follower] = [await openServer(t), await openServer(t)]
+  const log = await openLog(t, follower.url)
+  follower.fault = 'notLeader'
+  follower.leaderPort = leader.port
+  const { revision } = await log.append('a-1', [newEvent()], 'none')
+  t.equal(revision, 0)
+  const direct = await openLog(t, leader.url)
+  t.equal((await direct.read('a-1', 0, 10)).length, 1)
+  const seen = watch(t, log, ['a-'])
+  await until('its follower', () => seen.length === 1)
+})
+
+test('a cluster is found by any of its nodes, and by one name', async (t) => {
+  const [leader, other] = [await openServer(t), await openServer(t)]
+  other.leaderPort = leader.port
+  const urls = [
+    `esdb+discover://127.0.0.1:${other.port}?tls=false`,
+    `esdb://127.0.0.1:1,127.0.0.1:${other.port}?tls=false&gossipTimeout=1`,
+  ]
+  for (const [index, url] of urls.entries()) {
+    const log = await openLog(t, url)
+    await log.append(`a-${index}`, [newEvent()], 'none')
+    const direct = await openLog(t, leader.url)
+    t.equal((await direct.read(`a-${index}`, 0, 10)).length, 1, url)
+  }
+  const noCluster = `esdb+discover://127.0.0.1:1?tls=false&maxDiscoverAttempts=2`
+  await t.rejects(openLog(t, noCluster), { code: 'engine_down' })
+})
+
+test('TLS with a user: the right one may, a wrong one is refused, and so is a URL without one', async (t) => {
+  const files = makeCertificate(folderOf(t))
+  if (files === undefined) return t.comment('there is no openssl to make a certificate')
+  const tls = { key: readFileSync(files.keyFile), certificate: readFileSync(files.certFile) }
+  const { port } = await openServer(t, { tls, user: 'way mark:s@cret' })
+  const at = `127.0.0.1:${port}?tlsCAFile=${encodeURIComponent(files.certFile)}`
+  const log = await openLog(t, `esdb://way%20mark:s%40cret@${at}`)
+  await log.append('a-1', [newEvent()], 'none')
+  const seen = watch(t, log, ['a-'])
+  await until('its follower', () => seen.length === 1)
+  await log.truncateBefore('a-1', 1)
+  const wrong = await openLog(t, `esdb://way%20mark:other@${at}`)
+  await t.rejects(wrong.append('a-1', [newEvent()], 'any'), { code: 'engine_down' })
+  await t.rejects(openLog(t, `esdb://${at}`), /user/)
+})
+
+test('servers that may lose events are refused by their version', async (t) => {
+  const outcome = async (version: string): Promise<string> => {
+    const server = await openServer(t, { version })
+    return openLog(t, server.url).then(
+      () => 'taken',
+      (error) => String(error.message),
+    )
+  }
+  for (const version of ['23.10.6', '23.10.7', '24.10.5', '25.0.1', '25.1.0', '26.0.0'])
+    t.equal(await outcome(version), 'taken', version)
+  for (const version of ['22.10.9', '23.10.5', '24.2.0', '24.10.4', '25.0.0'])
+    t.match(await outcome(version), new RegExp(`EventStoreDB ${version.replaceAll('.', '\\.')}.*23\\.10\\.6`), version)
+})
+
+test('killed and cut at random moments under load: what was acknowledged is there once, and followers saw it in order', async (t) => {
+  const random = seeded(11)
+  const path = `${folderOf(t)}/log`
+  const script = 'dist/test/support/eventstoredb/main.js'
+  let running = await startProcess(script, path)
+  const proxy = await TcpProxy.open(running.port)
+  t.teardown(async () => {
+    await proxy.close()
+    running.child.kill('SIGKILL')
+  })
+  const log = await openLog(t, `esdb://127.0.0.1:${proxy.port}?tls=false`)
+  const streams = ['a-1', 'a-2', 'b-1', 'b-2']
+  const all = watch(t, log, ['a-', 'b-'])
+  const some = watch(t, log, ['b-'])
+  let isOver = false
+  const acknowledged = new Map(streams.map((stream) => [stream, [] as string[]]))
+  /** Repeats what has an unknown outcome, as the port asks. */
+  const write = async (stream: string): Promise<void> => {
+    for (let head = -1; !isOver; ) {
+      const events: NewEvent[] = Array.from({ length: 1 + Math.floor(random() * 3) }, () => newEvent())
+      for (;;) {
+        try {
+          head = (await log.append(stream, events, head < 0 ? 'none' : head)).revision
+          break
+        } catch (error) {
+          if ((error as { code?: string }).code !== 'engine_down') throw error
+        }
+      }
+      acknowledged.get(stream)?.push(...idsOf(events))
+    }
+  }
+  const writing = Promise.all(streams.map(write))
+  const count = (): number => [...acknowledged.values()].reduce((sum, ids) => sum + ids.length, 0)
+  for (let kill = 0; kill < 3; kill++) {
+    const before = count()
+    const share = 40 + random() * 80
+    await until('some appends', () => count() >= before + share)
+    if (kill === 1) proxy.cut()
+    running.child.kill('SIGKILL')
+    running = await startProcess(script, path)
+    proxy.target = running.port
+  }
+  const before = count()
+  await until('appends after the last kill', () => count() >= before + 40)
+  isOver = true
+  await writing
+  for (const stream of streams) t.strictSame(idsOf(await log.read(stream, 0, 10_000)), acknowledged.get(stream), stream)
+  for (const [seen, own] of [
+    [all, streams],
+    [some, ['b-1', 'b-2']],
+  ] as const) {
+    const total = own.reduce((sum, stream) => sum + (acknowledged.get(stream)?.length ?? 0), 0)
+    await until('the follower', () => seen.length >= total)
+    t.equal(seen.length, total)
+    for (const stream of own)
+      t.strictSame(idsOf(seen.filter((event) => event.stream === stream)), acknowledged.get(stream))
+    t.ok(seen.every(({ position }, index) => index === 0 || position > seen[index - 1].position))
+  }
+})
