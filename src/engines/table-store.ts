@@ -1,4 +1,5 @@
 import type { TableDeclaration, RowChange, Row } from '../kernel/table.ts'
+import { wordsOf } from '../kernel/words.ts'
 
 export interface StoredRow<R extends Row = Row> {
   scope: string
@@ -28,6 +29,8 @@ export interface Find {
   ranges?: readonly Range[]
   /** Words that must all occur (as beginnings of words, case and accents aside) in the fields declared `text`. */
   text?: string
+  /** Beside `text`, with the beginnings of words as `wordsOf` makes them: of each group one must occur. */
+  words?: readonly (readonly string[])[]
   /**
    * A field declared `range`; ties by id. Without it: by id. `within` are bounds that every row keeps which the other
    * conditions match: only that part of the index is walked.
@@ -52,6 +55,10 @@ export interface Found<R extends Row = Row> {
   /** For `after`; null at the end. */
   next: string | null
 }
+
+/** All beginnings of words of a question: of each group one must occur. */
+export const wordGroupsOf = ({ text, words = [] }: Pick<Find, 'text' | 'words'>): readonly (readonly string[])[] =>
+  text === undefined ? words : [...wordsOf(text).map((word) => [word]), ...words]
 
 /** Where a consumer stands: one number for each source that it follows (`all`, or a partition's number). */
 export type Checkpoint = { [source: string]: number }

@@ -104,7 +104,7 @@ const compareValues = (a: unknown, b: unknown): number => {
 /** What a question means, by looking at every row: the ids in order. */
 export const bruteForce = (
   rows: ReadonlyMap<string, Row>,
-  { where = {}, every = {}, range, ranges = [], text, sort }: Omit<Find, 'limit'>,
+  { where = {}, every = {}, range, ranges = [], text, words: groups = [], sort }: Omit<Find, 'limit'>,
 ): string[] => {
   const matches = (row: Row): boolean => {
     for (const [field, wanted] of Object.entries(where)) {
@@ -123,7 +123,8 @@ export const bruteForce = (
       if (to !== undefined && compareValues(value, to) > 0) return false
     }
     const words = ['name', 'notes'].flatMap((field) => plainWords(String(row[field] ?? '')))
-    return plainWords(text ?? '').every((wanted) => words.some((word) => word.startsWith(wanted)))
+    const wanted = [...plainWords(text ?? '').map((word) => [word]), ...groups]
+    return wanted.every((group) => words.some((word) => group.some((start) => word.startsWith(start))))
   }
   const found = [...rows].filter(([, row]) => matches(row))
   found.sort(
@@ -177,6 +178,14 @@ export const questions = (): Omit<Find, 'limit'>[] => {
       ],
     },
   ]
+  const inGroups: Omit<Find, 'limit'>[] = [
+    { words: [['nor', 'zur']] },
+    { words: [['nor', 'zur', 'nothinglikeit'], ['dep']], sort: { field: 'name', order: 'desc' } },
+    { words: [['cafe', 'ol'], ['o']], where: { status: ['open', 'late'] } },
+    { words: [['nor', 'dep']], text: 'zurich', range: { field: 'createdAt', from: 0 } },
+    { words: [[]] },
+    { words: [] },
+  ]
   const plain = wheres.flatMap((where) =>
     ranges.flatMap((range) =>
       texts.flatMap((text) =>
@@ -189,5 +198,5 @@ export const questions = (): Omit<Find, 'limit'>[] => {
       ),
     ),
   )
-  return [...plain, ...sparse]
+  return [...plain, ...sparse, ...inGroups]
 }

@@ -19,8 +19,7 @@ import {
 } from './layout.ts'
 import { isInside } from './question.ts'
 import type { TableReaders } from './readers.ts'
-import { wordsOf } from '../../kernel/words.ts'
-import type { Find, Range } from '../table-store.ts'
+import { type Find, type Range, wordGroupsOf } from '../table-store.ts'
 
 const ENTRIES_AT_ONCE_MAX = 8_000
 const VALUES_AT_ONCE = 250
@@ -81,9 +80,12 @@ export class QuestionSets {
         sets.push(some)
       }
     }
-    for (const word of wordsOf(this.question.text ?? '')) {
+    for (const group of wordGroupsOf(this.question)) {
       const some = new RowSet()
-      this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
+      for (const [i, word] of group.entries()) {
+        if (i % VALUES_AT_ONCE === VALUES_AT_ONCE - 1) await breathe()
+        this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
+      }
       sets.push(some)
     }
     const [first, ...others] = sets

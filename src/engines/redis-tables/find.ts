@@ -1,6 +1,5 @@
 import type { Row } from '../../kernel/table.ts'
-import { wordsOf } from '../../kernel/words.ts'
-import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
+import { type Find, type Found, type Range, rangesOf, type StoredRow, wordGroupsOf } from '../table-store.ts'
 import { assertIndexed, matcherOf, valuesOf } from './matching.ts'
 import { encoded, textStart } from './terms.ts'
 import {
@@ -95,7 +94,7 @@ const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise
   if (after !== undefined) moveBehind(stretch, Buffer.from(after, 'base64url'), isDown)
   const checks = checksOf(question).filter(isLookedUp)
   const isDecided =
-    question.text === undefined &&
+    wordGroupsOf(question).length === 0 &&
     ranges.every(({ field }) => field === sort?.field) &&
     checks.length === checksOf(question).length
   const isMatch = matcherOf(place.table.declaration, question)
@@ -174,8 +173,8 @@ const mostSelective = async (place: Place, question: Find): Promise<Driver> => {
   for (const check of checksOf(question))
     conditions.push({ stretches: check.values.map((value) => valueStretch(check.index, value)), check })
   for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)] })
-  for (const word of question.text === undefined ? [] : wordsOf(question.text))
-    conditions.push({ stretches: [valueStretch('w', textStart(word))] })
+  for (const group of wordGroupsOf(question))
+    conditions.push({ stretches: group.map((word) => valueStretch('w', textStart(word))) })
   const counts = await countStretches(
     place,
     conditions.flatMap(({ stretches }) => stretches),
@@ -202,14 +201,16 @@ const isSame = (values: readonly Buffer[], others: readonly Buffer[]): boolean =
 
 /** Whether all conditions beside the driver are looked up in indexes, so that no row is read to count what matches. */
 const countsByIndex = (question: Find, driver: Driver): boolean =>
-  rangesOf(question).length === 0 && question.text === undefined && othersThan(driver, question).every(isLookedUp)
+  rangesOf(question).length === 0 &&
+  wordGroupsOf(question).length === 0 &&
+  othersThan(driver, question).every(isLookedUp)
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
 const countAll = async (place: Place, question: Find, driver: Driver): Promise<number> => {
-  const { text } = question
+  const words = wordGroupsOf(question).length
   const ranges = rangesOf(question)
   const checks = checksOf(question)
-  const conditions = checks.length + ranges.length + Number(text !== undefined)
+  const conditions = checks.length + ranges.length + words
   if (conditions === 0 || (conditions === 1 && (ranges.length === 1 || checks[0]?.values.length === 1)))
     return driver.count
   const others = othersThan(driver, question)

@@ -1,9 +1,9 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
-import { type Find, type Range, rangesOf } from '../table-store.ts'
+import { wordsOfRow } from '../../kernel/words.ts'
+import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
 import { encoded } from './terms.ts'
 
-type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text'>
+type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
 
 /** What tells whether a row meets every condition of a question, by itself. */
 export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Conditions): ((row: Row) => boolean) => {
@@ -13,11 +13,12 @@ export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Con
   }))
   const every = Object.entries(question.every ?? {})
   const ranges = rangesOf(question)
+  const groups = wordGroupsOf(question)
   return (row) =>
     where.every(({ field, wanted }) => membersOf(row[field]).some((member) => wanted.has(member))) &&
     every.every(([field, wanted]) => wanted.every((one) => membersOf(row[field]).includes(one))) &&
     ranges.every((range) => isInRange(row, range)) &&
-    hasWords(row, fields, question.text)
+    hasWords(row, fields, groups)
 }
 
 const membersOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value])
@@ -33,17 +34,16 @@ const isInRange = (row: Row, range: Range): boolean => {
   return range.to === undefined || bytes.compare(encoded(range.to)) <= 0
 }
 
-const hasWords = (row: Row, fields: readonly string[], text: string | undefined): boolean => {
-  const wanted = text === undefined ? [] : wordsOf(text)
-  if (wanted.length === 0) return true
+const hasWords = (row: Row, fields: readonly string[], groups: ReturnType<typeof wordGroupsOf>): boolean => {
+  if (groups.length === 0) return true
   const words = wordsOfRow(row, fields)
-  return wanted.every((start) => words.some((word) => word.startsWith(start)))
+  return groups.every((group) => group.some((start) => words.some((word) => word.startsWith(start))))
 }
 
 /** @throws Error for a question without its index. */
 export const assertIndexed = (
   declaration: TableDeclaration,
-  { where = {}, every = {}, range, ranges: more, text, sort }: Find,
+  { where = {}, every = {}, range, ranges: more, text, words, sort }: Find,
 ): void => {
   const { name, equality = [], range: ranges = [], text: texts = [], lives } = declaration
   if (lives === 'row') throw new Error(`rows of ${name} live by themselves and are asked for by id`)
@@ -51,5 +51,6 @@ export const assertIndexed = (
     if (!equality.includes(field)) throw new Error(`table ${name} has no index of equality on ${field}`)
   for (const field of [...rangesOf({ range, ranges: more }).map((one) => one.field), sort?.field])
     if (field !== undefined && !ranges.includes(field)) throw new Error(`table ${name} has no range index on ${field}`)
-  if (text !== undefined && texts.length === 0) throw new Error(`table ${name} has no index of words`)
+  if ((text !== undefined || words !== undefined) && texts.length === 0)
+    throw new Error(`table ${name} has no index of words`)
 }

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
-import { withoutHidden } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { mergePatch, type ResourceDeclaration, writeOnlyOf } from '../../kit/resource/declaration.ts'
 import type { AuditRow } from './views.ts'
@@ -88,15 +87,14 @@ const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: Reco
     .reduce((values, { values: next, isDeleted }) => (isDeleted ? {} : (mergePatch(values, next) as JsonObject)), {})
 }
 
-/** Fields that the resource's own reads would show to this reader: no secret, nothing internal, nothing that their role hides. */
+/** Fields that the resource's own reads would show to this reader: no secret, nothing internal; `asShown` has taken away what their role hides. */
 const visible = (caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): JsonObject => {
-  const { noun, fields, readOnly, restriction, permissions } = declaration
+  const { noun, fields, readOnly, permissions } = declaration
   const isOthers = noun === 'user' && !caller.permissions.has(permissions.edit)
   const names = Object.keys({ ...fields, ...readOnly }).filter(
     (name) => !writeOnlyOf(declaration).includes(name) && (!isOthers || USER_FIELDS.includes(name)),
   )
-  const seen = withoutHidden(caller, restriction, values)
-  return Object.fromEntries(Object.entries(seen).filter(([name]) => names.includes(name))) as JsonObject
+  return Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name))) as JsonObject
 }
 
 const differences = (before: JsonObject, after: JsonObject): Logged['changes'] => {

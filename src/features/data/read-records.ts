@@ -2,7 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList } from '../../kit/http/answer-list.ts'
+import { answerList, type ListRequest } from '../../kit/http/answer-list.ts'
 import {
   FIELDS_PARAMETER,
   FIELDS_QUERY,
@@ -19,18 +19,10 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { nameKey } from './data-type.ts'
-import { uniqueKey, uniqueTermOf } from './record-index.ts'
+import { uniqueKey, uniqueTermOf, wordGroups } from './record-index.ts'
 import { asksForValues, assertShown, recordQuestion } from './record-question.ts'
 import { record } from './record.ts'
-import {
-  DATA_TYPES,
-  type DataTypeRow,
-  hiddenOf,
-  RECORDS,
-  type RecordRow,
-  RECORD_RESTRICTION,
-  shownRecord,
-} from './views.ts'
+import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow, shownRecord } from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
 
@@ -39,6 +31,7 @@ const declared = listShape(record.declaration)
 
 const shape: ListShape = {
   ...declared,
+  inner: 'values',
   searchable: true,
   filters: {
     dataTypeId: { type: 'string', format: 'uuid' },
@@ -107,6 +100,7 @@ const listRoute = (services: Services): Route =>
           query: own,
           path: `/api/v3${PATH}`,
           ...question,
+          ...searchOf(caller, types, own.q),
           present: (rows) => shownRecords(types, caller, rows),
         },
       )
@@ -198,6 +192,27 @@ const plainQuestion = ({ invalid: isInvalid }: ListQuery): { where: { isInvalid?
   where: isInvalid === true ? { isInvalid } : {},
 })
 
+/** A search looks into what is shown alone: without hidden texts into all words, else into each field that is left. */
+const searchOf = (
+  caller: UserCaller,
+  types: readonly DataTypeRow[],
+  q: string | undefined,
+): Pick<ListRequest, 'words'> => {
+  if (q === undefined) return {}
+  const texts = types.flatMap((type) => {
+    const hidden = hiddenOf(caller, type)
+    const own = type.fields.filter((field) => field.type === 'text')
+    return own.map((field) => ({ dataTypeId: type._id, field, isHidden: hidden.has(field.name) }))
+  })
+  if (!texts.some(({ isHidden }) => isHidden)) return {}
+  const shown = texts.filter(({ isHidden }) => !isHidden)
+  if (shown.length > SEARCHED_MAX) throw invalid('/dataTypeId', 'is required to search in so many fields')
+  return { words: wordGroups(q, shown) }
+}
+
+/** Each word is looked for in each of these fields. */
+const SEARCHED_MAX = 1_000
+
 const shownRecords = (types: readonly DataTypeRow[], caller: UserCaller, rows: readonly Row[]): Row[] => {
   const byId = new Map(types.map((type) => [type._id, type]))
   return rows.map((row) => shownRecord(caller, byId.get(row.dataTypeId as string), row))
@@ -223,11 +238,5 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
 const shown = (caller: UserCaller, type: DataTypeRow, row: RecordRow, { fields }: ListQuery): Row => {
   const query = withFields(caller, [type], { fields })
   // What is hidden is gone by then.
-  return shownRow(
-    { members: shape.members, restriction: RECORD_RESTRICTION },
-    query.fields,
-    NOBODY,
-  )(shownRecord(caller, type, row))
+  return shownRow(shape, query.fields, caller)(shownRecord(caller, type, row))
 }
-
-const NOBODY = { permissionDetails: [] }

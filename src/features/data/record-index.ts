@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { wordsOf } from '../../kernel/words.ts'
 import { isEmpty, valueFault, type ValueType } from '../../kit/values/value-type.ts'
 import { SLOTS, type StoredField } from './fields.ts'
 import { valueIn } from './views.ts'
@@ -51,10 +52,29 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
     if (value === undefined || isEmpty(value)) continue
     for (const one of isFiltered(field) ? [value].flat() : []) terms.push(termOf(shape._id, field, one as Json))
     if (isUnique(shape, field)) terms.push(uniqueTermOf(shape._id, field, value))
-    if (typeof value === 'string' && field.type === 'text') words.push(value)
+    if (typeof value === 'string' && field.type === 'text') words.push(value, taggedWords(shape._id, field, value))
   }
   return index
 }
+
+/** A letter that no language needs: what begins with it is found by those alone who ask with it. */
+const TAG = 'ꙮ'
+
+/** The words of a text behind the type and number of its field, so that they can be looked for in that field alone. */
+const taggedWords = (dataTypeId: string, field: StoredField, value: string): string =>
+  wordsOf(value)
+    .map((word) => wordTagOf(dataTypeId, field) + word)
+    .join(' ')
+
+const wordTagOf = (dataTypeId: string, { no }: StoredField): string =>
+  `${TAG}${dataTypeId.replaceAll('-', '')}${TAG}${no}${TAG}`
+
+/** The beginnings by which the words of a search are found in some fields: one group for each word. */
+export const wordGroups = (
+  q: string,
+  fields: readonly { dataTypeId: string; field: StoredField }[],
+): readonly (readonly string[])[] =>
+  wordsOf(q).map((word) => fields.flatMap(({ dataTypeId, field }) => wordsOf(wordTagOf(dataTypeId, field) + word)))
 
 /** Whether the values keep the rules of their type, as far as the values themselves can say. */
 export const areValid = (shape: Shape, values: JsonObject): boolean =>

@@ -3,7 +3,7 @@ import { fileIdsOf } from '../../kit/files/attached-file.ts'
 import type { UniqueValue } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { recordRows } from './record-rows.ts'
-import { DATA_TYPES, RECORD_RESTRICTION, RECORDS } from './views.ts'
+import { DATA_TYPES, RECORDS } from './views.ts'
 
 /** More than any type can say needs. */
 const BODY_BYTES_MAX = 256 * 1024
@@ -38,8 +38,7 @@ export const record = defineResource(
       uniques: claims,
     },
     permissions: { view: 'view/data', edit: 'edit/data' },
-    restriction: RECORD_RESTRICTION,
-    version: 2,
+    version: 3,
     indexes: { equality: ['fileIds'] },
     derived: fileIdsOf,
     uniques: ({ uniques }) => (uniques ?? []) as unknown as UniqueValue[],

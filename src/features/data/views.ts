@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
-import { hiddenFields, type Restricted, type Restriction } from '../../kernel/hidden-fields.ts'
+import type { Restricted } from '../../kernel/hidden-fields.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { AttachedFile } from '../../kit/files/attached-file.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
@@ -30,13 +30,6 @@ export interface RecordRow extends Row {
   files?: AttachedFile[]
 }
 
-/** Which fields of records a role can hide. */
-export const RECORD_RESTRICTION: Restriction = {
-  permission: 'view/data',
-  typeField: 'dataTypeId',
-  member: 'values',
-}
-
 /** A value by the key of its field, whatever that is called: `constructor` is no value of an object without one. */
 export const valueIn = (values: JsonObject, key: string): Json | undefined =>
   Object.hasOwn(values, key) ? values[key] : undefined
@@ -46,7 +39,10 @@ export const hiddenOf = (
   viewer: Restricted,
   { _id, fields }: Pick<DataTypeRow, '_id' | 'fields'>,
 ): ReadonlySet<string> => {
-  const hidden = hiddenFields(viewer, RECORD_RESTRICTION, _id)
+  const entries = viewer.permissionDetails.filter(
+    (entry) => entry.permissionName === 'view/data' && entry.dataTypeId === _id,
+  )
+  const hidden = new Set(entries.flatMap(({ hiddenFields }) => hiddenFields))
   if (hidden.size === 0) return hidden
   const isHidden = ({ _id: key, name, formerNames = [] }: StoredField): boolean =>
     hidden.has(name) || hidden.has(key) || formerNames.some((former) => hidden.has(former))

@@ -1,14 +1,7 @@
 import type { Find, Found, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
-import {
-  assertNoneHidden,
-  assertShown,
-  hiddenFields,
-  personalFields,
-  withoutHidden,
-  withoutPersonal,
-} from '../../kernel/hidden-fields.ts'
+import { assertShown, personalFields, withoutPersonal } from '../../kernel/hidden-fields.ts'
 import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
@@ -31,6 +24,8 @@ export interface ListRequest {
   every?: Find['every']
   range?: Find['range']
   ranges?: Find['ranges']
+  /** In place of the words of `q`. */
+  words?: Find['words']
   /** The order of a list that cannot be sorted otherwise. */
   sort?: Find['sort']
 }
@@ -49,12 +44,8 @@ const EMPTY: Page = { rows: [], total: 0, next: null }
 export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
   const { query, path } = request
   const limit = query.limit ?? LIMIT_DEFAULT
-  const typeId =
-    shape.restriction === undefined ? undefined : (query[shape.restriction.typeField] as string | undefined)
-  const show = shownRow(shape, query.fields, request.caller, typeId)
-  const asked = askedOf(query).flatMap(namedBy)
-  assertNoneHidden(request.caller, shape.restriction, asked, typeId)
-  assertShown(personalFields(request.caller, shape.personal), asked)
+  const show = shownRow(shape, query.fields, request.caller)
+  assertShown(personalFields(request.caller, shape.personal), askedOf(query).flatMap(namedBy))
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
@@ -130,7 +121,7 @@ const walk = async (
 
 /** Undefined where no row can match. */
 const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
-  const { query, every, range, ranges, sort } = request
+  const { query, every, range, ranges, words, sort } = request
   const where = whereOf(shape, request)
   if (where === undefined) return undefined
   const sortBy =
@@ -140,7 +131,7 @@ const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'>
     ...(every !== undefined && { every }),
     range,
     ...(ranges !== undefined && { ranges }),
-    text: query.q,
+    ...(words === undefined ? { text: query.q } : { words }),
     ...(sortBy !== undefined && { sort: { field: sortBy, order: query.sortOrder ?? 'asc' } }),
     ...(sort !== undefined && { sort }),
   }
@@ -169,21 +160,19 @@ const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find[
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */
 const keepOf = (shape: ListShape, { query, caller }: ListRequest): ((row: Row) => boolean) | undefined => {
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
-  const isHidden = shape.restriction !== undefined && hiddenFields(caller, shape.restriction).size > 0
-  const isSearchWider = query.q !== undefined && (isHidden || personalFields(caller, shape.personal).length > 0)
+  const isSearchWider = query.q !== undefined && personalFields(caller, shape.personal).length > 0
   if (asked.length === 0 && !isSearchWider) return undefined
-  const shownTo = (viewer: UserCaller, row: Row): Row =>
-    withoutPersonal(viewer, shape.personal, withoutHidden(viewer, shape.restriction, row))
   return (row) =>
     asked.every((name) => row[name] === query[name]) &&
-    (!isSearchWider || hasWords(shape, shownTo(caller, row), query.q ?? ''))
+    (!isSearchWider || hasWords(shape, withoutPersonal(caller, shape.personal, row), query.q ?? ''))
 }
 
-/** The index of words has hidden fields too: whoever may not see them finds a row by what is shown alone. */
-const hasWords = ({ table, members, restriction }: ListShape, row: Row, q: string): boolean => {
-  const inner = Object.values((restriction === undefined ? {} : row[restriction.member]) as object).flat()
-  const shown = (table.text ?? []).filter((field) => members.includes(field))
-  const words = [...wordsOfRow(row, shown), ...inner.flatMap((value) => wordsOf(String(value)))]
+/** The index of words has personal fields too: whoever may not see them finds a row by what is shown alone. */
+const hasWords = ({ table, members }: ListShape, row: Row, q: string): boolean => {
+  const words = wordsOfRow(
+    row,
+    (table.text ?? []).filter((field) => members.includes(field)),
+  )
   return wordsOf(q).every((asked) => words.some((word) => word.startsWith(asked)))
 }
 

@@ -2,13 +2,10 @@ import type { Find } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import {
-  assertNoneHidden,
   assertShown,
   type Personal,
   personalFields,
   type Restricted,
-  type Restriction,
-  withoutHidden,
   withoutPersonal,
 } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonSchema } from '../../kernel/json.ts'
@@ -34,8 +31,8 @@ export interface ListShape {
   searchable: boolean
   /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
   hubField?: string
-  /** Which fields of its rows a role can hide. */
-  restriction?: Restriction
+  /** A member that is an object: `fields` may choose of it as `<member>.<name>`. */
+  inner?: string
   /** Which of its members are for the person alone whose record a row is. */
   personal?: Personal
 }
@@ -101,17 +98,16 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
 })
 
 /**
- * The one way of a row to whoever asks: what the role hides goes, then what `fields` leaves out, and never anything that
- * is no member. `typeId` is the type of the records that are asked for, where it is one.
+ * The one way of a row to whoever asks: what is personal goes, then what `fields` leaves out, and never anything that is
+ * no member.
  * @throws Failure invalid for a name that no row has, forbidden for a hidden one.
  */
 export const shownRow = (
-  shape: Pick<ListShape, 'members' | 'restriction' | 'personal'>,
+  shape: Pick<ListShape, 'members' | 'inner' | 'personal'>,
   fields: string | undefined,
   viewer: Restricted,
-  typeId?: string,
 ): ((row: Row) => Row) => {
-  const show = showingTypes(shape, fields, viewer, typeId)
+  const show = choosing(shape, fields)
   const personal = personalFields(viewer, shape.personal)
   if (personal.length === 0) return show
   const asked = fields?.split(',').map((name) => name.trim()) ?? []
@@ -121,23 +117,19 @@ export const shownRow = (
   }
 }
 
-const showingTypes = (
-  { members, restriction }: Pick<ListShape, 'members' | 'restriction'>,
+const choosing = (
+  { members, inner }: Pick<ListShape, 'members' | 'inner'>,
   fields: string | undefined,
-  viewer: Restricted,
-  typeId: string | undefined,
 ): ((row: Row) => Row) => {
-  if (restriction === undefined) return chooseFields(members, fields ?? members.join())
-  const inside = `${restriction.member}.`
-  const names = fields?.split(',').map((name) => name.trim()) ?? members
-  assertNoneHidden(viewer, restriction, names, typeId)
-  const inner = names.filter((name) => name.startsWith(inside)).map((name) => name.slice(inside.length))
-  const outer = chooseFields(members, ['_id', ...names.filter((name) => !name.startsWith(inside))].join())
+  if (inner === undefined || fields === undefined) return chooseFields(members, fields ?? members.join())
+  const names = fields.split(',').map((name) => name.trim())
+  const isInner = (name: string): boolean => name.startsWith(`${inner}.`)
+  const chosen = names.filter(isInner).map((name) => name.slice(inner.length + 1))
+  const outer = chooseFields(members, ['_id', ...names.filter((name) => !isInner(name))].join())
   return (row) => {
-    const shown = withoutHidden(viewer, restriction, row)
-    const values = shown[restriction.member] as Row
-    const chosen = inner.filter((name) => values[name] !== undefined).map((name) => [name, values[name]])
-    return inner.length === 0 ? outer(shown) : { [restriction.member]: Object.fromEntries(chosen), ...outer(shown) }
+    const values = row[inner] as Row
+    const found = chosen.filter((name) => values[name] !== undefined).map((name) => [name, values[name]])
+    return chosen.length === 0 ? outer(row) : { [inner]: Object.fromEntries(found), ...outer(row) }
   }
 }
 

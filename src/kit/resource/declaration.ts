@@ -3,7 +3,7 @@ import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Find } from '../../engines/table-store.ts'
-import type { Personal, Restriction } from '../../kernel/hidden-fields.ts'
+import type { Personal } from '../../kernel/hidden-fields.ts'
 import { answered } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
@@ -147,8 +147,6 @@ export interface ResourceDeclaration {
   hubField?: string
   /** Whether the caller may see a row of their hubs; left out, all of them. Lists need a condition of their own beside it (`RouteParts.where`). */
   sees?(caller: UserCaller, row: Row): boolean
-  /** Which fields of its records a role can hide (`permissionDetails`). */
-  restriction?: Restriction
   /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
   personal?: Personal
   rollout?: 'geofences'

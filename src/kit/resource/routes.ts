@@ -37,7 +37,7 @@ import {
   words,
 } from './answers.ts'
 import { listShape } from './rows.ts'
-import { findRow, presented, typeOf, type Presented } from './show.ts'
+import { findRow, presented, type Presented } from './show.ts'
 import { ResourceWriter } from './write.ts'
 import { originOf, versionOf, type ResourceWrites, type Written } from './writes.ts'
 
@@ -142,7 +142,7 @@ const readRoute = (served: Served): Route =>
       const { declaration, services, shape } = served
       const { fields } = request.query
       const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
-      const show = shownRow(shape, fields, userOf(request), typeOf(shape, row))
+      const show = shownRow(shape, fields, userOf(request))
       const [whole] = await presented(served, request, [row], fields)
       return rowReply(show(whole), row)
     },

@@ -27,7 +27,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
   const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
-  const { filters = {}, computed = [], hubField, restriction, personal } = declaration
+  const { filters = {}, computed = [], hubField, personal } = declaration
   return {
     table,
     members: Object.keys(schemas),
@@ -40,7 +40,6 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
     sortable: (table.range ?? []).filter((name) => Object.hasOwn(schemas, name)),
     searchable: (table.text ?? []).length > 0,
     hubField,
-    restriction,
     personal,
   }
 }

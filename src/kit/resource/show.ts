@@ -1,6 +1,6 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
-import { seesRow, shownRow, wantsField, type ListShape } from '../http/list-query.ts'
+import { seesRow, shownRow, wantsField } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import type { RouteRequest } from '../http/route.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
@@ -37,15 +37,10 @@ export const shownBy = async (
   row: Row,
   fields?: string,
 ): Promise<Row> => {
-  const shape = listShape(declaration)
-  const show = shownRow(shape, fields, userOf(request), typeOf(shape, row))
+  const show = shownRow(listShape(declaration), fields, userOf(request))
   const [whole] = await presented({ declaration, services }, request, [row], fields)
   return show(whole)
 }
-
-/** The type of a record, where roles can hide fields of it. */
-export const typeOf = ({ restriction }: ListShape, row: Row): string | undefined =>
-  restriction === undefined ? undefined : (row[restriction.typeField] as string)
 
 /** Rows with what is known at answer time only. */
 export const presented = async (

@@ -5,6 +5,10 @@ import { dataRoutes } from '../../../src/features/data/api.ts'
 import { dataType } from '../../../src/features/data/data-type.ts'
 import { record } from '../../../src/features/data/record.ts'
 import { flow } from '../../../src/features/flows/flow.ts'
+import { hub } from '../../../src/features/hubs/hub.ts'
+import { role } from '../../../src/features/identity/role.ts'
+import { user } from '../../../src/features/identity/user.ts'
+import { team } from '../../../src/features/teams/team.ts'
 import { task } from '../../../src/features/tasks/task.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
@@ -21,8 +25,9 @@ const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/data-type
 
 /** Data types and records over the embedded engines. */
 export const openData = async (t: Test) => {
-  const services = await openServices(folderOf(t), new FakeClock())
-  const projections = [directory([dataType, record, flow, task].map(({ rows }) => rows)), processes]
+  const resources = [dataType, record, flow, task, hub, team, user, role]
+  const services = await openServices(folderOf(t), new FakeClock(), resources)
+  const projections = [directory(resources.map(({ rows }) => rows)), processes]
   const { runner, settle } = await startProjections(services, projections)
   const checks = checkRecords({ ...services, settle })
   t.teardown(async () => {

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
-import type { PermissionDetail, UserCaller } from '../../../src/kernel/caller.ts'
-import { anyObject, id, integer, oneOf, optional, text, withDefault } from '../../../src/kernel/schema.ts'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
+import { integer, oneOf, optional, text, withDefault } from '../../../src/kernel/schema.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
 import { defineResource, type Resource } from '../../../src/kit/resource/resource.ts'
@@ -159,60 +159,4 @@ test('a member that is known at answer time only filters a list that is walked',
   t.same((await call('GET', '/beacons?status=strong&fields=name&limit=1')).body.data.map(Object.keys), [
     ['_id', 'name'],
   ])
-})
-
-const entry = defineResource({
-  noun: 'entry',
-  plural: 'entries',
-  tag: 'Entries',
-  fields: { name: text({ max: 20 }), dataTypeId: id(), values: anyObject() },
-  permissions: { view: 'view/data', edit: 'edit/beacon' },
-  restriction: { permission: 'view/data', typeField: 'dataTypeId', member: 'values' },
-  derived: ({ values }) => ({ words: Object.values(values as object).map(String) }),
-  indexes: { equality: ['dataTypeId'], range: ['name'], text: ['name', 'words'] },
-  example: { name: 'Entry' },
-})
-
-test('what a role hides is in no answer, by no way', async (t) => {
-  const { call } = await open(t, entry)
-  const [customer, product] = [idFrom('type', 1), idFrom('type', 2)]
-  const hides = (dataTypeId: string, ...hiddenFields: string[]): PermissionDetail => ({
-    permissionName: 'view/data',
-    dataTypeId,
-    hiddenFields,
-  })
-  const clerk = { permissionDetails: [hides(customer, 'debt', 'iban'), hides(customer, 'note')] }
-  const values = { debt: 5, iban: 'DE', note: 'late', city: 'Kiel' }
-  const made = await call('POST', '/entry', { name: 'Ada', dataTypeId: customer, values }, clerk)
-  t.same(made.body.data.values, { city: 'Kiel' }, 'answers to writes leave it out')
-  const { _id } = made.body.data
-  await call('POST', '/entry', { name: 'Chair', dataTypeId: product, values: { debt: 1, city: 'Rom' } })
-  t.same((await call('GET', `/entry/${_id}`, undefined, clerk)).body.data.values, { city: 'Kiel' })
-  t.same((await call('GET', `/entry/${_id}`)).body.data.values, values)
-  t.same(
-    (await call('GET', '/entries?sortBy=name&fields=values', undefined, clerk)).body.data.map(
-      (row: { values: object }) => row.values,
-    ),
-    [{ city: 'Kiel' }, { city: 'Rom', debt: 1 }],
-    'each record follows its own type',
-  )
-  t.same((await call('GET', `/entry/${_id}?fields=name`, undefined, clerk)).body.data, { _id, name: 'Ada' })
-  t.same((await call('GET', `/entry/${_id}?fields=values.city`, undefined, clerk)).body.data, {
-    _id,
-    values: { city: 'Kiel' },
-  })
-  for (const url of [`/entry/${_id}?fields=name,values.debt`, '/entries?fields=values.debt'])
-    t.match(await call('GET', url, undefined, clerk), { status: 403, body: { fields: ['debt'] } }, url)
-  for (const [q, seen, all] of [
-    ['ada', 1, 1],
-    ['kiel', 1, 1],
-    ['late', 0, 1],
-    ['ada late', 0, 1],
-    ['1', 1, 1],
-  ] as const) {
-    t.equal((await call('GET', `/entries?q=${q}`, undefined, clerk)).body.total, seen, `${q}, as the clerk sees it`)
-    t.equal((await call('GET', `/entries?q=${q}`)).body.total, all, q)
-  }
-  const products = await call('GET', `/entries?dataTypeId=${product}&fields=values.debt`, undefined, clerk)
-  t.same(products.body.data[0].values, { debt: 1 }, 'what is hidden of one type is not of another')
 })
