@@ -6,8 +6,8 @@ import { askControl, type ControlAnswer } from './control-socket.ts'
 
 const USAGE = `waymark rebuild <projection> [flags of start]
 Works a read model out anew, compares it with the live one, puts it in its place, and prints what differed as JSON.
-Ends with 1 when something differed. Projections: directory, access, automations, backtests, automation-runs,
-audit-log, location-history, transitions, latest-position, matcher.
+Ends with 1 when something differed. Projections: directory, access, automations, backtests, notifications,
+automation-runs, audit-log, location-history, transitions, latest-position, matcher.
 `
 
 /** `waymark rebuild`: asks the server that runs on the data folder, or works alone where none runs. */

@@ -35,7 +35,7 @@ const details: Field = {
   schema: {
     type: 'object',
     description:
-      'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. Their values are answered as `***`, and `***` sent back keeps the value. The create answers `secret`, once.',
+      'For a webhook `{url, headers}`; headers as an array of `{key, value}` or as an object. Their values are answered as `***`, and `***` sent back keeps the value. The create answers `secret`, once. For a notification `{channel: email|chat|inApp, to, subject?, text}`: `to` is one recipient or an array of at most 20 (ids of users, for email also addresses, for chat urls of incoming webhooks, which are answered without what is secret in them); `subject` and `text` are Mustache templates.',
   },
 }
 

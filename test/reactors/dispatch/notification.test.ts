@@ -1,0 +1,161 @@
+import { type Test, test } from 'tap'
+import { ACCESS_IDENTITIES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
+import type { HttpCaller, HttpOutcome } from '../../../src/engines/http-caller.ts'
+import type { Mail, MailOutcome } from '../../../src/engines/mailer.ts'
+import type { AutomationRow } from '../../../src/features/automations/views.ts'
+import { NO_ORGANIZATION } from '../../../src/kernel/table.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
+import type { Work } from '../../../src/reactors/dispatch/actions/action.ts'
+import { chatBody, chatEscape, chatFormOf, isRefusedBy } from '../../../src/reactors/dispatch/actions/chat-message.ts'
+import { notificationAction } from '../../../src/reactors/dispatch/actions/notification.ts'
+import { callerWith } from '../../support/callers.ts'
+import { openServices } from '../../support/open-services.ts'
+import { folderOf } from '../../support/folder-of.ts'
+
+const ORGANIZATION = idFrom('organization', 'one')
+const USER = idFrom('user', 'one')
+
+const open = async (t: Test) => {
+  const services = await openServices(folderOf(t))
+  t.teardown(() => services.close())
+  for (const table of [ACCESS_USERS, ACCESS_IDENTITIES, { name: 'organizations', version: 1 }])
+    await services.tables.declare(table)
+  const user = { identityId: 'i', email: 'typed@example.com', status: 'active', roleId: 'r', hubIds: [], teamIds: [] }
+  const put = (table: string, scope: string, id: string, row: object) =>
+    services.tables.commit([{ table, scope, id, row: { ...row } }])
+  await put(ACCESS_USERS.name, ORGANIZATION, USER, user)
+  const mails: Mail[] = []
+  const calls: string[] = []
+  const says = {
+    mail: (_mail: Mail): MailOutcome => ({ kind: 'sent' }),
+    chat: (_url: string): HttpOutcome => ({ kind: 'answered', statusCode: 200, answer: 'ok' }),
+  }
+  const mailer = {
+    send: async (mail: Mail) => {
+      mails.push(mail)
+      return says.mail(mail)
+    },
+    close: async () => undefined,
+  }
+  const caller: HttpCaller = {
+    refusal: () => undefined,
+    post: async ({ url }) => {
+      calls.push(url)
+      return says.chat(url)
+    },
+    close: async () => undefined,
+  }
+  const action = notificationAction({ ...services, mailer, caller })
+  const workOf = (run: string, details: object, data: object = {}): Work => ({
+    automation: { _id: idFrom('automation', 'one'), organizationId: ORGANIZATION, name: 'Tell' } as AutomationRow,
+    details: { text: 'x', ...details },
+    run: {
+      runId: idFrom('run', run),
+      sequence: 1,
+      owedAt: 0,
+      trigger: {
+        ...{ sourceId: 's', event: 'onTaskCreated', organizationId: ORGANIZATION, at: 0 },
+        subject: { type: 'task', id: idFrom('task', 'one') },
+      },
+    },
+    editor: callerWith(['view/user'], { organizationId: ORGANIZATION }),
+    data: { task: {}, ...data },
+  })
+  return { ...services, put, mails, calls, says, action, workOf }
+}
+
+test('of several recipients only those who could not be told yet are tried again, under the same id', async (t) => {
+  const { action, workOf, mails, says } = await open(t)
+  const work = workOf('one', { channel: 'email', to: ['a@x.example', 'b@x.example', 'c@x.example'] })
+  says.mail = ({ to }) => {
+    if (to.startsWith('a')) return { kind: 'sent' }
+    return to.startsWith('b') ? { kind: 'failed', error: 'busy' } : { kind: 'refused', error: 'no such box' }
+  }
+  t.match(await action.attempt(work), { kind: 'failed', error: '1 of 3 recipients: busy', ends: undefined })
+  t.equal(mails.length, 3)
+  says.mail = () => ({ kind: 'sent' })
+  t.match(await action.attempt(work), { kind: 'failed', error: '1 of 3 recipients: no such box', ends: 'run' })
+  t.same(
+    mails.slice(3).map(({ to }) => to),
+    ['b@x.example'],
+  )
+  t.equal(mails[3].id, mails[1].id)
+  t.equal(new Set(mails.map(({ id }) => id)).size, 3)
+  t.match(await action.attempt(work), { kind: 'failed', ends: 'run' }, 'also when it is asked for once more')
+  t.equal(mails.length, 4)
+})
+
+test('addresses that no user has confirmed get so many mails a day, confirmed ones more', async (t) => {
+  const { action, workOf, mails, put, clock } = await open(t)
+  const foreign = (n: number) => action.attempt(workOf(`f${n}`, { channel: 'email', to: `p${n % 5}@x.example` }))
+  let sent = 0
+  for (let n = 0; n < 210; n++) sent += (await foreign(n)).kind === 'done' ? 1 : 0
+  t.equal(sent, 200)
+  const over = await foreign(500)
+  t.match(over, { kind: 'failed', error: /over the limit: (200|50) mails/ })
+  t.ok(over.kind === 'failed' && (over.retryAfterMs ?? 0) > 80_000_000, 'until the next day')
+  const toUser = () => action.attempt(workOf('u', { channel: 'email', to: USER }))
+  t.match(await toUser(), { kind: 'failed' }, 'what somebody typed for a user proves nothing')
+  await put(ACCESS_IDENTITIES.name, NO_ORGANIZATION, 'i', { verifiedEmail: 'mine@example.com' })
+  t.match(await toUser(), { kind: 'done' })
+  t.equal(mails.at(-1)?.to, 'mine@example.com')
+  clock.advance(86_400_001)
+  t.match(await foreign(501), { kind: 'done' })
+})
+
+test('one address is mailed 50 times a day, whoever asks', async (t) => {
+  const { action, workOf, mails } = await open(t)
+  for (let n = 0; n < 55; n++) await action.attempt(workOf(`f${n}`, { channel: 'email', to: 'Only@x.example' }))
+  t.equal(mails.length, 50)
+})
+
+test('who does not see users any more has no others told', async (t) => {
+  const { action, workOf } = await open(t)
+  const work = { ...workOf('one', { channel: 'inApp', to: USER }), editor: callerWith([]) }
+  t.match(await action.attempt(work), { kind: 'hidden' })
+  t.match(await action.attempt({ ...work, editor: callerWith([], { userId: USER }) }), { kind: 'done' })
+})
+
+test('chats answer for themselves', async (t) => {
+  const { action, workOf, says } = await open(t)
+  const [one, other] = ['https://a.example/1', 'https://b.example/2']
+  const told = (run: string, to: unknown) => action.attempt(workOf(run, { channel: 'chat', to }))
+  says.chat = () => ({ kind: 'answered', statusCode: 429, retryAfter: '60', answer: 'slow down' })
+  t.match(await told('1', one), { kind: 'failed', statusCode: 429, answer: 'slow down', retryAfterMs: 60_000 })
+  says.chat = () => ({ kind: 'failed', error: 'timed out' })
+  t.match(await told('2', one), { kind: 'failed', error: 'timed out', ends: undefined })
+  says.chat = () => ({ kind: 'answered', statusCode: 410, answer: '' })
+  t.match(await told('3', one), { kind: 'failed', ends: 'automation' })
+  says.chat = (url) => ({ kind: 'answered', statusCode: url === one ? 410 : 200, answer: '' })
+  t.match(await told('4', [one, other]), { kind: 'failed', ends: 'run' }, 'one of two is gone')
+})
+
+test('each chat gets the form that it takes, with values that are plain text', (t) => {
+  t.equal(chatFormOf('https://hooks.slack.com/services/T/B/x'), 'slack')
+  t.equal(chatFormOf('https://evilslack.com/x'), 'mattermost')
+  t.equal(chatFormOf('https://prod-1.westeurope.logic.azure.com:443/workflows/x'), 'teams')
+  t.equal(chatFormOf('https://acme.webhook.office.com/webhookb2/x'), 'teams')
+  t.equal(chatFormOf('https://chat.example.com/hooks/x'), 'mattermost')
+  t.equal(chatEscape('slack')('<!channel> & <http://a|b>'), '&lt;!channel&gt; &amp; &lt;http://a|b&gt;')
+  t.equal(chatEscape('mattermost')('@all [a](b) `c`'), '@\u200ball \\[a\\]\\(b\\) \\`c\\`')
+  t.same(chatBody('slack', 'Late', 'x\ny'), { text: '*Late*\nx\ny' })
+  t.same(chatBody('slack', undefined, 'x'), { text: 'x' })
+  t.match(chatBody('teams', 'Late', 'x\n\n[y](z)'), {
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        content: {
+          type: 'AdaptiveCard',
+          body: ['Late', 'x', '[y](z)'].map((text) => ({
+            type: 'RichTextBlock',
+            inlines: [{ type: 'TextRun', text }],
+          })),
+        },
+      },
+    ],
+  })
+  t.ok(isRefusedBy('teams', 'Webhook message delivery failed with error: 429'))
+  t.notOk(isRefusedBy('slack', 'Webhook message delivery failed'))
+  t.end()
+})
