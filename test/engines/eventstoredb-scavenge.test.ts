@@ -30,7 +30,7 @@ test('a follower whose checkpoint was scavenged misses nothing behind it', async
   await log.truncateBefore('a-1', 3)
   t.equal(await log.reclaim?.(), 'begun')
   t.equal(server.scavenges, 1)
-  for (const checkpoint of [...positions, undefined]) {
+  for (const checkpoint of [...positions, undefined, -1]) {
     const ended = new AbortController()
     const seen: string[] = []
     for await (const { events, caughtUp } of log.follow({ prefixes: ['a-', 'b-'] }, checkpoint, ended.signal)) {

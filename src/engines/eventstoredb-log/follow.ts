@@ -99,25 +99,27 @@ export async function* followPrefixes(
     credentials,
     requiresLeader: true,
   })
-  const missed = position === undefined ? undefined : firstFrom(client, subscription, checkpoint, deadlineMs)
+  const missed = checkpoint < 0 ? undefined : firstFrom(client, subscription, checkpoint, deadlineMs)
   let isBegun = missed === undefined
   const hasPassed = (): boolean => hints.confirmed > checkpoint
   const batches = batchesOf(subscription as ClientSubscription, signal, { eventsMax, deadlineMs, hasPassed })
-  for await (const { events, isCaughtUp } of batches) {
+  for await (const { events: came, isCaughtUp } of batches) {
     if (!isBegun) {
       isBegun = true
       const first = await missed
-      if (first !== undefined && isSkipped(first, checkpoint, prefixes, events[0])) {
-        checkpoint = Number(first.event?.position?.commit)
+      if (first !== undefined && isSkipped(first, checkpoint, prefixes, came[0])) {
+        checkpoint = positionOf(first)
         yield { events: ours([first]), checkpoint, caughtUp: false }
       }
     }
-    const last = events.at(-1)?.event?.position
-    if (last !== undefined) checkpoint = Number(last.commit)
-    else checkpoint = Math.max(checkpoint, hints.confirmed)
+    // One that was appended just now may have been read above, and come all the same.
+    const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
+    checkpoint = Math.max(checkpoint, events.length > 0 ? positionOf(events[events.length - 1]) : hints.confirmed)
     yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
   }
 }
+
+const positionOf = ({ event }: ResolvedEvent): number => Number(event?.position?.commit)
 
 /**
  * The first event in the log from a position on, asked for once a subscription from there has begun. A server begins a
@@ -146,7 +148,7 @@ const isSkipped = (
   next: ResolvedEvent | undefined,
 ): boolean =>
   event !== undefined &&
-  Number(event.position?.commit) > checkpoint &&
+  positionOf({ event }) > checkpoint &&
   prefixes.some((prefix) => event.streamId.startsWith(prefix) && !event.streamId.startsWith('$')) &&
   event.id !== next?.event?.id
 

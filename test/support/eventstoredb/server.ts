@@ -76,7 +76,7 @@ const LATE_MS = 150
 
 /**
  * A server that speaks EventStoreDB's protocol as far as Waymark uses it: Streams, ServerFeatures and Gossip over gRPC.
- * It is faithful in what hurts clients; test/contracts/eventstoredb-server.ts holds it against a real one.
+ * It is faithful in what hurts clients; test/contracts/eventstoredb-server.test.ts holds it against a real one.
  */
 export const openEventstoredbServer = async (options: ServerOptions = {}): Promise<EventstoredbServer> => {
   const server = new Double(options)
