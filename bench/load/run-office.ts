@@ -58,7 +58,7 @@ const seed = async (data: string): Promise<Office> => {
   const role = await make('/role', {
     name: 'Clerk',
     permissions: ['view/data', 'view/data-type'],
-    permissionDetails: [{ permissionName: 'view/data', dataTypeId: type._id, hiddenFields: ['debt'] }],
+    permissionDetails: [{ permissionName: 'view/data', dataTypeId: type._id, hiddenFields: ['debt', 'city'] }],
   })
   const password = 'Correct-horse-9-battery'
   await make('/user', { name: 'C', email: 'clerk@example.com', password, roleId: role._id, hubId: [hubId] })
