@@ -44,7 +44,7 @@ const dryRun = (options: AutomationApiOptions): ResourceAction => ({
   operationId: 'testAutomation',
   summary: 'A dry run on a sample event: answers what would be done, such as the request that would go out; nothing is',
   answer: {
-    description: 'What would be done; of a webhook the request.',
+    description: 'What would be done: of a webhook the request, of what is written here the values as they would be.',
     schema: envelope({
       data: {
         type: 'object',
@@ -54,6 +54,16 @@ const dryRun = (options: AutomationApiOptions): ResourceAction => ({
           url: { type: 'string' },
           headers: { type: 'object', description: 'Values of configured headers are `***`.' },
           body: { type: 'object' },
+          isDone: { const: false },
+          action: { type: 'string', description: 'The type of the automation, of one that writes here.' },
+          task: { type: 'object', description: 'The body of the task that would be made.' },
+          taskId: { type: 'string', description: 'The task that would be changed.' },
+          move: { type: 'object' },
+          components: { type: 'object' },
+          isNew: { type: 'boolean', description: 'Whether the record would be made, otherwise changed.' },
+          dataId: { type: 'string' },
+          dataTypeId: { type: 'string' },
+          values: { type: 'object' },
         },
       },
     }),

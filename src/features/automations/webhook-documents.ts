@@ -32,7 +32,7 @@ export const webhookDocuments = (resources: Pick<KnownResources, 'declarationOf'
     name: event,
     summary: SUMMARIES[event],
     description:
-      EVENTS[event].subject === 'tracker' ? DESCRIPTION : `${DESCRIPTION} This version has no such event yet.`,
+      EVENTS[event].subject === 'routingResult' ? `${DESCRIPTION} This version has no such event yet.` : DESCRIPTION,
     payload: answered(event[0].toUpperCase() + event.slice(1), {
       type: { const: event },
       timestamp: { type: 'string', format: 'date-time', description: 'When it happened.' },
