@@ -40,10 +40,19 @@ export const serveControl = async (
   return server
 }
 
-/** Asks the server that runs on this data folder; undefined when none does. */
-export const askControl = (dataPath: string, request: ControlRequest): Promise<ControlAnswer | undefined> =>
+/** Asks the server that runs on this data folder; undefined when none does. Without a deadline it waits as long as that takes. */
+export const askControl = (
+  dataPath: string,
+  request: ControlRequest,
+  deadlineMs?: number,
+): Promise<ControlAnswer | undefined> =>
   new Promise((done, failed) => {
     const socket = createConnection(pathOf(dataPath))
+    if (deadlineMs !== undefined)
+      socket.setTimeout(deadlineMs, () => {
+        socket.destroy()
+        done({ ok: false, error: `no answer within ${deadlineMs / 1000} s` })
+      })
     socket.once('error', (error: NodeJS.ErrnoException) =>
       error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error),
     )

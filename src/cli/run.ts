@@ -46,7 +46,7 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
     case 'rebuild':
       return (await import('./rebuild.ts')).rebuildCommand(rest)
     case 'doctor':
-      return (await import('./doctor.ts')).doctorCommand(rest)
+      return (await import('./doctor/doctor.ts')).doctorCommand(rest)
     case 'migrate':
       return (await import('./migrate.ts')).migrateCommand(rest)
     case 'reset-password':

@@ -1,4 +1,5 @@
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
+import type { Examination } from './examination.ts'
 import { type Appended, type EventLog, type FollowBatch, type Source, WrongRevision } from './event-log.ts'
 
 /** Tells, in a log that was copied from another one, what its events were there. No consumer follows it. */
@@ -153,6 +154,10 @@ export class CarriedLog implements EventLog {
 
   ping(): Promise<void> {
     return this.log.ping()
+  }
+
+  examine(): Promise<Examination> {
+    return this.log.examine?.() ?? Promise.resolve({ settings: [] })
   }
 
   close(): Promise<void> {

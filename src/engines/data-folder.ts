@@ -43,6 +43,12 @@ export const lockDataFolder = (path: string): DataFolder => {
   }
 }
 
+/** The process that has a folder now, if any. */
+export const ownerOfFolder = (path: string): number | undefined => {
+  const owner = ownerOf(join(path, LOCK_FILE))
+  return owner !== undefined && isAlive(owner) ? owner.pid : undefined
+}
+
 // A hard link is made by one of many at most, and shows the whole file at once.
 const take = (path: string, lock: string, mine: string, token: string): void => {
   for (let attempt = 0; attempt < 10; attempt += 1) {

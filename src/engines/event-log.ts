@@ -1,3 +1,4 @@
+import type { Examination } from './examination.ts'
 import type { NewEvent, RecordedEvent } from '../kernel/event.ts'
 
 /**
@@ -93,5 +94,7 @@ export interface EventLog {
   reclaim?(): Promise<Reclaimed>
   /** Resolves when the engine answers, rejects with Failure engine_down. */
   ping(): Promise<void>
+  /** Of an engine that is a server. @throws Failure engine_down */
+  examine?(): Promise<Examination>
   close(): Promise<void>
 }

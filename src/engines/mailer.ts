@@ -28,6 +28,8 @@ export type MailOutcome =
  */
 export interface Mailer {
   send(mail: Mail): Promise<MailOutcome>
+  /** Whether whoever takes mail could be handed some; sends none. @throws Error that says what is wrong, without secrets */
+  check(): Promise<void>
   /** Lets what is under way end. */
   close(): Promise<void>
 }

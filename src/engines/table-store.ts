@@ -1,3 +1,4 @@
+import type { Examination } from './examination.ts'
 import type { TableDeclaration, RowChange, Row } from '../kernel/table.ts'
 import { wordsOf } from '../kernel/words.ts'
 
@@ -149,5 +150,7 @@ export interface TableStore {
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
+  /** Of an engine that is a server. @throws Failure engine_down */
+  examine?(): Promise<Examination>
   close(): Promise<void>
 }

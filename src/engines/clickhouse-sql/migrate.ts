@@ -48,3 +48,14 @@ const keep = async (store: HistoryStore, layout: Layout, retention: Retention): 
     )
   }
 }
+
+/** How many changes of the schema a history has, undefined for none, and how many this version of the code knows. */
+export const migrationsOf = async (
+  store: Pick<HistoryStore, 'rows'>,
+): Promise<{ done: number | undefined; known: number }> => {
+  const [{ tables }] = await store.rows<{ tables: number }>(
+    'SELECT count() AS tables FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+    { name: VERSIONS },
+  )
+  return { done: tables === 0 ? undefined : await versionOfSchema(store), known: MIGRATIONS.length }
+}

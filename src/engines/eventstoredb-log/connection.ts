@@ -2,6 +2,9 @@ import { type Credentials, EventStoreDBClient, isCommandError, ErrorType } from 
 import { Failure } from '../../kernel/errors.ts'
 
 export interface Connection {
+  url: string
+  /** Of the server. */
+  version: string
   client: EventStoreDBClient
   /**
    * Sent with each append. It keeps the client off its batch path, which keeps the pending appends of every client of the
@@ -27,8 +30,9 @@ export const connect = async (url: string, deadlineMs: number): Promise<Connecti
   const credentials = credentialsOf(url)
   const client = EventStoreDBClient.connectionString(url)
   try {
-    assertVersion(await serverVersion(client))
-    return { client, credentials, deadlineMs }
+    const version = await serverVersion(client)
+    assertVersion(version)
+    return { url, version, client, credentials, deadlineMs }
   } catch (error) {
     await client.dispose()
     throw error instanceof TypeError || !isOfServer(error) ? error : logDown(error)

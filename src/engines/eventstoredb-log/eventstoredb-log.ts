@@ -12,6 +12,7 @@ import {
 } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
+import type { Examination } from '../examination.ts'
 import {
   APPEND_BYTES_MAX,
   type Appended,
@@ -24,6 +25,7 @@ import {
 } from '../event-log.ts'
 import { AppendQueue, Refused } from './append-queue.ts'
 import { connect, type Connection, logDown } from './connection.ts'
+import { examineServer } from './examine.ts'
 import { ERASED, fromResolved, toEventData } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
 import { readToEnd } from './read.ts'
@@ -182,6 +184,11 @@ class EventstoredbLog implements EventLog {
 
   async ping(): Promise<void> {
     await this.headPosition()
+  }
+
+  examine(): Promise<Examination> {
+    const { url, version, credentials } = this.connection
+    return examineServer(url, version, credentials)
   }
 
   async close(): Promise<void> {

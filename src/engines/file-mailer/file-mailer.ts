@@ -1,4 +1,4 @@
-import { mkdir, open, rename } from 'node:fs/promises'
+import { access, constants, mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createTransport } from 'nodemailer'
 import { isOneAddress, type Mail, type Mailer, type MailOutcome } from '../mailer.ts'
@@ -26,6 +26,10 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
       sending.add(outcome)
       void outcome.then(() => sending.delete(outcome))
       return outcome
+    },
+    check: async () => {
+      await mkdir(path, { recursive: true })
+      await access(path, constants.W_OK)
     },
     close: async () => void (await Promise.all(sending)),
   }

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import type { Examination } from '../examination.ts'
 import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
 import { Commits, rowArguments } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
 import { Epoch } from './epoch.ts'
+import { examineServers } from './examine.ts'
 import { down } from './failures.ts'
 import { findRows } from './find.ts'
 import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
@@ -182,6 +184,10 @@ class RedisTables implements TableStore {
   async ping(): Promise<void> {
     await this.connection.everywhere(['PING'])
     if (!this.epoch.isWhole) throw down(new Error('what was lost is being built anew'))
+  }
+
+  examine(): Promise<Examination> {
+    return examineServers(this.connection)
   }
 
   async close(): Promise<void> {

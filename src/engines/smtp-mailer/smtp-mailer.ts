@@ -53,6 +53,11 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
       void outcome.then(() => sending.delete(outcome))
       return outcome
     },
+    check: async () => {
+      const answer = transport.verify().then((): MailOutcome => ({ kind: 'sent' }), outcomeOf)
+      const outcome = await withinDeadline(answer)
+      if (outcome.kind !== 'sent') throw new Error(outcome.error)
+    },
     close: async () => {
       await Promise.all(sending)
       transport.close()

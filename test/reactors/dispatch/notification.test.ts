@@ -35,6 +35,7 @@ const open = async (t: Test) => {
       mails.push(mail)
       return says.mail(mail)
     },
+    check: async () => undefined,
     close: async () => undefined,
   }
   const caller: HttpCaller = {

@@ -34,6 +34,7 @@ export type Json = any
 
 /** Nothing goes out. */
 const noMail: Mailer = {
+  check: async () => undefined,
   send: async () => ({ kind: 'failed', error: 'nobody is there' }),
   close: async () => undefined,
 }

@@ -21,6 +21,7 @@ type World = Awaited<ReturnType<typeof openIdentity>>
 const scripted = (answer: () => MailOutcome) => {
   const mails: Mail[] = []
   const mailer: Mailer = {
+    check: async () => undefined,
     send: async (mail) => {
       mails.push(mail)
       return answer()

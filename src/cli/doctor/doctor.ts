@@ -1,0 +1,142 @@
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { FLAGS, readConfig } from '../../config.ts'
+import { ConfigError, durationMs } from '../../config-values.ts'
+import { ownerOfFolder } from '../../engines/data-folder.ts'
+import { systemClock } from '../../kernel/system-clock.ts'
+import { askControl } from '../control-socket.ts'
+import { parseOptions } from '../credentials.ts'
+import { rotateKey } from '../rotate-key.ts'
+import { engineFindings } from './engines.ts'
+import { type Finding, findingsText, isWell } from './findings.ts'
+
+const USAGE = `waymark doctor [flags of start] [--json] [--deadline 10s] [--forget <consumer>] [--rotate-token-key]
+Checks this machine, the data folder, a service that runs on it, and every engine: whether it answers and how quickly, its
+version and clock, whether what is written comes back, its schema, and the settings that decide whether data stays. Says what
+to do for each thing that is not well, and ends with 1 then. Give it the flags of the service, such as --log and --tables.
+--json prints {"ok": …, "findings": [{"area", "ok", "what", "advice"}]}; "ok" is null for what cannot be told.
+--deadline is how long it waits for each engine and for the service.
+--forget lets go of a consumer that no longer exists and holds the location log back.
+--rotate-token-key signs tokens with a new key from now on; those of the key before stay valid until they end, at the latest
+after --token-ttl, and then it leaves the keyring. Where no service runs, give --keys and --token-ttl as the service has them.
+`
+
+/** Its own; all others are flags of the service. */
+const OWN = {
+  json: { type: 'boolean' },
+  deadline: { type: 'string' },
+  forget: { type: 'string' },
+  'rotate-token-key': { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const
+const DEADLINE = '10s'
+const LEAVE_MS = 500
+
+const FREE_BYTES_MIN = 1024 ** 3
+
+/** `waymark doctor`: prints what it finds; ends with 1 when something is wrong. */
+export const doctorCommand = async (args: readonly string[]): Promise<number> => {
+  const { values } = parseOptions(args, { ...serviceFlags(), ...OWN })
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const config = readConfig(
+    Object.entries(values).flatMap(([name, value]) =>
+      name in OWN ? [] : [`--${name}${value === true ? '' : `=${value}`}`],
+    ),
+  )
+  const { dataPath, keysPath } = config
+  if (values.forget !== undefined) return forget(dataPath, values.forget as string)
+  if (values['rotate-token-key']) return rotateKey(config)
+  const deadlineMs = durationMs('deadline', (values.deadline as string | undefined) ?? DEADLINE)
+  const findings = machineFindings(dataPath)
+  if (existsSync(dataPath)) {
+    findings.push(keyringFinding(keysPath), ...(await serviceFindings(dataPath, deadlineMs)))
+    const isInUse = ownerOfFolder(dataPath) !== undefined
+    findings.push(...(await engineFindings({ config, clock: systemClock, deadlineMs, isInUse })))
+  }
+  process.stdout.write(
+    values.json
+      ? `${JSON.stringify({ ok: isWell(findings), findings: findings.map(({ ok = null, ...rest }) => ({ ...rest, ok })) })}\n`
+      : findingsText(findings),
+  )
+  const code = isWell(findings) ? 0 : 1
+  // What hangs was left behind and would keep the process.
+  setTimeout(() => process.exit(code), LEAVE_MS).unref()
+  return code
+}
+
+/** As options of a command line. */
+const serviceFlags = () =>
+  Object.fromEntries(FLAGS.map(({ name, boolean }) => [name, { type: boolean ? 'boolean' : 'string' } as const]))
+
+const machineFindings = (dataPath: string): Finding[] => {
+  if (!existsSync(dataPath)) {
+    const advice = 'name another with --data, or start the service to make it'
+    return [{ area: 'machine', ok: false, what: `data folder ${dataPath} does not exist`, advice }]
+  }
+  const { bavail, bsize } = statfsSync(dataPath)
+  const free = bavail * bsize
+  return [
+    { area: 'machine', ok: true, what: `node ${process.version} on ${process.platform} ${process.arch}` },
+    {
+      area: 'machine',
+      ok: free > FREE_BYTES_MIN,
+      what: `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataPath}`,
+      advice: 'make room, at least 1 GiB: a full disk refuses every write with 503 until there is some',
+    },
+  ]
+}
+
+const keyringFinding = (keysPath: string): Finding => {
+  const area = 'keys'
+  if (!existsSync(keysPath)) {
+    const advice =
+      'put the copy of it in its place, or name it with --keys; without it tokens and secrets cannot be read'
+    return { area, ok: false, what: `keyring ${keysPath} does not exist`, advice }
+  }
+  const isPrivate = (statSync(keysPath).mode & 0o077) === 0
+  const what = `keyring ${keysPath} is ${isPrivate ? 'readable by its owner alone' : 'readable by others: chmod 600'}`
+  return {
+    area,
+    ok: isPrivate,
+    what,
+    advice: `chmod 600 ${keysPath}, and rotate the token key if others use this machine`,
+  }
+}
+
+const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Finding[]> => {
+  const answer = await askControl(dataPath, { command: 'status' }, deadlineMs)
+  const area = 'service'
+  if (answer === undefined) return [{ area, ok: true, what: 'no service runs on this folder' }]
+  if (!answer.ok) {
+    const advice = 'look at its log; if it hangs, restart it: nothing acknowledged is lost'
+    return [{ area, ok: false, what: `the service does not say how it is: ${answer.error}`, advice }]
+  }
+  const { consumers, engines } = answer.report as {
+    consumers: { consumer: string; events: number; seconds: number }[]
+    engines: { [engine: string]: boolean }
+  }
+  return [
+    ...Object.entries(engines).map(([engine, up]) => ({
+      area,
+      ok: up,
+      what: `engine ${engine} ${up ? 'answers' : 'does not answer'}`,
+      advice: 'see docs/runbooks.md for what still works and what to do',
+    })),
+    ...consumers.map(({ consumer, events, seconds }) => ({
+      area,
+      ok: seconds < 60,
+      what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind`,
+      advice: 'look at the log for "consumer failed"; one that no longer exists is let go by --forget',
+    })),
+  ]
+}
+
+const forget = async (dataPath: string, name: string): Promise<number> => {
+  const answer = await askControl(dataPath, { command: 'forget', name })
+  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
+  if (!answer.ok) throw new ConfigError(answer.error ?? 'it cannot be forgotten')
+  process.stdout.write(`${name} no longer holds the location log back\n`)
+  return 0
+}

@@ -1,0 +1,141 @@
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config.ts'
+import { isEmbedded, shownUrl } from '../../engine-urls.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import { openFiles, openHistory, openLog, openMailer, openTables } from '../../open-engines.ts'
+import type { Finding } from './findings.ts'
+import { type Tried, tryFiles, tryHistory, tryLog, tryTables } from './try-engine.ts'
+
+export interface EngineServices {
+  config: Config
+  clock: Clock
+  /** For each engine, ms. */
+  deadlineMs: number
+  /** Whether a service, or another process, has the data folder and so its embedded engines. */
+  isInUse: boolean
+}
+
+const SKEW_MS_MAX = 1_000
+
+interface Checked {
+  area: string
+  /** As it may be shown. */
+  shown: string
+  /** Its folder, where it is embedded. */
+  folder?: string
+  try(): Promise<Tried>
+}
+
+interface Opened {
+  close(): Promise<void>
+}
+
+/** Opens every engine of the configuration, writes to it and reads back, all beside each other; an engine that hangs is left at the deadline. */
+export const engineFindings = async (services: EngineServices): Promise<Finding[]> => {
+  const { config, clock } = services
+  const ids = idSource(clock.now())
+  const newId = (): string => ids.next()
+  const own = { clock, newId }
+  const { dataPath, logUrl, tablesUrl, historyUrl, filesUrl, smtpUrl } = config
+  const of = (area: string, url: string, open: () => Promise<Tried>): Checked => ({
+    area,
+    shown: isEmbedded(url) && !url.startsWith('file:') ? `${url} ${join(dataPath, area)}` : shownUrl(url),
+    ...(isEmbedded(url) && !url.startsWith('file:') && { folder: join(dataPath, area) }),
+    try: open,
+  })
+  const checked: Checked[] = [
+    of('log', logUrl, () => using(openLog(config, clock, newId), (log) => tryLog(log, own))),
+    of('tables', tablesUrl, () => using(openTables(config, clock), (tables) => tryTables(tables, own))),
+    of('history', historyUrl, () => using(openHistory(config), (history) => tryHistory(history, own))),
+    of('files', filesUrl, () => using(openFiles(config), (files) => tryFiles(files, own))),
+    of('mail', smtpUrl, () =>
+      using(openMailer(config, clock), async (mailer) => {
+        const begun = clock.monotonic()
+        await mailer.check()
+        return { settings: [], latencyMs: clock.monotonic() - begun }
+      }),
+    ),
+  ]
+  return (await Promise.all(checked.map((one) => findingsOf(services, one)))).flat()
+}
+
+const findingsOf = async (services: EngineServices, checked: Checked): Promise<Finding[]> => {
+  const { area, shown, folder } = checked
+  if (folder !== undefined && !existsSync(folder))
+    return [{ area, ok: true, what: `${area} (${shown}) is not there yet: the first start makes it` }]
+  if (folder !== undefined && services.isInUse) {
+    const size = `${(sizeOf(folder) / 2 ** 20).toFixed(0)} MiB`
+    const what = `${area} (${shown}, ${size}) is open in the running process: what it says stands above, it is not opened twice`
+    return [{ area, ok: true, what }]
+  }
+  try {
+    return await triedFindings(services, checked)
+  } catch (error) {
+    const reason = (error as Error).message.replace(/^--\w+ \S+ does not answer: /, '')
+    return [{ area, ok: false, what: `${area} (${shown}) cannot be used: ${reason}`, advice: adviceFor(checked) }]
+  }
+}
+
+const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Checked): Promise<Finding[]> => {
+  const { area, shown } = checked
+  const asked = clock.now()
+  const { version, now, latencyMs, settings } = await inTime(checked.try(), clock, deadlineMs)
+  const findings: Finding[] = [
+    {
+      area,
+      ok: true,
+      what: `${area} (${shown}) answers in ${latencyMs.toFixed(1)} ms${area === 'mail' ? '' : ', keeps what is written'}${version === undefined ? '' : `, version ${version}`}`,
+    },
+  ]
+  if (now !== undefined) {
+    // It was asked somewhere in between.
+    const skewMs = Math.max(0, asked - now, now - clock.now())
+    findings.push({
+      area,
+      ok: skewMs <= SKEW_MS_MAX,
+      what: `${area}: its clock and this machine's differ by ${skewMs < 1 ? 'nothing that can be told' : `${(skewMs / 1000).toFixed(1)} s`}`,
+      advice: 'set both by NTP: times of events, expiry and tokens depend on them',
+    })
+  }
+  for (const { name, value, isGood, advice } of settings)
+    findings.push({
+      area,
+      ok: value === undefined ? undefined : isGood,
+      what: `${area}: ${name} ${value === undefined ? 'cannot be asked for from here' : `is ${value}`}`,
+      advice,
+    })
+  return findings
+}
+
+const adviceFor = ({ area, folder }: Checked): string => {
+  if (folder !== undefined) return `see that its disk has room and that only one process has ${folder}`
+  if (area === 'mail') return 'see docs/mail.md: host, port, user and password are in --smtp'
+  if (area === 'files') return 'see that the folder is there and writable, or the bucket and its credentials'
+  return `see that the server runs, that this machine reaches it, and that user and password are right; what still works: docs/runbooks.md`
+}
+
+/** @throws Error when it takes longer; what hangs is left behind, and ends with the process. */
+const inTime = <Result>(work: Promise<Result>, clock: Clock, deadlineMs: number): Promise<Result> =>
+  new Promise((resolve, reject) => {
+    const cancel = clock.after(deadlineMs, () => reject(new Error(`no answer within ${deadlineMs / 1000} s`)))
+    work.then(resolve, reject).finally(cancel)
+  })
+
+const using = async <Engine extends Opened, Result>(
+  opening: Promise<Engine>,
+  use: (engine: Engine) => Promise<Result>,
+): Promise<Result> => {
+  const engine = await opening
+  try {
+    return await use(engine)
+  } finally {
+    await engine.close()
+  }
+}
+
+const sizeOf = (folder: string): number =>
+  readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .reduce((bytes, entry) => bytes + (statSync(join(entry.path, entry.name), { throwIfNoEntry: false })?.size ?? 0), 0)

@@ -1,0 +1,111 @@
+import { migrationsOf } from '../../engines/clickhouse-sql/migrate.ts'
+import { encodeNativeBlock } from '../../engines/clickhouse-sql/native-block.ts'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Examination } from '../../engines/examination.ts'
+import type { FileStore } from '../../engines/file-store.ts'
+import type { HistoryStore } from '../../engines/history-store.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { encodeJson } from '../../kernel/event.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+/** What an engine showed when it was asked, written to and read. */
+export interface Tried extends Examination {
+  latencyMs: number
+  /** Further sentences on what was found. */
+  notes?: string[]
+}
+
+export interface TryServices {
+  clock: Clock
+  newId(): string
+}
+
+const STREAM = 'waymark-doctor'
+const DOCTOR: TableDeclaration = { name: 'doctor', version: 1, lives: 'row' }
+const ROW_MS = 60_000
+const PINGS = 3
+
+/** Appends to a stream of its own, reads it back and erases it. */
+export const tryLog = async (log: EventLog, { clock, newId }: TryServices): Promise<Tried> => {
+  const latencyMs = await latencyOf(log, clock)
+  const id = newId()
+  const event = { id, type: 'written', data: encodeJson({}), isJson: true, metadata: {} }
+  const { revision } = await log.append(STREAM, [event], 'any')
+  const [read] = await log.read(STREAM, revision, 1)
+  await log.erase(STREAM)
+  if (read?.id !== id) throw new Error('an event that was written did not come back')
+  const examination = await log.examine?.()
+  return { settings: [], ...examination, ...(examination && { now: read.loggedAt }), latencyMs }
+}
+
+/** Stores a row in a table of its own, reads it back and deletes it. */
+export const tryTables = async (tables: TableStore, { clock, newId }: TryServices): Promise<Tried> => {
+  const latencyMs = await latencyOf(tables, clock)
+  const id = newId()
+  await tables.declare(DOCTOR)
+  const place = { table: DOCTOR.name, scope: '-', id }
+  await tables.putIfAbsent({ ...place, row: { id }, expiresAt: clock.now() + ROW_MS })
+  const row = await tables.get(DOCTOR.name, '-', id)
+  await tables.commit([{ ...place, row: null }])
+  if (row?.id !== id) throw new Error('a row that was stored did not come back')
+  return { settings: [], ...(await tables.examine?.()), latencyMs }
+}
+
+/** Makes a table of its own, inserts into it, reads it back and drops it; and compares the schema with what this version knows. */
+export const tryHistory = async (history: HistoryStore, { clock, newId }: TryServices): Promise<Tried> => {
+  const latencyMs = await latencyOf(history, clock)
+  const table = `waymark_doctor_${newId().replaceAll('-', '')}`
+  await history.command(`CREATE TABLE ${table} (n UInt64) ENGINE = MergeTree ORDER BY n`)
+  try {
+    const block = encodeNativeBlock([{ name: 'n', type: 'UInt64', values: BigUint64Array.of(7n) }], 1)
+    await history.insert(table, block, table)
+    const [read] = await history.rows<{ n: number }>(`SELECT n FROM ${table}`)
+    if (read?.n !== 7) throw new Error('a row that was inserted did not come back')
+  } finally {
+    await history.command(`DROP TABLE IF EXISTS ${table}`)
+  }
+  const [{ version, now }] = await history.rows<{ version: string; now: number }>(
+    'SELECT version() AS version, toUnixTimestamp64Milli(now64(3)) AS now',
+  )
+  const schema = await migrationsOf(history)
+  const note =
+    schema.done === undefined
+      ? 'no schema yet: the first start makes it'
+      : `schema ${schema.done} of ${schema.known}${schema.done < schema.known ? ': the next start brings it up' : ''}`
+  const isNewer = (schema.done ?? 0) > schema.known
+  const setting = {
+    name: 'schema',
+    value: note,
+    isGood: !isNewer,
+    advice: 'a later version of Waymark has changed it: start that one',
+  }
+  return { version, now, settings: [setting], latencyMs }
+}
+
+/** Puts a file, reads it back and deletes it. */
+export const tryFiles = async (files: FileStore, { clock, newId }: TryServices): Promise<Tried> => {
+  const latencyMs = await latencyOf(files, clock)
+  const key = `doctor/${newId()}`
+  const bytes = Buffer.from(key)
+  const source = async function* () {
+    yield bytes
+  }
+  await files.put(key, source(), bytes.length)
+  const parts: Uint8Array[] = []
+  for await (const part of (await files.get(key))?.stream ?? []) parts.push(part)
+  await files.delete(key)
+  if (!Buffer.concat(parts).equals(bytes)) throw new Error('a file that was put did not come back')
+  return { settings: [], latencyMs }
+}
+
+/** The quickest of a few answers: the first opens connections. */
+const latencyOf = async (engine: { ping(): Promise<void> }, clock: Clock): Promise<number> => {
+  let best = Number.POSITIVE_INFINITY
+  for (let i = 0; i < PINGS; i++) {
+    const begun = clock.monotonic()
+    await engine.ping()
+    best = Math.min(best, clock.monotonic() - begun)
+  }
+  return best
+}

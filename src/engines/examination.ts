@@ -1,0 +1,17 @@
+/** One setting of an engine that decides whether what it acknowledged stays. */
+export interface ExaminedSetting {
+  name: string
+  /** Undefined where the engine does not tell, for lack of a permission for instance. */
+  value: string | undefined
+  isGood: boolean
+  /** What to do where it is not. */
+  advice: string
+}
+
+/** What an engine tells of itself, for whoever runs it. */
+export interface Examination {
+  version?: string
+  /** Its clock, ms since the epoch. */
+  now?: number
+  settings: ExaminedSetting[]
+}
