@@ -35,7 +35,7 @@ const IDENTITY_TYPES = [
 /** What a token needs to know at each call: users, roles, verified addresses and second factors, who asks for them, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 4,
+  version: 5,
   tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, ACCESS_ORGANIZATIONS, REVOCATIONS],
   prefixes: ['user-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS],
   inputs: [...[USER, ROLE, TEAM, ORGANIZATION].flatMap((types) => Object.values(types)), ...IDENTITY_TYPES],
@@ -84,7 +84,13 @@ const applyOrganization = (event: RecordedEvent, rows: Rows): void => {
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const id = idOfStream(event.stream)
-  if (event.type === USER.deleted) return rows.delete(ACCESS_USERS.name, organizationId, id)
+  if (event.type === USER.deleted) {
+    rows.delete(ACCESS_USERS.name, organizationId, id)
+    // Without a user no token counts; an erased one leaves no revocations in the log either.
+    const revoked = await rows.findBy(REVOCATIONS.name, organizationId, 'userId', id)
+    for (const { id: jti } of revoked) rows.delete(REVOCATIONS.name, organizationId, jti)
+    return
+  }
   const before = await rows.get<AccessUserRow>(ACCESS_USERS.name, organizationId, id)
   const { identityId, email, status, roleId, hubId: hubIds } = values as unknown as AccessUserRow & { hubId: string[] }
   rows.put(ACCESS_USERS.name, organizationId, id, {

@@ -9,13 +9,13 @@ import type { IngressOptions, RateLimits } from './options.ts'
 
 /** Lets a request in, or says why not: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
 export class Admission {
-  private readonly options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'>
+  private readonly options: Pick<IngressOptions, 'authenticate' | 'authenticateRevoked' | 'rollout' | 'metricsToken'>
   private readonly perAddress: RateLimiter | undefined
   private readonly perToken: RateLimiter | undefined
   private readonly perOrganization: RateLimiter | undefined
 
   constructor(
-    options: Pick<IngressOptions, 'authenticate' | 'rollout' | 'metricsToken'> & {
+    options: Pick<IngressOptions, 'authenticate' | 'authenticateRevoked' | 'rollout' | 'metricsToken'> & {
       clock: Clock
       rateLimits?: RateLimits
     },
@@ -38,7 +38,17 @@ export class Admission {
   async admit(exchange: Exchange, route: Route): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
-    const caller = await this.identify(exchange.bearer, exchange.allowances)
+    return this.allow(await this.identify(exchange.bearer, exchange.allowances), route)
+  }
+
+  /** The caller whose token this route may have revoked before. @throws Failure as `admit` */
+  async admitRevoked({ bearer }: Exchange, route: Route): Promise<Caller> {
+    const { authenticateRevoked } = this.options
+    if (bearer === undefined || authenticateRevoked === undefined) throw new Failure('unauthenticated')
+    return this.allow(await authenticateRevoked(bearer), route)
+  }
+
+  private allow(caller: Caller, route: Route): Caller {
     if (route.rollout !== undefined && !this.options.rollout(caller)) throw new Failure('not_found')
     if (!mayCall(caller, route)) throw new Failure('forbidden')
     if (route.enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')

@@ -13,7 +13,7 @@ import { rateLimitHeaders } from './limits.ts'
 import type { IngressLimits } from './options.ts'
 import { answerFailure, refuseAtOnce, sendAhead, sendAnswer, sendStream, type Answered } from './reply.ts'
 import type { Match, Router } from './router.ts'
-import { keptForRevoked, runRoute, type Call, type RunOptions, type StreamAnswer } from './run-route.ts'
+import { isBegun, keptForRevoked, runRoute, type Call, type RunOptions, type StreamAnswer } from './run-route.ts'
 
 export interface HttpOptions extends RunOptions {
   router: Router
@@ -142,14 +142,21 @@ export class HttpDoor {
     try {
       caller = await this.options.admission.admit(call.exchange, call.route.declaration)
     } catch (error) {
-      const kept =
-        error instanceof Failure && error.code === 'unauthenticated'
-          ? await keptForRevoked(call, this.options)
-          : undefined
-      if (kept === undefined) throw error
-      return kept
+      const isRevoked = error instanceof Failure && error.code === 'unauthenticated'
+      const answer = isRevoked ? await this.repeated(call) : undefined
+      if (answer === undefined) throw error
+      return answer
     }
     return runRoute(call, caller, this.options)
+  }
+
+  /** For whoever repeats the call that revoked their token: its answer, or its end where a crash cut it short. */
+  private async repeated(call: Call): Promise<Answered | StreamAnswer | undefined> {
+    if (call.route.declaration.revokesToken !== true) return undefined
+    const kept = await keptForRevoked(call, this.options)
+    if (kept !== undefined) return kept
+    const caller = await this.options.admission.admitRevoked(call.exchange, call.route.declaration)
+    return (await isBegun(call, caller, this.options)) ? runRoute(call, caller, this.options) : undefined
   }
 
   private isIsolated({ headers }: Exchange): boolean {

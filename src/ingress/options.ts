@@ -83,6 +83,8 @@ export interface IngressOptions {
   info: ApiInfo
   /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
   authenticate(token: string): Promise<Caller>
+  /** The same of a user's token although it was revoked: for whoever repeats the call that revoked it. */
+  authenticateRevoked?(token: string): Promise<Caller>
   accessChanged(listener: (change: AccessChange) => void): () => void
   settle: Settle
   /** Whether the caller's organization takes part in the geofence rollout, or a user by the domain of their verified e-mail. */

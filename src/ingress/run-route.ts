@@ -93,11 +93,18 @@ const runOnce = async (
 /** The answer that a token which this very call revoked may still read; undefined when there is none. */
 export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
   const token = call.exchange.bearer
-  if (call.route.declaration.revokesToken !== true || token === undefined) return undefined
-  const bytes = call.reader === undefined ? Buffer.alloc(0) : await call.reader.bytes()
-  const repeat = await repeatOf(call, () => hashOf(bytes), undefined)
-  return repeat === undefined ? undefined : idempotency.answerForRevoked(token, repeat)
+  const repeat = token === undefined ? undefined : await repeatOf(call, () => hashOfBody(call), undefined)
+  return repeat === undefined ? undefined : idempotency.answerForRevoked(token as string, repeat)
 }
+
+/** Whether this call was begun by the caller before, and has no answer yet. */
+export const isBegun = async (call: Call, caller: Caller, { idempotency }: RunOptions): Promise<boolean> => {
+  const repeat = await repeatOf(call, () => hashOfBody(call), caller)
+  return repeat !== undefined && idempotency.isBegun(repeat)
+}
+
+const hashOfBody = async ({ reader }: Call): Promise<string> =>
+  hashOf(reader === undefined ? Buffer.alloc(0) : await reader.bytes())
 
 const checkAddress = ({
   route,

@@ -29,7 +29,8 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
       run: async (data, originOf) => {
         if (await isWritten(data, originOf)) return undefined
         const { userId: id, version: expectedVersion, change } = data
-        const shown = data.emailLink && { pendingEmail: data.emailLink.email }
+        const { emailLink } = data
+        const shown = emailLink && { pendingEmail: emailLink.email, pendingEmailUntil: emailLink.expiresAt }
         return (await office.users.change(originOf(), { id, ...change, expectedVersion }, shown)).wrote
       },
       undo: ({ userId: id, before: body }, originOf) =>

@@ -68,7 +68,6 @@ const eraseUser = async (
   originOf: OriginOf,
 ): Promise<Wrote | undefined> => {
   if (erase === undefined) return undefined
-  const { log, people } = office
-  const wrote = await buryRecord(log, 'user', userId, originOf('user'))
-  return allWrote(wrote, await erasePerson({ log, people }, identityId, erase.forgotten, originOf))
+  const wrote = await buryRecord(office.log, 'user', userId, originOf('user'))
+  return allWrote(wrote, await erasePerson(office, identityId, erase.forgotten, originOf))
 }

@@ -77,12 +77,13 @@ const rowsOf = async <R extends { [field: string]: unknown }>(
 }
 
 const erasePersonHere = async (
-  { log, people }: Office,
+  office: Office,
   { keyring }: ResourceServices,
   originOf: OriginOf,
   userId: string,
   identityId: string,
 ): Promise<void> => {
+  const { log, people } = office
   const origin = originOf(userId)
   const { organizationId, now } = origin
   const email = (await people.load(identityId))?.state.email ?? ''
@@ -90,7 +91,7 @@ const erasePersonHere = async (
   await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
   await buryRecord(log, 'user', userId, origin)
   await buryNotifications(log, userId, originOf(`notifications ${userId}`))
-  await erasePerson({ log, people }, identityId, forgottenStream(keyring, email), originOf)
+  await erasePerson(office, identityId, forgottenStream(keyring, email), originOf)
 }
 
 /** Those that write their events in a form of their own. */

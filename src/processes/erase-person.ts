@@ -1,4 +1,4 @@
-import { IDENTITY, SESSION_STREAMS } from '../features/identity/events.ts'
+import { IDENTITY } from '../features/identity/events.ts'
 import type { OriginOf } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
@@ -7,7 +7,7 @@ import { type Office, unlessGone } from './office.ts'
 
 /** Erases somebody whom no organization has any more: e-mail, password, sessions. `forgotten` is their stream of forgotten passwords. */
 export const erasePerson = async (
-  { log, people }: Pick<Office, 'log' | 'people'>,
+  { log, people, sessions }: Pick<Office, 'log' | 'people' | 'sessions'>,
   identityId: string,
   forgotten: string,
   originOf: OriginOf,
@@ -15,7 +15,7 @@ export const erasePerson = async (
   const at = formatTime(originOf().now)
   await unlessGone(people.command(identityId, { type: 'forget', at }, originOf(`forget ${identityId}`)))
   if ((await people.load(identityId)) !== undefined) return undefined
-  await log.erase(SESSION_STREAMS + identityId)
+  await sessions.erase(identityId)
   await log.erase(forgotten)
   const tombstone = { type: IDENTITY.deleted, data: { at } }
   return bury(log, `identity-${identityId}`, tombstone, originOf(`identity ${identityId}`))

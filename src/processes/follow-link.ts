@@ -34,7 +34,10 @@ const showEmail = async (
   for (const { organizationId, userId } of person?.state.memberships ?? []) {
     const origin = originOf(userId)
     const there = { ...origin, organizationId, metadata: { ...origin.metadata, organizationId } }
-    const shown = users.update(there, userId, ({ pendingEmail: _pending, ...before }) => ({ ...before, email }))
+    const shown = users.update(there, userId, ({ pendingEmail: _pending, pendingEmailUntil: _until, ...before }) => ({
+      ...before,
+      email,
+    }))
     wrotes.push(await unlessGone(shown.then(({ wrote }) => wrote)))
   }
   return allWrote(...wrotes)

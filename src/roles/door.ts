@@ -49,6 +49,7 @@ export const openDoor = async (
     webhookDocuments: webhookDocuments(resources),
     info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
     authenticate: (token) => (devices.takes(token) ? devices.authenticate(token) : users.authenticate(token)),
+    authenticateRevoked: (token) => users.authenticateRevoked(token),
     accessChanged: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

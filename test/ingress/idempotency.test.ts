@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Route } from '../../src/kit/http/route.ts'
-import { openDoor, simpleRoute } from './support.ts'
+import { openDoor, simpleRoute, user } from './support.ts'
 
 const posting = (declaration: Partial<Route>, handler: Parameters<typeof simpleRoute>[1]): Route =>
   simpleRoute(
@@ -136,6 +136,31 @@ test('a token that its own call revoked reads the answer of that call, and nothi
   t.equal((await door.call('POST', '/auth/switch', { token: 'good', body: { to: 'org-2' } })).status, 401, 'no key')
   t.equal((await door.call('POST', '/thing', { token: 'good', headers: key('k') })).status, 401, 'another route')
   t.equal(runs, 1)
+})
+
+test('a call that revoked its token and died before its answer was kept comes to its end when it is repeated', async (t) => {
+  const seeds: unknown[] = []
+  const route = posting({ path: '/auth/switch', revokesToken: true }, async ({ ids }) => {
+    seeds.push(ids.next())
+    door.callers.delete('good')
+    if (seeds.length === 1) throw new Error('the process dies here')
+    return { body: { token: 'new' } }
+  })
+  const former = user()
+  const authenticateRevoked = async (token: string) => {
+    if (token !== 'good') throw new Failure('unauthenticated')
+    return former
+  }
+  const door = await openDoor(t, { routes: [route], authenticateRevoked })
+  const send = (body: object, name = 'k') =>
+    door.call('POST', '/auth/switch', { token: 'good', body, headers: key(name) })
+  t.equal((await send({ to: 'org-2' })).status, 500)
+  t.equal((await send({ to: 'org-3' })).status, 401, 'another body')
+  t.equal((await send({ to: 'org-2' }, 'other')).status, 401, 'another key: a revoked token begins nothing')
+  t.match(await send({ to: 'org-2' }), { status: 200, body: { token: 'new' } })
+  t.equal(seeds[0], seeds[1], 'with the ids of the first run')
+  t.match(await send({ to: 'org-2' }), { status: 200, body: { token: 'new' } })
+  t.equal(seeds.length, 2)
 })
 
 test('a write waits for its read models, and says so when they do not follow', async (t) => {

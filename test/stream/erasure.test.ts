@@ -15,9 +15,11 @@ import { addressOf } from '../support/each-route.ts'
 import { operationsOf } from '../support/open-api.ts'
 import { formOf } from '../support/pictures.ts'
 import { mailsIn, tokenIn } from '../support/read-mail.ts'
+import { codeAt } from '../support/second-factor.ts'
 import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
 
 const PASSWORD = 'Another-horse-8-battery'
+const ADDRESS = '203.0.113.77'
 const REBUILT = [
   'directory',
   'access',
@@ -194,7 +196,8 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
 
 test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t) => {
   const data = folderOf(t)
-  let service = await startService(data)
+  const flags = ['--trusted-proxies', '127.0.0.0/8']
+  let service = await startService(data, flags)
   t.teardown(() => service.kill())
   const { token, hubId } = await signUp(service)
   const roleId = (await ask(service, 'GET', '/roles?key=planner', { token })).data[0]._id
@@ -222,13 +225,27 @@ test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t)
   const positions = async () => (await ask(service, 'GET', `/location-histories?trackerId=${phoneId}`, { token })).data
   await until('the points', async () => (await positions()).length === 3)
 
-  const words = ['Zaphod', 'erased.example', '47.1234567']
+  // From an address that only their sessions name.
+  const headers = { 'x-forwarded-for': ADDRESS }
+  const elsewhere = await ask(service, 'POST', '/auth/login', { body: { email, password: PASSWORD }, headers })
+  await ask(service, 'POST', '/auth/refresh', { token: elsewhere.token, headers })
+  const { secret } = (await ask(service, 'POST', '/auth/second-factor', { ...own, body: { password: PASSWORD } })).data
+  const code = codeAt(secret, Date.now())
+  await ask(service, 'POST', '/auth/second-factor/confirm', { ...own, body: { code } })
+
+  const former = await deletedUser(service, token, hubId)
+
+  const words = ['Zaphod', 'erased.example', '47.1234567', ADDRESS, 'Trillian']
   t.ok((await answered(service, token, words)).length > 2, 'they are there before')
   t.equal((await call(service, 'DELETE', `/user/${userId}?erase=perhaps`, { token })).status, 400)
   t.equal((await call(service, 'DELETE', `/user/${userId}?erase=true`, { token })).status, 200)
   t.equal((await call(service, 'GET', '/user', own)).status, 401)
   t.equal((await call(service, 'GET', `/user/${userId}`, { token })).status, 404)
   t.equal((await call(service, 'GET', `/tracker/${phoneId}`, { token })).status, 404)
+  t.equal((await call(service, 'DELETE', `/user/${former.userId}`, { token })).status, 404, 'deleted before')
+  t.equal((await call(service, 'DELETE', `/user/${former.userId}?erase=true`, { token })).status, 200)
+  t.equal((await call(service, 'DELETE', `/user/${former.userId}?erase=true`, { token })).status, 404, 'once')
+  t.equal((await call(service, 'GET', `/tracker/${former.phoneId}`, { token })).status, 404, 'nor their phone')
   await until(
     'the history to forget',
     async () =>
@@ -246,12 +263,30 @@ test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t)
   await ask(service, 'DELETE', `/user/${again}?erase=true`, { token })
   await service.stop()
 
-  const first = await foundIn(data, ['Zaphod', 'erased.example'])
+  const gone = ['Zaphod', 'erased.example', ADDRESS, 'Trillian', 'sealedSecret', secret]
+  const first = await foundIn(data, gone)
   t.same(first.found, [])
   t.ok(first.pieces > 50)
-  service = await startService(data)
+  service = await startService(data, flags)
   await rebuildAll(t, data)
   t.same(await answered(service, token, words), [], 'after a restart and a rebuild')
   await service.stop()
-  t.same((await foundIn(data, ['Zaphod', 'erased.example'])).found, [])
+  t.same((await foundIn(data, gone)).found, [])
 })
+
+/** Somebody with a phone who was deleted, and not erased. */
+const deletedUser = async (service: Service, token: string, hubId: string) => {
+  const roleId = (await ask(service, 'GET', '/roles?key=fieldUser', { token })).data[0]._id
+  const body = { name: 'Trillian', email: 'trillian@erased.example', password: PASSWORD, roleId, hubId: [hubId] }
+  const { _id: userId } = (await ask(service, 'POST', '/user', { token, body })).data
+  const { email, password } = body
+  const own = await ask(service, 'POST', '/auth/login', { body: { email, password } })
+  const points = [{ recordedAt: Date.now() - 30_000, lat: 47.1234567, lng: 8 }]
+  await ask(service, 'POST', '/location-history/bulk', { token: own.token, body: { points } })
+  const phones = async () => (await ask(service, 'GET', `/trackers?userId=${userId}`, { token })).data
+  await until('the phone', async () => (await phones()).length === 1)
+  const [{ _id: phoneId }] = await phones()
+  await ask(service, 'PATCH', `/tracker/${phoneId}`, { token, body: { name: 'Trillians phone' } })
+  await ask(service, 'DELETE', `/user/${userId}`, { token })
+  return { userId, phoneId }
+}

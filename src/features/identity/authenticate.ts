@@ -19,6 +19,8 @@ import {
 export interface Authenticator {
   /** The user that a token stands for, with role, hubs and permissions as they are now. @throws Failure unauthenticated */
   authenticate(token: string): Promise<UserCaller>
+  /** The same although the token was revoked: for whoever repeats the call that revoked it. @throws Failure unauthenticated */
+  authenticateRevoked(token: string): Promise<UserCaller>
 }
 
 export interface AuthenticatorServices {
@@ -32,16 +34,17 @@ export interface AuthenticatorServices {
  * Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts
  * at once, on every node.
  */
-export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => ({
-  authenticate: async (token) => {
+export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => {
+  const callerOf = async (token: string, mayBeRevoked: boolean): Promise<UserCaller> => {
     const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
     const [user, revoked, demanding] = await Promise.all([
       tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
       tables.get<RevocationRow>(REVOCATIONS.name, organizationId, jti),
       tables.get(ACCESS_ORGANIZATIONS.name, organizationId, organizationId),
     ])
-    if (user === undefined || user.status !== 'active' || revoked !== undefined) throw new Failure('unauthenticated')
-    used?.(jti, expiresAt)
+    const isRefused = revoked !== undefined && !mayBeRevoked
+    if (user?.status !== 'active' || isRefused) throw new Failure('unauthenticated')
+    if (revoked === undefined) used?.(jti, expiresAt)
     const [role, identity] = await Promise.all([
       tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId),
       identityOf(tables, user),
@@ -53,8 +56,12 @@ export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServic
       isSecondFactorRequired: demanding !== undefined,
       hasSecondFactor: identity?.hasSecondFactor === true,
     }
-  },
-})
+  }
+  return {
+    authenticate: (token) => callerOf(token, false),
+    authenticateRevoked: (token) => callerOf(token, true),
+  }
+}
 
 export const identityOf = (
   tables: Pick<TableStore, 'get'>,

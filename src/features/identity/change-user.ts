@@ -1,23 +1,14 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import type { Row } from '../../kernel/table.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
-import {
-  asService,
-  assertVersion,
-  type Change,
-  type Deletion,
-  type WriteOrigin,
-  type Written,
-} from '../../kit/resource/writes.ts'
+import { asService, assertVersion, type Change, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
 import { newLink } from './links.ts'
-import { forgottenStream } from './forgotten.ts'
 import type { Person } from './people.ts'
-import { CHANGE_USER, type ChangeUserData, DELETE_USER, type DeleteUserData } from './processes.ts'
+import { CHANGE_USER, type ChangeUserData } from './processes.ts'
 import {
   assertHolds,
   assertOwner,
@@ -29,12 +20,9 @@ import {
   type RoleRow,
 } from './user-rules.ts'
 import { user, type UserRow } from './user.ts'
-import { TRACKERS_TABLE } from '../trackers/views.ts'
 import { USERS_TABLE } from './views.ts'
 
 const TRIES = 5
-/** A person has one phone, or a few that somebody registered. */
-const PHONES_MAX = 500
 
 /**
  * Changes a user of the organization. E-mail and password belong to the identity: only the organization where it was
@@ -57,37 +45,6 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
   if (alone !== undefined) return { row: { ...alone.row, teamIds: plan?.teamIds ?? [] }, wrote: alone.wrote }
   const { state, version } = await context.users.load(change.id)
   return { row: { ...rowOf(change.id, version, state), teamIds: plan?.teamIds ?? [] }, wrote }
-}
-
-/** The answer's row is the last one. @throws Failure not_found, stale_version, forbidden, conflict for the last owner. */
-export const deleteUser = async (
-  context: IdentityContext,
-  origin: WriteOrigin,
-  { id: userId, expectedVersion, erase = false }: Deletion,
-): Promise<Written> => {
-  let row: Row = {}
-  const wrote = await context.services.processes.run(DELETE_USER, userId, asService(origin), async () => {
-    const { row: before, role } = await loadReached(context, origin, userId)
-    assertVersion(expectedVersion, before.version as number)
-    assertOwner(userOf({ caller: origin.caller as never }), role)
-    row = before
-    const { identityId, status } = before
-    const erasure = erase ? { erase: await erasureOf(context, origin, before) } : {}
-    return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion, ...erasure }
-  })
-  return { row, wrote }
-}
-
-/** What hangs on a user, and of the person where they are in no other organization. */
-const erasureOf = async (
-  { services, people }: IdentityContext,
-  { organizationId }: WriteOrigin,
-  { _id: userId, identityId }: UserRow,
-): Promise<NonNullable<DeleteUserData['erase']>> => {
-  const person = await people.load(identityId)
-  const where = { userId, kind: 'phone' }
-  const { rows } = await services.tables.find(TRACKERS_TABLE, organizationId, { where, limit: PHONES_MAX })
-  return { phoneIds: rows.map(({ id }) => id), forgotten: forgottenStream(services.keyring, person?.state.email ?? '') }
 }
 
 /** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use */
@@ -279,4 +236,4 @@ const assertOrigin = ({ state }: Person, organizationId: string, isAccess: boole
   })
 }
 
-const isActiveOwner = ({ key }: RoleRow, status: string): boolean => key === 'owner' && status === 'active'
+export const isActiveOwner = ({ key }: RoleRow, status: string): boolean => key === 'owner' && status === 'active'

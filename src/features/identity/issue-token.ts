@@ -1,3 +1,4 @@
+import { Failure } from '../../kernel/errors.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import type { RouteRequest, Wrote } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
@@ -17,7 +18,7 @@ export interface TokenSubject {
 export interface Issued {
   signed: SignedToken
   session: SessionBegan
-  wrote: Wrote
+  wrote: Wrote | undefined
 }
 
 type Request = Pick<RouteRequest, 'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>
@@ -55,6 +56,12 @@ export const exchangeToken = async (
     session,
     { ids: request.ids, metadata: metadataOf(request, subject.organizationId) },
   )
+  const { identityId } = userOf(request)
+  if ((await context.people.load(identityId)) === undefined) {
+    // Erased meanwhile: what was just written is the only trace.
+    await context.sessions.erase(identityId)
+    throw new Failure('unauthenticated')
+  }
   return { signed, session, wrote }
 }
 

@@ -13,7 +13,7 @@ export interface Link extends LinkIssued {
 const DAY_MS = 86_400_000
 
 /** How long links hold. */
-const LIVES_MS: { [kind in LinkKind]: number } = {
+export const LIVES_MS: { [kind in LinkKind]: number } = {
   invitation: 7 * DAY_MS,
   verification: 7 * DAY_MS,
   reset: DAY_MS / 24,

@@ -16,7 +16,7 @@ import {
   signInAnswer,
 } from './session-answer.ts'
 import { memberFor, signIn } from './sign-in.ts'
-import type { UserRow } from './user.ts'
+import { type UserRow, withoutRunOut } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Sockets of a refreshed token have so long for their new `auth`. */
@@ -113,7 +113,11 @@ const refresh = async (context: IdentityContext, request: RouteRequest): Promise
   if (member === undefined) throw new Failure('unauthenticated')
   const organizations = await organizationItems(context, person.state, organizationId)
   const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti }, REFRESH_GRACE_MS)
-  return { body: sessionBody('Here is a new token.', signed, member, organizations), wrote, secret: true }
+  return {
+    body: sessionBody('Here is a new token.', signed, withoutRunOut(member, request.now), organizations),
+    wrote,
+    secret: true,
+  }
 }
 
 const personOf = async (context: IdentityContext, caller: UserCaller): Promise<Person> => {

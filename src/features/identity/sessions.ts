@@ -40,12 +40,21 @@ export class Sessions {
     return { position, types: [SESSION.began] }
   }
 
-  /** Ends a token, and begins the session of the one that takes its place. @throws Failure unauthenticated when it has ended before. */
-  replace(identityId: string, before: TokenRevoked, next: SessionBegan, origin: SessionOrigin): Promise<Wrote> {
-    return this.write(identityId, origin, ({ ended }) => {
+  /**
+   * Ends a token, and begins the session of the one that takes its place; done before, by the same request, it changes
+   * nothing. @throws Failure unauthenticated when the token has ended otherwise.
+   */
+  replace(
+    identityId: string,
+    before: TokenRevoked,
+    next: SessionBegan,
+    origin: SessionOrigin,
+  ): Promise<Wrote | undefined> {
+    return this.write(identityId, origin, ({ live, ended }) => {
+      if (live.has(next.jti)) return []
       if (ended.has(before.jti)) throw new Failure('unauthenticated')
       return [endOf(before), { type: SESSION.began, data: next }]
-    }) as Promise<Wrote>
+    })
   }
 
   end(identityId: string, token: TokenRevoked, origin: SessionOrigin): Promise<Wrote | undefined> {
@@ -61,6 +70,11 @@ export class Sessions {
     return this.write(identityId, origin, ({ live }) =>
       [...live.values()].filter(({ jti }) => jti !== except).map((session) => endOf(revocationOf(session, at))),
     )
+  }
+
+  /** Nothing of them is left, nor from where they came. */
+  erase(identityId: string): Promise<void> {
+    return this.log.erase(streamOf(identityId))
   }
 
   /** Sessions that have not ended, oldest first. */

@@ -12,7 +12,7 @@ import type { Person } from './people.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
 import { revocationOf } from './sessions.ts'
 import { isFirstUse } from './single-use.ts'
-import type { UserRow } from './user.ts'
+import { type UserRow, withoutRunOut } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Somebody who has shown who they are, but for their second factor, and the user that they are to be. */
@@ -152,7 +152,7 @@ const beginSession = async (
   await assertSame(context, person, issued.session, { ids, metadata })
   const organizations = await organizationItems(context, state, organizationId)
   return {
-    body: sessionBody('Welcome.', issued.signed, member, organizations),
+    body: sessionBody('Welcome.', issued.signed, withoutRunOut(member, now), organizations),
     wrote: allWrote(accessed, issued.wrote),
     secret: true,
   }
@@ -167,7 +167,9 @@ const assertSame = async (
 ): Promise<void> => {
   const now = (await context.people.load(identityId))?.state
   if (now?.passwordHash === state.passwordHash && now.factor?.factorId === state.factor?.factorId) return
-  await context.sessions.end(identityId, revocationOf(session, session.at), origin)
+  // Somebody who was erased meanwhile leaves no session either.
+  if (now === undefined) await context.sessions.erase(identityId)
+  else await context.sessions.end(identityId, revocationOf(session, session.at), origin)
   throw new Failure('invalid_credentials')
 }
 

@@ -7,6 +7,7 @@ import type { IdentityContext } from './context.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
 import { exchangeToken } from './issue-token.ts'
 import { memberFor } from './sign-in.ts'
+import { withoutRunOut } from './user.ts'
 
 interface SwitchBody {
   organizationId: string
@@ -53,7 +54,7 @@ const switchOrganization = async (
   const organizations = await organizationItems(context, person.state, organizationId)
   const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti })
   return {
-    body: sessionBody('Welcome.', signed, member, organizations),
+    body: sessionBody('Welcome.', signed, withoutRunOut(member, now), organizations),
     wrote: allWrote(accessed, wrote),
     secret: true,
   }

@@ -8,9 +8,10 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { shownBy } from '../../kit/resource/show.ts'
 import type { ResourceWrites } from '../../kit/resource/writes.ts'
-import { changeUser, deleteUser } from './change-user.ts'
+import { changeUser } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { createUser, type NewUser } from './create-user.ts'
+import { deleteUser } from './delete-user.ts'
 import { OWN_USER, user } from './user.ts'
 import { USERS_TABLE } from './views.ts'
 

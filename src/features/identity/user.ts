@@ -14,6 +14,7 @@ import {
 } from '../../kernel/schema.ts'
 import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
+import { LIVES_MS } from './links.ts'
 import { USERS_TABLE } from './views.ts'
 
 /** Kept by the identity, as a hash. */
@@ -37,13 +38,14 @@ export const user = defineResource({
   },
   readOnly: { teamIds, pendingEmail: optional(email()) },
   accepts: { teamIds, password: optional(PASSWORD) },
-  internal: { identityId: id() },
+  internal: { identityId: id(), pendingEmailUntil: optional({ schema: { type: 'string', format: 'date-time' } }) },
   derived: ({ email: address }) => ({ emailKey: normalizeKey(String(address)) }),
   links: { teamIds: { noun: 'team', field: 'userIds' } },
   permissions: { view: 'view/user', edit: 'edit/user' },
   personal: { permission: 'edit/user', fields: ['email', 'pendingEmail', 'hubId', 'language', 'timeZone'] },
   whenReferenced: 'takeOut',
   erasable: true,
+  present: (rows, { now }) => rows.map((row) => withoutRunOut(row, now)),
   version: 2,
   indexes: {
     equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'],
@@ -63,6 +65,13 @@ export const user = defineResource({
     hubId: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'],
   },
 })
+
+/** A row without the e-mail that is to be theirs, once its link can no longer be followed. */
+export const withoutRunOut = (row: Row, now: number): Row => {
+  const { pendingEmail, pendingEmailUntil, updatedAt, ...shown } = row
+  const until = Date.parse(pendingEmailUntil as string) || Date.parse(updatedAt as string) + LIVES_MS.emailChange
+  return pendingEmail === undefined || now < until ? row : { ...shown, updatedAt }
+}
 
 /** The record of whoever asks: nothing of it is hidden from them. */
 export const OWN_USER = { ...user.declaration, noun: 'ownUser', personal: undefined }

@@ -38,10 +38,10 @@ export type AccessIdentityRow = {
 export const ACCESS_ORGANIZATIONS: TableDeclaration = { name: 'access-organizations', version: 1 }
 
 /**
- * Revoked tokens by organization and `jti`, until they would have ended. They live with the users: no engine loses them
- * and keeps those.
+ * Revoked tokens by organization and `jti`, until they would have ended or their user is gone. They live with the users: no
+ * engine loses them and keeps those.
  */
-export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 2 }
+export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 3, equality: ['userId'] }
 
 export type RevocationRow = {
   userId: string

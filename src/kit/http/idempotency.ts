@@ -140,6 +140,14 @@ export class Idempotency {
     return this.open(row.answer)
   }
 
+  /** Whether the request was begun, lately, and has no answer: its caller's token may be revoked by now. */
+  async isBegun(request: IdempotentRequest): Promise<boolean> {
+    const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
+    const row = await this.options.tables.get<KeptRow>(IDEMPOTENCY_TABLE.name, NO_ORGANIZATION, id)
+    if (row === undefined || row.state === 'done' || row.fingerprint !== this.idOf(request.fingerprint)) return false
+    return this.options.clock.now() - row.startedAt < REVOKED_TOKEN_MS
+  }
+
   /** Of all nodes that see an abandoned run, the one that makes the row of the next attempt runs it. */
   private async runAgain(id: string, kept: KeptRow, request: IdempotentRequest): Promise<Run> {
     const { tables, clock, life } = this.options

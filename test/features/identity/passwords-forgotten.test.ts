@@ -133,3 +133,27 @@ test('no secret and no link stands in the log, and what was typed is sealed', as
   end.abort()
   t.ok(seen > 10)
 })
+
+test("an e-mail that is to be somebody's is not shown any more once its link has run out", async (t) => {
+  const { signup, login, clock, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const email = 'ada@example.com'
+  const person = { name: 'Ada', email, password: PASSWORD, roleId: await roleId(owner, 'planner') }
+  const { _id } = (await owner.call('POST', '/user', person)).body.data
+  const change = { email: 'new@example.com', currentPassword: PASSWORD }
+  t.match((await (await login(email)).call('PATCH', '/user', change)).body.data, { pendingEmail: 'new@example.com' })
+  clock.advance(7 * 86_400_000 - 1_000)
+  const session = await login(email)
+  t.equal(session.body.data.pendingEmail, 'new@example.com')
+  t.equal((await session.call('GET', '/user')).body.data.pendingEmail, 'new@example.com')
+  clock.advance(2_000)
+  const [own, others] = [await login(email), await login(owner.email)]
+  const [listed] = (await others.call('GET', `/users?email=${email}`)).body.data
+  const shown = [own.body.data, listed]
+  for (const path of ['/user', `/user/${_id}`, `/user/email/${email}`])
+    shown.push((await (path === '/user' ? own : others).call('GET', path)).body.data)
+  for (const user of shown) {
+    t.equal(user.email, email)
+    t.notOk('pendingEmail' in user || 'pendingEmailUntil' in user)
+  }
+})

@@ -336,6 +336,27 @@ test('refresh and logout revoke the token of the call, over a restart too', asyn
   t.match(await two.authenticator.authenticate(refreshed.body.token), { userId }, 'tokens stay valid over restarts')
 })
 
+test('a refresh whose answer was lost is answered again, until the session ends otherwise', async (t) => {
+  const { signup, call, authenticator, session } = await openIdentity(t)
+  const ada = await signup()
+  const seed = Buffer.alloc(32, 5)
+  const first = await call('POST', '/auth/refresh', { seed, caller: await authenticator.authenticate(ada.token) })
+  await t.rejects(authenticator.authenticate(ada.token), { code: 'unauthenticated' })
+  const again = async () =>
+    call('POST', '/auth/refresh', { seed, caller: await authenticator.authenticateRevoked(ada.token) })
+  t.same((await again()).body, first.body, 'the same token')
+  const fresh = session(first, ada.email)
+  t.equal((await fresh.call('GET', '/auth/sessions')).body.total, 1)
+  const caller = await authenticator.authenticateRevoked(ada.token)
+  t.equal(
+    (await call('POST', '/auth/refresh', { caller })).status,
+    401,
+    'another refresh with the old token is refused',
+  )
+  await fresh.call('POST', '/auth/logout')
+  t.equal((await again()).status, 401)
+})
+
 test('tokens end, and forged ones are refused', async (t) => {
   const { signup, authenticator, clock } = await openIdentity(t, { tokenTtlMs: 60_000 })
   const ada = await signup()
