@@ -4,7 +4,6 @@ import type { Row } from '../../kernel/table.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { asService, assertVersion, type Deletion, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
-import { phoneTrackerIdOf } from '../trackers/declaration.ts'
 import { TRACKERS_TABLE } from '../trackers/views.ts'
 import { isActiveOwner, loadReached } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
@@ -103,7 +102,7 @@ const phonesOf = async (
 const formerPhones = async (context: IdentityContext, organizationId: string, userId: string): Promise<string[]> => {
   const { log } = context.services
   const ids: string[] = []
-  for (const id of new Set([phoneTrackerIdOf(userId), ...(await phonesOf(context, organizationId, {}))])) {
+  for (const id of await phonesOf(context, organizationId, {})) {
     const events = await log.read(`tracker-${id}`, 0, EVENTS_MAX)
     const said = events.map(({ data }) => decodeJson<ResourceData>(data).values ?? {})
     if (said.some((values) => values.userId === userId)) ids.push(id)
