@@ -100,6 +100,7 @@ class LiveClient implements ChannelConnection, Viewer {
     this.caller = caller
     for (const subscription of this.subscriptions.values()) {
       subscription.caller = caller
+      this.organization.rightsChanged(subscription)
       const { channels } = subscription.wanted
       if (refusalOf(channels, caller) !== undefined)
         this.fail(subscription, 'forbidden', 'Your role no longer allows this subscription.')

@@ -185,7 +185,7 @@ export class LiveHub {
   offer(organizationId: string, event: LiveEvent): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return
-    for (const subscription of organization.askingFor(event.channel))
+    for (const subscription of organization.audienceOf(event))
       this.owners.get(subscription)?.offerEvent(subscription, event)
   }
 

@@ -29,6 +29,8 @@ export interface LiveEvent {
   trackerId?: string
   /** Whether it is for a watcher, where that does not follow from a tracker. Without either it is for all of the channel. */
   isFor?(watcher: Watcher): boolean
+  /** Users and teams whose it is or was: of those who see only what is theirs, these alone are asked. */
+  people?: readonly string[]
   /** Which part of a cursor it moves. */
   partition: number
   reach: Reach

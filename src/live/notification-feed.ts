@@ -47,6 +47,7 @@ const notificationEvent = async (
     channel: 'notification',
     partition: partOf('notification', partitions),
     reach: reachOf(position),
+    people: [userId],
     isFor: ({ caller }) => caller.userId === userId,
     text: () => JSON.stringify(notificationShown(row)),
   }

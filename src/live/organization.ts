@@ -1,5 +1,6 @@
 import { locationStream } from '../features/locations/events.ts'
 import { breathe } from '../kernel/breath.ts'
+import { Audience } from './audience.ts'
 import type { EventVector } from './cursor.ts'
 import { EventRing } from './event-ring.ts'
 import type { StatusAges } from '../features/trackers/views.ts'
@@ -17,16 +18,14 @@ const SNAPSHOT_POSITIONS = 1_000
 /** Slots that one turn of a snapshot looks at, so that none takes long. */
 const SNAPSHOT_SLOTS = 5_000
 
-const NOBODY: ReadonlySet<Subscription> = new Set()
-
 /** The live view of one organization: its fleet, who looks at it, and what happened last. */
 export class LiveOrganization {
   readonly fleet: Fleet
   readonly ring: EventRing
   readonly subscriptions = new Set<Subscription>()
   private readonly viewports = new ViewportIndex()
-  /** Subscriptions to each channel. */
-  private readonly asking = new Map<ChannelName, Set<Subscription>>()
+  /** By the channel that is asked for. */
+  private readonly asking = new Map<ChannelName, Audience>()
   /** Resolves when the fleet is loaded. */
   loaded: Promise<void> = Promise.resolve()
   isLoaded = false
@@ -43,23 +42,37 @@ export class LiveOrganization {
     this.subscriptions.add(subscription)
     const { channels } = subscription.wanted
     if (channels.has('positions')) this.viewports.add(subscription)
-    for (const channel of channels) {
-      const others = this.asking.get(channel)
-      if (others === undefined) this.asking.set(channel, new Set([subscription]))
-      else others.add(subscription)
-    }
+    this.ask(subscription)
     this.idleSince = undefined
   }
 
   remove(subscription: Subscription, now: number): void {
     this.subscriptions.delete(subscription)
     this.viewports.remove(subscription)
-    for (const channel of subscription.wanted.channels) {
-      const others = this.asking.get(channel)
-      others?.delete(subscription)
-      if (others?.size === 0) this.asking.delete(channel)
-    }
+    this.askNoMore(subscription)
     if (this.subscriptions.size === 0) this.idleSince = now
+  }
+
+  /** The subscription's caller has other rights than before. */
+  rightsChanged(subscription: Subscription): void {
+    this.askNoMore(subscription)
+    this.ask(subscription)
+  }
+
+  private ask(subscription: Subscription): void {
+    for (const channel of subscription.wanted.channels) {
+      const audience = this.asking.get(channel) ?? new Audience(channel)
+      this.asking.set(channel, audience)
+      audience.add(subscription)
+    }
+  }
+
+  private askNoMore(subscription: Subscription): void {
+    for (const channel of subscription.wanted.channels) {
+      const audience = this.asking.get(channel)
+      audience?.remove(subscription)
+      if (audience?.isEmpty) this.asking.delete(channel)
+    }
   }
 
   /** Tells subscriptions which units changed; answers those that are owed something, and how many positions a newer one replaced. */
@@ -131,8 +144,9 @@ export class LiveOrganization {
     return this.asking.has(channel)
   }
 
-  askingFor(channel: ChannelName): ReadonlySet<Subscription> {
-    return this.asking.get(channel) ?? NOBODY
+  /** Subscriptions to the event's channel that it may concern. */
+  audienceOf(event: LiveEvent): Iterable<Subscription> {
+    return this.asking.get(event.channel)?.of(event) ?? []
   }
 
   inSight(subscription: Subscription, slot: number): boolean {

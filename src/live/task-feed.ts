@@ -53,6 +53,7 @@ const taskEvent = async (
     channel: 'task',
     partition: partOf('task', partitions),
     reach: reachOf(event.position),
+    people: [...new Set([...peopleOf(before), ...peopleOf(after)])],
     isFor: (watcher) => isShown(watcher, after) || isShown(watcher, before),
     text: (watcher) => {
       if (!isShown(watcher, after)) return goneText
@@ -72,6 +73,9 @@ const isShown = ({ wanted, caller }: Watcher, place: TaskPlace | undefined): boo
   if (wanted.teamId !== undefined && wanted.teamId !== place.teamId) return false
   return seesHubs(caller, [place.hubId]) && seesTask(caller, place)
 }
+
+const peopleOf = (place: TaskPlace | undefined): string[] =>
+  place === undefined ? [] : [...place.assigneeIds, ...(place.teamId === undefined ? [] : [place.teamId])]
 
 /** Undefined for what was erased. */
 const placeOf = ({ values }: ResourceData): TaskPlace | undefined => {
