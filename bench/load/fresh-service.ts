@@ -62,9 +62,10 @@ export const onFreshService = async (
   rows: { [name: string]: unknown },
   fences: number,
   run: (prepared: Prepared) => Promise<void>,
+  flags: readonly string[] = [],
 ): Promise<void> => {
   const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
-  const service = await startService(data)
+  const service = await startService(data, flags)
   try {
     const { token } = await signUp(service, 'Load')
     const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })

@@ -1,0 +1,112 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { ask, call, until, type Service } from '../../test/support/service.ts'
+import { FLEET, generate, round } from './fresh-service.ts'
+import { memoryOf } from './process-figures.ts'
+import type { LoadPlan, LoadResult } from './generator.ts'
+
+const WINDOW = 64
+
+export const startCeiling = async (): Promise<{ port: number; child: ChildProcess }> => {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./ceiling-server.js', import.meta.url))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const port = await new Promise<number>((found) => child.stdout.once('data', (text) => found(Number(String(text)))))
+  return { port, child }
+}
+
+export const SHORT_WARMUP_MS = 4_000
+
+/** What drives the service to its limit. */
+export const plans = (
+  measureMs: number,
+  port: number,
+  gateway: string[],
+  devices: string[],
+  warmupMs: number,
+): { frames100: LoadPlan; frames1: LoadPlan } => ({
+  frames100: {
+    port,
+    bearers: gateway,
+    connections: 20,
+    window: WINDOW,
+    framePoints: 100,
+    fleet: FLEET,
+    named: true,
+    warmupMs,
+    measureMs,
+  },
+  frames1: {
+    port,
+    bearers: devices,
+    connections: 200,
+    window: WINDOW,
+    framePoints: 1,
+    fleet: FLEET,
+    named: false,
+    warmupMs: SHORT_WARMUP_MS,
+    measureMs,
+  },
+})
+
+const lagOf = async (service: Service): Promise<{ consumer: string; seconds: number }> => {
+  const { text } = await call(service, 'GET', '//metrics')
+  const lines = text.split('\n').filter((line) => line.startsWith('waymark_consumer_lag_seconds{'))
+  const lags = lines.map((line) => ({
+    consumer: /consumer="([^"]+)"/.exec(line)?.[1] ?? '',
+    seconds: Number(line.slice(line.lastIndexOf(' ') + 1)),
+  }))
+  return lags.reduce((worst, lag) => (lag.seconds > worst.seconds ? lag : worst), { consumer: 'none', seconds: 0 })
+}
+
+/** Time until every consumer has handled all that was acknowledged, s. */
+const drain = async (service: Service): Promise<number> => {
+  const begun = performance.now()
+  await until('consumers', async () => (await lagOf(service)).seconds === 0, 300_000)
+  return (performance.now() - begun) / 1000
+}
+
+/** Device keys of trackers that are made. */
+export const makeDevices = async (service: Service, token: string, count: number): Promise<string[]> => {
+  const keys: string[] = []
+  for (let i = 0; i < count; i++)
+    keys.push(
+      (await ask(service, 'POST', '/tracker', { token, body: { name: `device ${i}`, kind: 'device' } })).data.deviceKey,
+    )
+  return keys
+}
+
+export const hundredths = (value: number): number => Math.round(value * 100) / 100
+
+/** Runs a plan, adds what came of it to the rows, and answers it. */
+export const report = async (
+  rows: { [name: string]: unknown },
+  name: string,
+  service: Service,
+  plan: LoadPlan,
+  top?: LoadResult,
+): Promise<LoadResult> => {
+  const result = await generate(plan)
+  const lag = await lagOf(service)
+  rows[name] = {
+    acknowledgedPointsPerSecond: Math.round(result.acknowledgedPointsPerSecond),
+    ...(top && {
+      ceiling: Math.round(top.acknowledgedPointsPerSecond),
+      shareOfCeiling: hundredths(result.acknowledgedPointsPerSecond / top.acknowledgedPointsPerSecond),
+    }),
+    ackMsP50: round(result.ackMs.p50),
+    ackMsP99: round(result.ackMs.p99),
+    ...(result.liveMs && {
+      liveMsP50: round(result.liveMs.p50),
+      liveMsP99: round(result.liveMs.p99),
+      livePositions: result.livePositions,
+    }),
+    worstLagAtEnd: `${lag.consumer} ${round(lag.seconds)} s`,
+    drainedAfterS: round(await drain(service)),
+    rssMb: memoryOf(service.process.pid as number).rssMb,
+    generatorCpuShare: hundredths(result.generatorCpuShare),
+    closed: result.closed.length,
+  }
+  process.stdout.write(`${name} ${JSON.stringify(rows[name])}\n`)
+  return result
+}

@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { flagsOf, openServers } from '../support/stand-ins.ts'
+import { onFreshService, option } from './fresh-service.ts'
+import { hundredths, makeDevices, plans, report } from './measure-load.ts'
+
+/**
+ * Drives the whole service on its embedded engines and then on servers, by the same load in the same run, and prints the
+ * ratio. Usage: node dist/bench/load/run-engines.js [--seconds 8] [--fences 1000] [--warmup 10]
+ * [--log-url esdb://… --tables-url redis://… --history-url http://…]; without URLs, what the tests have in place of servers.
+ * Real servers must be empty: the service that is started makes an installation of its own on them.
+ */
+const measureMs = option('seconds', 8) * 1000
+const fences = option('fences', 1_000)
+const warmupMs = option('warmup', 10) * 1000
+
+const given = (name: string): string | undefined => {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? undefined : process.argv[at + 1]
+}
+
+type Rows = { [name: string]: unknown }
+
+const drive = async (rows: Rows, flags: readonly string[]): Promise<Map<string, number>> => {
+  const found = new Map<string, number>()
+  await onFreshService(
+    rows,
+    fences,
+    async ({ service, token, key }) => {
+      const { frames100, frames1 } = plans(
+        measureMs,
+        service.port,
+        [key],
+        await makeDevices(service, token, 200),
+        warmupMs,
+      )
+      for (const [name, plan] of [
+        ['frames of 100', frames100],
+        ['frames of 1', frames1],
+      ] as const)
+        found.set(name, (await report(rows, name, service, plan)).acknowledgedPointsPerSecond)
+    },
+    flags,
+  )
+  return found
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'waymark-engines-'))
+const servers = await openServers(folder, {
+  log: given('log-url'),
+  tables: given('tables-url'),
+  history: given('history-url'),
+})
+try {
+  const embedded: Rows = {}
+  const served: Rows = {}
+  process.stdout.write(`${cpus().length} × ${cpus()[0].model}, Node ${process.version}\nembedded\n`)
+  const own = await drive(embedded, [])
+  process.stdout.write('on servers\n')
+  const other = await drive(served, flagsOf(servers.urls))
+  const ratios = Object.fromEntries(
+    [...own].map(([name, value]) => [name, hundredths((other.get(name) as number) / value)]),
+  )
+  process.stdout.write(`${JSON.stringify({ embedded, served, ratios }, undefined, 2)}\n`)
+} finally {
+  await servers.close()
+  rmSync(folder, { recursive: true, force: true })
+}
