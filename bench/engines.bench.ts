@@ -81,7 +81,10 @@ const measureLog = async (log: EventLog): Promise<Figures> => {
   }
   const small = await rate(() => all(new Uint8Array(1_000)))
   const large = await rate(() => all(data))
-  const lone = await rate(async () => (await append(PARTITIONS, data), 1))
+  const lone = await rate(async () => {
+    await append(PARTITIONS, data)
+    return 1
+  })
   // Enough to follow for a while, whatever came of the appends.
   for (let i = 0; i < 100; i++) await all(data)
   const begun = performance.now()

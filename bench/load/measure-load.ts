@@ -60,7 +60,7 @@ const lagOf = async (service: Service): Promise<{ consumer: string; seconds: num
 }
 
 /** Time until every consumer has handled all that was acknowledged, s. */
-const drain = async (service: Service): Promise<number> => {
+export const drain = async (service: Service): Promise<number> => {
   const begun = performance.now()
   await until('consumers', async () => (await lagOf(service)).seconds === 0, 300_000)
   return (performance.now() - begun) / 1000
