@@ -72,7 +72,7 @@ const open = async (service: Service): Promise<Walk> => {
   await ownerSends('PATCH', `/data-type/${dataTypeId}`, { fields: renamed })
   const form = new FormData()
   form.append('field', 'contract')
-  form.append('file', new File(['the contract of an okapi'], 'paper.txt'))
+  form.append('file', new File(['the contract of an okapi'], 'okapi.txt'))
   const file = await ask(service, 'POST', `/data/${dataId}/files`, { token: world.token, ...(await formOf(form)) })
   const openType = { name: 'Open', primaryKey: 'id', fields: ['id', 'copy'].map((name) => ({ name, type: 'text' })) }
   const openTypeId = (await ownerSends('POST', '/data-type', openType))._id
@@ -253,6 +253,11 @@ const elsewhere = async (t: Test, walk: Walk): Promise<void> => {
   const guessing = await automate('guess', 'webhook', clerkSends, guess)
   const values = { number: 'C-9', name: 'Shop', mobile: 'okapi 9', debt: 7654321 }
   const { _id: dataId } = await ownerSends('POST', '/data', { dataTypeId: clerk.ids.dataTypeId, values })
+
+  const form = new FormData()
+  form.append('field', 'contract')
+  form.append('file', new File(['paper'], 'okapi.txt'))
+  await ask(service, 'POST', `/data/${dataId}/files`, { token: walk.owner.token, ...(await formOf(form)) })
 
   const ended = async (automationId: string): Promise<boolean> =>
     (await ownerSends('GET', `/automation-log?automationId=${automationId}`)).some(

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Restricted } from '../../kernel/hidden-fields.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import type { AttachedFile } from '../../kit/files/attached-file.ts'
+import { type AttachedFile, withoutFiles } from '../../kit/files/attached-file.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { StoredField } from './fields.ts'
@@ -64,7 +64,7 @@ export const shownRecord = <R extends Row>(
   const values: JsonObject = {}
   for (const { _id, name } of type?.fields ?? [])
     if (Object.hasOwn(kept, _id) && hidden?.has(name) !== true) values[name] = kept[_id]
-  return { ...row, values }
+  return { ...withoutFiles(row), values }
 }
 
 /** Whether the records of a type that changed are being looked at again. Its fields stand beside, for the index of its records. */

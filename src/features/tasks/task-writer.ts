@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import {
   mergePatch,
@@ -142,7 +143,7 @@ export class TaskWriter implements ResourceWrites {
     } catch (error) {
       if (!(error instanceof MoveRefused)) throw error
       const { state, version } = await this.writer.load(id)
-      const data: Row = { _id: id, version, ...state.values }
+      const data: Row = withoutFiles({ _id: id, version, ...state.values })
       throw new Failure('conflict', { message: error.message, extra: { version, data } })
     }
   }

@@ -56,6 +56,13 @@ export const filesOf = (values: { files?: unknown }): AttachedFile[] => (values.
 export const fileIdsOf = (values: JsonObject): JsonObject =>
   values.files === undefined ? {} : { fileIds: filesOf(values).map(({ _id }) => _id) }
 
+/** A row for others to see: what is attached is seen by the ids in its values alone. */
+export const withoutFiles = <R extends object>(row: R): R => {
+  if (!('files' in row)) return row
+  const { files: _files, fileIds: _fileIds, ...shown } = row as R & { files?: unknown; fileIds?: unknown }
+  return shown as unknown as R
+}
+
 /** The internal field without files that no value names any more; without the field where none is left. */
 export const withNamedFiles = (values: JsonObject, named: Iterable<unknown>): JsonObject => {
   const ids = new Set(named)

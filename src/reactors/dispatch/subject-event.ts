@@ -6,6 +6,7 @@ import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../
 import { seesHubs } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
+import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ActiveAutomations } from './active-automations.ts'
 import type { EventSeen } from './event-seen.ts'
@@ -137,5 +138,5 @@ const rowAt = async (
   if (event === undefined) return undefined
   const data = decodeJson<ResourceData>(event.data)
   if (data.organizationId !== organizationId || data.values === undefined) return undefined
-  return rowOf(idOfStream(stream), event.revision + 1, { ...data, updatedAt: data.at })
+  return withoutFiles(rowOf(idOfStream(stream), event.revision + 1, { ...data, updatedAt: data.at }))
 }
