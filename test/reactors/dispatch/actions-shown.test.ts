@@ -19,6 +19,13 @@ test('a dry run says what would be done, and does nothing', async (t) => {
       { flowId: flow._id, task: { title: 'x' }, assigneeIds: [userId.toUpperCase()] },
       { task: { title: 'x', assigneeIds: [userId] } },
     ],
+    [
+      'onFinishTrip',
+      'createTask',
+      { flowId: flow._id, task: { title: { ref: 'tracker.name' }, durationMinutes: { ref: 'trip.distance' } } },
+      { task: { title: 'Sample tracker', durationMinutes: 12_500, hubId: /./ } },
+      {},
+    ],
     ['onTaskCreated', 'moveTask', { hubId }, { move: { type: 'move', hubId } }],
     ['onTaskAssigned', 'assignTask', { assigneeIds: [userId] }, { move: { assigneeIds: [userId] } }],
     [
@@ -148,4 +155,75 @@ test('what can never be done ends the run at once, with the reason, and does not
     t.match(runs[0].last?.error, error)
   }
   t.match(await ask('GET', '/tasks'), { length: 7 })
+})
+
+test("another organization's things are not there, and hostile values disturb nothing else", async (t) => {
+  const { owner, ask, signup, send, flow, type, hubId, automate, begin, ended } = await openOffice(t)
+  const stranger = await signup()
+  const theirs = {
+    flow: (await stranger.call('GET', '/flows')).body.data[0]._id,
+    hub: stranger.body.data.hubId[0],
+    user: (await stranger.call('GET', '/user')).body.data._id,
+  }
+  const refused: [string, Json, string][] = [
+    ['createTask', { flowId: theirs.flow, hubId, task: { title: 'x' } }, '/automationDetails/flowId'],
+    ['createTask', { flowId: flow._id, hubId: theirs.hub, task: { title: 'x' } }, '/automationDetails/hubId'],
+    ['assignTask', { assigneeIds: [theirs.user] }, '/automationDetails/assigneeIds/0'],
+    ['moveTask', { hubId: theirs.hub }, '/automationDetails/hubId'],
+  ]
+  for (const [automationType, automationDetails, path] of refused) {
+    const body = { name: 'x', event: 'onTaskCreated', automationType, automationDetails }
+    const { status, body: answer } = await owner.call('POST', '/automation', body)
+    t.match([status, answer.errors], [400, [{ path }]], automationType)
+  }
+  const foreign = { dataTypeId: type._id, values: { number: '1' } }
+  const body = {
+    name: 'x',
+    event: 'onTaskCreated',
+    automationType: 'createOrUpdateDataSource',
+    automationDetails: foreign,
+  }
+  t.match((await stranger.call('POST', '/automation', body)).body.errors, [{ path: '/automationDetails/dataTypeId' }])
+
+  const dispatcher = await begin()
+  t.teardown(() => dispatcher.close())
+  const fine = await automate({
+    event: 'onTaskCreated',
+    automationType: 'updateTask',
+    automationDetails: { components: { count: 1 } },
+  })
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`n${i}`, { ref: 'task.description' }]))
+  const large = await automate({
+    event: 'onTaskCreated',
+    automationType: 'createTask',
+    automationDetails: { flowId: flow._id, task: { title: 'x', load: many } },
+    rules: { fields: { 'task.title': 'large' } },
+  })
+  const away = await automate({
+    event: 'onTaskCreated',
+    automationType: 'moveTask',
+    automationDetails: { hubId: { ref: 'task.components.phone' } },
+    rules: { fields: { 'task.title': 'away' } },
+  })
+  const hers = await automate({
+    event: 'onTaskCreated',
+    automationType: 'assignTask',
+    automationDetails: { assigneeIds: [{ ref: 'task.components.phone' }] },
+    rules: { fields: { 'task.title': 'hers' } },
+  })
+  const make = (title: string, more: Json = {}) => ask('POST', '/task', { flowId: flow._id, title, hubId, ...more })
+  await make('large', { description: 'ä'.repeat(5_000) })
+  await make('away', { components: { phone: theirs.hub } })
+  await make('hers', { components: { phone: theirs.user } })
+  t.match(await ended(large._id, 1), [{ status: 'dead', last: { error: /more than 262144 bytes/ } }])
+  t.match(await ended(away._id, 1), [{ status: 'dead', last: { error: /hubId names nothing/ } }])
+  t.match(await ended(hers._id, 1), [{ status: 'dead', last: { error: /assigneeIds\/0 names nothing/ } }])
+  t.match(await ended(fine._id, 3), [{ status: 'succeeded' }, { status: 'succeeded' }, { status: 'succeeded' }])
+
+  const amended = await send(owner)(
+    'PATCH',
+    `/automation/${fine._id}`,
+    JSON.parse('{"automationDetails": {"__proto__": {"x": 1}, "components": {"count": 2}}}'),
+  )
+  t.same(Object.keys(amended.automationDetails), ['components'])
 })
