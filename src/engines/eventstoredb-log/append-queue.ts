@@ -10,7 +10,7 @@ import {
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import type { ExpectedRevision } from '../event-log.ts'
-import { type Connection, isPassing, logDown } from './connection.ts'
+import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
 import { toEventData } from './events.ts'
 
 /** Appends of one stream that may wait for each other. */
@@ -69,13 +69,17 @@ export class AppendQueue {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
-        return await this.connection.client.appendToStream(stream, data, {
+        const appended = await this.connection.client.appendToStream(stream, data, {
           expectedRevision: toExpected(expected),
           credentials: this.connection.credentials,
           requiresLeader: true,
           deadline: untilMs - performance.now(),
         })
+        this.connection.heard()
+        return appended
       } catch (error) {
+        if (isUnanswered(error)) await this.connection.unanswered()
+        else this.connection.heard()
         if (error instanceof WrongExpectedVersionError) throw new Refused(undefined, { cause: error })
         if (error instanceof MaxAppendSizeExceededError) throw new Failure('too_large', { cause: error })
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]

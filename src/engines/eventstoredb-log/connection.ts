@@ -1,18 +1,65 @@
-import { type Credentials, EventStoreDBClient, isCommandError, ErrorType } from '@eventstore/db-client'
+import {
+  type Credentials,
+  DeadlineExceededError,
+  ErrorType,
+  EventStoreDBClient,
+  isCommandError,
+  UnavailableError,
+} from '@eventstore/db-client'
+import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Failure } from '../../kernel/errors.ts'
 
-export interface Connection {
-  url: string
+/** A client of the server, and whether the connection under it is alive. */
+export class Connection {
+  readonly url: string
   /** Of the server. */
-  version: string
-  client: EventStoreDBClient
+  readonly version: string
+  readonly client: EventStoreDBClient
   /**
    * Sent with each append. It keeps the client off its batch path, which keeps the pending appends of every client of the
    * process in one map, so that one broken connection rejects another's. An insecure connection ignores it.
    */
-  credentials: Credentials
+  readonly credentials: Credentials
   /** For each call, and for a subscription until it is confirmed. */
-  deadlineMs: number
+  readonly deadlineMs: number
+  private heardAtMs = performance.now()
+
+  constructor({ url, version, client, credentials, deadlineMs }: ConnectionParts) {
+    this.url = url
+    this.version = version
+    this.client = client
+    this.credentials = credentials
+    this.deadlineMs = deadlineMs
+  }
+
+  /** The server answered something. */
+  heard(): void {
+    this.heardAtMs = performance.now()
+  }
+
+  /**
+   * A call ended by its deadline. Where nothing at all was heard for as long, the connection is given up and the next
+   * call opens another one: the client itself waits for ever for a server behind a gateway that takes connections and
+   * forwards nothing, since it pings those alone that were answered once.
+   */
+  async unanswered(): Promise<void> {
+    if (performance.now() - this.heardAtMs < this.deadlineMs * SILENT_SHARE) return
+    this.heard()
+    const inside = this.client as unknown as ClientInside
+    await inside.handleError(await inside.getGRPCClient(streamsGrpc.StreamsClient, 'renewal'), NOT_ANSWERED)
+  }
+}
+
+type ConnectionParts = Pick<Connection, 'url' | 'version' | 'client' | 'credentials' | 'deadlineMs'>
+
+/** Timers are not exact. */
+const SILENT_SHARE = 0.9
+const NOT_ANSWERED = new UnavailableError({ name: 'Error', message: 'nothing is answered' } as never)
+
+/** What the client keeps to itself: it changes its connection for errors that say that the server is away. */
+interface ClientInside {
+  getGRPCClient(service: unknown, name: string): Promise<unknown>
+  handleError(service: unknown, error: Error): Promise<void>
 }
 
 /** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
@@ -32,7 +79,7 @@ export const connect = async (url: string, deadlineMs: number): Promise<Connecti
   try {
     const version = await serverVersion(client)
     assertVersion(version)
-    return { url, version, client, credentials, deadlineMs }
+    return new Connection({ url, version, client, credentials, deadlineMs })
   } catch (error) {
     await client.dispose()
     throw error instanceof TypeError || !isOfServer(error) ? error : logDown(error)
@@ -45,6 +92,13 @@ export const logDown = (cause?: unknown): Failure =>
 /** Whether the server may have done what was asked although it did not say so, or may do it when asked again. */
 export const isPassing = (error: unknown): boolean =>
   !(error instanceof Error) || !isCommandError(error) || PASSING.has(error.type)
+
+/** The call ended by its deadline. */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof DeadlineExceededError || error instanceof Unanswered
+
+/** Nothing came until the deadline of a call that the client makes without one. */
+export class Unanswered extends Error {}
 
 /** A failure of the connection or the server, in contrast to a mistake in the configuration. */
 const isOfServer = (error: unknown): boolean =>

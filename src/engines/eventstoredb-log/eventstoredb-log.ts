@@ -24,7 +24,7 @@ import {
   WrongRevision,
 } from '../event-log.ts'
 import { AppendQueue, Refused } from './append-queue.ts'
-import { connect, type Connection, logDown } from './connection.ts'
+import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
 import { ERASED, fromResolved, toEventData } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
@@ -228,9 +228,13 @@ class EventstoredbLog implements EventLog {
     for (let tries = 0; ; tries++) {
       if (this.closed.signal.aborted) throw logDown()
       try {
-        return await ask()
+        const answer = await ask()
+        this.connection.heard()
+        return answer
       } catch (error) {
         if (error instanceof Failure) throw error
+        if (isUnanswered(error)) await this.connection.unanswered()
+        else this.connection.heard()
         if (tries === AGAIN_MS.length || !isWorthAnother(error)) throw logDown(error)
         await pause(AGAIN_MS[tries], undefined, { signal: this.closed.signal }).catch(() => undefined)
       }

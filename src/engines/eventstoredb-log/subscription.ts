@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
+import { Unanswered } from './connection.ts'
 
 /** What one subscription may hold in this process; one that holds more is ended, and begun anew when that is taken. */
 const EVENTS_MAX = 512
@@ -58,7 +59,7 @@ export async function* batchesOf(
   subscription.on('error', end)
   subscription.on('end', () => end())
   subscription.on('close', () => end())
-  const late = setTimeout(() => end(new Error('the subscription was not confirmed in time')), deadlineMs)
+  const late = setTimeout(() => end(new Unanswered('the subscription was not confirmed in time')), deadlineMs)
   subscription.on('confirmation', () => clearTimeout(late))
   signal.addEventListener('abort', news.tell)
   let isTold = false
