@@ -7,6 +7,7 @@ import { folderOf } from '../support/folder-of.ts'
 import { hasRedis, openRedisServer } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 
 const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const USERS = { name: 'users', version: 1, equality: ['role'], isProjected: true }
@@ -127,4 +128,27 @@ test('rows that ended leave with later commits, though nobody asks for them', { 
   const keys = (await admin.keys('*')).filter((key) => key.endsWith(':rows'))
   const sizes = await Promise.all(keys.map((key) => admin.hLen(key)))
   t.same(sizes, [10])
+})
+
+test('what is put in place stays, though the registry is looked at meanwhile', { skip }, async (t) => {
+  const server = await openRedisServer(folderOf(t))
+  const proxy = await TcpProxy.open(server.port)
+  const store = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}` })
+  t.teardown(async () => {
+    await store.close()
+    await proxy.close()
+    await server.kill('SIGKILL')
+  })
+  const names = Array.from({ length: 30 }, (_, i) => `table-${i}`)
+  const rows = names.map((name) => ({ table: `${name}@next`, scope: 'org', id: 'a', row: { name } }))
+  for (const name of names) {
+    await store.declare({ name, version: 1, isProjected: true })
+    await store.declare({ name: `${name}@next`, version: 1 })
+  }
+  await storeCheckpoint(store, 'p@next', { all: 1 }, rows)
+  // So slow that it takes longer than the time between two looks.
+  proxy.slow(20)
+  await store.promote(names, 'p')
+  proxy.slow(0)
+  for (const name of names) t.same(await store.get(name, 'org', 'a'), { name })
 })

@@ -25,14 +25,23 @@ export const freePort = async (): Promise<number> => {
   return port
 }
 
-/** @param args further options of the server, such as `['--appendonly', 'yes']` */
-export const openRedisServer = async (folder: string, args: string[] = [], port?: number): Promise<RedisServer> => {
+/**
+ * @param args further options of the server, such as `['--appendonly', 'yes']`
+ * @param config a file with what is no option, as of a sentinel, which keeps no data
+ */
+export const openRedisServer = async (
+  folder: string,
+  args: string[] = [],
+  port?: number,
+  config?: string,
+): Promise<RedisServer> => {
   const at = port ?? (await freePort())
-  const options = ['--port', String(at), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no']
-  const child = spawn('redis-server', [...options, '--maxmemory-policy', 'noeviction', ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  for await (const line of createInterface({ input: child.stdout! })) if (/Ready to accept/.test(line)) break
+  const options = ['--port', String(at), '--bind', '127.0.0.1', '--dir', folder, '--daemonize', 'no']
+  const keeping = ['--save', '', '--maxmemory-policy', 'noeviction']
+  const all = config === undefined ? [...options, ...keeping, ...args] : [config, ...options, ...args]
+  const child = spawn('redis-server', all, { stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const line of createInterface({ input: child.stdout! }))
+    if (/Ready to accept|Sentinel ID is/.test(line)) break
   child.stdout!.resume()
   return {
     url: `redis://127.0.0.1:${at}`,

@@ -22,6 +22,8 @@ export class Registry {
   private readonly places: Places
   private readonly tables = new Map<string, KnownTable>()
   private readonly knownScopes = new Set<string>()
+  /** Of what is known of the tables, by this process: what was read before the last one is out of date. */
+  private changes = 0
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -37,6 +39,7 @@ export class Registry {
     const [inForce, replaced, isLost] = answer.map(String)
     const table = { declaration, generation: inForce, isLost: isLost === '1', indexes: indexNames(declaration) }
     this.tables.set(name, table)
+    this.changes++
     if (replaced !== '') await this.dropRows({ ...table, generation: replaced })
   }
 
@@ -80,19 +83,13 @@ export class Registry {
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
     // What was built is lost by now.
     if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
+    const ended = tables.flatMap((name) => this.tables.get(name) ?? [])
     // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
-    if (tables.some((name) => this.tables.get(name)?.isLost))
-      await this.connection.call(live, ['HSET', live, 'at', built])
+    if (ended.some(({ isLost }) => isLost)) await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
-    for (const name of tables) {
-      const ended = this.tables.get(name)
-      const table = this.tables.get(`${name}@next`)
-      if (table === undefined) continue
-      const isProjected = ended?.declaration.isProjected
-      this.tables.set(name, { ...table, declaration: { ...table.declaration, name, isProjected } })
-      this.tables.delete(`${name}@next`)
-      if (ended !== undefined) await this.dropRows(ended)
-    }
+    for (const name of tables) this.putInPlace(name)
+    // What is deleted is what was there before, whatever has been read since of what is there now.
+    for (const table of ended) await this.dropRows(table)
     await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
   }
@@ -119,7 +116,9 @@ export class Registry {
   /** Learns what other processes put in the place of tables, and tells servers that lost it what there is. */
   async read(): Promise<void> {
     const { registry } = this.places
+    const { changes } = this
     const flat = (await this.connection.call(registry, ['HGETALL', registry])) as Buffer[]
+    if (changes !== this.changes) return this.read()
     const stored = new Map<string, TableRecord>()
     for (let i = 0; i + 1 < flat.length; i += 2)
       if (String(flat[i]) !== EPOCH) stored.set(String(flat[i]), JSON.parse(String(flat[i + 1])) as TableRecord)
@@ -139,6 +138,15 @@ export class Registry {
         if (name !== undefined && ended.has(name)) await this.connection.call(key, ['UNLINK', key])
       }
     }
+  }
+
+  private putInPlace(name: string): void {
+    const built = this.tables.get(`${name}@next`)
+    if (built === undefined) return
+    const { isProjected } = this.tableOf(name).declaration
+    this.tables.set(name, { ...built, declaration: { ...built.declaration, name, isProjected } })
+    this.tables.delete(`${name}@next`)
+    this.changes++
   }
 
   private async dropRows(table: KnownTable): Promise<void> {
