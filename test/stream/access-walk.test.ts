@@ -153,6 +153,7 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
     for (const pointer of referencesIn(operation.body?.schema, document)) {
       const name = memberOf(pointer)
       if (pointer === '/_id') await idTaken(t, walk, operation)
+      if (pointer === '/schedules/0/_id') await idTakenAmong(t, walk, operation)
       const parameter = REFERENCES[name] ?? FILTERS[name]
       if (parameter === undefined) continue
       await reference(t, walk, operation, pointer, outsider)
@@ -170,6 +171,12 @@ const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void>
   t.equal(answer.status, 409, `${operation.operationId}, an outsider with an id that is taken: ${answer.text}`)
 }
 
+const idTakenAmong = async (t: Test, walk: Walk, operation: Operation): Promise<void> => {
+  const body = bodyWith(walk, operation, '/schedules/0/_id', walk.world.ids.scheduleId, walk.outsider)
+  const { json, text } = await send(walk, operation, walk.outsider.token, walk.outsider.ids, body)
+  t.match(json?.data, { created: 0, rejected: [{ index: 0, code: 'conflict' }] }, text)
+}
+
 /** One's own body with one id in it that is another's. */
 const reference = async (t: Test, walk: Walk, operation: Operation, pointer: string, own: Person): Promise<void> => {
   const { operationId } = operation
@@ -181,15 +188,32 @@ const reference = async (t: Test, walk: Walk, operation: Operation, pointer: str
   const what = `${operationId} by ${who} with ${pointer} of others: ${answer.text.slice(0, 200)}`
   if (FILTERS[name] !== undefined) return void t.match(answer, { status: 200, json: { data: [] } }, what)
   if (OWN.includes(operationId)) return void t.equal(answer.status, 403, what)
-  const path = new RegExp(`^/${pointer.split('/')[1]}`)
-  t.match(answer, { status: 400, json: { errors: [{ path }] } }, what)
+  // Of several bodies in one, those that are good are taken.
+  if (BULK.test(pointer))
+    return void t.match(
+      answer,
+      { status: 200, json: { data: { created: 0, rejected: [{ index: 0, code: 'invalid' }] } } },
+      what,
+    )
+  t.match(answer, { status: 400, json: { errors: [{ path: new RegExp(`^${pointer.replace(/\/0$/, '')}`) }] } }, what)
 }
+
+const BULK = /^\/schedules\/0\//
 
 /** One's own body, or a patch of the member alone, with an id in it. */
 const bodyWith = (walk: Walk, operation: Operation, pointer: string, id: string, own: Person): Json => {
-  const [member, index] = pointer.slice(1).split('/')
-  const value = MEMBERS[pointer]?.(id, own.ids, operation.path) ?? (index === '0' ? [id] : id)
-  return operation.method === 'PATCH' ? { [member]: value } : { ...bodyOfOwn(walk, operation, own), [member]: value }
+  const body = operation.method === 'PATCH' ? {} : bodyOfOwn(walk, operation, own)
+  const key = Object.keys(MEMBERS).find((one) => pointer.endsWith(one))
+  const within = key === undefined ? pointer : pointer.slice(0, -key.length) + /^\/[^/]+/.exec(key)?.[0]
+  const value = key === undefined ? id : MEMBERS[key](id, own.ids, operation.path)
+  return withValue(body, within.slice(1).split('/'), value)
+}
+
+/** The value with another one at a pointer; members and items that are missing are made. */
+const withValue = (whole: Json, [part, ...rest]: readonly string[], value: unknown): Json => {
+  if (part === undefined) return value
+  if (part !== '0') return { ...whole, [part]: withValue(whole?.[part], rest, value) }
+  return [withValue(whole?.[0], rest, value), ...(whole ?? []).slice(1)]
 }
 
 /** Ids in the rules of automations and in queries of writes. */

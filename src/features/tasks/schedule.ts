@@ -19,8 +19,10 @@ import {
 import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
+import { RECORDS, type RecordRow } from '../data/views.ts'
 import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { task } from './task.ts'
@@ -91,6 +93,7 @@ export const schedule = defineResource(
       teamId: optional(reference('teams')),
       assigneeIds: list(reference('users'), { max: 50 }),
     },
+    bodyPaths: { hubId: '/task/hubId', teamId: '/task/teamId', assigneeIds: '/task/assigneeIds' },
     permissions: { view: 'view/schedule', edit: 'edit/schedule' },
     hubField: 'hubId',
     indexes: { equality: ['name', 'isActive'], range: ['name', 'nextAt'], text: ['name'] },
@@ -109,6 +112,7 @@ export const schedule = defineResource(
       },
     },
     keep: async (write) => kept(write),
+    checks: (write) => assertSource(write),
     present: (rows) => rows.map(whole),
   },
   dueRows,
@@ -139,6 +143,20 @@ const kept = ({ values, before, now }: WriteContext): JsonObject => {
     assigneeIds: assigneeIds ?? values.assigneeIds ?? [],
   }
 }
+
+/** The record that its tasks are filled from is there, and of the type. @throws Failure invalid with the path */
+const assertSource = async ({ services, caller, organizationId, values, before }: WriteContext): Promise<void> => {
+  const source = sourceOf(values)
+  if (caller === undefined || source === undefined || isDeepStrictEqual(source, sourceOf(before))) return
+  const { dataTypeId, dataId } = source
+  const path = '/task/dataSource'
+  const id = dataId.toLowerCase()
+  const record = await assertExists<RecordRow>(services.tables, RECORDS, organizationId, id, `${path}/dataId`)
+  if (record.dataTypeId !== dataTypeId.toLowerCase()) throw invalid(`${path}/dataTypeId`, NAMES_NOTHING)
+}
+
+const sourceOf = (values: JsonObject | undefined): { dataTypeId: string; dataId: string } | undefined =>
+  (values?.task as { dataSource?: { dataTypeId: string; dataId: string } } | undefined)?.dataSource
 
 export const recurrenceOf = (values: JsonObject): Recurrence => values as unknown as Recurrence
 

@@ -179,6 +179,8 @@ export interface ResourceDeclaration {
   /** A whole body of a create, for the documentation; the tests send it. */
   example: JsonObject
   bodyBytesMax?: number
+  /** Pointers to the internal fields that bodies hold elsewhere, for errors. */
+  bodyPaths?: { readonly [field: string]: string }
   /** Brings valid values into the form in which they are kept, where that takes more than one field or other services. */
   keep?(write: WriteContext): Promise<JsonObject>
   /** Refuses a write that neither schema nor references refuse. Called again when somebody else was faster. */

@@ -64,7 +64,8 @@ export const assertReferences = async (
     const known = namedIn(before ?? {}, field)
     for (const [i, id] of namedIn(values, field).entries()) {
       if (known.includes(id)) continue
-      const path = Array.isArray(values[field]) ? `/${field}/${i}` : `/${field}`
+      const own = declaration.bodyPaths?.[field] ?? `/${field}`
+      const path = Array.isArray(values[field]) ? `${own}/${i}` : own
       const row = await assertExists(tables, target, organizationId, id, path)
       if (!seesRow(caller, row, hubField)) throw invalid(path, NAMES_NOTHING)
     }
