@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { ROLES, type Config } from './config.ts'
 import { isEmbedded } from './engine-urls.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
@@ -15,7 +17,7 @@ import { ProcessRunner } from './processes/runner.ts'
 import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
-import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables } from './open-engines.ts'
+import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
 import { closeAll } from './roles/close-all.ts'
 import type { ServiceParts } from './roles/role.ts'
 import { openService, type App } from './roles/service.ts'
@@ -32,6 +34,10 @@ export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
 export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
   assertRoles(config)
   makeDataFolder(config.dataPath)
+  if (existsSync(join(config.dataPath, RESTORING)))
+    throw new Error(
+      `--data ${config.dataPath} is a restore that was cut off: empty the folder and run waymark restore again`,
+    )
   const opened: { close(): Promise<void> }[] = []
   const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
     opened.unshift(engine)

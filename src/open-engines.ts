@@ -20,6 +20,9 @@ import type { TableStore } from './engines/table-store.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Failure } from './kernel/errors.ts'
 
+/** Stands in a data folder while a backup is restored into it. */
+export const RESTORING = 'restoring'
+
 /** Makes the data folder where it is missing. @throws Error with one sentence */
 export const makeDataFolder = (path: string): void => {
   try {

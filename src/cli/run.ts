@@ -11,6 +11,8 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark watch [options]           shows positions and events as they happen      (--help)
   waymark rebuild <projection>      rebuilds a read model, compares, and swaps     (--help)
   waymark doctor [options]          checks a data folder and a running service; rotates the token key   (--help)
+  waymark backup <folder>           copies the embedded engines and keys, also of a running service   (--help)
+  waymark restore <backup>          makes a data folder out of a backup            (--help)
   waymark migrate --from … --to …   copies an installation to other engines        (--help)
   waymark reset-password <e-mail>   prints a link for somebody who is locked out   (--help)
   waymark --version                 the version of this package
@@ -47,6 +49,10 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
       return (await import('./rebuild.ts')).rebuildCommand(rest)
     case 'doctor':
       return (await import('./doctor/doctor.ts')).doctorCommand(rest)
+    case 'backup':
+      return (await import('./backup.ts')).backupCommand(rest)
+    case 'restore':
+      return (await import('./backup.ts')).restoreCommand(rest)
     case 'migrate':
       return (await import('./migrate.ts')).migrateCommand(rest)
     case 'reset-password':

@@ -160,6 +160,10 @@ export class CarriedLog implements EventLog {
     return this.log.examine?.() ?? Promise.resolve({ settings: [] })
   }
 
+  get copyTo(): EventLog['copyTo'] {
+    return this.log.copyTo?.bind(this.log)
+  }
+
   close(): Promise<void> {
     return this.log.close()
   }

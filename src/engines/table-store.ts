@@ -152,5 +152,7 @@ export interface TableStore {
   ping(): Promise<void>
   /** Of an engine that is a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
+  /** Of an engine in this process: a copy of everything as it is at one moment, in an empty folder, while it goes on working. */
+  copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }

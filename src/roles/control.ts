@@ -3,12 +3,13 @@ import type { Lag } from '../kit/consumers/follower.ts'
 import type { EngineHealth } from '../kit/operations/engine-health.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
+import { backUp, reportOf } from './backup.ts'
 import { KEEPING_LOCATIONS } from './projector.ts'
 import type { RoleServices } from './role.ts'
 
 /** What the command line asks of a running service. */
 export interface ControlRequest {
-  command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'resetPassword' | 'status'
+  command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'resetPassword' | 'backup' | 'status'
   /** Of the projection or consumer; the e-mail of a person. */
   name?: string
   /** A new password takes the second factor off too. */
@@ -35,6 +36,8 @@ export const controlOf =
       const { token, expiresAt } = await operatorLink(services, name, endsFactor)
       return { url: `${await services.publicUrl}/reset-password?token=${token}`, expiresAt }
     }
+    // Meanwhile nothing is truncated: the history and the log are copied one after the other.
+    if (command === 'backup') return services.upkeepTurns.run(() => backUpRunning(services, name))
     if (command === 'rebuild' || command === 'sweep' || command === 'forget')
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
@@ -45,6 +48,11 @@ export const controlOf =
       consumers: worstByConsumer([...(await lags()), ...absent]),
     }
   }
+
+const backUpRunning = async (services: RoleServices, folder: string): Promise<unknown> => {
+  const { config, origin } = services
+  return reportOf(await backUp({ ...services, keysPath: config.keysPath, logId: origin.logId }, folder))
+}
 
 const worstByConsumer = (
   lags: readonly Pick<Lag, 'consumer' | 'events' | 'seconds'>[],

@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
 import type { Mailer } from '../engines/mailer.ts'
+import { InTurn } from './in-turn.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
@@ -57,6 +58,8 @@ export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
   metrics: Metrics
   /** What links in mails begin with; the address that it listens on is known once it does. */
   publicUrl: Promise<string>
+  /** What works on whole streams and tables, of this process, one after the other. */
+  upkeepTurns: InTurn
   /** Whether geofences are there for the caller. */
   inRollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
 }
@@ -92,6 +95,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Pr
     },
     settle: settling(services, PROJECTIONS),
     metrics: createMetrics(),
+    upkeepTurns: new InTurn(),
     publicUrl,
     inRollout: inRollout(config),
   }

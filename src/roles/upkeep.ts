@@ -15,7 +15,6 @@ import { doUpkeep } from '../reactors/upkeep/upkeep.ts'
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 import { fileOwners } from './file-owners.ts'
-import { InTurn } from './in-turn.ts'
 import { KEEPING_LOCATIONS } from './projector.ts'
 import { rebuild } from './rebuilds.ts'
 import type { RoleServices } from './role.ts'
@@ -29,7 +28,7 @@ const SNAPSHOT_LIMIT_MS = 60_000
 /** What is done once in the whole service to keep it in order: hourly sweeps of the log, and what operators ask for. */
 export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const { logger } = services
-  const turns = new InTurn()
+  const { upkeepTurns: turns } = services
   const consumers = new LogConsumers(services, KEEPING_LOCATIONS)
   const space = new LogSpace(services)
   let absent: readonly AbsentConsumer[] = []

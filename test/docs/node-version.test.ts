@@ -43,7 +43,7 @@ test('what package.json asks for is what the start asks for', async (t) => {
 test('help and version need no covered Node; help names every command', async (t) => {
   const { status, stdout } = pretending('18.0.0', '2.41', 'help')
   t.equal(status, 0)
-  for (const command of ['start', 'demo', 'replay', 'watch', 'rebuild', 'doctor', 'migrate'])
+  for (const command of ['start', 'demo', 'replay', 'watch', 'rebuild', 'doctor', 'migrate', 'backup', 'restore'])
     t.match(stdout, new RegExp(`waymark ${command}`))
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
   t.match(pretending('18.0.0', '2.41', '--version'), { status: 0, stdout: `${version}\n` })

@@ -1,7 +1,14 @@
 import { migrateHistory } from '../../engines/clickhouse-sql/migrate.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { digestOfPart, type HistoryPart, historyParts, isSamePart, partBlocks, retentionOf } from './history-parts.ts'
+import {
+  digestOfPart,
+  type HistoryPart,
+  historyParts,
+  isSamePart,
+  partBlocks,
+  retentionOf,
+} from '../../engines/clickhouse-sql/history-parts.ts'
 
 export interface CopyHistoryOptions {
   from: HistoryStore

@@ -132,6 +132,13 @@ export async function* nativeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGen
   if (rest.byteLength > 0) throw new Error('the answer of the history ends within a block')
 }
 
+/** How many rows a whole block has. */
+export const rowsOfBlock = (block: Uint8Array): number => {
+  const cursor = new Cursor(block, 0)
+  cursor.length()
+  return cursor.length()
+}
+
 /** Undefined when the block that begins there is not complete. */
 const endOfBlock = (bytes: Uint8Array, at: number): number | undefined => {
   if (at >= bytes.byteLength) return undefined

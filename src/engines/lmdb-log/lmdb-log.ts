@@ -117,6 +117,11 @@ class LmdbEventLog implements EventLog {
     await this.writer.checkRoom()
   }
 
+  async copyTo(folder: string): Promise<void> {
+    this.checkOpen()
+    await this.store.root.backup(folder, true)
+  }
+
   async close(): Promise<void> {
     if (this.followers.closed) return
     this.followers.close()

@@ -193,6 +193,10 @@ class LmdbTableStore implements TableStore {
     await this.thread.run({ kind: 'ping' }, this.clock.now())
   }
 
+  async copyTo(folder: string): Promise<void> {
+    await this.env.root.backup(folder, true)
+  }
+
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true

@@ -99,6 +99,7 @@ export class Checkpoints {
       },
       isLost: (table) => store.isLost(table),
       onLoss: (listener) => store.onLoss(listener),
+      ...(store.copyTo !== undefined && { copyTo: store.copyTo.bind(store) }),
       ping: () => store.ping(),
       close: () => store.close(),
     }

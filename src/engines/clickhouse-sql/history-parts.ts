@@ -1,6 +1,6 @@
-import { AUDIT, type Retention, TABLES } from '../../engines/clickhouse-sql/history-tables.ts'
-import { nativeBlocks } from '../../engines/clickhouse-sql/native-reader.ts'
-import type { HistoryStore } from '../../engines/history-store.ts'
+import { AUDIT, type Retention, TABLES } from './history-tables.ts'
+import { nativeBlocks } from './native-reader.ts'
+import type { HistoryStore } from '../history-store.ts'
 
 /** The rows of one table and month: what is copied and compared at once. */
 export interface HistoryPart {

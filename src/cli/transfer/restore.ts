@@ -1,0 +1,91 @@
+import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmod, copyFile } from 'node:fs/promises'
+import { dirname, join, normalize } from 'node:path'
+import { createGunzip } from 'node:zlib'
+import { migrateHistory, migrationsOf } from '../../engines/clickhouse-sql/migrate.ts'
+import { nativeBlocks, rowsOfBlock } from '../../engines/clickhouse-sql/native-reader.ts'
+import { lockDataFolder } from '../../engines/data-folder.ts'
+import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
+import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../roles/backup.ts'
+import { urlsOf } from './installation.ts'
+
+/** Reads every file of a backup and compares it with its manifest. @throws Error that names what is not as it was */
+export const verifyBackup = async (folder: string): Promise<BackupManifest> => {
+  const path = join(folder, MANIFEST)
+  if (!existsSync(path)) throw new Error(`${folder} has no ${MANIFEST}: it is no backup, or one that was cut off`)
+  const manifest = manifestOf(readFileSync(path, 'utf8'))
+  for (const entry of manifest.entries) {
+    if (normalize(entry.path) !== entry.path || entry.path.startsWith('..') || entry.path.startsWith('/'))
+      throw new Error(`${MANIFEST} names a path outside of the backup: ${entry.path}`)
+    if (!existsSync(join(folder, entry.path))) throw new Error(`${entry.path} of the backup is missing`)
+    const found = await entryOf(folder, entry.path)
+    if (found.bytes !== entry.bytes || found.sha256 !== entry.sha256)
+      throw new Error(`${entry.path} of the backup is not as it was written`)
+  }
+  return manifest
+}
+
+const manifestOf = (text: string): BackupManifest => {
+  let manifest: BackupManifest
+  try {
+    manifest = JSON.parse(text) as BackupManifest
+  } catch {
+    throw new Error(`${MANIFEST} of the backup cannot be read`)
+  }
+  if (manifest.format !== BACKUP_FORMAT)
+    throw new Error(`the backup has format ${manifest.format}; this version of Waymark reads ${BACKUP_FORMAT}`)
+  return manifest
+}
+
+/**
+ * Makes a data folder out of a backup. The folder must be empty; until all is there, the service does not start on it.
+ * @throws Error with one sentence
+ */
+export const restore = async (folder: string, dataPath: string): Promise<BackupManifest> => {
+  const manifest = await verifyBackup(folder)
+  if (existsSync(dataPath) && readdirSync(dataPath).length > 0)
+    throw new Error(`${dataPath} is not empty: a backup is restored into an empty folder only`)
+  makeDataFolder(dataPath)
+  const lock = lockDataFolder(dataPath)
+  try {
+    const mark = join(dataPath, RESTORING)
+    writeFileSync(mark, '', { flush: true })
+    const isRow = new Set(manifest.parts.map(({ path }) => path))
+    for (const { path } of manifest.entries) {
+      if (isRow.has(path)) continue
+      mkdirSync(dirname(join(dataPath, path)), { recursive: true })
+      await copyFile(join(folder, path), join(dataPath, path))
+      await chmod(join(dataPath, path), path === 'keys.json' ? 0o600 : 0o644)
+    }
+    await restoreHistory(folder, dataPath, manifest)
+    rmSync(mark)
+  } finally {
+    lock.release()
+  }
+  return manifest
+}
+
+const restoreHistory = async (folder: string, dataPath: string, manifest: BackupManifest): Promise<void> => {
+  const { schema, retention, parts } = manifest
+  const history = await openHistory(urlsOf(dataPath, {}))
+  try {
+    await migrateHistory(history, retention)
+    const { known } = await migrationsOf(history)
+    if (schema !== known)
+      throw new Error(
+        `the history of the backup has schema ${schema}, this version ${known}: restore with the version that made it, then upgrade`,
+      )
+    for (const part of parts) {
+      const rows = createReadStream(join(folder, part.path)).pipe(createGunzip())
+      let count = 0
+      for await (const block of nativeBlocks(rows)) {
+        const token = `restore:${part.path}:${count}`
+        count += rowsOfBlock(block)
+        await history.insert(part.table, block, token)
+      }
+      if (count !== part.rows) throw new Error(`${part.path} has ${count} rows and not ${part.rows}`)
+    }
+  } finally {
+    await history.close()
+  }
+}
