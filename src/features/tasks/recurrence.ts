@@ -40,7 +40,7 @@ export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
   if (Number(/COUNT=(\d+)/i.exec(recurrence.rrule ?? '')?.[1] ?? 0) > COUNT_MAX)
     return `must have a COUNT of at most ${COUNT_MAX}, or an end`
   try {
-    const dues = duesAfter(recurrence, Date.parse(recurrence.startTime) - 1, LOOKED_AT)
+    const dues = duesAfter(recurrence, Date.parse(recurrence.startTime) - 1_000, LOOKED_AT)
     if (dues.length === 0) return 'is never due'
     const isOften = dues.some((at, i) => i > 0 && at - dues[i - 1] < GAP_MS_MIN)
     return isOften ? 'must be due at most every five minutes' : undefined
@@ -52,7 +52,8 @@ export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
 /** The first due times after a moment, ms since the epoch. @throws Error for a rule that is none */
 export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number): number[] => {
   const { timeZone, startTime, endTime } = recurrence
-  const startMs = Date.parse(startTime)
+  // Rules know no milliseconds.
+  const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
   const endMs = endTime === undefined ? Number.POSITIVE_INFINITY : Date.parse(endTime)
   const rule = ruleOf(recurrence)
   const dues: number[] = []

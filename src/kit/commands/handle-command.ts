@@ -117,11 +117,21 @@ export const handleCommand = async <State, Command extends object>(
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
   const eventIds: string[] = []
-  for (let tries = 0; tries < TRIES; tries++) {
-    const { state, version } = await loadState(log, stream, decider)
+  const decide = async (state: State, version: number): Promise<readonly Fact[]> => {
     if (context.expectedVersion !== undefined && context.expectedVersion !== version)
       throw new Failure('stale_version', { extra: { version } })
-    const facts = decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
+    return decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
+  }
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { state, version } = await loadState(log, stream, decider)
+    let facts: readonly Fact[]
+    try {
+      facts = await decide(state, version)
+    } catch (error) {
+      const wrote = eventIds.length === 0 ? await wroteBefore(log, stream, context.ids.next()) : undefined
+      if (wrote === undefined) throw error
+      return { state, version, wrote }
+    }
     if (facts.length === 0) return { state, version }
     while (eventIds.length < facts.length) eventIds.push(context.ids.next())
     const after = facts.reduce(decider.evolve, state)
@@ -133,6 +143,19 @@ export const handleCommand = async <State, Command extends object>(
     message: 'Others are changing this at the same time; try again.',
     retryAfterSeconds: 1,
   })
+}
+
+/** Events of others that may have come since the process ended that did this command. */
+const LATER_EVENTS_MAX = 50
+
+/**
+ * What this command wrote when it was handled before, by a process that ended before it answered: the ids of a repeated
+ * request are those of the first, so its event is found by its id. It must not be refused for what it did itself.
+ */
+const wroteBefore = async (log: EventLog, stream: string, eventId: string): Promise<Wrote | undefined> => {
+  const events = await log.read(stream, 'end', LATER_EVENTS_MAX, 'backwards')
+  const own = events.find(({ id }) => id === eventId)
+  return own && { position: own.position, types: [own.type] }
 }
 
 /** Appends the facts to a stream that has `version` events; undefined when it has others by now. */

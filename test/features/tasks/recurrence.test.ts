@@ -130,3 +130,9 @@ test('a rule that would count for ever is refused', async (t) => {
   t.equal(recurrenceFault(rule('FREQ=HOURLY;COUNT=10000')), undefined)
   t.same(duesAfter(rule('FREQ=HOURLY;COUNT=10000'), Date.parse('2026-01-01'), 1), [], 'it has ended long ago')
 })
+
+test('a rule begins with the second of its start', async (t) => {
+  const rule: Recurrence = { rrule: 'FREQ=DAILY;COUNT=1', timeZone: 'UTC', startTime: '2026-11-22T09:05:43.217Z' }
+  t.equal(recurrenceFault(rule), undefined)
+  t.same(duesAfter(rule, Date.parse('2026-11-20'), 2), [Date.parse('2026-11-22T09:05:43Z')])
+})
