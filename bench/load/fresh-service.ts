@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ask, signUp, startService, type Service } from '../../test/support/service.ts'
+import { ask, call, signUp, startService, type Service } from '../../test/support/service.ts'
 import { fenceCollection, type Fleet } from './frames.ts'
 import type { LoadPlan, LoadResult } from './generator.ts'
 
@@ -32,6 +32,16 @@ export const generate = async (plan: LoadPlan): Promise<LoadResult> => {
   return JSON.parse(text) as LoadResult
 }
 
+/** Servers on a busy machine may take longer for so many unknown trackers than the service waits. */
+const postPatiently = async (service: Service, key: string, points: readonly object[]): Promise<void> => {
+  for (let tries = 0; ; tries++) {
+    const { status, text } = await call(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
+    if (status < 300) return
+    if (status !== 503 || tries > 20) throw new Error(`POST /location-history/bulk: ${status} ${text.slice(0, 300)}`)
+    await new Promise((resume) => setTimeout(resume, 1_000))
+  }
+}
+
 /** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
 const makeFleet = async (service: Service, key: string): Promise<number> => {
   const begun = performance.now()
@@ -43,7 +53,7 @@ const makeFleet = async (service: Service, key: string): Promise<number> => {
       lat: FLEET.south,
       lng: FLEET.west,
     }))
-    await ask(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
+    await postPatiently(service, key, points)
   }
   return (performance.now() - begun) / 1000
 }

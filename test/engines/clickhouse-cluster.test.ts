@@ -91,7 +91,9 @@ const decisionsOf = (count: number) => ({
 const countOf = async (store: HistoryStore, table: string): Promise<number> =>
   (await store.rows<{ n: number }>(`SELECT count() AS n FROM ${table} FINAL`))[0].n
 
-test('a history spread over a cluster: schema, inserts, questions, comparing, erasing', async (t) => {
+test('a history spread over a cluster: schema, inserts, questions, comparing, erasing', {
+  timeout: 120_000,
+}, async (t) => {
   const { store, url } = await openCluster(t)
   await migrateHistory(store, RETENTION)
   t.equal(await versionOfSchema(store), MIGRATIONS.length)
@@ -151,7 +153,9 @@ test('a history spread over a cluster: schema, inserts, questions, comparing, er
   await unknown.close()
 })
 
-test('every statement that changes something names the cluster, and is SQL that the engine reads', async (t) => {
+test('every statement that changes something names the cluster, and is SQL that the engine reads', {
+  timeout: 120_000,
+}, async (t) => {
   const { store } = await openCluster(t)
   const statements: string[] = []
   const seen = recorded(store, statements)
@@ -171,8 +175,13 @@ test('every statement that changes something names the cluster, and is SQL that 
     t.match(sql, /ENGINE = Replicated\w*MergeTree\('\/clickhouse\/tables\/\{uuid\}\/\{shard\}', '\{replica\}'/)
   const copied = changes.find((sql) => sql.includes('schema_versions'))
   t.match(copied, /ENGINE = ReplicatedMergeTree\('\/clickhouse\/tables\/\{uuid\}\/all', '\{shard\}-\{replica\}'\)/)
-  for (const sql of [...statements, insertBeside('points')])
-    await t.resolves(store.rows('SELECT formatQuery({sql:String}) AS sql', { sql }), sql.slice(0, 80))
+  const sqls = [...new Set([...statements, insertBeside('points')])]
+  const read = await store.rows('SELECT formatQueryOrNull(arrayJoin({sqls:Array(String)})) AS sql', { sqls })
+  t.same(
+    sqls.filter((_, i) => (read[i] as { sql: string | null }).sql === null),
+    [],
+    'the engine reads every one',
+  )
 })
 
 test('nodes that lack tables, or have their own, and one server’s history are refused with the reason', async (t) => {

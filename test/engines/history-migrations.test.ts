@@ -4,6 +4,7 @@ import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { MIGRATIONS } from '../../src/engines/clickhouse-sql/migrations.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { Failure } from '../../src/kernel/errors.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Transition } from '../../src/features/transitions/events.ts'
 import { insertDecided } from '../support/history-writers.ts'
@@ -97,6 +98,24 @@ test('the history of a later version is refused; retention is what is asked for 
   )
   await history.command('INSERT INTO schema_versions SELECT {number:UInt32}, now64(3)', { number: 1_000 })
   await t.rejects(migrateHistory(history, RETENTION), /later version/)
+})
+
+test('a server that refuses a change of the schema is quoted', async (t) => {
+  const history = await open(t)
+  const words =
+    'Code: 497. waymark: Not enough privileges. To execute this query, it is necessary to have the grant CREATE'
+  const command: HistoryStore['command'] = async (sql, parameters) => {
+    if (sql.startsWith('CREATE DATABASE')) throw new Failure('internal', { cause: new Error(`${words}\nand more`) })
+    await history.command(sql, parameters)
+  }
+  const bounded: HistoryStore = Object.create(history, { command: { value: command } })
+  await t.rejects(migrateHistory(bounded, RETENTION), {
+    message: `The history refuses change ${MIGRATIONS.length} of its schema: ${words}`,
+  })
+  const down = async (): Promise<void> => Promise.reject(new Failure('engine_down'))
+  await t.rejects(migrateHistory(Object.create(history, { command: { value: down } }), RETENTION), {
+    code: 'engine_down',
+  })
 })
 
 test('of two rows of a transition the first logged counts, also from a log before this one', (t) => {

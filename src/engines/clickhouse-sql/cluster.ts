@@ -1,5 +1,5 @@
 import type { HistoryStore } from '../history-store.ts'
-import { POINTS } from './history-tables.ts'
+import { DEFINITIONS, POINTS } from './history-tables.ts'
 import { type Layout, localOf, quoted } from './layout.ts'
 
 /**
@@ -48,11 +48,12 @@ const assertNodes = async (
   const [{ nodes }] = await store.rows<{ nodes: number }>(
     `SELECT count() AS nodes FROM ${every('system.one')} ${those}`,
   )
+  const tables = Object.keys(DEFINITIONS).map((table) => localOf(table, layout))
   const uneven = await store.rows<{ name: string; there: number; kinds: number }>(
     `SELECT name, count() AS there, uniqExact(uuid) AS kinds FROM ${every('system.tables')}
-    WHERE database = {database:String} AND (endsWith(name, {suffix:String}) OR name = {copied:String}) GROUP BY name
+    WHERE database = {database:String} AND name IN {names:Array(String)} GROUP BY name
     HAVING there != {nodes:UInt64} OR kinds != 1 ORDER BY name ${those}`,
-    { database: layout.database, suffix: localOf('', layout), copied, nodes },
+    { database: layout.database, names: [copied, ...tables], nodes },
   )
   if (uneven.length === 0) return
   const names = uneven.map(({ name, there }) => `${name} (${there})`).join(', ')

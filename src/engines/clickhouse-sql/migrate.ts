@@ -1,3 +1,4 @@
+import { Failure } from '../../kernel/errors.ts'
 import type { HistoryStore } from '../history-store.ts'
 import { assertLayout } from './cluster.ts'
 import { type Retention, TABLES, timeToLive } from './history-tables.ts'
@@ -23,10 +24,22 @@ export const migrateHistory = async (store: HistoryStore, retention: Retention):
       `The history has schema ${done}, of a later version; this one knows ${MIGRATIONS.length}. Start the later version.`,
     )
   for (let number = done + 1; number <= MIGRATIONS.length; number++) {
-    for (const sql of MIGRATIONS[number - 1]({ ...retention, ...layout })) await store.command(sql)
+    for (const sql of MIGRATIONS[number - 1]({ ...retention, ...layout })) await change(store, number, sql)
     await store.command(`INSERT INTO ${VERSIONS} SELECT {number:UInt32}, now64(3)`, { number })
   }
   await keep(store, layout, retention)
+}
+
+/** @throws Error with the server's own words where it refuses, as it does for a user who lacks a right. */
+const change = async (store: HistoryStore, number: number, sql: string): Promise<void> => {
+  try {
+    await store.command(sql)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'internal' || !(error.cause instanceof Error)) throw error
+    throw new Error(`The history refuses change ${number} of its schema: ${error.cause.message.split('\n')[0]}`, {
+      cause: error,
+    })
+  }
 }
 
 export const versionOfSchema = async (store: Pick<HistoryStore, 'rows'>): Promise<number> => {
