@@ -4,7 +4,7 @@ import type { Caller } from '../../src/kernel/caller.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Channel, ChannelSocket } from '../../src/kit/http/channel.ts'
-import { openDoor, rawClient, user, waitFor, type Door } from './support.ts'
+import { openDoor, rawClient, simpleRoute, user, waitFor, type Door } from './support.ts'
 
 interface Opened {
   caller: Caller
@@ -128,6 +128,36 @@ test('authenticating by the first message', async (t) => {
   t.equal(await typing.closed, 4403, 'and the connection still waits for its auth')
   await closes({ type: 'auth', token: 'device' }, 4403, 'a credential that does not open this channel')
   t.equal(opened.length, 1)
+})
+
+test('whoever lacks the second factor that their organization asks for opens nothing but the routes that set it up', async (t) => {
+  const { channel, opened } = noteChannel()
+  const routes = [
+    simpleRoute({ path: '/closed', access: 'user' }),
+    simpleRoute({ path: '/points', access: 'points' }),
+    simpleRoute({ path: '/open', access: 'user', enrols: true }),
+  ]
+  const door = await openDoor(t, { channels: [channel], routes })
+  const lacking = user({ isSecondFactorRequired: true })
+  door.callers.set('lacking', lacking)
+  door.callers.set('enrolled', user({ ...lacking, hasSecondFactor: true }))
+  const status = async (path: string, token: string) => (await door.call('GET', path, { token })).status
+  t.same(
+    [await status('/closed', 'lacking'), await status('/points', 'lacking'), await status('/open', 'lacking')],
+    [403, 403, 200],
+  )
+  t.same([await status('/closed', 'enrolled'), await status('/points', 'enrolled')], [200, 200])
+  t.match((await door.call('GET', '/closed', { token: 'lacking' })).body, { code: 'second_factor_required' })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'lacking' })
+  t.equal(await client.closed, 4403)
+  t.equal(opened.length, 0)
+  const before = await open(t, door)
+  before.send({ type: 'auth', token: 'good' })
+  await waitFor(() => opened.length === 1, 'open')
+  door.callers.set('good', lacking)
+  door.change({ organizationId: lacking.organizationId })
+  t.equal(await before.closed, 4403, 'and what is open when the organization begins to ask for it')
 })
 
 test('a socket that does not authenticate is closed', async (t) => {

@@ -5,6 +5,7 @@ import { identityContext } from '../../../src/features/identity/context.ts'
 import { activeIntegration } from '../../../src/features/integrations/app-integration.ts'
 import { type Accounts, CLIENT, follow, type Lie, openLiar, openProvider } from '../../support/oidc.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
+import { codeAt, enrol } from '../../support/second-factor.ts'
 
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47'
 const PUBLIC_URL = 'https://waymark.example.com'
@@ -173,4 +174,30 @@ test('an id token of another issuer, audience, nonce, tenant, time or key is wor
 
 test('the issuer is that of the tenant at Microsoft', async (t) => {
   t.equal(azureIssuer(TENANT), `https://login.microsoftonline.com/${TENANT}/v2.0`)
+})
+
+test('whoever signs in with their tenant gives their second factor too, and sets one up without a password', async (t) => {
+  const world = await withProvider(t)
+  const { signInAs, exchange, session, user, owner, call, clock } = world
+  await enrol(world, owner)
+  t.equal((await owner.call('PATCH', '/organization/settings', { requiresSecondFactor: true })).status, 200)
+  const own = session(await exchange((await signInAs()).code), user.email)
+  t.match(await own.call('GET', '/user'), { status: 403, body: { code: 'second_factor_required' } })
+  const begun = await own.call('POST', '/auth/second-factor', {})
+  t.equal(begun.status, 200, 'the password, which they may not have, is not asked for')
+  const { secret } = begun.body.data
+  const confirmed = await own.call('POST', '/auth/second-factor/confirm', { code: codeAt(secret, clock.now()) })
+  t.equal(confirmed.status, 200)
+  t.equal((await own.call('GET', '/user')).status, 200)
+  const asked = await exchange((await signInAs()).code)
+  t.match(asked, { status: 200, body: { challenge: String } })
+  t.notOk('token' in asked.body)
+  clock.advance(30_000)
+  const body = { challenge: asked.body.challenge, code: codeAt(secret, clock.now()) }
+  const second = await call('POST', '/auth/login/second-factor', { body })
+  t.match(second, { status: 200, body: { token: String, data: { _id: user._id } } })
+  const signedIn = session(second, user.email)
+  const [code] = confirmed.body.data.recoveryCodes
+  clock.advance(10 * 60_000)
+  t.equal((await signedIn.call('DELETE', '/auth/second-factor', { code })).status, 400, 'for ten minutes')
 })

@@ -1,0 +1,88 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { chromium } from 'playwright-core'
+import { test } from 'tap'
+import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { codeAt } from '../support/second-factor.ts'
+import { ask, signUp, startService, until } from '../support/service.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync']
+const PASSWORD = 'Another-horse-8-battery'
+const STEP_MS = 30_000
+
+const skip = existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`
+
+test('signing in on the page: back from Microsoft, and with a second factor', { skip, timeout: 900_000 }, async (t) => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  const { token, email, password, organizationId, hubId } = await signUp(service)
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 240_000 })
+  t.teardown(() => browser.close())
+  const page = await browser.newPage()
+  page.setDefaultTimeout(240_000)
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  const shown = () => page.waitForSelector('#view:not([hidden])')
+  const signIn = async (as: string, secret: string): Promise<void> => {
+    await page.goto('about:blank')
+    await page.goto(service.url)
+    await page.fill('[name=email]', as)
+    await page.fill('[name=password]', secret)
+    await page.click('#sign-in')
+  }
+
+  let identityId = ''
+  await until('the identity in the audit log', async () => {
+    const { data } = await ask(service, 'GET', '/audit-log?noun=identity', { token })
+    identityId = data[0]?.resourceId ?? ''
+    return identityId !== ''
+  })
+  // What the callback of a sign-in with Microsoft sends the browser back with.
+  const keyring = await openKeyring(join(service.data, 'keys.json'))
+  const said = { identityId, organizationId, until: Date.now() + 240_000, salt: 'once' }
+  const code = keyring.encrypt('sign-in-code', JSON.stringify(said))
+  await page.goto(`${service.url}/#code=${code}`)
+  await shown()
+  t.notMatch(page.url(), 'code=', 'the code leaves the address bar')
+  await page.goBack()
+  t.notMatch(page.url(), 'code=', 'and what the browser goes back to')
+  await page.goto(`${service.url}/#code=${code}`)
+  await page.waitForSelector('#problem:not(:empty)')
+  t.ok(await page.isVisible('#password-part'), 'it serves once')
+  t.notMatch(page.url(), 'code=')
+  await page.goto('about:blank')
+  await page.goto(`${service.url}/#error=forbidden`)
+  await page.waitForSelector('#problem:not(:empty)')
+  t.match(await page.textContent('#problem'), 'The sign-in did not work')
+
+  const { secret } = (await ask(service, 'POST', '/auth/second-factor', { token, body: { password } })).data
+  const body = { code: codeAt(secret, Date.now()) }
+  await ask(service, 'POST', '/auth/second-factor/confirm', { token, body })
+  await signIn(email, password)
+  await page.waitForSelector('#code-part:not([hidden])')
+  t.notOk(await page.isVisible('#password-part'))
+  await page.fill('[name=code]', '000000')
+  await page.click('#sign-in')
+  await page.waitForSelector('#problem:not(:empty)')
+  await page.fill('[name=code]', codeAt(secret, Date.now() + STEP_MS))
+  await page.click('#sign-in')
+  await shown()
+
+  const roleId = (await ask(service, 'GET', '/roles?key=planner', { token })).data[0]._id
+  const planner = { name: 'Planner', email: `planner.${email}`, password: PASSWORD, roleId, hubId: [hubId] }
+  await ask(service, 'POST', '/user', { token, body: planner })
+  await ask(service, 'PATCH', '/organization/settings', { token, body: { requiresSecondFactor: true } })
+  await signIn(planner.email, PASSWORD)
+  await page.waitForSelector('#factor-part:not([hidden])')
+  const theirs = (await page.textContent('#factor-secret')) ?? ''
+  t.match(await page.getAttribute('#factor-link', 'href'), new RegExp(`^otpauth://totp/.*secret=${theirs}`))
+  await page.fill('[name=code]', codeAt(theirs, Date.now()))
+  await page.click('#sign-in')
+  await page.waitForSelector('#recovery-part:not([hidden])')
+  t.equal((await page.textContent('#recovery-codes'))?.split('\n').length, 10)
+  await page.click('#sign-in')
+  await shown()
+  t.same(complaints, [])
+})
