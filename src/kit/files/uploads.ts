@@ -28,6 +28,8 @@ export interface UploadOptions {
 const FORM_BYTES_MAX = 64 * 1024
 /** Each holds some pieces in memory, of an S3 store up to 5 MiB. */
 const AT_ONCE_MAX = 64
+/** Of one organization: its slow clients leave room for others'. */
+const OWN_AT_ONCE_MAX = 16
 const NAME_CHARACTERS_MAX = 255
 
 /** Files that come with requests: stored as they come, and taken away again when nothing came of it. */
@@ -36,7 +38,8 @@ export class Uploads {
   /** Of the form. */
   readonly bodyBytesMax: number
   private readonly files: FileStore
-  private running = 0
+  /** By organization. */
+  private readonly running = new Map<string, number>()
 
   constructor({ files, bytesMax }: UploadOptions) {
     this.files = files
@@ -47,15 +50,15 @@ export class Uploads {
   /**
    * Stores the `file` of a form; the body is an `Upload`.
    * @param field the one field that the form has beside it
-   * @throws Failure invalid, too_large, overloaded while too many others are stored
+   * @throws Failure invalid, too_large, overloaded while too many others are on their way
    */
   async receive(
     { headers, body }: Pick<RouteRequest<object, AsyncIterable<Uint8Array>>, 'headers' | 'body'>,
     holder: FileHolder,
     field: string,
   ): Promise<Received & { body: Upload }> {
-    if (this.running >= AT_ONCE_MAX) throw new Failure('overloaded', { retryAfterSeconds: 1 })
-    this.running++
+    const { organizationId } = holder
+    this.begin(organizationId)
     try {
       const shape = { fields: [field], file: 'file' }
       const { fields, stored } = await readStreamedForm(headers.get('content-type'), body, shape, {
@@ -73,8 +76,21 @@ export class Uploads {
       const { sha256, ...upload } = stored
       return { body: { ...upload, fields }, fingerprint: JSON.stringify([upload.name, fields, sha256]), discard }
     } finally {
-      this.running--
+      this.end(organizationId)
     }
+  }
+
+  private begin(organizationId: string): void {
+    const own = this.running.get(organizationId) ?? 0
+    const all = [...this.running.values()].reduce((sum, count) => sum + count, 0)
+    if (own >= OWN_AT_ONCE_MAX || all >= AT_ONCE_MAX) throw new Failure('overloaded', { retryAfterSeconds: 1 })
+    this.running.set(organizationId, own + 1)
+  }
+
+  private end(organizationId: string): void {
+    const own = this.running.get(organizationId) ?? 1
+    if (own > 1) this.running.set(organizationId, own - 1)
+    else this.running.delete(organizationId)
   }
 
   /** Takes the bytes away, now or when files that nothing names are swept. */

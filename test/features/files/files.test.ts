@@ -1,4 +1,5 @@
 import { test, type Test } from 'tap'
+import { Uploads } from '../../../src/kit/files/uploads.ts'
 import { deleteAttachments } from '../../../src/reactors/sweep/delete-attachments.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
 import { fileOwners } from '../../../src/roles/file-owners.ts'
@@ -403,4 +404,31 @@ test('files go with their task, and what nothing names is swept part by part', a
   t.equal(swept, 3, 'bounded, each goes on where the one before ended')
   t.equal((await stored()).length, 1, 'what a task names stays')
   t.ok(clock)
+})
+
+test('an organization has so many uploads on their way and no more; others go on', async (t) => {
+  const { files } = await openIdentity(t)
+  const uploads = new Uploads({ files, bytesMax: 1_000 })
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  async function* slow(bytes: Buffer): AsyncGenerator<Uint8Array> {
+    await released
+    yield bytes
+  }
+  const form = new FormData()
+  form.append('place', 'x')
+  form.append('file', new File(['x'], 'x'))
+  const { body, headers } = await formOf(form)
+  const receive = (organizationId: string) =>
+    uploads.receive(
+      { headers: { get: () => headers['content-type'] }, body: slow(body) },
+      { noun: 'task', organizationId, id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' },
+      'place',
+    )
+  const own = Array.from({ length: 16 }, () => receive('one'))
+  await t.rejects(receive('one'), { code: 'overloaded' })
+  const other = receive('two')
+  release()
+  await Promise.all([...own, other])
+  t.ok(await receive('one'), 'as soon as there is room')
 })
