@@ -194,6 +194,25 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
   await history.close()
 })
 
+/** Tells a user in the application what stands nowhere else: `towel-742`. */
+const notified = async (
+  service: Service,
+  token: string,
+  { userId, hubId, own }: { userId: string; hubId: string; own: string },
+): Promise<void> => {
+  const automation = {
+    name: 'Tell',
+    event: 'onTaskCreated',
+    automationType: 'notification',
+    automationDetails: { channel: 'inApp', to: userId, text: 'towel-{{task.priority}}42' },
+  }
+  await ask(service, 'POST', '/automation', { token, body: automation })
+  const [flow] = (await ask(service, 'GET', '/flows?key=delivery', { token })).data
+  await ask(service, 'POST', '/task', { token, body: { flowId: flow._id, title: 'Tea', hubId, priority: 7 } })
+  const told = async () => (await ask(service, 'GET', '/notifications', { token: own })).data
+  await until('it to be told', async () => (await told()).length === 1)
+}
+
 test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t) => {
   const data = folderOf(t)
   const flags = ['--trusted-proxies', '127.0.0.0/8']
@@ -233,9 +252,10 @@ test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t)
   const code = codeAt(secret, Date.now())
   await ask(service, 'POST', '/auth/second-factor/confirm', { ...own, body: { code } })
 
+  await notified(service, token, { userId, hubId, own: own.token })
   const former = await deletedUser(service, token, hubId)
 
-  const words = ['Zaphod', 'erased.example', '47.1234567', ADDRESS, 'Trillian']
+  const words = ['Zaphod', 'erased.example', '47.1234567', ADDRESS, 'Trillian', 'towel-742']
   t.ok((await answered(service, token, words)).length > 2, 'they are there before')
   t.equal((await call(service, 'DELETE', `/user/${userId}?erase=perhaps`, { token })).status, 400)
   t.equal((await call(service, 'DELETE', `/user/${userId}?erase=true`, { token })).status, 200)
