@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import { ACCESS_IDENTITIES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
 import type { HttpCaller, HttpOutcome } from '../../../src/engines/http-caller.ts'
 import type { Mail, MailOutcome } from '../../../src/engines/mailer.ts'
+import { notificationStream } from '../../../src/features/notifications/events.ts'
 import type { AutomationRow } from '../../../src/features/automations/views.ts'
 import { NO_ORGANIZATION } from '../../../src/kernel/table.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
@@ -115,6 +116,13 @@ test('who does not see users any more has no others told', async (t) => {
   const work = { ...workOf('one', { channel: 'inApp', to: USER }), editor: callerWith([]) }
   t.match(await action.attempt(work), { kind: 'hidden' })
   t.match(await action.attempt({ ...work, editor: callerWith([], { userId: USER }) }), { kind: 'done' })
+})
+
+test('a hundred things told to one user at once are all there', async (t) => {
+  const { action, workOf, log } = await open(t)
+  const all = Array.from({ length: 100 }, (_, n) => action.attempt(workOf(`n${n}`, { channel: 'inApp', to: USER })))
+  t.same([...new Set((await Promise.all(all)).map(({ kind }) => kind))], ['done'])
+  t.equal((await log.read(notificationStream(USER), 0, 200)).length, 100)
 })
 
 test('chats answer for themselves', async (t) => {

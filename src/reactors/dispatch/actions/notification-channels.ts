@@ -28,11 +28,27 @@ export type Tell = (work: Work, recipient: string) => Promise<Told>
 
 export const channelsOf = (services: NotificationServices): { [channel in NotificationChannel]: Tell } => {
   const allowance = new MailAllowance(services.tables, services.keyring)
+  const turns = new Map<string, Promise<unknown>>()
   return {
     email: (work, recipient) => mailTo(services, allowance, work, recipient),
     chat: (work, url) => postTo(services, work, url),
-    inApp: (work, userId) => notify(services, work, userId),
+    inApp: (work, userId) => inTurn(turns, userId, () => notify(services, work, userId)),
   }
+}
+
+/** What is told to one user is written one after the other: at once they would only lose races against each other. */
+const inTurn = <Done>(
+  turns: Map<string, Promise<unknown>>,
+  userId: string,
+  work: () => Promise<Done>,
+): Promise<Done> => {
+  const done = (turns.get(userId) ?? Promise.resolve()).then(work, work)
+  turns.set(userId, done)
+  const leave = (): void => {
+    if (turns.get(userId) === done) turns.delete(userId)
+  }
+  done.then(leave, leave)
+  return done
 }
 
 const GONE_USER: Told = { kind: 'refused', error: 'the user is not active' }
