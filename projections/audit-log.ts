@@ -12,6 +12,8 @@ export interface AuditServices extends FollowerServices {
   history: Pick<HistoryStore, 'insert'>
   /** Epoch of the log, from 0. */
   epoch: number
+  /** As of `HistoryServices`. */
+  life?: string
   erasures: HistoryErasures
   /** The kinds of things whose events are audited. */
   nouns: ReadonlySet<string>
@@ -44,7 +46,7 @@ export const auditBuffer = (nouns: ReadonlySet<string>, erased: Erased): EntryBu
 
 /** Puts what people and the service did into the history: from which, with the log, the audit log is answered. */
 export const auditFollower = (services: AuditServices): Follower => {
-  const { history, clock, epoch, nouns, erasures } = services
+  const { history, clock, epoch, life = epoch, nouns, erasures } = services
   const buffer = auditBuffer(nouns, erasures.known)
   let insertedAtMs = Number.NEGATIVE_INFINITY
   return new Follower(services, {
@@ -58,7 +60,7 @@ export const auditFollower = (services: AuditServices): Follower => {
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)
       if (signal.aborted) return undefined
-      const token = `audit:${epoch}:${events[0].position}-${events.at(-1)?.position}`
+      const token = `audit:${life}:${events[0].position}-${events.at(-1)?.position}`
       // Made and inserted in one turn of the erasures: what they take away is not on its way here.
       await erasures.beside(async () => {
         for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)

@@ -16,7 +16,7 @@ export interface OwnedPlace {
 
 /** Names the entries that an insert is made of: its deduplication token. */
 export const revisionsToken = (
-  epoch: number,
+  epoch: number | string,
   from: ReadonlyMap<number, number>,
   to: ReadonlyMap<number, number>,
 ): string =>

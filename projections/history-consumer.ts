@@ -12,6 +12,8 @@ export interface HistoryServices {
   clock: Clock
   /** Epoch of the log, from 0. */
   epoch: number
+  /** Sets the tokens of one process's life apart: a log that was restored has other events under revisions that were used before. */
+  life?: string
   /** What must not come into the history any more. */
   erasures: HistoryErasures
   /** Called with each insert that failed; it is tried again after a pause, and meanwhile `handle` waits. */
@@ -211,8 +213,8 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
   }
 
   private async insert({ buffer, from, to }: Filling<Entry>): Promise<void> {
-    const { history, epoch, onFailure } = this.options
-    const token = revisionsToken(epoch, from, to)
+    const { history, epoch, life, onFailure } = this.options
+    const token = revisionsToken(life ?? epoch, from, to)
     this.insertingRows = buffer.rows
     for (let attempt = 0; ; attempt++) {
       try {

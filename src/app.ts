@@ -12,13 +12,14 @@ import { alone } from './kit/operations/alone.ts'
 import { beginLife } from './kit/operations/life.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
-import { openLogOrigin } from './kit/consumers/log-origin.ts'
+import { openLogOrigin, readLogOrigin } from './kit/consumers/log-origin.ts'
 import { ProcessRunner } from './processes/runner.ts'
 import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
 import { closeAll } from './roles/close-all.ts'
+import { assertLogReaches } from './roles/log-reaches.ts'
 import type { ServiceParts } from './roles/role.ts'
 import { openService, type App } from './roles/service.ts'
 
@@ -53,8 +54,10 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const log = kept(await openLog(config, clock, () => ids.next()))
     const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const facts = { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }
-    const origin = await openLogOrigin(log, facts, () => ids.next())
     const tables = kept(await openTables(config, clock))
+    // Before a log that begins anew is marked as the one of these tables.
+    await assertLogReaches(log, tables, (await readLogOrigin(log))?.partitions ?? config.partitions)
+    const origin = await openLogOrigin(log, facts, () => ids.next())
     const history = kept(await openHistory(config))
     const files = kept(await openFiles(config))
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }

@@ -24,7 +24,7 @@ export const openProjector: OpenRole = async (services) => {
     logger.error('consumer failed', { consumer, error: String(error), cause: String((error as Error).cause) })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
   const erasures = await new HistoryErasures(services).start()
-  const archive = { history, tables, clock, erasures, epoch: origin.epoch }
+  const archive = { history, tables, clock, erasures, epoch: origin.epoch, life: services.life.id }
   const points = new LocationHistory({ ...archive, onFailure: failed('location-history') })
   const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const runs = new RunsHistory({ ...archive, onFailure: failed(RUNS_HISTORY) })
@@ -36,7 +36,14 @@ export const openProjector: OpenRole = async (services) => {
   let audit: Follower | undefined
   const joined = await owners.join([
     ownedPart(AUDIT, async (isOurs) => {
-      audit = auditFollower({ ...services, isOurs, erasures, epoch: origin.epoch, nouns: AUDITED }).start(tables)
+      audit = auditFollower({
+        ...services,
+        isOurs,
+        erasures,
+        epoch: origin.epoch,
+        life: services.life.id,
+        nouns: AUDITED,
+      }).start(tables)
       return audit
     }),
     ...mender.watching(ownedPartitions(feeds.locations, latest, partitions)),
