@@ -30,7 +30,7 @@ export class TcpProxy {
     return (this.server.address() as AddressInfo).port
   }
 
-  /** Connections that the service holds, silent ones too. */
+  /** Connections that one side holds at least, silent ones too. */
   get connections(): number {
     return this.links.size
   }
@@ -74,7 +74,7 @@ export class TcpProxy {
   private take(client: Socket): void {
     const link = new Link(client, this.target, () => this.delayMs)
     this.links.add(link)
-    client.once('close', () => this.links.delete(link))
+    link.onGone(() => this.links.delete(link))
     if (this.lost !== undefined) link.silence(this.lost)
   }
 }
@@ -107,6 +107,14 @@ class Link {
       // Behind a silent gateway neither side hears that the other one has gone.
       socket.once('close', () => this.isSilent || other.destroy())
     }
+  }
+
+  /** Called once both sides are closed: behind a silent link the engine's side stays when the client's goes. */
+  onGone(listener: () => void): void {
+    for (const socket of [this.client, this.engine])
+      socket.once('close', () => {
+        if (this.client.closed && this.engine.closed) listener()
+      })
   }
 
   silence(lost: Lost): void {
