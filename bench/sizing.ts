@@ -10,10 +10,10 @@ import { flagsOf, openServers } from './support/stand-ins.ts'
 
 /**
  * Measures what a tracker and a point take in each engine and in the service, and works out from that what fleets need:
- * `node dist/bench/sizing.js [--rate 10000] [--seconds 20] [--every 10]`, the last being the seconds between two points of
+ * `node dist/bench/sizing.js [--rate 20000] [--seconds 20] [--every 10]`, the last being the seconds between two points of
  * a tracker. Log and history are what the tests have in place of servers, so their CPU is a bound, not a promise.
  */
-const rate = option('rate', 10_000)
+const rate = option('rate', 20_000)
 const measureMs = option('seconds', 20) * 1_000
 const everySeconds = option('every', 10)
 
@@ -41,6 +41,14 @@ const usedMemory = async (url: string): Promise<number> => {
   const [, bytes] = /used_memory:(\d+)/.exec(await client.info('memory'))!
   client.destroy()
   return Number(bytes)
+}
+
+/** Points that the history has. */
+const countOf = async (url: string): Promise<number> => {
+  const history = await openClickhouseHistory({ url })
+  const [{ points }] = await history.rows<{ points: number }>('SELECT count() AS points FROM points')
+  await history.close()
+  return points
 }
 
 /** Bytes of a point on disk when its parts are merged. */
@@ -75,13 +83,13 @@ const measure = async (): Promise<Measured> => {
       async ({ service, key }) => {
         await drain(service)
         const pids = { service: service.process.pid as number, log, redis: tables, clickhouse: history }
+        const pointsBefore = await countOf(servers.urls.history)
         const before = Object.values(pids).map(cpuOf)
         const logBefore = bytesBelow(join(folder, 'log'))
         const plan = { ...plans(measureMs, service.port, [key], [], 1_000).frames100, pointsPerSecond: rate }
-        const { acknowledgedPointsPerSecond } = await generate(plan)
+        await generate(plan)
         await drain(service)
-        // The warm-up counts with its share: it is under way while CPU and bytes are counted.
-        const points = acknowledgedPointsPerSecond * ((measureMs + 1_000) / 1_000)
+        const points = (await countOf(servers.urls.history)) - pointsBefore
         const [forService, forLog, forRedis, forClickhouse] = Object.values(pids).map(
           (pid, i) => ((cpuOf(pid) - before[i]) / points) * 1e6,
         )

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { type Test, test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { quoteString } from '../../src/engines/chdb/parameters.ts'
+import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -261,4 +262,53 @@ test('views have the columns that docs/analysis.md lists', async (t) => {
     )
     t.same(answers[i].rows?.map(({ name, type }) => `${name} ${type}`).sort(), listed.sort(), view)
   }
+})
+
+const REAL = process.env.WAYMARK_TEST_CLICKHOUSE
+
+test('on a real server, the statements of the page make an analyst who sees one organization', {
+  skip: REAL === undefined ? 'WAYMARK_TEST_CLICKHOUSE names no server whose user may make users' : false,
+}, async (t) => {
+  const url = new URL(REAL as string)
+  const database = url.pathname.slice(1) || 'default'
+  const own = (sql: string): string =>
+    sql
+      .replaceAll('waymark_analysis', `${database}_analysis`)
+      .replaceAll('waymark.', `${database}.`)
+      .replace(/ TO waymark$/, ` TO ${url.username || 'default'}`)
+  const admin = await openClickhouseHistory({ url: url.href })
+  const tables = ['points', 'transitions', 'trips'].map((table) => `${database}.${table}`).join(', ')
+  const dropAll = async (): Promise<void> => {
+    await admin.command('DROP USER IF EXISTS fleet_analyst')
+    for (const policy of ['fleet_analyst', 'waymark_analyst', 'waymark_service'])
+      await admin.command(`DROP ROW POLICY IF EXISTS ${policy} ON ${tables}`)
+    await admin.command('DROP ROLE IF EXISTS waymark_analyst')
+    await admin.command('DROP SETTINGS PROFILE IF EXISTS waymark_analyst')
+  }
+  await migrateHistory(admin, { days: 36_500, runDays: 36_500 })
+  await dropAll()
+  t.teardown(async () => {
+    await dropAll()
+    await admin.erase([{ organizationId: OURS }, { organizationId: THEIRS }])
+    await admin.close()
+  })
+  await fill(admin)
+  const [, section] = PAGE.split('## Giving access to one organization')
+  for (const sql of statementsOf(section)) await admin.command(own(sql))
+
+  const ask = async (sql: string): Promise<string> => {
+    const authorization = `Basic ${Buffer.from('fleet_analyst:choose-a-long-one').toString('base64')}`
+    const answer = await fetch(url.origin, { method: 'POST', headers: { authorization }, body: sql })
+    return (await answer.text()).trim()
+  }
+  for (const view of ['points', 'transitions', 'trips', 'latest', `${database}.points`])
+    t.equal(await ask(`SELECT DISTINCT organizationId FROM ${view}`), OURS, view)
+  for (const heading of PAGE.split('\n### ').slice(1))
+    t.notMatch(await ask(/```sql\n([\s\S]*?)```/.exec(heading)![1]), /DB::Exception/, heading.split('\n')[0])
+  for (const sql of [
+    `SELECT * FROM ${database}.audit_log`,
+    `INSERT INTO ${database}.points (version) VALUES (1)`,
+    'SELECT * FROM points SETTINGS apply_deleted_mask = 0',
+  ])
+    t.match(await ask(sql), /ACCESS_DENIED|READONLY/, sql)
 })
