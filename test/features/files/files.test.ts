@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap'
 import { Uploads } from '../../../src/kit/files/uploads.ts'
+import { seeSubject } from '../../../src/reactors/dispatch/subject-event.ts'
 import { deleteAttachments } from '../../../src/reactors/sweep/delete-attachments.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
 import { fileOwners } from '../../../src/roles/file-owners.ts'
@@ -431,4 +432,36 @@ test('an organization has so many uploads on their way and no more; others go on
   release()
   await Promise.all([...own, other])
   t.ok(await receive('one'), 'as soon as there is room')
+})
+
+test('what is told of a task or a record to the outside holds ids of files, nothing else of them', async (t) => {
+  const { owner, make, task, attach, log, tables } = await open(t)
+  const { organizationId } = owner.body.data
+  const row = (table: string, ...key: [string, string]) => tables.get(table, ...key)
+  const told = async (type: 'task' | 'record', id: string): Promise<string> => {
+    const trigger = {
+      sourceId: '',
+      organizationId,
+      subject: { type, id },
+      event: 'onTaskFinished' as const,
+      at: 0,
+      revision: 1,
+    }
+    const seen = await seeSubject({ log, row }, trigger)
+    return JSON.stringify(await seen.data({ permissions: new Set(), permissionDetails: [], userId: '' }))
+  }
+  const id = await task()
+  const { _id: fileId } = (await attach(id, 'photo', png(), 'okapi.png')).body.data
+  await owner.call('PATCH', `/task/${id}`, { title: 'Next' })
+  t.match(await told('task', id), new RegExp(fileId))
+  t.notMatch(await told('task', id), /okapi|upload/)
+  const type = await make('/data-type', CONTRACTS)
+  const record = await make('/data', { dataTypeId: type._id, values: { number: '1' } })
+  const scan = { name: 'okapi.txt', content: 'x' }
+  await send(owner, `/data/${record._id}/files`, [
+    ['field', 'scan'],
+    ['file', scan],
+  ])
+  t.match(await told('record', record._id), /"scan":\[/)
+  t.notMatch(await told('record', record._id), /okapi|upload/)
 })
