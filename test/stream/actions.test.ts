@@ -1,6 +1,6 @@
 import { type Test, test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
-import { ask, type Json, type Service, signUp, startService, until } from '../support/service.ts'
+import { ask, call, type Json, type Service, signUp, startService, until } from '../support/service.ts'
 
 /** An organization with customers, a flow that takes them over, and two hubs. */
 const openOffice = async (service: Service) => {
@@ -47,7 +47,13 @@ const openOffice = async (service: Service) => {
     })
     return runsOf(automationId)
   }
-  return { service, token, hubId, userId, yard, type, flow, record, send, automate, ended, runsOf }
+  /** Reads until it is as expected: what automations write, reads show a moment later. */
+  const seen = async (path: string, isExpected: (data: Json) => boolean): Promise<Json> => {
+    let data: Json
+    await until(`${path} to show it`, async () => isExpected((data = await send('GET', path))))
+    return data
+  }
+  return { service, token, hubId, userId, yard, type, flow, record, send, automate, ended, seen }
 }
 
 const opened = async (t: Test) => {
@@ -59,7 +65,7 @@ const opened = async (t: Test) => {
 
 test('automations create, assign, move and update tasks, and write records', { timeout: 300_000 }, async (t) => {
   const office = await opened(t)
-  const { send, automate, ended, flow, type, hubId, yard, userId, record } = office
+  const { send, automate, ended, seen, flow, type, hubId, yard, userId, record } = office
   const create = await automate({
     event: 'onDataSourceCreated',
     automationType: 'createTask',
@@ -117,7 +123,7 @@ test('automations create, assign, move and update tasks, and write records', { t
   await ended(assign._id, 1)
   await ended(update._id, 1)
   const taskId = JSON.parse(run.attempts[0].response).taskId
-  const task = await send('GET', `/task/${taskId}`)
+  const task = await seen(`/task/${taskId}`, ({ components }) => components.number === 'new')
   t.match(task, {
     title: 'C-2',
     tags: ['made', '556'],
@@ -127,7 +133,7 @@ test('automations create, assign, move and update tasks, and write records', { t
     createdBy: { type: 'automation', id: create._id },
     components: { count: 7, note: '556', number: 'new', phone: '556' },
   })
-  const history = await send('GET', `/task/${taskId}/history`)
+  const history = await seen(`/task/${taskId}/history`, ({ length }) => length >= 3)
   t.same(
     history.map(({ type, actor }: Json) => [type, actor.type, actor.id]),
     [
@@ -136,7 +142,7 @@ test('automations create, assign, move and update tasks, and write records', { t
       ['changed', 'automation', update._id],
     ],
   )
-  const audit = await send('GET', `/audit-log?actorId=${create._id}`)
+  const audit = await seen(`/audit-log?actorId=${create._id}`, ({ length }) => length > 0)
   t.match(audit, [
     { actor: { type: 'automation', id: create._id }, action: 'create', noun: 'task', resourceId: taskId },
   ])
@@ -146,11 +152,11 @@ test('automations create, assign, move and update tasks, and write records', { t
   await ended(write._id, 1)
   await ended(follow._id, 1)
   t.match(
-    (await send('GET', `/data/${made._id}`)).values,
+    (await seen(`/data/${made._id}`, ({ values }) => values.visits === 7)).values,
     { number: 'C-2', phone: '777', visits: 7 },
     'the record of that key is changed',
   )
-  t.match(await send('GET', '/tasks?q=Follow'), [
+  t.match(await seen('/tasks?q=Follow', ({ length }) => length > 0), [
     { title: 'Follow up', hubId, assigneeIds: [userId], state: 'assigned' },
   ])
 
@@ -162,16 +168,36 @@ test('automations create, assign, move and update tasks, and write records', { t
     dataSource: { dataTypeId: type._id, dataId: record._id },
   })
   await ended(update._id, 3)
-  t.match((await send('GET', `/task/${other._id}`)).components, { note: '555', phone: '555' })
+  t.match((await seen(`/task/${other._id}`, ({ components }) => components.note !== undefined)).components, {
+    note: '555',
+    phone: '555',
+  })
   await send('POST', `/task/${other._id}/start`, {})
   await send('POST', `/task/${other._id}/finish`, {})
   await ended(write._id, 2)
-  const [fresh] = await send('GET', `/data?dataTypeId=${type._id}&values.number=C-9`)
+  const [fresh] = await seen(`/data?dataTypeId=${type._id}&values.number=C-9`, ({ length }) => length > 0)
   t.match(fresh?.values, { number: 'C-9', phone: '777' }, 'a record that no key has is made')
   await ended(create._id, 2)
-  t.match(await send('GET', '/tasks?q=C-9'), { length: 2 }, 'and creates in its turn')
+  t.match(await seen('/tasks?q=C-9', ({ length }) => length > 1), { length: 2 }, 'and creates in its turn')
 
   const moved = await send('POST', '/task', { flowId: flow._id, title: 'To the yard', hubId, assigneeIds: [userId] })
   await ended(move._id, 1)
-  t.match(await send('GET', `/task/${moved._id}`), { hubId: yard._id, state: 'new' })
+  t.match(await seen(`/task/${moved._id}`, ({ hubId: now }) => now === yard._id), { hubId: yard._id, state: 'new' })
+
+  const planner = (await send('GET', '/roles?key=planner'))[0]
+  const password = 'Correct-horse-8-battery'
+  const of = async (hub: string): Promise<string> => {
+    const email = `planner.${hub}@example.com`
+    await send('POST', '/user', { name: 'P', email, password, roleId: planner._id, hubId: [hub] })
+    return (await ask(office.service, 'POST', '/auth/login', { body: { email, password } })).token
+  }
+  const [here, there] = [await of(hubId), await of(yard._id)]
+  const runsFor = async (token: string) =>
+    (await ask(office.service, 'GET', `/automation-log?taskId=${taskId}`, { token })).data.length
+  t.ok((await runsFor(here)) >= 3, 'the runs of a task, to whoever sees the task')
+  t.equal(await runsFor(there), 0)
+  const [{ _id: runId }] = await ended(assign._id, 1)
+  const read = async (token: string) =>
+    (await call(office.service, 'GET', `/automation-log/${runId}`, { token })).status
+  t.same([await read(here), await read(there)], [200, 404])
 })

@@ -1,5 +1,5 @@
 import type { Find, TableStore } from '../../engines/table-store.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
@@ -17,12 +17,14 @@ import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
+import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
 import { askRetry } from './automation.ts'
+import type { Subject } from './events.ts'
 import { showRun } from './run-shown.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, type RunRow } from './views.ts'
 
-export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring'> {
+export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring' | 'tables'> {
   /** Runs as the history lists them; a run that it does not have yet is waited for. */
   listed: Pick<TableStore, 'find' | 'get'>
   /** The trackers that a caller may see: runs of others do not exist for it. */
@@ -72,9 +74,46 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   retryRoute(options),
 ]
 
-type LogQuery = ListQuery & { automationId?: string; trackerId?: string; from?: string; to?: string }
+/** Parameters that ask for the runs of one subject. */
+const SUBJECT_QUERY = { trackerId: 'tracker', taskId: 'task', dataId: 'record' } as const
 
-const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route => {
+type LogQuery = ListQuery & { automationId?: string; from?: string; to?: string } & {
+  [parameter in keyof typeof SUBJECT_QUERY]?: string
+}
+
+/** The subjects whose runs are asked for, as far as the caller sees them. */
+const subjectsAsked = async (
+  options: RunsApiOptions,
+  caller: UserCaller,
+  query: LogQuery,
+): Promise<'all' | readonly string[]> => {
+  const asked = Object.entries(SUBJECT_QUERY).flatMap(([parameter, type]) => {
+    const id = query[parameter as keyof typeof SUBJECT_QUERY]?.toLowerCase()
+    return id === undefined ? [] : [{ type, id }]
+  })
+  if (asked.length === 0) return options.visibleTrackers(caller)
+  const [first] = asked
+  const isOne = asked.every(({ id }) => id === first.id)
+  return isOne && (await seesSubject(options, caller, first)) ? [first.id] : []
+}
+
+/** Whether a caller sees what a run is about. What has no hub, or is gone, only those see who see all. */
+const seesSubject = async (
+  { tables, visibleTrackers }: RunsApiOptions,
+  caller: UserCaller,
+  { type, id }: Subject,
+): Promise<boolean> => {
+  if (caller.hubIds === 'all') return true
+  if (type === 'record') return caller.permissions.has('view/data')
+  if (type === 'task') {
+    const task = await tables.get<TaskRow>(TASKS, caller.organizationId, id)
+    return task !== undefined && seesHubs(caller, [task.hubId]) && seesTask(caller, task)
+  }
+  return type === 'tracker' && (await visibleTrackers(caller)).includes(id)
+}
+
+const logRoute = (options: RunsApiOptions): Route => {
+  const { listed, keyring } = options
   const schema = listQuerySchema(SHAPE)
   const { sortOrder: _sortOrder, page: _page, ...properties } = schema.properties as { [name: string]: JsonSchema }
   return route<LogQuery>({
@@ -90,6 +129,8 @@ const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route =
         ...properties,
         page: _page,
         trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
+        taskId: { type: 'string', maxLength: 100, description: 'Runs for this task.' },
+        dataId: { type: 'string', maxLength: 100, description: 'Runs for this record.' },
         from: { ...TIME, description: `Runs made then or later: ${TIME.description}` },
         to: { ...TIME, description: `Runs made then or earlier: ${TIME.description}` },
       },
@@ -108,9 +149,8 @@ const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route =
       const caller = userOf(request)
       const { query } = request
       const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
-      const [asked, automationId] = [query.trackerId?.toLowerCase(), query.automationId?.toLowerCase()]
-      const visible = await visibleTrackers(caller)
-      const subjectIds = asked === undefined ? visible : visible === 'all' || visible.includes(asked) ? [asked] : []
+      const automationId = query.automationId?.toLowerCase()
+      const subjectIds = await subjectsAsked(options, caller, query)
       const reply = await answerList(SHAPE, {
         tables:
           subjectIds.length === 0
@@ -119,7 +159,7 @@ const logRoute = ({ listed, keyring, visibleTrackers }: RunsApiOptions): Route =
         ...(subjectIds !== 'all' && { where: { subjectId: subjectIds } }),
         scope: caller.organizationId,
         caller,
-        query: { ...query, trackerId: asked, automationId },
+        query: { ...query, automationId },
         path: '/api/v3/automation-log',
         range,
         sort: { field: 'createdAt', order: 'desc' },
@@ -169,15 +209,10 @@ const retryRoute = (options: RunsApiOptions): Route =>
     },
   })
 
-/** @throws Failure not_found, also for a run of a tracker that the caller does not see. */
-const findRun = async (
-  { listed, visibleTrackers }: RunsApiOptions,
-  caller: UserCaller,
-  runId: string,
-): Promise<RunRow> => {
-  const row = await listed.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
-  const visible = row === undefined ? [] : await visibleTrackers(caller)
-  if (row === undefined || (visible !== 'all' && !visible.includes(row.subjectId))) throw new Failure('not_found')
+/** @throws Failure not_found, also for a run about what the caller does not see. */
+const findRun = async (options: RunsApiOptions, caller: UserCaller, runId: string): Promise<RunRow> => {
+  const row = await options.listed.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
+  if (row === undefined || !(await seesSubject(options, caller, row.trigger.subject))) throw new Failure('not_found')
   return row
 }
 
