@@ -1,20 +1,28 @@
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { askControl } from '../../src/cli/control-socket.ts'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { allRows, ask, call, type Service, signUp, startService, until } from '../support/service.ts'
 
 const AT = Date.now() - 3_600_000
 
+/** In one batch, which is one event. */
 const send = async (service: Service, key: string, from: number, count: number): Promise<void> => {
   const gateway = await IngestClient.connect(service.url, key)
-  for (let i = from; i < from + count; i++) {
-    await gateway.send([{ externalId: 'one', recordedAt: AT + i * 1_000, lat: 52 + i / 1_000, lng: 21 }])
-    await gateway.drained()
-  }
+  const point = (i: number) => ({ externalId: 'one', recordedAt: AT + i * 1_000, lat: 52 + i / 1_000, lng: 21 })
+  await gateway.send(Array.from({ length: count }, (_, i) => point(from + i)))
+  await gateway.drained()
   gateway.close()
 }
+
+const caughtUp = (service: Service): Promise<void> =>
+  until('the history to have all that is in the log', async () => {
+    const answer = await askControl(service.data, { command: 'status' })
+    const { consumers = [] } = (answer?.report ?? {}) as { consumers?: { consumer: string; events: number }[] }
+    return consumers.some(({ consumer, events }) => consumer === 'location-history' && events === 0)
+  })
 
 const stored = async (service: Service, token: string, count: number): Promise<void> =>
   until(
@@ -66,6 +74,7 @@ test('a log that was restored from an older copy, or begins anew, is noticed, an
     'what the log does not have is not there',
   )
   await stored(service, token, 10)
+  await caughtUp(service)
   // Under revisions of the log that the history has seen with other points.
   await send(service, key, 20, 5)
   await stored(service, token, 15)

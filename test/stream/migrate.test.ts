@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { startEngines } from '../support/engine-servers.ts'
@@ -39,7 +40,13 @@ test('an installation grows: embedded to production engines, cut off in between,
 
   const engines = await startEngines(t, join(folder, 'engines'))
   const [, log, , tables, , history] = engines.flags
-  const migrate = ['migrate', '--from', data, '--to', log, '--to', tables, '--to', history]
+  // As the page has it, with this test's places.
+  const [, page = ''] = /```sh\nnpx waymark (.*)\n```/.exec(readFileSync('docs/migrate.md', 'utf8')) ?? []
+  const places = { './data': data, 'esdb:': log, 'redis:': tables, 'http:': history }
+  const migrate = page
+    .split(' ')
+    .map((word) => Object.entries(places).find(([beginning]) => word.startsWith(beginning))?.[1] ?? word)
+  t.same(migrate, ['migrate', '--from', data, '--to', log, '--to', tables, '--to', history])
   t.match(await waymark(...migrate).ended, { code: 1, error: /in use by process \d+/ }, 'a source that runs is refused')
   t.equal(await service.stop(), 0)
 
