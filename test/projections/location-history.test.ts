@@ -16,6 +16,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 import { entriesOf, uuidOf, type PlainPoint } from '../support/trace-batches.ts'
 import { noErasures } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { until } from '../support/service.ts'
 
 const ORGANIZATION = uuidOf('organization')
 const NOW = Date.parse('2026-06-01T00:00:00Z')
@@ -91,6 +92,52 @@ test('every point is in the history before the checkpoint says so, also when ins
   for (const entry of entries) await second.handle(entry, entry.partition)
   await second.close()
   t.equal(await count(history), points.length, 'what is inserted again changes nothing')
+})
+
+test('while the history is away, two blocks at most wait in memory; the rest stays in the log', async (t) => {
+  const { history, tables, clock } = await engines(t)
+  let isAway = true
+  const away: HistoryStore = Object.create(history, {
+    insert: {
+      value: async (...insert: Parameters<HistoryStore['insert']>) => {
+        if (isAway) throw new Failure('engine_down')
+        return history.insert(...insert)
+      },
+    },
+  })
+  const consumer = new LocationHistory({
+    history: away,
+    tables,
+    clock,
+    epoch: 0,
+    erasures: noErasures(),
+    blockRowsMax: 700,
+    onFailure: () => undefined,
+  })
+  const entries = entriesOf(points, 4, 100)
+  for (let partition = 0; partition < 4; partition++) await consumer.load(partition)
+  let handled = 0
+  const feeding = (async () => {
+    for (const entry of entries) {
+      await consumer.handle(entry, entry.partition)
+      handled++
+    }
+  })()
+  await until('attempts', () => {
+    clock.advance(10_000)
+    return consumer.stats().failures > 5
+  })
+  const { rowsWaiting } = consumer.stats()
+  t.ok(rowsWaiting >= 700 && rowsWaiting <= 2 * (700 + 100), `${rowsWaiting} rows wait`)
+  t.ok(handled < entries.length / 2, `${handled} of ${entries.length} batches were taken`)
+
+  isAway = false
+  const pumping = setInterval(() => clock.advance(10_000), 5)
+  await feeding
+  await consumer.flush()
+  clearInterval(pumping)
+  t.equal(await count(history), points.length, 'and then all is there')
+  await consumer.close()
 })
 
 test('a block that is not full is inserted when it is old enough', async (t) => {
