@@ -97,6 +97,28 @@ test('two who bring one code at the same time are one', async (t) => {
   t.same(answers.map(({ status }) => status).sort(), [200, 401, 401])
 })
 
+test('a sign-in that the confirmation of a second factor overtakes is none', async (t) => {
+  const { signup, over, log, context, clock } = await openIdentity(t)
+  const ada = await signup()
+  const { secret } = (await ada.call('POST', '/auth/second-factor', { password: PASSWORD })).body.data
+  const { identityId = '' } = (await context.people.findByEmail(ada.email)) ?? {}
+  let isOn = false
+  // The moment between the check of the password and the session.
+  const append: typeof log.append = async (stream, events, expected) => {
+    if (stream === `sessions-${identityId}` && !isOn) {
+      isOn = true
+      const body = { code: codeAt(secret, clock.now()) }
+      t.equal((await ada.call('POST', '/auth/second-factor/confirm', body)).status, 200)
+    }
+    return log.append(stream, events, expected)
+  }
+  const racing = over(Object.assign(Object.create(log), { append }))
+  const body = { email: ada.email, password: PASSWORD }
+  t.equal((await racing.call('POST', '/auth/login', { body })).status, 401)
+  t.ok(isOn)
+  t.equal((await context.sessions.live(identityId, 0)).length, 1, 'the other one has ended')
+})
+
 test('a code is good again neither within its window nor after a restart', async (t) => {
   const folder = folderOf(t)
   const one = await open(t, folder)
