@@ -53,6 +53,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   const stopping = new AbortController()
   const end = async (): Promise<void> => {
     stopping.abort()
+    await services.upkeepTurns.close()
     await closeAll([...roles, ...Object.values(feeds), health, metrics], logger)
   }
   try {

@@ -28,18 +28,29 @@ const SNAPSHOT_LIMIT_MS = 60_000
 /** What is done once in the whole service to keep it in order: hourly sweeps of the log, and what operators ask for. */
 export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const { logger } = services
-  const { upkeepTurns: turns } = services
+  // The turns are the process's, and go on when another process, or this one again, does the upkeep.
+  const end = new AbortController()
+  let running: Promise<unknown> = Promise.resolve()
+  const inTurn = <Result>(what: () => Promise<Result>): Promise<Result> => {
+    const result = services.upkeepTurns.run(() => {
+      end.signal.throwIfAborted()
+      return what()
+    })
+    running = result.catch(() => undefined) // whoever asked hears of it
+    return result
+  }
+  const ended = AbortSignal.any([end.signal, services.upkeepTurns.signal])
   const consumers = new LogConsumers(services, KEEPING_LOCATIONS)
   const space = new LogSpace(services)
   let absent: readonly AbsentConsumer[] = []
   const sweeper = new PartitionSweeper(services, {
     sweeps: sweepsOf(services, consumers),
-    exclusively: turns.run,
+    exclusively: inTurn,
     onSwept: async () => {
       warnOf(services, (absent = await consumers.absent()))
       await space.reclaim()
-      await sweepFiles(services, fileOwners(services), turns.signal)
-      await sweepNotifications(services, turns.signal)
+      await sweepFiles(services, fileOwners(services), ended)
+      await sweepNotifications(services, ended)
     },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })
@@ -47,7 +58,7 @@ export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
   const follower = doUpkeep(
     { ...services, isOurs },
     {
-      rebuild: (name, signal) => turns.run(() => rebuild(services, name, AbortSignal.any([signal, turns.signal]))),
+      rebuild: (name, signal) => inTurn(() => rebuild(services, name, AbortSignal.any([signal, ended]))),
       sweep: () => sweeper.sweepAll(),
       forget: async (name) => {
         await consumers.forget(name)
@@ -60,9 +71,9 @@ export const openUpkeep = async (services: RoleServices, isOurs: IsOurs) => {
     /** Of consumers that run nowhere. */
     lags: (): Lag[] => absent.map((one) => ({ ...one, partition: String(one.partition) })),
     close: async (): Promise<void> => {
-      const closing = turns.close()
+      end.abort(new Error('the upkeep is left'))
       await follower.close()
-      await closing
+      await running
       await sweeper.close()
     },
   }

@@ -81,6 +81,10 @@ test('Redis is flushed under load: nobody is let in meanwhile, all comes back fr
   await checkDeliveries(t, receiver, transitions)
   for (const name of ['directory', 'access', 'automations', 'latest-position', 'matcher']) {
     const answer = await askControl(`${folder}/data`, { command: 'rebuild', name })
-    t.match(answer, { ok: true, report: { differing: 0 } }, `${name} equals a fresh replay`)
+    t.match(
+      answer,
+      { ok: true, report: { differing: 0 } },
+      `${name} equals a fresh replay: ${answer?.error ?? 'rebuilt'}`,
+    )
   }
 })

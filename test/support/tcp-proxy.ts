@@ -105,7 +105,7 @@ class Link {
     ]) {
       socket.on('error', () => undefined)
       // Behind a silent gateway neither side hears that the other one has gone.
-      socket.once('close', () => this.isSilent || other.destroy())
+      socket.once('close', () => (this.isSilent ? other.unref() : other.destroy()))
     }
   }
 
