@@ -301,7 +301,7 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
   for (const [what, token] of Object.entries({ deviceKey, ingestKey }))
     t.equal(await (await openSocket(service, 'live', token)).closed, 4403, what)
   const { trackerId, hubId, teamId } = world.ids
-  const channels = ['positions', 'geofence', 'trip', 'task', 'automation', 'job']
+  const channels = ['positions', 'geofence', 'trip', 'task', 'notification', 'automation', 'job']
   const questions = [
     {},
     { trackerIds: [trackerId] },
@@ -324,7 +324,7 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
       token: deviceKey,
       body: { points: [point({ trip: 'start' })] },
     })
-    const taskId = await changedTask(service, world)
+    const taskId = await changedTask(service, world, 'One')
     if (own !== undefined) {
       const { data } = await ask(service, 'POST', `/tracker/${own.ids.trackerId}/rotate-key`, { token: own.token })
       const { accepted } = (
@@ -335,20 +335,25 @@ const liveChannel = async (t: Test, walk: Walk): Promise<void> => {
       ).data
       t.equal(accepted, 1)
       // What was sent after theirs is here: theirs would be too.
-      const ownTaskId = await changedTask(service, own)
+      const ownTaskId = await changedTask(service, own, 'Deliver')
       await socket.heard(({ channel, event }) => channel === 'task' && event._id === ownTaskId && event.gone)
       await socket.heard(({ type, positions }) => type === 'positions' && positions?.length > 0)
     }
     const text = JSON.stringify(socket.messages)
     for (const id of [trackerId, world.ids.geofenceId, world.ids.runId, taskId])
       t.notOk(text.includes(id), `${what} hears nothing of ${id}: ${text.slice(0, 400)}`)
+    t.notOk(text.includes('One is there'), `${what} hears nothing of what others are told`)
     socket.close()
   }
 }
 
-/** Makes a task, changes it, and deletes it. */
-const changedTask = async (service: Service, { token, ids: { flowId, hubId } }: Pick<Person, 'token' | 'ids'>) => {
-  const body = { flowId, hubId, title: 'Deliver' }
+/** Makes a task, changes it, and deletes it. Of one called `One` its owner is told in the application (api-world.ts). */
+const changedTask = async (
+  service: Service,
+  { token, ids: { flowId, hubId } }: Pick<Person, 'token' | 'ids'>,
+  title: string,
+) => {
+  const body = { flowId, hubId, title }
   const { _id } = (await ask(service, 'POST', '/task', { token, body })).data
   await ask(service, 'PATCH', `/task/${_id}`, { token, body: { priority: 1 } })
   await ask(service, 'DELETE', `/task/${_id}`, { token })
