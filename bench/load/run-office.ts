@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { JsonObject } from '../../src/kernel/json.ts'
 import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
 import { driveHttp, startBare } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
@@ -42,6 +43,23 @@ interface Office {
 
 const dayOf = (n: number): string => new Date(Date.UTC(2024, 0, 1 + (n % 700))).toISOString().slice(0, 10)
 
+const recordValues = (keyOf: (name: string) => string, n: number): JsonObject => ({
+  [keyOf('number')]: `C-${n}`,
+  [keyOf('kind')]: `kind ${n % KINDS}`,
+  [keyOf('city')]: `${CITIES[n % CITIES.length]} ${n % 1000}`,
+  [keyOf('debt')]: (n * 7919) % 100_000,
+  [keyOf('since')]: dayOf(n),
+})
+
+const taskValues = (n: number): JsonObject => ({
+  title: `Visit ${n % 50_000} of ${CITIES[n % CITIES.length]}`,
+  state: STATES[n % STATES.length],
+  priority: n % 10,
+  lat: 50 + ((n * 7) % 3_000) / 1000,
+  lng: 19 + ((n * 13) % 4_000) / 1000,
+  window: { from: `${dayOf(n)}T08:00:00.000Z`, to: `${dayOf(n)}T10:00:00.000Z` },
+})
+
 /** Makes one of each over the API, and all others like it in the log. */
 const seed = async (data: string): Promise<Office> => {
   const service = await startService(data)
@@ -55,6 +73,14 @@ const seed = async (data: string): Promise<Office> => {
   const flow = (await ask(service, 'GET', '/flows?key=visit', { token })).data[0]
   const window = { from: '2026-01-01T08:00:00Z', to: '2026-01-01T10:00:00Z' }
   const task = await make('/task', { flowId: flow._id, title: 'Visit', hubId, lat: 52, lng: 21, priority: 5, window })
+  const schedule = await make('/task/schedule', {
+    name: 'S',
+    flowId: flow._id,
+    repeat: { period: 'yearly', at: '08:00' },
+    timeZone: 'UTC',
+    startTime: '2099-01-01T00:00:00Z',
+    task: { title: 'Visit', hubId },
+  })
   const role = await make('/role', {
     name: 'Clerk',
     permissions: ['view/data', 'view/data-type'],
@@ -69,31 +95,17 @@ const seed = async (data: string): Promise<Office> => {
   await seedRows(data, {
     stream: `data-${record._id}`,
     rows,
-    values: (n) => ({
-      values: {
-        [keyOf('number')]: `C-${n}`,
-        [keyOf('kind')]: `kind ${n % KINDS}`,
-        [keyOf('city')]: `${CITIES[n % CITIES.length]} ${n % 1000}`,
-        [keyOf('debt')]: (n * 7919) % 100_000,
-        [keyOf('since')]: dayOf(n),
-      },
-    }),
+    values: (n) => ({ values: recordValues(keyOf, n) }),
   })
   const taskIds = await seedRows(data, {
     stream: `task-${task._id}`,
     rows,
-    values: (n) => {
-      const day = dayOf(n)
-      const title = `Visit ${n % 50_000} of ${CITIES[n % CITIES.length]}`
-      return {
-        title,
-        state: STATES[n % STATES.length],
-        priority: n % 10,
-        lat: 50 + ((n * 7) % 3_000) / 1000,
-        lng: 19 + ((n * 13) % 4_000) / 1000,
-        window: { from: `${day}T08:00:00.000Z`, to: `${day}T10:00:00.000Z` },
-      }
-    },
+    values: taskValues,
+  })
+  await seedRows(data, {
+    stream: `schedule-${schedule._id}`,
+    rows: Math.ceil(rows / 10),
+    values: (n) => ({ name: `S ${n}` }),
   })
   return { owner: token, clerk: login.token, dataTypeId: type._id, taskIds }
 }
@@ -102,6 +114,17 @@ const seed = async (data: string): Promise<Office> => {
 const caughtUp = async (service: Service): Promise<void> => {
   const isBehind = /^waymark_consumer_lag_events\{[^}]*\} (?!0$)/m
   await until('all consumers', async () => !isBehind.test((await call(service, 'GET', '//metrics')).text), 3_600_000)
+}
+
+const IDLE_MS = 20_000
+
+/** Share of one core that the service takes while nobody asks anything. */
+const idleShare = async (service: Service): Promise<number> => {
+  const spent = async (): Promise<number> =>
+    Number(/^process_cpu_seconds_total (\S+)/m.exec((await call(service, 'GET', '//metrics')).text)?.[1])
+  const before = await spent()
+  await new Promise((resume) => setTimeout(resume, IDLE_MS))
+  return (1_000 * ((await spent()) - before)) / IDLE_MS
 }
 
 const measure = async (service: Service, office: Office, barePort: number): Promise<object> => {
@@ -173,10 +196,15 @@ try {
   const listed = round((performance.now() - begun) / 1000)
   await caughtUp(service)
   const all = round((performance.now() - begun) / 1000)
+  const idle = await idleShare(service)
   const table = await measure(service, office, bare.port)
-  process.stdout.write(
-    `${JSON.stringify({ rows, 'lists followed the log after, s': listed, 'all consumers, s': all, ...table }, undefined, 2)}\n`,
-  )
+  const first = {
+    rows,
+    'lists followed the log after, s': listed,
+    'all consumers, s': all,
+    'idle, with a tenth as many schedules, share of a core': Math.round(1000 * idle) / 1000,
+  }
+  process.stdout.write(`${JSON.stringify({ ...first, ...table }, undefined, 2)}\n`)
   await service.stop()
 } finally {
   bare.child.kill()

@@ -56,7 +56,7 @@ test('due times follow the clock on the wall over both changes of the year', (t)
   t.end()
 })
 
-test('a schedule makes each task once, also after a time when nothing ran', async (t) => {
+test('a schedule makes each task once, also after a time when nothing ran', { timeout: 240_000 }, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock } = world
   let session = await signup()
@@ -129,7 +129,9 @@ test('a schedule makes each task once, also after a time when nothing ran', asyn
   )
 })
 
-test('one due task that cannot be made is told on its schedule, and keeps none of the others', async (t) => {
+test('one due task that cannot be made is told on its schedule, and keeps none of the others', {
+  timeout: 240_000,
+}, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock, login } = world
   const { call, body, email } = await signup()
@@ -168,7 +170,9 @@ test('one due task that cannot be made is told on its schedule, and keeps none o
   t.equal((await shown(idle, last)).notice, undefined, 'it is gone with the next task')
 })
 
-test('over two years each task of a schedule is made once, although two processes make it and one ends at any moment', async (t) => {
+test('over two years each task of a schedule is made once, although two processes make it and one ends at any moment', {
+  timeout: 240_000,
+}, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock, login } = world
   const { call, body, email } = await signup()
