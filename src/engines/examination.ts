@@ -1,3 +1,6 @@
+/** What `waymark doctor` writes to a log and erases; a server may tell of it until it scavenges. */
+export const TRIAL_STREAM = 'waymark-doctor'
+
 /** One setting of an engine that decides whether what it acknowledged stays. */
 export interface ExaminedSetting {
   name: string

@@ -1,7 +1,7 @@
 import { migrationsOf } from '../../engines/clickhouse-sql/migrate.ts'
 import { encodeNativeBlock } from '../../engines/clickhouse-sql/native-block.ts'
 import type { EventLog } from '../../engines/event-log.ts'
-import type { Examination } from '../../engines/examination.ts'
+import { type Examination, TRIAL_STREAM } from '../../engines/examination.ts'
 import type { FileStore } from '../../engines/file-store.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import type { TableStore } from '../../engines/table-store.ts'
@@ -21,7 +21,6 @@ export interface TryServices {
   newId(): string
 }
 
-const STREAM = 'waymark-doctor'
 const DOCTOR: TableDeclaration = { name: 'doctor', version: 1, lives: 'row' }
 const ROW_MS = 60_000
 const PINGS = 3
@@ -31,9 +30,9 @@ export const tryLog = async (log: EventLog, { clock, newId }: TryServices): Prom
   const latencyMs = await latencyOf(log, clock)
   const id = newId()
   const event = { id, type: 'written', data: encodeJson({}), isJson: true, metadata: {} }
-  const { revision } = await log.append(STREAM, [event], 'any')
-  const [read] = await log.read(STREAM, revision, 1)
-  await log.erase(STREAM)
+  const { revision } = await log.append(TRIAL_STREAM, [event], 'any')
+  const [read] = await log.read(TRIAL_STREAM, revision, 1)
+  await log.erase(TRIAL_STREAM)
   if (read?.id !== id) throw new Error('an event that was written did not come back')
   const examination = await log.examine?.()
   return { settings: [], ...examination, ...(examination && { now: read.loggedAt }), latencyMs }

@@ -11,6 +11,7 @@ import {
   readCopyState,
 } from '../../engines/carried-log.ts'
 import { type EventLog, WrongRevision } from '../../engines/event-log.ts'
+import { TRIAL_STREAM } from '../../engines/examination.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { ORIGIN_STREAM } from '../../kit/consumers/log-origin.ts'
 import { type LogDigest, LogDigester } from './log-digest.ts'
@@ -36,6 +37,8 @@ const APPEND_BYTES_MAX = 256 * 1024
 const STREAMS_AT_ONCE = 16
 const ALL = { prefixes: [''] }
 
+const isForeign = ({ stream }: RecordedEvent): boolean => stream.startsWith('$') || stream === TRIAL_STREAM
+
 interface Passed {
   position: number
   digest: LogDigest
@@ -51,6 +54,9 @@ export class LogCopy {
   private readonly digest: LogDigester
   /** Streams that begin late and of which it is known whether the copy has them from their first event. */
   private readonly known = new Set<string>()
+
+  /** The first revision of each stream that can be read. */
+  private readonly firsts = new Map<string, number>()
 
   private constructor(options: CopyLogOptions, state: CopyState) {
     this.options = options
@@ -86,7 +92,7 @@ export class LogCopy {
     const begun = (this.state.last as Passed | undefined)?.position
     for await (const { events, checkpoint, caughtUp } of from.follow(ALL, begun, end.signal, BATCH_EVENTS_MAX)) {
       for (const event of events) {
-        if (event.stream.startsWith('$')) continue
+        if (isForeign(event) || !(await this.isVisible(event))) continue
         window.push(event)
         bytes += event.data.byteLength
       }
@@ -114,7 +120,7 @@ export class LogCopy {
       undefined,
       end.signal,
     )) {
-      for (const event of events) if (!event.stream.startsWith('$')) found.add(event)
+      for (const event of events) if (!isForeign(event)) found.add(event)
       if (caughtUp) end.abort()
     }
     const [wanted, there] = [this.digest.result(), found.result()]
@@ -147,6 +153,17 @@ export class LogCopy {
     for (const event of window) this.digest.add(event)
     await this.note(COPY_PASSED, { position, digest: this.digest.result() } satisfies Passed)
     this.options.onProgress?.(this.digest.events)
+  }
+
+  /** A server goes on telling those who follow prefixes of what was truncated or erased; it stays gone. */
+  private async isVisible({ stream, revision }: RecordedEvent): Promise<boolean> {
+    let first = this.firsts.get(stream)
+    if (first === undefined) {
+      const [found] = await this.options.from.read(stream, 0, 1)
+      first = found?.revision ?? Number.POSITIVE_INFINITY
+      this.firsts.set(stream, first)
+    }
+    return revision >= first
   }
 
   /** A stream of which the beginning was truncated begins anew in the copy: its base is durable before its events are. */
