@@ -73,7 +73,7 @@ const print = (text: string): number => {
   return 0
 }
 
-/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0007-two-packages-of-the-server-library.md). */
+/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-two-packages-of-the-server-library.md). */
 const COVERED_NODES: { [major: string]: number } = { 20: 2.27, 22: 2.27, 24: 2.38 }
 
 /** Better one sentence than a loader's stack. */

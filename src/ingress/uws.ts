@@ -6,7 +6,7 @@ const LAST_MODULES_OF_OLD_GLIBC = 127
 
 /**
  * The server library. Two packages on npm carry its official binaries: one for Node 20 and 22 on any glibc from 2.27 on, one
- * for later Nodes, which needs glibc 2.38. docs/decisions/0007-two-packages-of-the-server-library.md says why both are here.
+ * for later Nodes, which needs glibc 2.38. docs/decisions/0016-two-packages-of-the-server-library.md says why both are here.
  */
 const uws =
   Number(process.versions.modules) <= LAST_MODULES_OF_OLD_GLIBC
