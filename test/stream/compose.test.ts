@@ -117,7 +117,7 @@ mount -o remount,bind,ro "$(findmnt -n -o TARGET --target .)"
 mount -o remount,bind,ro /
 if touch "$PWD/written" 2>/dev/null; then echo "it can be written" >&2; exit 3; fi
 other="--reuid=65534 --regid=65534 --clear-groups"
-setpriv $other test -r dist/src/main.js || { echo "as its owner: others may not read this folder" >&2; other=; }
+setpriv $other test -r "$PWD/dist/src/main.js" || { echo "as its owner: others may not read this folder" >&2; other=; }
 exec setpriv $other --no-new-privs --bounding-set=-all "$@"`
 
 test('the service starts with exactly the environment of docker-compose.yml on the engines, contained as there', {

@@ -133,10 +133,11 @@ export class ResourceWriter implements ResourceWrites {
             await assertDeletable(state, version)
             return { plural, id, replaceWith }
           })
-    if (last === undefined) throw new Failure('internal')
+    // What a repeated request had deleted before is not looked at again.
+    const { state, version } = last ?? (await this.load(id))
     // It is deleted: what cannot be done now follows (reactors/references).
     const takenOut = await this.takeOut(origin, id, TAKEN_OUT_MAX).catch(() => ({ isDone: false, wrote: undefined }))
-    const row = rowOf(id, last.version, last.state)
+    const row = rowOf(id, version, state)
     return { wrote: allWrote(wrote, takenOut.wrote), row, isPending: !takenOut.isDone }
   }
 
