@@ -132,7 +132,9 @@ class Link {
   }
 
   reset(): void {
-    this.client.resetAndDestroy()
+    // Node never closes a socket that is reset while it ends, and its process then runs on for ever.
+    if (this.client.writableEnded) this.client.destroy()
+    else this.client.resetAndDestroy()
     this.engine.destroy()
   }
 
