@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
-import { ask, type Json, signUp, startService, until } from '../support/service.ts'
+import { ask, type Json, samplesMade, signUp, startService, until } from '../support/service.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
 
 test('webhooks hear of tasks and records, each once, through a kill; hidden fields stay hidden', {
@@ -10,6 +10,7 @@ test('webhooks hear of tasks and records, each once, through a kill; hidden fiel
   let service = await startService(folder)
   t.teardown(() => service.kill())
   const { token, hubId } = await signUp(service)
+  await samplesMade(service, token)
   const userId = (await ask(service, 'GET', '/user', { token })).data._id
   const send = async (method: string, path: string, body: Json): Promise<Json> =>
     (await ask(service, method, path, { token, body })).data

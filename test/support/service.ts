@@ -186,3 +186,14 @@ const parsed = (text: string): unknown => {
     return undefined
   }
 }
+
+const SAMPLES = 3
+
+/** Waits for the tasks and records that a new organization is given, where a test counts what happens to its own. */
+export const samplesMade = (service: { url: string }, token: string): Promise<void> =>
+  until('the samples', async () => {
+    const totals = await Promise.all(
+      ['/tasks', '/data'].map(async (path) => (await ask(service, 'GET', path, { token })).total),
+    )
+    return totals.every((total) => total === SAMPLES)
+  })

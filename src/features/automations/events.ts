@@ -130,6 +130,8 @@ export interface RunTrigger {
   at: number
   /** Revision of the fact in the subject's own stream, where it has one: what was before is read there. */
   revision?: number
+  /** Position of that fact in the whole log: lists have it before an action reads them. */
+  position?: number
   /** How many automations led to the event, and how many runs each of its runs may lead to; absent for one that none led to. */
   chain?: Chain
   /** Of geofence events. */

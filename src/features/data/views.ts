@@ -1,13 +1,9 @@
-import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Restricted } from '../../kernel/hidden-fields.ts'
-import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { type AttachedFile, withoutFiles } from '../../kit/files/attached-file.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
-import { RECORD, RECORD_STREAMS } from './events.ts'
 import type { StoredField } from './fields.ts'
 
 export const DATA_TYPES = 'dataTypes'
@@ -91,17 +87,4 @@ export const readRecord = async <R extends Row>(
   if (row.values === undefined) return row
   const type = await tables.get<DataTypeRow>(DATA_TYPES, caller.organizationId, row.dataTypeId as string)
   return shownRecord(caller, type, row)
-}
-
-/** A record as its stream has it; undefined where the organization has none of that id. */
-export const recordInLog = async (
-  log: Pick<EventLog, 'read'>,
-  organizationId: string,
-  id: string,
-): Promise<RecordRow | undefined> => {
-  const [event] = await log.read(RECORD_STREAMS + id, 'end', 1, 'backwards')
-  if (event === undefined || event.type === RECORD.deleted) return undefined
-  const data = decodeJson<ResourceData>(event.data)
-  if (data.organizationId !== organizationId || data.values === undefined) return undefined
-  return rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }) as RecordRow
 }

@@ -15,7 +15,7 @@ import {
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { type DataTypeRow, DATA_TYPES, recordInLog, RECORDS, type RecordRow } from '../data/views.ts'
+import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
 import { flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees } from './assignees.ts'
 import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
@@ -253,10 +253,7 @@ export class TaskWriter implements ResourceWrites {
   /** @throws Failure invalid when the organization has no such record of that type */
   private async recordOf(organizationId: string, source: NonNullable<TaskValues['dataSource']>): Promise<RecordRow> {
     const { tables } = this.services
-    // An automation may be quicker than the lists: the log has the record that led to it.
-    const listed = await tables.get<RecordRow>(RECORDS, organizationId, source.dataId)
-    const record = listed ?? (await recordInLog(this.services.log, organizationId, source.dataId))
-    if (record === undefined) throw invalid('/dataSource/dataId', NAMES_NOTHING)
+    const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, source.dataId, '/dataSource/dataId')
     if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
     return record
   }

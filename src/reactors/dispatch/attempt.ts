@@ -1,12 +1,16 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { automation as automationDecider } from '../../features/automations/automation.ts'
-import { automationStream, type AttemptMade } from '../../features/automations/events.ts'
+import { automationStream, type AttemptMade, type RunTrigger } from '../../features/automations/events.ts'
 import { openDetails, sealAnswer } from '../../features/automations/sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import { RECORD } from '../../features/data/events.ts'
+import { TASK } from '../../features/tasks/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Action, Actions, Outcome } from './actions/action.ts'
 import type { Directory } from './directory.ts'
@@ -23,6 +27,8 @@ export interface AttemptOptions {
   actions: Actions
   /** Delay before each retry, ms. */
   scheduleMs: readonly number[]
+  /** Waits for the lists; without it they are taken to have everything. */
+  settle?: Settle
 }
 
 export interface Attempted {
@@ -66,11 +72,27 @@ export const attemptRun = async (
   ])
   if (editor === undefined || !seen.isFor(editor) || !mayDo(editor, action)) return 'hidden'
   const data = await seen.data(editor)
+  if (!action.isOutside) await assertListed(options, run.trigger)
   const at = clock.now()
   const begunMs = clock.monotonic()
   const outcome = await action.attempt({ automation, details: openDetails(keyring, automation), run, editor, data })
   if (outcome.kind === 'hidden') return 'hidden'
   return { outcome, attempt: attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs)) }
+}
+
+const LISTED_MS = 10_000
+
+/**
+ * An action inside reads lists, and may be quicker than they are: without what led to it, it would be refused for good.
+ * @throws Failure engine_down while they are behind
+ */
+const assertListed = async (
+  { settle }: Pick<AttemptOptions, 'settle'>,
+  { subject, position }: RunTrigger,
+): Promise<void> => {
+  if (settle === undefined || position === undefined) return
+  const types = subject.type === 'task' ? [TASK.created, TASK.changed] : [RECORD.created]
+  if (!(await settle({ position, types }, LISTED_MS))) throw new Failure('engine_down')
 }
 
 const mayDo = ({ permissions }: UserCaller, { needs }: Action): boolean =>

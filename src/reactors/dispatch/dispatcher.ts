@@ -4,6 +4,7 @@ import type { Fact, RecordedEvent } from '../../kernel/event.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Lag } from '../../kit/consumers/follower.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import { untilDone } from '../../kit/consumers/retry.ts'
 import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
@@ -26,6 +27,8 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   directory: Directory
   /** Number of partitions of the log; without it, what happens to tasks and records is not heard. */
   partitions?: number
+  /** Waits for the lists before an action reads them; without it they are taken to have everything. */
+  settle?: Settle
   /** Delay before each retry (`--webhook-schedule`), ms. */
   scheduleMs: readonly number[]
   /** Events older than this when logged owe no run (`--automation-max-age`), ms. */

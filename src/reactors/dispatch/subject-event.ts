@@ -29,10 +29,10 @@ export const isAnyActive = async (active: ActiveAutomations, { type, metadata }:
 
 /** What an event of a task or a record is to automations: none, one, or for a task that is made assigned two. */
 export const triggersOf = async (log: Pick<EventLog, 'read'>, event: RecordedEvent): Promise<RunTrigger[]> => {
-  const { stream, type, id: sourceId, revision } = event
+  const { stream, type, id: sourceId, revision, position } = event
   if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return []
   const { organizationId, values, at } = decodeJson<ResourceData>(event.data)
-  const common = { sourceId, organizationId, revision }
+  const common = { sourceId, organizationId, revision, position }
   if (type === RECORD.created)
     return [
       {

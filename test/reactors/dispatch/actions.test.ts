@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { CHAIN_DEPTH_MAX } from '../../../src/features/automations/chain.ts'
+import { RECORDS } from '../../../src/features/data/views.ts'
 import { dyingLog } from '../../support/dying-log.ts'
 import { PASSWORD } from '../../support/open-identity.ts'
 import { until } from '../../support/service.ts'
@@ -393,4 +394,38 @@ test('killed at any write, each run does what it does once', { timeout: 120_000 
       t.equal(await ownEvents(), expected, what)
     }
   }
+})
+
+test('an action waits until the lists have what led to it, and uses up no attempt meanwhile', async (t) => {
+  const office = await openOffice(t)
+  const { begin, automate, ask, ended, clock, flow, type, hubId } = office
+  let waits = 0
+  let isListed = false
+  const get: typeof office.tables.get = async (table, ...asked) =>
+    table === RECORDS && !isListed ? undefined : office.tables.get(table, ...asked)
+  const settle: typeof office.settle = async (...asked) => {
+    isListed = ++waits > 1 && (await office.settle(...asked))
+    return isListed
+  }
+  const dispatcher = await begin(office.log, { tables: Object.assign(Object.create(office.tables), { get }), settle })
+  t.teardown(() => dispatcher.close())
+  const record = { ref: 'record._id' }
+  const { _id } = await automate({
+    event: 'onDataSourceCreated',
+    automationType: 'createTask',
+    automationDetails: {
+      flowId: flow._id,
+      hubId,
+      task: { title: 'Call', dataSource: { dataTypeId: type._id, dataId: record }, components: { customer: record } },
+    },
+  })
+  await ask('POST', '/data', { dataTypeId: type._id, values: { number: 'C-9', phone: '22 555' } })
+  const isOver = async () => Object.values(await office.runsOf(_id)).some(({ status }) => status !== 'pending')
+  await until('the run to end', async () => {
+    clock.advance(1_000)
+    return isOver()
+  })
+  const [run] = await ended(_id, 1)
+  t.match(run, { status: 'succeeded', last: { failures: 0 } })
+  t.equal(waits, 2)
 })

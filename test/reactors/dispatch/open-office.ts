@@ -114,8 +114,8 @@ export const openOffice = async (t: Test, partitions = 1) => {
     await known(made._id, 1)
     return made
   }
-  const begin = async (log: EventLog = world.log) => {
-    const services = { ...world, log }
+  const begin = async (log: EventLog = world.log, lists: Partial<Pick<typeof world, 'tables' | 'settle'>> = {}) => {
+    const services = { ...world, ...lists, log }
     const dispatcher = new Dispatcher({
       ...services,
       actions: actionsFor(services),

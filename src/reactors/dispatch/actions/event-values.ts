@@ -1,14 +1,7 @@
 import type { DetailsContext } from '../../../features/automations/action-type.ts'
 import { EVENT_DATA_TYPES } from '../../../features/automations/events.ts'
 import { type Dynamic, dynamicsIn, valueFaults } from '../../../features/automations/values.ts'
-import {
-  DATA_TYPES,
-  type DataTypeRow,
-  recordInLog,
-  RECORDS,
-  type RecordRow,
-  valueIn,
-} from '../../../features/data/views.ts'
+import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../../../features/data/views.ts'
 import { type FlowRow, FLOWS } from '../../../features/flows/views.ts'
 import type { TaskRow } from '../../../features/tasks/views.ts'
 import { Failure, type FieldError } from '../../../kernel/errors.ts'
@@ -96,12 +89,12 @@ const sourceOf = async (
  * it is, whatever a role hides. @throws Failure too_large
  */
 export const valuesOf = async (
-  services: Pick<InsideServices, 'tables' | 'log'>,
+  { tables }: Pick<InsideServices, 'tables'>,
   work: Work,
   details: Json,
 ): Promise<(dynamic: Dynamic) => Json | undefined> => {
   const data = rulesData(work.run.trigger.event, work.data)
-  const record = namesDataSource(details) ? await recordOf(services, work) : undefined
+  const record = namesDataSource(details) ? await recordOf(tables, work) : undefined
   let bytes = 0
   return (dynamic) => {
     const value = dynamic.from === 'event' ? (valueAt(data, dynamic.path.split('.')) as Json) : record?.(dynamic.field)
@@ -113,7 +106,7 @@ export const valuesOf = async (
 }
 
 const recordOf = async (
-  { tables, log }: Pick<InsideServices, 'tables' | 'log'>,
+  tables: Tables,
   { automation, data }: Work,
 ): Promise<((field: string) => Json | undefined) | undefined> => {
   const { organizationId, rules } = automation
@@ -121,10 +114,7 @@ const recordOf = async (
   const flowId = flowOfRules(rules.fields)
   if (dataSource === undefined || flowId === undefined) return undefined
   const source = await sourceOf(tables, organizationId, flowId)
-  const { dataId } = dataSource
-  // The lists may not have it yet.
-  const listed = await tables.get<RecordRow>(RECORDS, organizationId, dataId)
-  const record = listed ?? (await recordInLog(log, organizationId, dataId))
+  const record = await tables.get<RecordRow>(RECORDS, organizationId, dataSource.dataId)
   return (name) => {
     const field = source?.get(name)
     if (field === undefined)
