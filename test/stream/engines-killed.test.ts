@@ -2,11 +2,9 @@ import { test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
 import { ENGINES, startEngines } from '../support/engine-servers.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
-import { realDay } from '../support/real-day.ts'
 import { hasRedis } from '../support/redis-server.ts'
-import { ask, call, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
-import { openReceiver } from '../support/webhook-receiver.ts'
+import { call, startService, until } from '../support/service.ts'
+import { beginDay, checkDay } from '../support/stream-checks.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const FIXES = 800
@@ -26,12 +24,8 @@ test('engines and service killed at random moments under load: all comes back, n
     sender?.stop()
     await service.kill()
   })
-  const day = await realDay(t, FIXES, Date.now())
-  const receiver = await openReceiver(t)
-  const { token, email, password } = await signUp(service)
-  const setting = await prepare(service, token, day, receiver)
-  const other = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
-  await ask(service, 'POST', '/auth/logout', { token: other })
+  const begun = await beginDay(t, service, FIXES)
+  const { token, day, setting, revoked: other } = begun
 
   sender = sendThrough(() => service, setting.ingestKey, day.fixes)
   const share = (part: number) => until('points', () => sender!.acknowledged >= FIXES * part || sender!.isOver)
@@ -48,7 +42,5 @@ test('engines and service killed at random moments under load: all comes back, n
 
   await until('the token to be good still', async () => (await call(service, 'GET', '/user', { token })).status === 200)
   t.equal((await call(service, 'GET', '/user', { token: other })).status, 401, 'a token that was revoked stays so')
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
+  await checkDay(t, service, begun)
 })

@@ -8,7 +8,7 @@ import { folderOf } from '../support/folder-of.ts'
 import { type RealDay, realDay } from '../support/real-day.ts'
 import { sendThrough } from '../support/send-through.ts'
 import { call, type Service, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare, type Setting } from '../support/stream-checks.ts'
+import { checkDay, prepare, type Setting } from '../support/stream-checks.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { openReceiver, type Receiver } from '../support/webhook-receiver.ts'
 
@@ -114,9 +114,7 @@ test('each fault of ClickHouse while points come: they are acknowledged, the his
     await end(world)
     await until(`the service after ${name}`, async () => (await readiness()).status === 200)
   }
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
+  await checkDay(t, service, { day, receiver, setting })
 })
 
 test('a read of a history that is gone answers 503 with Retry-After, also in the middle of waiting', async (t) => {

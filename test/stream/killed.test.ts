@@ -4,7 +4,7 @@ import type { Fix } from '../../src/cli/trace-file.ts'
 import { seeded } from '../../bench/load/frames.ts'
 import { realDay } from '../support/real-day.ts'
 import { ask, signUp, startService, until, type Service } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
+import { checkDay, prepare } from '../support/stream-checks.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
 import { folderOf } from '../support/folder-of.ts'
 
@@ -53,8 +53,6 @@ test('killed ten times at random moments: nothing acknowledged is lost, nothing 
   t.equal(at, day.fixes.length, 'all is acknowledged in the end')
 
   await until('the token to be good still', async () => (await ask(service, 'GET', '/user', { token })).status === true)
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  const repeats = await checkDeliveries(t, receiver, transitions)
+  const repeats = await checkDay(t, service, { day, receiver, setting })
   t.comment(`${repeats} deliveries were repeated under their own id`)
 })

@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
-import { askControl } from '../../src/cli/control-socket.ts'
 import { startProcess } from '../support/engine-servers.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { realDay } from '../support/real-day.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
+import { beginDay, checkDay, checkRebuilt } from '../support/stream-checks.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { openReceiver } from '../support/webhook-receiver.ts'
 
 const FIXES = 420
 const SCRIPT = 'dist/test/support/eventstoredb/main.js'
@@ -34,12 +31,8 @@ test('a log that is slow, cut off, silent, and killed under load: refused by nam
     await proxy.close()
     running.child.kill('SIGKILL')
   })
-  const day = await realDay(t, FIXES, Date.now())
-  const receiver = await openReceiver(t)
-  const { token, email, password } = await signUp(service)
-  const setting = await prepare(service, token, day, receiver)
-  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
-  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  const begun = await beginDay(t, service, FIXES)
+  const { token, day, setting, revoked } = begun
   const stranger = { token: (await signUp(service)).token, body: { name: 'gateway', autoCreate: true } }
   const foreign = (await ask(service, 'POST', '/ingest-key', stranger)).data
   sender = sendThrough(() => service, setting.ingestKey, day.fixes)
@@ -86,12 +79,6 @@ test('a log that is slow, cut off, silent, and killed under load: refused by nam
   t.ok(Number(memoryKb) < MEMORY_KB_MAX, `${memoryKb} kB at most`)
   await until('the token to be good', async () => (await call(service, 'GET', '/user', { token })).status === 200)
   t.equal((await call(service, 'GET', '/user', { token: revoked })).status, 401, 'a token that was revoked stays so')
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
-  for (const name of TABLES) {
-    const answer = await askControl(`${folder}/data`, { command: 'rebuild', name })
-    const report = answer?.report as { differing: number; differences: unknown[] } | undefined
-    t.same([report?.differing, report?.differences], [0, []], `${name} equals a fresh replay`)
-  }
+  await checkDay(t, service, begun)
+  await checkRebuilt(t, `${folder}/data`, TABLES)
 })

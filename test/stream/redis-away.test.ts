@@ -1,13 +1,11 @@
 import { test } from 'tap'
 import { createClient } from 'redis'
 import { folderOf } from '../support/folder-of.ts'
-import { realDay } from '../support/real-day.ts'
 import { hasRedis, openRedisServer } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
-import { ask, call, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
+import { call, startService, until } from '../support/service.ts'
+import { beginDay, checkDay } from '../support/stream-checks.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { openReceiver } from '../support/webhook-receiver.ts'
 
 const FIXES = 400
 const ASKED_AT_ONCE = 300
@@ -28,12 +26,8 @@ test('Redis is silent, then slow, then begins anew without its data: requests en
     await proxy.close()
     await redis.kill('SIGKILL')
   })
-  const day = await realDay(t, FIXES, Date.now())
-  const receiver = await openReceiver(t)
-  const { token, email, password } = await signUp(service)
-  const setting = await prepare(service, token, day, receiver)
-  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
-  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  const begun = await beginDay(t, service, FIXES)
+  const { token, day, setting, revoked } = begun
   const readiness = async () => {
     const answer = await fetch(`${service.url}/readyz`)
     return { status: answer.status, body: await answer.text() }
@@ -84,7 +78,5 @@ test('Redis is silent, then slow, then begins anew without its data: requests en
   send(3)
   await sender?.ended
   t.equal((await call(service, 'GET', '/user', { token: revoked })).status, 401)
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
+  await checkDay(t, service, begun)
 })

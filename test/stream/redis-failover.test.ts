@@ -1,13 +1,10 @@
 import { test } from 'tap'
-import { askControl } from '../../src/cli/control-socket.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { realDay } from '../support/real-day.ts'
 import { openRedisCluster } from '../support/redis-cluster.ts'
 import { hasRedis } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
-import { ask, call, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
-import { openReceiver } from '../support/webhook-receiver.ts'
+import { call, startService, until } from '../support/service.ts'
+import { beginDay, checkDay, checkRebuilt } from '../support/stream-checks.ts'
 
 const FIXES = 400
 const BALLAST_BYTES = 24_000_000
@@ -26,12 +23,8 @@ test('a master of the cluster dies under load with writes that its replica lacks
     await service.kill()
     await cluster.close()
   })
-  const day = await realDay(t, FIXES, Date.now())
-  const receiver = await openReceiver(t)
-  const { token, email, password, organizationId } = await signUp(service)
-  const setting = await prepare(service, token, day, receiver)
-  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
-  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  const begun = await beginDay(t, service, FIXES)
+  const { token, organizationId, day, setting, revoked } = begun
 
   // The one that has the organization's rows.
   const place = `wm:{o:${organizationId}}`
@@ -57,15 +50,6 @@ test('a master of the cluster dies under load with writes that its replica lacks
   await sender.ended
   await until('to be ready', async () => (await fetch(`${service.url}/readyz`)).status === 200)
   t.equal((await call(service, 'GET', '/user', { token: revoked })).status, 401)
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
-  for (const name of ['directory', 'access', 'automations', 'latest-position', 'matcher']) {
-    const answer = await askControl(`${folder}/data`, { command: 'rebuild', name })
-    t.match(
-      answer,
-      { ok: true, report: { differing: 0 } },
-      `${name} equals a fresh replay: ${answer?.error ?? 'rebuilt'}`,
-    )
-  }
+  await checkDay(t, service, begun)
+  await checkRebuilt(t, `${folder}/data`, ['directory', 'access', 'automations', 'latest-position', 'matcher'])
 })

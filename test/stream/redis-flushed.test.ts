@@ -1,13 +1,10 @@
 import { test } from 'tap'
 import { createClient } from 'redis'
-import { askControl } from '../../src/cli/control-socket.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { realDay } from '../support/real-day.ts'
 import { hasRedis, openRedisServer } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
-import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
-import { checkDeliveries, checkHistory, checkTransitions, prepare } from '../support/stream-checks.ts'
-import { openReceiver } from '../support/webhook-receiver.ts'
+import { call, type Service, startService, until } from '../support/service.ts'
+import { beginDay, checkDay, checkRebuilt } from '../support/stream-checks.ts'
 
 const FIXES = 800
 
@@ -46,12 +43,8 @@ test('Redis is flushed under load: nobody is let in meanwhile, all comes back fr
     admin.destroy()
     await redis.kill('SIGKILL')
   })
-  const day = await realDay(t, FIXES, Date.now())
-  const receiver = await openReceiver(t)
-  const { token, email, password } = await signUp(service)
-  const setting = await prepare(service, token, day, receiver)
-  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
-  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  const begun = await beginDay(t, service, FIXES)
+  const { token, day, setting, revoked } = begun
   const status = async (path: string): Promise<number> => (await fetch(`${service.url}${path}`)).status
 
   const intruder = hammer(service, revoked)
@@ -76,15 +69,6 @@ test('Redis is flushed under load: nobody is let in meanwhile, all comes back fr
   t.same([...intruder.seen.keys()].sort(), [401, 503], `a revoked token: ${[...intruder.seen]}`)
   t.same([...owner.seen.keys()].sort(), [200, 503], `a good token: ${[...owner.seen]}`)
   t.equal((await call(service, 'GET', '/user', { token })).status, 200)
-  const trackers = await checkHistory(t, service, setting, day)
-  const transitions = await checkTransitions(t, service, setting, day, trackers)
-  await checkDeliveries(t, receiver, transitions)
-  for (const name of ['directory', 'access', 'automations', 'latest-position', 'matcher']) {
-    const answer = await askControl(`${folder}/data`, { command: 'rebuild', name })
-    t.match(
-      answer,
-      { ok: true, report: { differing: 0 } },
-      `${name} equals a fresh replay: ${answer?.error ?? 'rebuilt'}`,
-    )
-  }
+  await checkDay(t, service, begun)
+  await checkRebuilt(t, `${folder}/data`, ['directory', 'access', 'automations', 'latest-position', 'matcher'])
 })

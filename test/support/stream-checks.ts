@@ -1,8 +1,9 @@
 import type { Test } from 'tap'
 import { pointIdOf } from './point-id.ts'
-import { obviousTransitions, tracksOf, type RealDay } from './real-day.ts'
-import { allPages, allRows, ask, type Json, until } from './service.ts'
-import type { Receiver } from './webhook-receiver.ts'
+import { askControl } from '../../src/cli/control-socket.ts'
+import { obviousTransitions, realDay, tracksOf, type RealDay } from './real-day.ts'
+import { allPages, allRows, ask, type Json, signUp, until } from './service.ts'
+import { openReceiver, type Receiver } from './webhook-receiver.ts'
 
 export interface Setting {
   token: string
@@ -37,6 +38,47 @@ export const prepare = async (
   }
   const key = await ask(service, 'POST', '/ingest-key', { token, body: { name: 'gateway', autoCreate: true } })
   return { token, groupId: group.data._id, ingestKey: key.data.key }
+}
+
+export interface DayBegun extends Awaited<ReturnType<typeof signUp>> {
+  day: RealDay
+  receiver: Receiver
+  setting: Setting
+  /** A token of the owner's that was revoked. */
+  revoked: string
+}
+
+/** A real day, who hears of it, and an owner with an organization that is prepared for it. */
+export const beginDay = async (t: Test, service: { url: string }, fixes: number): Promise<DayBegun> => {
+  const day = await realDay(t, fixes, Date.now())
+  const receiver = await openReceiver(t)
+  const owner = await signUp(service)
+  const setting = await prepare(service, owner.token, day, receiver)
+  const { email, password } = owner
+  const revoked = (await ask(service, 'POST', '/auth/login', { body: { email, password } })).token
+  await ask(service, 'POST', '/auth/logout', { token: revoked })
+  return { ...owner, day, receiver, setting, revoked }
+}
+
+/** Everything of the day came out as computed from its fixes. Answers how many deliveries were repeated. */
+export const checkDay = async (
+  t: Test,
+  service: { url: string },
+  { day, receiver, setting }: Pick<DayBegun, 'day' | 'receiver' | 'setting'>,
+): Promise<number> => {
+  const trackers = await checkHistory(t, service, setting, day)
+  const transitions = await checkTransitions(t, service, setting, day, trackers)
+  return checkDeliveries(t, receiver, transitions)
+}
+
+/** Projections of the service on this data folder, built anew from the log, are as they were. */
+export const checkRebuilt = async (t: Test, dataFolder: string, names: readonly string[]): Promise<void> => {
+  for (const name of names) {
+    const answer = await askControl(dataFolder, { command: 'rebuild', name })
+    const what = `${name} equals a fresh replay: ${answer?.error ?? 'rebuilt'}`
+    const report = answer?.report as { differing: number; differences: unknown[] } | undefined
+    t.same([answer?.ok, report?.differing, report?.differences], [true, 0, []], what)
+  }
 }
 
 /** Every acknowledged point is in history exactly once, where it was. */
