@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync } from 'node:fs'
-import { copyFile, open, rename, writeFile } from 'node:fs/promises'
+import { copyFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -14,6 +14,7 @@ import type { FileStore } from '../engines/file-store.ts'
 import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { syncPath } from '../engines/sync-path.ts'
 
 export const BACKUP_FORMAT = 1
 export const MANIFEST = 'manifest.json'
@@ -82,7 +83,7 @@ export const backUp = async (services: BackupServices, folder: string): Promise<
   const manifest: BackupManifest = { format: BACKUP_FORMAT, at, logId, schema, retention, parts, entries }
   await writeFile(join(folder, `${MANIFEST}.part`), JSON.stringify(manifest, null, 1), { mode: 0o600, flush: true })
   await rename(join(folder, `${MANIFEST}.part`), join(folder, MANIFEST))
-  await sync(folder)
+  await syncPath(folder)
   return manifest
 }
 
@@ -121,7 +122,7 @@ const storeFile = async (files: FileStore, key: string, folder: string): Promise
 /** A file of a backup as it is on the disk. */
 export const entryOf = async (folder: string, path: string): Promise<BackupEntry> => {
   const file = join(folder, path)
-  await sync(file)
+  await syncPath(file)
   const hash = createHash('sha256')
   let bytes = 0
   for await (const piece of createReadStream(file) as AsyncIterable<Buffer>) {
@@ -129,13 +130,4 @@ export const entryOf = async (folder: string, path: string): Promise<BackupEntry
     bytes += piece.length
   }
   return { path, bytes, sha256: hash.digest('hex') }
-}
-
-const sync = async (path: string): Promise<void> => {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }

@@ -4,6 +4,7 @@ import { mkdir, open, opendir, rename, rm, stat, unlink, type FileHandle } from 
 import { dirname, join, relative, sep } from 'node:path'
 import { Failure } from '../../kernel/errors.ts'
 import { assertKey, fileTooLarge, type FileStore, type ListedFile } from '../file-store.ts'
+import { syncPath } from '../sync-path.ts'
 
 /** Where files are written to the side. No key begins with a dot, so that no file lies there. */
 const INCOMING = '.incoming'
@@ -32,7 +33,7 @@ export const openFileFolder = async (path: string): Promise<FileStore> => {
         await guarded(async () => {
           await makeFolders(path, dirname(target))
           await rename(beside, target)
-          await syncFolder(dirname(target))
+          await syncPath(dirname(target))
         })
         return bytes
       } catch (error) {
@@ -53,7 +54,7 @@ export const openFileFolder = async (path: string): Promise<FileStore> => {
       const target = pathOf(key)
       await guarded(async () => {
         const isGone = (await unlessAbsent(unlink(target).then(() => true))) === true
-        if (isGone) await syncFolder(dirname(target))
+        if (isGone) await syncPath(dirname(target))
       })
     },
     list: (prefix) => filesBelow(path, prefix),
@@ -90,16 +91,7 @@ const writeAll = async (file: FileHandle, piece: Uint8Array): Promise<void> => {
 const makeFolders = async (root: string, folder: string): Promise<void> => {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   for (let made = folder; first !== undefined && made.length > root.length; made = dirname(made))
-    await syncFolder(dirname(made))
-}
-
-const syncFolder = async (path: string): Promise<void> => {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+    await syncPath(dirname(made))
 }
 
 async function* readPieces(path: string, part: { start?: number; end?: number }): AsyncGenerator<Uint8Array> {

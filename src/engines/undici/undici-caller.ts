@@ -4,6 +4,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici'
 import type { Clock } from '../../kernel/clock.ts'
 import { addressGuard, literalAddress, type AddressGuard } from '../address-guard.ts'
 import type { HttpCall, HttpCaller, HttpOutcome } from '../http-caller.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 export interface UndiciCallerOptions {
   clock: Clock
@@ -62,7 +63,7 @@ interface Target {
 /** Urls as they are called, the last ones remembered: most calls go where the call before went. */
 class Targets {
   private readonly guard: AddressGuard
-  private readonly known = new Map<string, Target>()
+  private readonly known = new RecentMap<string, Target>(TARGETS_MAX / 2)
 
   constructor(guard: AddressGuard) {
     this.guard = guard
@@ -71,7 +72,6 @@ class Targets {
   of(url: string): Target {
     const known = this.known.get(url)
     if (known !== undefined) return known
-    if (this.known.size >= TARGETS_MAX) this.known.delete(this.known.keys().next().value as string)
     const target = targetOf(url, this.guard)
     this.known.set(url, target)
     return target

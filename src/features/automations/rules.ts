@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { valueAt } from '../../kernel/json.ts'
 import { linearPattern } from '../../kit/values/pattern.ts'
 import type { Rules } from './events.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 const FIELDS_MAX = 50
 const KEY_CHARS_MAX = 200
@@ -87,13 +88,12 @@ const structureFault = (value: unknown, depth: number): string | undefined => {
   return undefined
 }
 
-const cache = new Map<string, (value: unknown) => boolean>()
+const cache = new RecentMap<string, (value: unknown) => boolean>(COMPILED_MAX / 2)
 
 const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => boolean) => {
   const text = JSON.stringify(schema)
   const known = cache.get(text)
   if (known !== undefined) return known
-  if (cache.size >= COMPILED_MAX) cache.delete(cache.keys().next().value as string)
   const validate = new Ajv2020({
     strict: false,
     validateFormats: false,

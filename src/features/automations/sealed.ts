@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Details } from './action-type.ts'
 import type { AutomationRow } from './views.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 const DETAILS = 'automation-details'
 const SECRET = 'automation-secret'
@@ -36,13 +37,12 @@ export const openSecrets = (
   return secrets
 }
 
-const known = new Map<string, string>()
+const known = new RecentMap<string, string>(OPENED_MAX / 2)
 
 const opened = (keyring: Keyring, purpose: string, sealed: string): string => {
   const found = known.get(sealed)
   if (found !== undefined) return found
   const text = keyring.decrypt(purpose, sealed)
-  if (known.size >= OPENED_MAX) known.delete(known.keys().next().value as string)
   known.set(sealed, text)
   return text
 }

@@ -54,10 +54,7 @@ export const recordUploadRoute = (services: ResourceServices, writer: RecordWrit
       const dataId = request.params.dataId.toLowerCase()
       const file: AttachedFile = { _id: request.ids.next(), ...stored, createdAt: formatTime(request.now) }
       const { row, wrote } = await writer.attach(originOf(request), dataId, field, file)
-      // An earlier try of the same request may have attached it.
-      const kept = filesOf(row).find(({ _id }) => _id === file._id) ?? file
-      if (kept.upload !== file.upload)
-        await uploads.remove(holderOf(userOf(request).organizationId, dataId), file.upload)
+      const kept = await uploads.keptBy(holderOf(userOf(request).organizationId, dataId), row, file)
       return { status: 201, body: { data: shownFile(kept, { dataId, field }) }, wrote }
     },
   })

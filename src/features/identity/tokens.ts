@@ -1,6 +1,7 @@
 import { createSigner, createVerifier, TokenError } from 'fast-jwt'
 import { Failure } from '../../kernel/errors.ts'
 import type { Keyring, TokenKey } from '../../kit/keys/keyring.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 const ISSUER = 'waymark'
 /** Verified tokens that are remembered: checking a signature takes about 0.1 ms. By the token itself, since a hash of it would cost most. */
@@ -29,7 +30,7 @@ export class Tokens {
   private readonly ttlMs: number
   private signer: { kid: string; sign: (payload: object) => string } | undefined
   private readonly verifiers = new Map<string, (token: string) => Claims>()
-  private readonly known = new Map<string, { kid: string; claims: Claims }>()
+  private readonly known = new RecentMap<string, { kid: string; claims: Claims }>(KNOWN_MAX / 2)
 
   constructor(keyring: Keyring, ttlMs: number) {
     this.keyring = keyring
@@ -67,7 +68,6 @@ export class Tokens {
   private remember(token: string, key: TokenKey): Claims {
     const claims = claimsOf(this.verifierFor(key), token)
     this.known.set(token, { kid: key.kid, claims })
-    if (this.known.size > KNOWN_MAX) this.known.delete(this.known.keys().next().value as string)
     return claims
   }
 

@@ -59,10 +59,7 @@ export const taskUploadRoute = (services: ResourceServices, writer: TaskWriter, 
       const { row, wrote } = await writer.amend(originOf(request), taskId, (before, flow) =>
         attached(before, flow, componentId, file),
       )
-      // An earlier try of the same request may have attached it.
-      const kept = filesOf(row).find(({ _id }) => _id === file._id) ?? file
-      if (kept.upload !== file.upload)
-        await uploads.remove(holderOf(userOf(request).organizationId, taskId), file.upload)
+      const kept = await uploads.keptBy(holderOf(userOf(request).organizationId, taskId), row, file)
       return { status: 201, body: { data: shownFile(kept, { taskId, componentId }) }, wrote }
     },
   })

@@ -3,7 +3,8 @@ import type { FileStore } from '../../engines/file-store.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { readStreamedForm } from '../http/streamed-form.ts'
 import type { Received, RouteRequest } from '../http/route.ts'
-import { type FileHolder, uploadKey } from './attached-file.ts'
+import type { Row } from '../../kernel/table.ts'
+import { type AttachedFile, type FileHolder, filesOf, uploadKey } from './attached-file.ts'
 import { contentTypeOf, HEAD_BYTES } from './content-type.ts'
 
 /** A file whose bytes are stored and that nothing names yet. */
@@ -91,6 +92,13 @@ export class Uploads {
     const own = this.running.get(organizationId) ?? 1
     if (own > 1) this.running.set(organizationId, own - 1)
     else this.running.delete(organizationId)
+  }
+
+  /** The file as its holder's row has it: an earlier try of the same request may have attached it, and these bytes go. */
+  async keptBy(holder: FileHolder, row: Row, file: AttachedFile): Promise<AttachedFile> {
+    const kept = filesOf(row).find(({ _id }) => _id === file._id) ?? file
+    if (kept.upload !== file.upload) await this.remove(holder, file.upload)
+    return kept
   }
 
   /** Takes the bytes away, now or when files that nothing names are swept. */

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { access, constants, link, mkdir, open, readFile, realpath, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncPath } from '../../engines/sync-path.ts'
 
 /** What keys.json holds. Keys are base64url, token keys PEM (PKCS #8). */
 export interface KeyringFile {
@@ -41,7 +42,7 @@ export const replaceKeyring = async (path: string, file: KeyringFile): Promise<v
     await access(target, constants.W_OK)
     temporary = await writeBeside(target, file)
     await rename(temporary, target)
-    await syncFolder(dirname(target))
+    await syncPath(dirname(target))
   } catch (error) {
     if (temporary !== undefined) await unlink(temporary).catch(() => undefined) // told by the error
     const { code = '' } = error as NodeJS.ErrnoException
@@ -78,7 +79,7 @@ const make = async (path: string): Promise<KeyringFile> => {
   } finally {
     await unlink(temporary)
   }
-  await syncFolder(dirname(path))
+  await syncPath(dirname(path))
   return file
 }
 
@@ -92,15 +93,6 @@ const writeBeside = async (path: string, file: KeyringFile): Promise<string> => 
     await handle.close()
   }
   return temporary
-}
-
-const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 const readIfThere = async (path: string): Promise<KeyringFile | undefined> => {

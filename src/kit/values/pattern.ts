@@ -1,4 +1,5 @@
 import { RE2JS } from 're2js'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 const PATTERN_CHARS_MAX = 500
 /** Instructions of a compiled pattern: each character of a text costs at most so many steps. */
@@ -8,14 +9,13 @@ const KEPT_MAX = 1_000
 /** Whether a part of the text matches. Takes time that is linear in the text, whatever the pattern. */
 export type Pattern = (text: string) => boolean
 
-const kept = new Map<string, Pattern | string>()
+const kept = new RecentMap<string, Pattern | string>(KEPT_MAX / 2)
 
 /** A customer's regular expression, in the syntax of RE2; a string says why it is none. Never the engine of JavaScript, which some patterns keep busy for ever. */
 export const linearPattern = (source: string): Pattern | string => {
   const known = kept.get(source)
   if (known !== undefined) return known
   const made = compiled(source)
-  if (kept.size >= KEPT_MAX) kept.delete(kept.keys().next().value as string)
   kept.set(source, made)
   return made
 }

@@ -1,5 +1,6 @@
 import mustache from 'mustache'
 import { valueAt } from '../../kernel/json.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 /*
  * Texts with values in them, in the syntax of Mustache (mustache.github.io, mustache(5)): variables, sections, inverted
@@ -51,7 +52,7 @@ export const renderTemplate = (template: string, data: object, options: RenderOp
   return writing.text()
 }
 
-const kept = new Map<string, Token[] | string>()
+const kept = new RecentMap<string, Token[] | string>(KEPT_MAX / 2)
 const parser = new mustache.Writer()
 // Its own cache forgets nothing.
 ;(parser as unknown as { templateCache: undefined }).templateCache = undefined
@@ -61,7 +62,6 @@ const parsed = (template: string): Token[] | string => {
   const known = kept.get(template)
   if (known !== undefined) return known
   const tokens = parse(template)
-  if (kept.size >= KEPT_MAX) kept.delete(kept.keys().next().value as string)
   kept.set(template, tokens)
   return tokens
 }
