@@ -143,7 +143,9 @@ test('people are told in the application, by mail and in chats, each once, with 
   await send('PUT', `/automation/${chats._id}`, shown)
   await task('T 3')
   await ended(chats._id, 3)
-  t.equal(chat.posts.filter(({ path }) => path === '/hooks/secret-a').length, 3, 'what was read can be written back')
+  // What was sent right before the kill may come again.
+  const posts = chat.posts.filter(({ path, body }) => path === '/hooks/secret-a' && body.text.startsWith('**T 3**'))
+  t.equal(posts.length, 1, 'what was read can be written back')
   t.match(await send('POST', `/automation/${chats._id}/test`), {
     isSent: false,
     requests: [{ url: masked, body: { text: /Sample task/ } }, { url: masked }],

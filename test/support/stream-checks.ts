@@ -88,10 +88,15 @@ export const checkHistory = async (
   { token }: Setting,
   day: RealDay,
 ): Promise<Map<string, string>> => {
-  const trackers = new Map(
-    (await allPages(service, '/trackers', token)).map((one) => [one.externalId as string, one._id as string]),
-  )
-  const expected = [...tracksOf(day.fixes)].flatMap(([externalId, track]) =>
+  const tracks = [...tracksOf(day.fixes)]
+  let trackers = new Map<string, string>()
+  // After a failover the lists come back from the log.
+  await until('every tracker to be listed', async () => {
+    const rows = await allPages(service, '/trackers', token)
+    trackers = new Map(rows.map((one) => [one.externalId as string, one._id as string]))
+    return tracks.every(([externalId]) => trackers.has(externalId))
+  })
+  const expected = tracks.flatMap(([externalId, track]) =>
     track.map((fix) => `${pointIdOf(trackers.get(externalId), fix.recordedAt)} ${fix.lat} ${fix.lng}`),
   )
   let rows: Json[] = []
