@@ -557,6 +557,12 @@ const PROMISES: { [promise: string]: Check } = {
     await log.erase(`${stream}-unknown`)
     t.equal(await log.head(`${stream}-unknown`), -1)
     await log.append(`${stream}-unknown`, [newEvent()], 'none')
+    for (const expected of ['none', 'any'] as const) {
+      await log.erase(stream)
+      const event = newEvent()
+      const { revision } = await log.append(stream, [event], expected)
+      t.same(idsOf(await log.read(stream, revision, 10)), [event.id], 'what was written is there to be read')
+    }
   },
 
   'a long truncation meanwhile lets appends and reads through': async (t, log) => {

@@ -12,6 +12,7 @@ import {
 } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Examination } from '../examination.ts'
 import {
   APPEND_BYTES_MAX,
@@ -46,6 +47,9 @@ const BATCH_EVENTS_MAX = 512
 const DEADLINE_MS = 10_000
 /** A server that is away says so soon all the same. */
 const AGAIN_MS = [10, 50, 150]
+/** Waits for a stream that was erased to be there again. */
+const SHOWN_MS = [5, 10, 25, 50, 100, 200, 500, 1_000]
+const SHOWN_STREAMS = 10_000
 
 /**
  * The log on an EventStoreDB or KurrentDB server or cluster. Resolves when the server has answered.
@@ -61,6 +65,8 @@ class EventstoredbLog implements EventLog {
   private readonly newId: () => string
   private readonly shared: SharedSubscription
   private readonly scavenges: Scavenges
+  /** Streams that were not erased when this process last wrote to them. */
+  private readonly shown = new RecentMap<string, boolean>(SHOWN_STREAMS)
 
   constructor(connection: Connection, { newId, now }: EventstoredbOptions) {
     this.connection = connection
@@ -82,6 +88,9 @@ class EventstoredbLog implements EventLog {
     try {
       const { nextExpectedRevision, position } = await this.appends.append(stream, events, expected)
       const revision = Number(nextExpectedRevision)
+      const isNew = revision < events.length
+      if (typeof expected !== 'number' && !isNew && this.shown.get(stream) !== true) await this.untilShown(stream)
+      this.shown.set(stream, true)
       if (position !== undefined) return { revision, position: Number(position.commit) }
       const [last] = await this.read(stream, revision, 1)
       // A repeat of what was erased since: the server still knows its ids.
@@ -92,6 +101,14 @@ class EventstoredbLog implements EventLog {
       const known = expected === 'none' ? await this.knownBeginning(stream, events) : undefined
       if (known !== undefined) return known
       throw new WrongRevision(stream, await this.head(stream))
+    }
+  }
+
+  /** A server answers an append to an erased stream moments before it shows the stream again. */
+  private async untilShown(stream: string): Promise<void> {
+    for (const waitMs of SHOWN_MS) {
+      if ((await this.resolved(stream, 'end', 1, 'backwards')).length > 0) return
+      await pause(waitMs, undefined, { signal: this.closed.signal }).catch(() => undefined)
     }
   }
 
@@ -175,6 +192,7 @@ class EventstoredbLog implements EventLog {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
       await this.asked(() => client.appendToStream(stream, [toEventData(mark)], asking))
     }
+    this.shown.set(stream, false)
     await this.asked(() => client.deleteStream(stream, asking))
   }
 

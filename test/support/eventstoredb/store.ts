@@ -28,6 +28,8 @@ interface StreamState {
   events: StoredEvent[]
   truncateBefore: number
   isDeleted: boolean
+  /** Deleted and written to again: for some moments a server still shows nothing of it. */
+  isReturning: boolean
   /** For ever. */
   isTombstoned: boolean
 }
@@ -37,6 +39,15 @@ export const DELETED_BEFORE = 9_223_372_036_854_775_807n
 const SCAVENGED = 0x8000_0000
 const TOMBSTONE = '$streamDeleted'
 const RECENT_IDS_MAX = 20_000
+const RETURNS_AFTER_MS = 15
+
+const newState = (): StreamState => ({
+  events: [],
+  truncateBefore: 0,
+  isDeleted: false,
+  isReturning: false,
+  isTombstoned: false,
+})
 
 /**
  * An append-only file of records and what follows from it: streams, `$tb`, soft deletion, expected versions. Ids of the
@@ -66,7 +77,7 @@ export class StreamStore {
   /** Events of a stream that are not hidden, or undefined where there is none. */
   visible(stream: string): { events: StoredEvent[]; from: number } | undefined {
     const state = this.streams.get(stream)
-    if (state === undefined || state.isDeleted || state.events.length === 0) return undefined
+    if (state === undefined || state.isDeleted || state.isReturning || state.events.length === 0) return undefined
     return { events: state.events, from: state.truncateBefore }
   }
 
@@ -173,8 +184,7 @@ export class StreamStore {
 
   private stateOf(stream: string): StreamState {
     let state = this.streams.get(stream)
-    if (state === undefined)
-      this.streams.set(stream, (state = { events: [], truncateBefore: 0, isDeleted: false, isTombstoned: false }))
+    if (state === undefined) this.streams.set(stream, (state = newState()))
     return state
   }
 
@@ -218,6 +228,12 @@ export class StreamStore {
   }
 
   private undelete(stream: string, revision: number): void {
+    const state = this.stateOf(stream)
+    state.isReturning = true
+    setTimeout(() => {
+      state.isReturning = false
+      for (const listener of this.listeners) listener()
+    }, RETURNS_AFTER_MS)
     this.writeMetadata(stream, `{"$tb":${revision}}`)
   }
 
