@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { ErrorReply } from 'redis'
 import { type Argument, type Client, openClient } from './clients.ts'
+import { Deadlines } from './deadlines.ts'
 import { down, failureOf } from './failures.ts'
 import { LIBRARY, LIBRARY_CODE } from './functions.ts'
 import type { RedisUrl } from './redis-url.ts'
@@ -12,8 +13,8 @@ export interface RedisConnection {
   /** Sends a command to whoever has the key. Answers hold Buffers. @throws Failure engine_down, overloaded */
   call(key: string, args: Argument[]): Promise<unknown>
   /**
-   * Calls one of our functions on keys of one place, the first of which names it. All that it may touch are named: while
-   * their slot moves to another server, none is touched, and the call is made again.
+   * Calls one of our functions on keys of one place, the first of which names it. In a cluster all that it may touch are
+   * named: while their slot moves to another server, none is touched, and the call is made again.
    */
   fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown>
   /** The same command on every master. */
@@ -51,6 +52,7 @@ class Connection implements RedisConnection {
   private replicas: Replicas
   private readonly open: () => Promise<Client>
   private readonly deadlineMs: number
+  private readonly deadlines: Deadlines
   /** When each server answered last. */
   private readonly answeredAtMs = new Map<string, number>()
   private isOpening = false
@@ -61,6 +63,7 @@ class Connection implements RedisConnection {
     this.replicas = new Replicas(client)
     this.open = open
     this.deadlineMs = deadlineMs
+    this.deadlines = new Deadlines(deadlineMs)
   }
 
   get isCluster(): boolean {
@@ -73,7 +76,8 @@ class Connection implements RedisConnection {
   }
 
   async fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    const command = ['FCALL', `${LIBRARY}_${name}`, String(keys.length), ...keys, ...args]
+    const named = this.isCluster ? keys : keys.slice(0, 1)
+    const command = ['FCALL', `${LIBRARY}_${name}`, String(named.length), ...named, ...args]
     const endMs = performance.now() + this.deadlineMs
     for (;;) {
       try {
@@ -144,22 +148,16 @@ class Connection implements RedisConnection {
 
   private async asked<Answer>(server: string, ask: () => Promise<Answer>): Promise<Answer> {
     if (this.isClosed) throw down()
-    const askedAtMs = performance.now()
-    const late = new AbortController()
-    const deadline = pause(this.deadlineMs, undefined, { signal: late.signal, ref: false }).then(() => {
-      if ((this.answeredAtMs.get(server) ?? 0) < askedAtMs) void this.openAgain()
-      throw new Error(`no answer for ${this.deadlineMs} ms`)
-    })
-    deadline.catch(() => undefined)
     try {
-      const answer = await Promise.race([ask(), deadline])
+      const answer = await this.deadlines.within(ask, (askedAtMs) => {
+        if ((this.answeredAtMs.get(server) ?? 0) < askedAtMs) void this.openAgain()
+        return new Error(`no answer for ${this.deadlineMs} ms`)
+      })
       this.answeredAtMs.set(server, performance.now())
       return answer
     } catch (error) {
       if (error instanceof ErrorReply) this.answeredAtMs.set(server, performance.now())
       throw failureOf(error)
-    } finally {
-      late.abort()
     }
   }
 

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
 import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
@@ -9,6 +8,7 @@ import { examineServers } from './examine.ts'
 import { down } from './failures.ts'
 import { findRows } from './find.ts'
 import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
+import { READ_ROWS, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
 import { packRow, unpackRow } from './terms.ts'
@@ -25,8 +25,6 @@ export interface RedisOptions {
 }
 
 const SCAN_ROWS = 200
-const BUSY_MS = 2
-const BUSY_TRIES = 500
 
 /** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a URL or a server that is not fit */
 export const openRedisTables = async ({ url, deadlineMs = 5_000 }: RedisOptions): Promise<TableStore> => {
@@ -47,6 +45,7 @@ class RedisTables implements TableStore {
   private readonly places: Places
   private readonly registry: Registry
   private readonly commits: Commits
+  private readonly reads: Reads
   private readonly epoch: Epoch
 
   constructor(connection: RedisConnection, places: Places) {
@@ -54,6 +53,7 @@ class RedisTables implements TableStore {
     this.places = places
     this.registry = new Registry(connection, places)
     this.commits = new Commits(connection, places, this.registry)
+    this.reads = new Reads(connection)
     this.epoch = new Epoch(connection, places, this.registry)
   }
 
@@ -77,30 +77,25 @@ class RedisTables implements TableStore {
     return (await this.getMany<R>(table, scope, [id]))[0]
   }
 
-  async getMany<R extends Row>(name: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
-    const table = this.registry.readable(name)
-    if (ids.length === 0) return []
-    const asked = [...new Set(ids)].filter(isId)
-    const found = new Map<string, R>()
-    if (table.declaration.lives === 'row') {
-      const answers = await Promise.all(asked.map((id) => this.rowByItself(table, scope, id)))
-      for (const [i, bytes] of answers.entries()) if (bytes !== null) found.set(asked[i], unpackRow<R>(bytes))
-    } else {
-      for (let at = 0; at < asked.length; at += SCAN_ROWS) {
-        const part = asked.slice(at, at + SCAN_ROWS)
-        const rows = await this.rowsOf(table, scope, part)
-        for (const [i, bytes] of rows.entries()) if (bytes !== null) found.set(part[i], unpackRow<R>(bytes))
-      }
-    }
-    if (found.size < asked.length) await this.confirmAbsent(table, scope, asked, found)
-    return ids.map((id) => found.get(id))
+  getMany<R extends Row>(name: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
+    return this.steady(name, async (table) => {
+      if (ids.length === 0) return []
+      const asked = ids.length === 1 ? ids.filter(isId) : [...new Set(ids)].filter(isId)
+      const found = new Map<string, R>()
+      for (const [i, bytes] of (await this.bytesOf(table, scope, asked)).entries())
+        if (bytes !== null) found.set(asked[i], unpackRow<R>(bytes))
+      if (found.size < asked.length) await this.confirmAbsent(table, scope, asked, found)
+      return ids.map((id) => found.get(id))
+    })
   }
 
-  async find<R extends Row>(name: string, scope: string, question: Find): Promise<Found<R>> {
-    const place = this.placeOf(this.registry.readable(name), scope)
-    const found = await findRows<R>(place, question)
-    await this.epoch.confirm(place.key)
-    return found
+  find<R extends Row>(name: string, scope: string, question: Find): Promise<Found<R>> {
+    return this.steady(name, async (table) => {
+      const place = this.placeOf(table, scope)
+      const found = await findRows<R>(place, question)
+      await this.epoch.confirm(place.key)
+      return found
+    })
   }
 
   async *scan<R extends Row>(name: string, scope: string): AsyncGenerator<StoredRow<R>> {
@@ -217,24 +212,27 @@ class RedisTables implements TableStore {
     }
   }
 
+  /** What is read of a table, again where others rows were put in its place meanwhile: those that were read are deleted then. */
+  private async steady<Answer>(name: string, read: (table: KnownTable) => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      const table = this.registry.readable(name)
+      const answer = await read(table)
+      if (this.registry.tableOf(name).generation === table.generation) return answer
+    }
+  }
+
+  private async bytesOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<(Buffer | null)[]> {
+    if (table.declaration.lives === 'row') return Promise.all(ids.map((id) => this.rowByItself(table, scope, id)))
+    const place = this.places.ofScope(table, scope)
+    const rows: (Buffer | null)[] = []
+    for (let at = 0; at < ids.length; at += READ_ROWS)
+      rows.push(...(await this.reads.rows(table, place, ids.slice(at, at + READ_ROWS))))
+    return rows
+  }
+
   private async rowByItself(table: KnownTable, scope: string, id: string): Promise<Buffer | null> {
     const key = this.places.ofRow(table, scope, id)
     return (await this.connection.call(key, ['GET', key])) as Buffer | null
-  }
-
-  private async rowsOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<(Buffer | null)[]> {
-    const key = this.places.ofScope(table, scope)
-    for (let tries = 0; ; tries++) {
-      const isForced = ids.length === 1 || tries >= BUSY_TRIES
-      const args = [table.generation, isForced ? '1' : '0', ...ids]
-      const [status, rows] = (await this.connection.fcall(
-        'rows',
-        [...placeKeys(key), ...tableKeys(key, table).slice(0, 4)],
-        args,
-      )) as [Buffer, (Buffer | null)[]]
-      if (String(status) === 'ok') return rows
-      await pause(BUSY_MS)
-    }
   }
 
   private async *scanSingles<R extends Row>(table: KnownTable): AsyncGenerator<StoredRow<R>> {

@@ -1,0 +1,53 @@
+interface Waiting {
+  askedAtMs: number
+  late(): void
+}
+
+/** Ends questions that take too long, all after the same time: one timer for all of them, where each would cost more than its question. */
+export class Deadlines {
+  private readonly deadlineMs: number
+  /** In the order in which they were asked. */
+  private readonly waiting = new Set<Waiting>()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(deadlineMs: number) {
+    this.deadlineMs = deadlineMs
+  }
+
+  /** What the question answers; rejects with what `late` makes where the time is over before. */
+  within<Answer>(ask: () => Promise<Answer>, late: (askedAtMs: number) => Error): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const askedAtMs = performance.now()
+      const own = { askedAtMs, late: () => reject(late(askedAtMs)) }
+      this.waiting.add(own)
+      if (this.timer === undefined) this.wakeIn(this.deadlineMs)
+      ask().then(
+        (answer) => {
+          this.waiting.delete(own)
+          resolve(answer)
+        },
+        (error) => {
+          this.waiting.delete(own)
+          reject(error)
+        },
+      )
+    })
+  }
+
+  private wakeIn(ms: number): void {
+    this.timer = setTimeout(() => this.endLate(), ms).unref()
+  }
+
+  private endLate(): void {
+    this.timer = undefined
+    const latestMs = performance.now() - this.deadlineMs
+    for (const own of this.waiting) {
+      if (own.askedAtMs > latestMs) {
+        this.wakeIn(Math.max(1, Math.ceil(own.askedAtMs - latestMs)))
+        return
+      }
+      this.waiting.delete(own)
+      own.late()
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Failure } from '../../kernel/errors.ts'
+import type { RedisConnection } from './connection.ts'
+import { type KnownTable, placeKeys, tableKeys } from './places.ts'
+
+/** Rows of one call. */
+export const READ_ROWS = 200
+/** Calls for the same rows' place that are under way at once; whoever asks meanwhile shares the next one. */
+const CALLS_AT_ONCE = 2
+/** Ids that may wait for a call, of one place. */
+const WAITING_MAX = 50_000
+const BUSY_MS = 2
+const BUSY_TRIES = 500
+
+type Rows = readonly (Buffer | null)[]
+
+interface Question {
+  ids: readonly string[]
+  resolve(rows: Rows): void
+  reject(error: unknown): void
+}
+
+interface Queue {
+  waiting: Question[]
+  waitingIds: number
+  calls: number
+}
+
+/**
+ * Reads rows by id. Those of one table and place that are asked for at the same time go together in one call: a call
+ * costs as much as 30 rows, on both sides.
+ */
+export class Reads {
+  private readonly connection: RedisConnection
+  private readonly queues = new Map<string, Queue>()
+
+  constructor(connection: RedisConnection) {
+    this.connection = connection
+  }
+
+  /** At most READ_ROWS rows, seen as one; null for those that are not there. @throws Failure engine_down, overloaded */
+  rows(table: KnownTable, place: string, ids: readonly string[]): Promise<Rows> {
+    // A row by itself is whole also while a commit of several steps is under way.
+    const isForced = ids.length === 1
+    const name = `${place}:${table.generation}:${isForced ? '1' : '0'}`
+    const queue = this.queues.get(name) ?? { waiting: [], waitingIds: 0, calls: 0 }
+    if (queue.waitingIds >= WAITING_MAX)
+      throw new Failure('overloaded', { message: 'Too many questions wait for the tables.', retryAfterSeconds: 1 })
+    this.queues.set(name, queue)
+    return new Promise((resolve, reject) => {
+      queue.waitingIds += ids.length
+      const isFirst = queue.waiting.push({ ids, resolve, reject }) === 1
+      if (isFirst && queue.calls < CALLS_AT_ONCE)
+        queueMicrotask(() => this.send(name, queue, (asked) => this.call(table, place, asked, isForced)))
+    })
+  }
+
+  private send(name: string, queue: Queue, call: (ids: readonly string[]) => Promise<Rows>): void {
+    while (queue.waiting.length > 0 && queue.calls < CALLS_AT_ONCE) {
+      const questions = taken(queue)
+      queue.calls++
+      void this.answer(questions, queue, call).finally(() => {
+        queue.calls--
+        if (queue.waiting.length > 0) this.send(name, queue, call)
+        else if (queue.calls === 0) this.queues.delete(name)
+      })
+    }
+  }
+
+  private async answer(
+    questions: readonly Question[],
+    queue: Queue,
+    call: (ids: readonly string[]) => Promise<Rows>,
+  ): Promise<void> {
+    try {
+      const rows = await call(questions.length === 1 ? questions[0].ids : questions.flatMap(({ ids }) => ids))
+      let at = 0
+      for (const { ids, resolve } of questions) resolve(rows.slice(at, (at += ids.length)))
+    } catch (error) {
+      // Whoever waited has waited as long for the same server; each would else wait for a deadline after the other.
+      for (const { reject } of [...questions, ...queue.waiting.splice(0)]) reject(error)
+      queue.waitingIds = 0
+    }
+  }
+
+  private async call(table: KnownTable, place: string, ids: readonly string[], isForced: boolean): Promise<Rows> {
+    const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
+    for (let tries = 0; ; tries++) {
+      const args = [table.generation, isForced || tries >= BUSY_TRIES ? '1' : '0', ...ids]
+      const [status, rows] = (await this.connection.fcall('rows', keys, args)) as [Buffer, Rows]
+      if (String(status) === 'ok') return rows
+      await pause(BUSY_MS)
+    }
+  }
+}
+
+/** The questions of the next call. */
+const taken = (queue: Queue): Question[] => {
+  let count = 0
+  let ids = 0
+  for (const question of queue.waiting) {
+    if (count > 0 && ids + question.ids.length > READ_ROWS) break
+    ids += question.ids.length
+    count++
+  }
+  queue.waitingIds -= ids
+  return queue.waiting.splice(0, count)
+}

@@ -1,0 +1,75 @@
+import { createClient } from 'redis'
+import { test, type Test } from 'tap'
+import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
+const ROWS = 1_000
+
+const opened = async (t: Test, deadlineMs?: number) => {
+  const server = await openRedisServer(folderOf(t))
+  const proxy = await TcpProxy.open(server.port)
+  const admin = createClient({ url: server.url, RESP: 2 })
+  await admin.connect()
+  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}`, ...(deadlineMs && { deadlineMs }) })
+  t.teardown(async () => {
+    await tables.close()
+    admin.destroy()
+    await proxy.close()
+    await server.kill('SIGKILL')
+  })
+  await tables.declare({ name: 'things', version: 1 })
+  const id = (no: number): string => `thing-${no}`
+  await tables.commit(
+    Array.from({ length: ROWS }, (_, no) => ({ table: 'things', scope: 's', id: id(no), row: { no } })),
+  )
+  const calls = async (): Promise<number> =>
+    Number(/cmdstat_fcall:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
+  return { tables, admin, proxy, id, calls }
+}
+
+test('rows that are asked for at the same time go together, each to who asked', { skip }, async (t) => {
+  const { tables, id, calls } = await opened(t)
+  const before = await calls()
+  const asked = Array.from({ length: 2 * ROWS }, (_, i) => (i * 7) % (ROWS + 100))
+  const rows = await Promise.all(asked.map((no) => tables.get('things', 's', id(no))))
+  t.strictSame(
+    rows,
+    asked.map((no) => (no < ROWS ? { no } : undefined)),
+  )
+  t.ok((await calls()) - before <= 20, `${(await calls()) - before} calls for ${asked.length} rows`)
+  const several = await Promise.all([tables.getMany('things', 's', ['none', id(1)]), tables.getMany('things', 's', [])])
+  t.strictSame(several, [[undefined, { no: 1 }], []])
+})
+
+test('a commit that was made is seen by whoever asks behind others', { skip }, async (t) => {
+  const { tables, id } = await opened(t)
+  const seen = await Promise.all(
+    Array.from({ length: 50 }, async (_, no) => {
+      await Promise.all([tables.get('things', 's', id(no)), tables.get('things', 's', id(no + 1))])
+      await tables.commit([{ table: 'things', scope: 's', id: id(no), row: { no: -no } }])
+      return (await tables.get('things', 's', id(no)))?.no
+    }),
+  )
+  t.strictSame(
+    seen,
+    Array.from({ length: 50 }, (_, no) => -no),
+  )
+})
+
+test('whoever waits behind a silent server is refused with those before', { skip }, async (t) => {
+  const { tables, proxy, id } = await opened(t, 2_000)
+  proxy.silence()
+  const asked: Promise<unknown>[] = []
+  for (let no = 0; no < 5_000; no++) {
+    const code = tables.get('things', 's', id(no % ROWS)).then(
+      () => 'answered',
+      (error: { code?: string }) => error.code,
+    )
+    asked.push(code)
+    if (no % 500 === 0) await new Promise(setImmediate)
+  }
+  t.strictSame([...new Set(await Promise.all(asked))], ['engine_down'])
+})
