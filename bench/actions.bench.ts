@@ -82,7 +82,7 @@ const prepare = async (): Promise<RunningProjection[]> => {
       rules: { fields: { 'task.flowId': flowId }, schema: {} },
       isActive: true,
     },
-    secret: sealSecret(keyring, newSecret()),
+    secret: sealSecret(keyring, newSecret(keyring, 'bench')),
     editorId: userId,
     at: clock.now() - 60_000,
   }

@@ -126,7 +126,7 @@ async function addAutomation({ log, keyring, clock }: Engines, i: number, port: 
     _id,
     organizationId,
     content,
-    secret: sealSecret(keyring, newSecret()),
+    secret: sealSecret(keyring, newSecret(keyring, 'bench')),
     editorId: 'u',
     at: clock.now() - 60_000,
   }

@@ -75,13 +75,17 @@ const print = (text: string): number => {
 
 /** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-two-packages-of-the-server-library.md). */
 const COVERED_NODES: { [major: string]: number } = { 20: 2.27, 22: 2.27, 24: 2.38 }
+/** The first minor of Node 20 that every library runs on. */
+const NODE_20_MINOR_MIN = 19
 
 /** Better one sentence than a loader's stack. */
 const requireCoveredNode = (): void => {
-  const major = process.versions.node.split('.')[0]
+  const [major, minor] = process.versions.node.split('.')
   const glibcMin = COVERED_NODES[major]
-  if (glibcMin === undefined)
-    throw new ConfigError(`Waymark runs on Node 20, 22 or 24, this is ${process.version}; run: nvm install 22`)
+  if (glibcMin === undefined || (major === '20' && Number(minor) < NODE_20_MINOR_MIN))
+    throw new ConfigError(
+      `Waymark runs on Node 20 (from 20.${NODE_20_MINOR_MIN} on), 22 or 24, this is ${process.versions.node}; run: nvm install 22`,
+    )
   const glibc = major === '24' ? glibcVersion() : undefined
   if (glibc !== undefined && Number(glibc) < glibcMin)
     throw new ConfigError(

@@ -15,10 +15,10 @@ const pretending = (node: string, glibc: string, ...args: string[]) => {
 }
 
 test('a Node that the binaries do not cover ends with 2 and the one command that mends it', async (t) => {
-  for (const node of ['18.20.0', '23.1.0', '26.0.0']) {
+  for (const node of ['18.20.0', '20.18.3', '23.1.0', '26.0.0']) {
     const { status, stderr } = pretending(node, '2.41', 'start')
     t.equal(status, 2, node)
-    t.match(stderr, /^Waymark runs on Node 20, 22 or 24, .*run: nvm install 22\n$/)
+    t.match(stderr, /^Waymark runs on Node 20 \(from 20\.19 on\), 22 or 24, .*run: nvm install 22\n$/)
   }
 })
 
@@ -29,7 +29,7 @@ test('Node 24 on an older C library ends with 2, and says what it needs', async 
   for (const [node, glibc] of [
     ['24.1.0', '2.38'],
     ['24.1.0', '2.41'],
-    ['20.12.0', '2.28'],
+    ['20.19.0', '2.28'],
     ['22.1.0', '2.36'],
   ])
     t.match(pretending(node, glibc, 'nonsense').stderr, /no command "nonsense"/, `Node ${node} on glibc ${glibc}`)
@@ -37,7 +37,31 @@ test('Node 24 on an older C library ends with 2, and says what it needs', async 
 
 test('what package.json asks for is what the start asks for', async (t) => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8'))
-  t.equal(engines.node, '^20.12 || ^22 || ^24')
+  t.equal(engines.node, '^20.19 || ^22 || ^24')
+})
+
+/** Whether the oldest Node that we run on is in a range such as `>= 20.18.1` or `^18.17.0 || >=20.5.0`. */
+const takesOldest = (range: string): boolean =>
+  range.split('||').some((part) => {
+    const [, sign = '', ...numbers] = /^\s*(>=|\^|~)?\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(part) ?? []
+    const [major, minor, patch] = numbers.map((number) => Number(number ?? 0))
+    if (sign !== '>=') return major === 20 && minor <= 19
+    return major < 20 || (major === 20 && (minor < 19 || (minor === 19 && patch === 0)))
+  })
+
+test('every library that is installed with it takes the oldest Node that we run on', async (t) => {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+    packages: { [path: string]: { dev?: boolean; engines?: { node?: string } } }
+  }
+  const ranges = Object.entries(packages).flatMap(([path, { dev, engines }]) =>
+    path === '' || dev === true || engines?.node === undefined || engines.node === '*' ? [] : [{ path, ...engines }],
+  )
+  t.ok(ranges.length > 50)
+  t.same(
+    ranges.filter(({ node = '' }) => !takesOldest(node)).map(({ path }) => path),
+    ['node_modules/uWebSockets.js'],
+    'but the server library, which carries a binary for Node 20 (docs/decisions/0016)',
+  )
 })
 
 test('help and version need no covered Node; help names every command', async (t) => {

@@ -71,6 +71,17 @@ async function* contentsOf(data: string): AsyncGenerator<{ where: string; text: 
   await history.close()
 }
 
+/** Points that the history has. */
+const pointsWhere = async (data: string, condition: string): Promise<number> => {
+  const history = await openChdbHistoryStore({
+    path: join(data, 'history'),
+    scratchPath: join(data, 'history-scratch'),
+  })
+  const [{ rows }] = await history.rows<{ rows: number }>(`SELECT count() AS rows FROM points WHERE ${condition}`)
+  await history.close()
+  return rows
+}
+
 /** Where one of these words stands. */
 const foundIn = async (data: string, words: readonly string[]): Promise<{ found: string[]; pieces: number }> => {
   const found = new Set<string>()
@@ -174,7 +185,6 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
     'its guest stays',
   )
   await until('its files to go', () => attachedIn(data).length === 0)
-  const positions = `SELECT count() AS rows FROM points WHERE organizationId = '${organizationId}'`
   await service.stop()
 
   const words = ['ogon', 'jeltz', email, '47.7654321']
@@ -186,12 +196,7 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
   t.same(await answered(again, elsewhere.token, words), [])
   await again.stop()
   t.same((await foundIn(data, words)).found, [])
-  const history = await openChdbHistoryStore({
-    path: join(data, 'history'),
-    scratchPath: join(data, 'history-scratch'),
-  })
-  t.same(await history.rows(positions), [{ rows: 0 }])
-  await history.close()
+  t.equal(await pointsWhere(data, `organizationId = '${organizationId}'`), 0)
 })
 
 /** Tells a user in the application what stands nowhere else: `towel-742`. */
@@ -253,6 +258,7 @@ test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t)
   await ask(service, 'POST', '/auth/second-factor/confirm', { ...own, body: { code } })
 
   await notified(service, token, { userId, hubId, own: own.token })
+  const lostId = await lostPhone(service, token, userId, 'Zaphods lost phone')
   const former = await deletedUser(service, token, hubId)
 
   const words = ['Zaphod', 'erased.example', '47.1234567', ADDRESS, 'Trillian', 'towel-742']
@@ -292,6 +298,8 @@ test('nothing is left of a user who was erased', { timeout: 900_000 }, async (t)
   t.same(await answered(service, token, words), [], 'after a restart and a rebuild')
   await service.stop()
   t.same((await foundIn(data, gone)).found, [])
+  const ids = [phoneId, lostId, former.phoneId, former.lostId].map((id) => `'${id}'`)
+  t.equal(await pointsWhere(data, `trackerId IN (${ids})`), 0)
 })
 
 /** Somebody with a phone who was deleted, and not erased. */
@@ -307,6 +315,17 @@ const deletedUser = async (service: Service, token: string, hubId: string) => {
   await until('the phone', async () => (await phones()).length === 1)
   const [{ _id: phoneId }] = await phones()
   await ask(service, 'PATCH', `/tracker/${phoneId}`, { token, body: { name: 'Trillians phone' } })
+  const lostId = await lostPhone(service, token, userId, 'Trillians lost phone')
   await ask(service, 'DELETE', `/user/${userId}`, { token })
-  return { userId, phoneId }
+  return { userId, phoneId, lostId }
+}
+
+/** A phone of somebody that was deleted before they were. */
+const lostPhone = async (service: Service, token: string, userId: string, name: string): Promise<string> => {
+  const body = { name, kind: 'phone', userId }
+  const { _id, deviceKey } = (await ask(service, 'POST', '/tracker', { token, body })).data
+  const points = [{ recordedAt: Date.now() - 40_000, lat: 47.1234567, lng: 8 }]
+  await ask(service, 'POST', '/location-history/bulk', { token: deviceKey, body: { points } })
+  await ask(service, 'DELETE', `/tracker/${_id}`, { token })
+  return _id
 }

@@ -62,3 +62,43 @@ test('a phone that refreshed its token when SIGKILL came is not logged out', asy
     t.equal((await call(service, 'GET', '/user', { token: answer.json.token })).status, 200)
   }
 })
+
+test('what is told once is told by the repeat of a request that SIGKILL cut short', async (t) => {
+  const data = folderOf(t)
+  let service = await startService(data)
+  t.teardown(() => service.kill())
+  const { token, hubId } = await signUp(service)
+  const automation = {
+    event: 'onTaskCreated',
+    automationType: 'webhook',
+    automationDetails: { url: 'http://127.0.0.1:9/hook' },
+    rules: { fields: {} },
+  }
+  const requests = Array.from({ length: REQUESTS }, (_, i) => ({
+    path: ['/tracker', '/ingest-key', '/automation'][i % 3],
+    options: {
+      token,
+      body: { name: `Thing ${i}`, ...(i % 3 === 2 ? automation : { hubId }) },
+      headers: { 'idempotency-key': randomUUID() },
+    },
+  }))
+  const send = async ({ path, options }: (typeof requests)[number]) => {
+    const { status, json } = await call(service, 'POST', path, options)
+    return { status, told: json.data?.deviceKey ?? json.data?.key ?? json.data?.automationDetails?.secret }
+  }
+  const sent = requests.map(send)
+  t.equal((await Promise.race(sent)).status, 201)
+  await service.kill()
+  const before = await Promise.allSettled(sent)
+
+  service = await startService(data)
+  const again = await Promise.all(requests.map(send))
+  t.same(
+    again.map(({ status, told }) => ({ status, told: typeof told })),
+    requests.map(() => ({ status: 201, told: 'string' })),
+  )
+  for (const [i, answer] of before.entries()) if (answer.status === 'fulfilled') t.same(again[i], answer.value)
+  const points = [{ recordedAt: Date.now(), lat: 52, lng: 21 }]
+  for (const { told } of again.filter((_, i) => i % 3 === 0))
+    t.equal((await call(service, 'POST', '/location-history/bulk', { token: told, body: { points } })).status, 200)
+})

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Details } from './action-type.ts'
 import type { AutomationRow } from './views.ts'
@@ -13,8 +12,9 @@ const OPENED_MAX = 2_000
 /** How long the secret before a rotation signs too. */
 export const PREVIOUS_SECRET_MS = 24 * 3_600_000
 
-/** A signing secret as Standard Webhooks writes it: 256 bits. */
-export const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+/** A signing secret as Standard Webhooks writes it: 256 bits that follow from the seed. */
+export const newSecret = (keyring: Keyring, seed: string): string =>
+  `whsec_${keyring.hmac('webhook-secret', seed).toString('base64')}`
 
 export const sealSecret = (keyring: Keyring, secret: string): string => keyring.encrypt(SECRET, secret)
 export const sealDetails = (keyring: Keyring, details: unknown): string =>

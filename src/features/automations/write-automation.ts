@@ -14,12 +14,13 @@ import {
   type WriteOrigin,
   type Written,
 } from '../../kit/resource/writes.ts'
+import { replacedSince } from '../../kit/resource/told-once.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { automation, type AutomationCommand, type AutomationState } from './automation.ts'
 import { checkAutomation, type Checked, type CheckOptions } from './check-automation.ts'
 import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
-import { newSecret, openDetails, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
+import { newSecret, openDetails, openSecrets, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
 import type { AutomationRow } from './views.ts'
 
 const wholeBody = compileCheck(createSchema(automationResource.declaration))
@@ -36,12 +37,12 @@ export class AutomationWriter implements ResourceWrites {
     this.check = check
   }
 
-  /** The same `_id` and content again answer what is there, without the secret. @throws Failure invalid, conflict, not_available. */
+  /** The same `_id` and content again answer what is there, with the secret to a repeat of the same request alone. @throws Failure invalid, conflict, not_available. */
   async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
     const caller = editorOf(origin)
     const checked = await checkAutomation(this.check, caller, wanted)
     const id = ((_id as string | undefined) ?? origin.ids.next()).toLowerCase()
-    const secret = newSecret()
+    const secret = newSecret(this.keyring, origin.ids.next())
     const data: AutomationCreated = {
       _id: id,
       organizationId: origin.organizationId,
@@ -51,7 +52,7 @@ export class AutomationWriter implements ResourceWrites {
       at: origin.now,
     }
     const { state } = await loadState(this.log, automationStream(id), automation)
-    if (state.first !== undefined) return this.repeated(state, data.organizationId, checked)
+    if (state.first !== undefined) return this.repeated(state, data.organizationId, checked, secret)
     const { wrote, state: after } = await this.command(origin, id, { type: 'create', data })
     const row = live(after, origin.organizationId)
     return { row, wrote, ...this.told(row, secret) }
@@ -72,17 +73,18 @@ export class AutomationWriter implements ResourceWrites {
     return { row: live(state, origin.organizationId), wrote }
   }
 
-  /** A new secret; it and the one before sign for a day. @throws Failure not_found */
+  /** A new secret; it and the one before sign for a day. @throws Failure not_found, conflict */
   async rotateSecret(origin: WriteOrigin, id: string): Promise<Written> {
     const row = await this.load(origin.organizationId, id)
-    const secret = newSecret()
+    const secret = newSecret(this.keyring, origin.ids.next())
     const data = {
       secret: sealSecret(this.keyring, secret),
       previousUntil: origin.now + PREVIOUS_SECRET_MS,
       at: origin.now,
     }
-    const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data })
+    const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data }, true)
     const after = live(state, origin.organizationId)
+    if (!this.signsWith(after, secret)) throw replacedSince()
     return { row: after, wrote, ...this.told(after, secret) }
   }
 
@@ -105,6 +107,10 @@ export class AutomationWriter implements ResourceWrites {
     return { told: { automationDetails: { ...action.show(openDetails(this.keyring, row)), secret } } }
   }
 
+  private signsWith(row: AutomationRow, secret: string): boolean {
+    return openSecrets(this.keyring, row, 0)[0] === secret
+  }
+
   private async load(organizationId: string, id: string): Promise<AutomationRow> {
     const { state } = await loadState(this.log, automationStream(id), automation)
     return live(state, organizationId)
@@ -114,11 +120,12 @@ export class AutomationWriter implements ResourceWrites {
     { ids, metadata }: WriteOrigin,
     id: string,
     command: AutomationCommand | Prepare<AutomationState, AutomationCommand>,
+    isOnce = false,
   ): Promise<Handled<AutomationState>> {
-    return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata })
+    return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata, isOnce })
   }
 
-  private repeated({ row, first }: AutomationState, organizationId: string, checked: Checked): Written {
+  private repeated({ row, first }: AutomationState, organizationId: string, checked: Checked, secret: string): Written {
     const isSame =
       row !== undefined &&
       first !== undefined &&
@@ -126,7 +133,7 @@ export class AutomationWriter implements ResourceWrites {
       isDeepStrictEqual(checked, this.checkedOf(first.content))
     if (!isSame)
       throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
-    return { row }
+    return { row, ...(this.signsWith(row, secret) && this.told(row, secret)) }
   }
 
   /** Details that did not change keep their sealed form. */

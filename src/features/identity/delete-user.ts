@@ -1,10 +1,8 @@
 import { Failure } from '../../kernel/errors.ts'
-import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { asService, assertVersion, type Deletion, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
-import { TRACKERS_TABLE } from '../trackers/views.ts'
+import { trackerLookups } from '../trackers/views.ts'
 import { isActiveOwner, loadReached } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { forgottenStream } from './forgotten.ts'
@@ -12,10 +10,6 @@ import { DELETE_USER, type DeleteUserData } from './processes.ts'
 import type { UserRow } from './user.ts'
 import { assertHolds, assertOwner, assertReach, type RoleRow } from './user-rules.ts'
 import { ROLES_TABLE } from './views.ts'
-
-const PHONES_PAGE = 500
-/** Whose phone a tracker was stands in its first event, or soon after it. */
-const EVENTS_MAX = 500
 
 /**
  * Takes a user out of the organization; with `erase` nothing of them is left, which can also be asked for later.
@@ -32,14 +26,14 @@ export const deleteUser = async (
     if (former !== undefined) {
       row = former
       const { identityId } = former
-      return { userId, identityId, isOwner: false, erase: await erasureOf(context, origin, former, true) }
+      return { userId, identityId, isOwner: false, erase: await erasureOf(context, origin, former) }
     }
     const { row: before, role } = await loadReached(context, origin, userId)
     assertVersion(expectedVersion, before.version as number)
     assertOwner(userOf({ caller: origin.caller as never }), role)
     row = before
     const { identityId, status } = before
-    const erasure = erase ? { erase: await erasureOf(context, origin, before, false) } : {}
+    const erasure = erase ? { erase: await erasureOf(context, origin, before) } : {}
     return { userId, identityId, isOwner: isActiveOwner(role, status), expectedVersion, ...erasure }
   })
   return { row, wrote }
@@ -72,40 +66,9 @@ const erasureOf = async (
   context: IdentityContext,
   { organizationId }: WriteOrigin,
   { _id: userId, identityId }: UserRow,
-  isFormer: boolean,
 ): Promise<NonNullable<DeleteUserData['erase']>> => {
   const { services, people } = context
   const person = await people.load(identityId)
-  const phoneIds = isFormer
-    ? await formerPhones(context, organizationId, userId)
-    : await phonesOf(context, organizationId, { userId })
+  const phoneIds = await trackerLookups(services.tables).phonesOf(organizationId, userId)
   return { phoneIds, forgotten: forgottenStream(services.keyring, person?.state.email ?? '') }
-}
-
-const phonesOf = async (
-  { services: { tables } }: IdentityContext,
-  organizationId: string,
-  where: { userId?: string },
-): Promise<string[]> => {
-  const ids: string[] = []
-  let after: string | undefined
-  do {
-    const question = { where: { ...where, kind: 'phone' }, limit: PHONES_PAGE, after }
-    const page = await tables.find(TRACKERS_TABLE, organizationId, question)
-    ids.push(...page.rows.filter(({ row }) => row.userId === where.userId).map(({ id }) => id))
-    after = page.next ?? undefined
-  } while (after !== undefined)
-  return ids
-}
-
-/** A deleted user is taken out of what named them: whose phones these were, their streams say. */
-const formerPhones = async (context: IdentityContext, organizationId: string, userId: string): Promise<string[]> => {
-  const { log } = context.services
-  const ids: string[] = []
-  for (const id of await phonesOf(context, organizationId, {})) {
-    const events = await log.read(`tracker-${id}`, 0, EVENTS_MAX)
-    const said = events.map(({ data }) => decodeJson<ResourceData>(data).values ?? {})
-    if (said.some((values) => values.userId === userId)) ids.push(id)
-  }
-  return ids
 }

@@ -1,21 +1,18 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { objectSchema, optional, secret } from '../../kernel/schema.ts'
-import { idSchema } from '../../kit/http/list-query.ts'
 import { answered, envelope } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { asService, originOf } from '../../kit/resource/writes.ts'
-import { loadReached } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { newRecoveryCodes, newSecret, recoveryHash, stepOf, takeCode } from './factor-codes.ts'
-import { newLink } from './links.ts'
 import type { Person } from './people.ts'
 import { CHANGE_FACTOR } from './processes.ts'
-import { noFactor, nothingOffered, type SecondFactor } from './second-factor.ts'
+import { resetSecondFactorRoute } from './reset-second-factor.ts'
+import { noFactor, nothingOffered } from './second-factor.ts'
 import { isFirstUse } from './single-use.ts'
-import { assertOwner } from './user-rules.ts'
 
 /** What was begun is confirmed within it. */
 const OFFER_MS = 3_600_000
@@ -49,7 +46,9 @@ interface Proof {
 
 /** The second factor of the calling person: codes of an app (TOTP, RFC 6238) and recovery codes. */
 export const secondFactorRoutes = (context: IdentityContext): Route[] =>
-  [readRoute, beginRoute, confirmRoute, replaceRoute, removeRoute, resetRoute].map((routeOf) => routeOf(context))
+  [readRoute, beginRoute, confirmRoute, replaceRoute, removeRoute, resetSecondFactorRoute].map((routeOf) =>
+    routeOf(context),
+  )
 
 const readRoute = (context: IdentityContext): Route =>
   route({
@@ -73,7 +72,11 @@ const readRoute = (context: IdentityContext): Route =>
     handler: async (request) => {
       const { factor } = (await personOf(context, request)).state
       const { isSecondFactorRequired: isRequired = false } = userOf(request)
-      return { body: { data: { isOn: factor !== undefined, isRequired, recoveryCodesLeft: leftOf(factor) } } }
+      return {
+        body: {
+          data: { isOn: factor !== undefined, isRequired, recoveryCodesLeft: factor?.recoveryHashes.length ?? 0 },
+        },
+      }
     },
   })
 
@@ -150,21 +153,6 @@ const removeRoute = (context: IdentityContext): Route =>
     handler: (request) => remove(context, request),
   })
 
-const resetRoute = (context: IdentityContext): Route =>
-  route({
-    method: 'DELETE',
-    path: '/user/{userId}/second-factor',
-    operationId: 'resetSecondFactor',
-    summary: "Take a user's second factor off, for whoever has lost it; their sessions end",
-    description:
-      'Under the rules for setting their password: in the organization where the person first registered, and by nobody who has less than they have. Their password opens this organization alone from then on; other organizations open again by the link that is mailed to them.',
-    tag: TAG,
-    access: { permission: 'edit/user' },
-    params: { userId: idSchema('The id of the user.') },
-    answers: { 200: { description: 'It is off.' } },
-    handler: (request) => reset(context, request),
-  })
-
 const begin = async (
   context: IdentityContext,
   request: RouteRequest<object, { password?: string }>,
@@ -212,6 +200,10 @@ const replaceCodes = async (context: IdentityContext, request: RouteRequest<obje
   const { ids, now } = request
   const { keyring } = context.services
   const codes = newRecoveryCodes(keyring, ids.next())
+  const { identityId: own, state } = await personOf(context, request)
+  // A repeat of the request that made these codes: its code is spent.
+  if (state.factor?.recoveryHashes[0] === recoveryHash(keyring, own, codes[0]))
+    return { body: { data: { recoveryCodes: codes } }, secret: true }
   const { identityId, used } = await prove(context, request)
   const recoveryHashes = codes.map((code) => recoveryHash(keyring, identityId, code))
   const command = { type: 'replaceRecoveryCodes', recoveryHashes, at: formatTime(now) } as const
@@ -220,10 +212,9 @@ const replaceCodes = async (context: IdentityContext, request: RouteRequest<obje
 }
 
 const remove = async (context: IdentityContext, request: RouteRequest<object, Proof>): Promise<Reply> => {
-  const { jti } = userOf(request)
   const { identityId, used } = await prove(context, request)
   const change = { type: 'removeFactor', at: formatTime(request.now) } as const
-  const data = { identityId, change, keeps: jti }
+  const data = { identityId, change, keeps: userOf(request).jti }
   const wrote = await context.services.processes.run(
     CHANGE_FACTOR,
     identityId,
@@ -231,35 +222,6 @@ const remove = async (context: IdentityContext, request: RouteRequest<object, Pr
     async () => data,
   )
   return { wrote: allWrote(used, wrote) }
-}
-
-const reset = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
-  const origin = originOf(request)
-  const { organizationId, now, ids } = origin
-  const caller = userOf(request)
-  const linkId = ids.next()
-  const { row, role } = await loadReached(context, origin, request.params.userId.toLowerCase())
-  assertOwner(caller, role)
-  const { identityId } = row
-  const wrote = await context.services.processes.run(CHANGE_FACTOR, identityId, asService(origin), async () => {
-    const state = (await context.people.load(identityId))?.state
-    if (state === undefined) throw new Failure('not_found')
-    if (state.originOrganizationId !== organizationId)
-      throw new Failure('forbidden', {
-        message: 'A second factor is only taken off in the organization where this person first registered.',
-      })
-    if (state.factor === undefined) return undefined
-    const at = formatTime(now)
-    const isElsewhere = state.memberships.some((membership) => membership.organizationId !== organizationId)
-    if (!isElsewhere) return { identityId, change: { type: 'removeFactor', at } as const }
-    const asked = { organizationId, userId: row._id, askedBy: caller.userId, isForFactor: true }
-    return {
-      identityId,
-      change: { type: 'removeFactor', opensOnly: organizationId, at } as const,
-      reopeningLink: newLink({ linkId, kind: 'reopening', email: state.email, ...asked }, now),
-    }
-  })
-  return { wrote }
 }
 
 /** The caller is the person, and has the second factor. @throws Failure conflict, wrong_password, wrong_code, rate_limited, invalid */
@@ -296,5 +258,3 @@ const personOf = async (context: IdentityContext, request: Pick<RouteRequest, 'c
   if (person === undefined) throw new Failure('unauthenticated')
   return person
 }
-
-const leftOf = (factor: SecondFactor | undefined): number => factor?.recoveryHashes.length ?? 0

@@ -22,8 +22,8 @@ export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', user
 const keyAs = (member: string): ToldOnce => ({
   member,
   example: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>',
-  make: (id, { keyring }) => {
-    const { key, keyHash } = makeDeviceKey(keyring, id)
+  make: (id, { keyring }, seed) => {
+    const { key, keyHash } = makeDeviceKey(keyring, id, seed)
     return { told: key, kept: { keyHash } }
   },
 })

@@ -1,12 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
-const SECRET_BYTES = 32
 const KEY = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.([\w-]{43})$/i
 
-/** A new credential `<id>.<256 random bits>` and the hash that is kept of it. */
-export const makeDeviceKey = (keyring: Keyring, id: string): { key: string; keyHash: string } => {
-  const secret = randomBytes(SECRET_BYTES).toString('base64url')
+/** A credential `<id>.<256 bits that follow from the seed>` and the hash that is kept of it. */
+export const makeDeviceKey = (keyring: Keyring, id: string, seed: string): { key: string; keyHash: string } => {
+  const secret = keyring.hmac('device-key-secret', seed).toString('base64url')
   return { key: `${id}.${secret}`, keyHash: hashOf(keyring, id, secret).toString('base64url') }
 }
 

@@ -9,16 +9,18 @@ import {
   GATEWAY_KEYS,
   TRACKER_USERS,
   TRACKERS_TABLE,
+  USER_PHONES,
   type DeviceKeyRow,
   type TrackerRow,
   type TrackerUserRow,
+  type UserPhoneRow,
 } from './views.ts'
 
 const USER = eventTypes('user')
 
 /** Trackers with the hubs whose users see them, and their keys. The hubs of users are kept beside: phones have them. */
 export const trackerRows = (plain: RowSource): RowSource => ({
-  tables: [...plain.tables, TRACKER_USERS, DEVICE_KEYS],
+  tables: [...plain.tables, TRACKER_USERS, USER_PHONES, DEVICE_KEYS],
   prefixes: [...plain.prefixes, 'user-'],
   inputs: [...plain.inputs, ...Object.values(USER)],
   apply: async (event, rows) => {
@@ -26,6 +28,7 @@ export const trackerRows = (plain: RowSource): RowSource => ({
     await plain.apply(event, rows)
     const id = idOfStream(event.stream)
     const { organizationId, values } = decodeJson<TrackerData>(event.data)
+    await keepPhone(rows, event.type, organizationId, id, values)
     if (event.type === TRACKER.deleted) return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
     const row = await rows.get<TrackerRow>(TRACKERS_TABLE, organizationId, id)
     if (row !== undefined)
@@ -39,6 +42,22 @@ export const trackerRows = (plain: RowSource): RowSource => ({
     else if (event.type !== TRACKER.created) rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
   },
 })
+
+/** Whose phone it was is known until it is erased: what says that has no values. */
+const keepPhone = async (
+  rows: Rows,
+  type: string,
+  organizationId: string,
+  trackerId: string,
+  { kind, userId }: Partial<TrackerData['values']>,
+): Promise<void> => {
+  const { name } = USER_PHONES
+  if (type === TRACKER.deleted && kind === undefined) {
+    for (const { id } of await rows.findBy(name, organizationId, 'trackerId', trackerId))
+      rows.delete(name, organizationId, id)
+  } else if (kind === 'phone' && userId !== undefined)
+    rows.put(name, organizationId, `${userId}.${trackerId}`, { userId, trackerId } satisfies UserPhoneRow)
+}
 
 /** Ingest keys and their credentials. */
 export const ingestKeyRows = (plain: RowSource): RowSource => ({

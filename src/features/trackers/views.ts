@@ -26,6 +26,15 @@ export const TRACKER_USERS: TableDeclaration = { name: 'tracker-users', version:
 
 export type TrackerUserRow = Row & { hubIds: string[] }
 
+/** Trackers that are or were somebody's phone: also when they are deleted, until they are erased. */
+export const USER_PHONES: TableDeclaration = {
+  name: 'user-phones',
+  version: 1,
+  equality: ['userId', 'trackerId'],
+}
+
+export type UserPhoneRow = Row & { userId: string; trackerId: string }
+
 /** Credentials of trackers by the id in front of the dot, without organization. */
 export const DEVICE_KEYS: TableDeclaration = { name: 'device-keys', version: 1 }
 
@@ -146,6 +155,18 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
       for (const row of await tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, ids)) names.push(row?.name)
     }
     return names
+  },
+
+  /** Trackers that are, or ever were, this user's phone. */
+  phonesOf: async (organizationId: string, userId: string): Promise<string[]> => {
+    const ids: string[] = []
+    for (let after: string | null | undefined; after !== null; ) {
+      const question = { where: { userId }, limit: PAGE_ROWS, after }
+      const page = await tables.find<UserPhoneRow>(USER_PHONES.name, organizationId, question)
+      ids.push(...page.rows.map(({ row }) => row.trackerId))
+      after = page.next
+    }
+    return ids
   },
 
   factsOfTrackers: async (organizationId: string, trackerIds: readonly string[]) => {

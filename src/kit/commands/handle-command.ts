@@ -10,6 +10,8 @@ export interface CommandContext {
   metadata: EventMetadata
   /** The version that the client saw; another one is refused with `stale_version`. */
   expectedVersion?: number
+  /** What a repeated request did before is not done again, though others have changed the stream since. */
+  isOnce?: boolean
 }
 
 export interface Handled<State> {
@@ -116,7 +118,7 @@ export const handleCommand = async <State, Command extends object>(
   context: CommandContext,
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
-  const eventIds: string[] = []
+  const eventIds = context.isOnce === true ? [context.ids.next()] : []
   const decide = async (state: State, version: number): Promise<readonly Fact[]> => {
     if (context.expectedVersion !== undefined && context.expectedVersion !== version)
       throw new Failure('stale_version', { extra: { version } })
@@ -124,6 +126,8 @@ export const handleCommand = async <State, Command extends object>(
   }
   for (let tries = 0; tries < TRIES; tries++) {
     const { state, version } = await loadState(log, stream, decider)
+    const done = context.isOnce === true ? await wroteBefore(log, stream, eventIds[0]) : undefined
+    if (done !== undefined) return { state, version, wrote: done }
     let facts: readonly Fact[]
     try {
       facts = await decide(state, version)

@@ -70,8 +70,8 @@ export interface ToldOnce {
   /** The member of the answer that says it. */
   member: string
   example: string
-  /** `kept` are values of internal fields, such as a hash. */
-  make(id: string, services: ResourceServices): { told: string; kept: JsonObject }
+  /** `kept` are values of internal fields, such as a hash. The same seed makes the same: a repeated request has the one of the first. */
+  make(id: string, services: ResourceServices, seed: string): { told: string; kept: JsonObject }
   /** Makes `POST /<noun>/{id}/<path>`, which makes another one; the one before ends at once. */
   rotation?: { path: string; operationId: string; summary: string }
 }

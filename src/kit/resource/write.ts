@@ -25,6 +25,7 @@ import {
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences } from './references.ts'
 import { ResourceSecrets } from './secrets.ts'
+import { madeOnce, stillTold, toldOf } from './told-once.ts'
 import {
   assertVersion,
   asService,
@@ -58,24 +59,22 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   /**
-   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there,
-   * without what is told once.
+   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there;
+   * what is told once is told again to a repeat of the same request alone.
    * @throws Failure invalid, conflict when the id is taken, key_in_use.
    */
   async create(origin: WriteOrigin, body: JsonObject, extra: JsonObject = {}): Promise<Written> {
     const { _id, ...rest } = body
     const id = this.idOf(origin, body)
     const said = { ...withDefaults(this.declaration.fields, rest), ...extra }
-    let told: JsonObject | undefined
+    const once = madeOnce(this.declaration, this.services, origin, id)
     const { wrote, ...made } = await this.handle(origin, id, async (state) => {
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       await this.assertAllowed(origin, id, values, undefined)
-      const made = this.madeOnce(id)
-      told = made?.told
-      return { type: 'create', data: this.data(origin, { ...values, ...made?.kept }) }
+      return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     })
-    return { row: await this.rowOf(id, made), wrote, ...(wrote !== undefined && told !== undefined && { told }) }
+    return { row: await this.rowOf(id, made), wrote, ...toldOf(once, made.state) }
   }
 
   /**
@@ -162,11 +161,20 @@ export class ResourceWriter implements ResourceWrites {
     return this.services.resources.redirect(this.services, origin, plural, id, undefined, recordsMax)
   }
 
-  /** Makes anew what is told once; the one before ends at once. @throws Failure not_found */
+  /** Makes anew what is told once; the one before ends at once. @throws Failure not_found, conflict */
   async rotate(origin: WriteOrigin, id: string): Promise<Written> {
-    const made = this.madeOnce(id)
-    if (made === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
-    return { ...(await this.update(origin, id, (before) => ({ ...before, ...made.kept }))), told: made.told }
+    const once = madeOnce(this.declaration, this.services, origin, id)
+    if (once === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
+    const { wrote, ...rotated } = await this.handle(
+      origin,
+      id,
+      async (state, version) => {
+        await this.assertSeen(origin, id, state, version)
+        return { type: 'change', data: this.data(origin, { ...this.secrets.opened(state), ...once.kept }, state) }
+      },
+      true,
+    )
+    return { row: await this.rowOf(id, rotated), wrote, ...stillTold(once, rotated.state) }
   }
 
   /** The resource as its stream has it. */
@@ -191,18 +199,13 @@ export class ResourceWriter implements ResourceWrites {
     return id
   }
 
-  private madeOnce(id: string): { told: JsonObject; kept: JsonObject } | undefined {
-    if (this.declaration.told === undefined) return undefined
-    const { told, kept } = this.declaration.told.make(id, this.services)
-    return { told: { [this.declaration.told.member]: told }, kept }
-  }
-
   private handle(
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
     prepare: Prepare<ResourceState, ResourceCommand>,
+    isOnce = false,
   ): Promise<Handled<ResourceState>> {
-    const context = { ids, metadata }
+    const context = { ids, metadata, isOnce }
     const take = this.claims.takerFor(organizationId, id, context)
     return handleCommand(
       this.services.log,

@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { test } from 'tap'
 import { eventDataSchema } from '../../../src/features/automations/event-table.ts'
 import { automationStream, EVENT_DATA_TYPES, type AutomationEvent } from '../../../src/features/automations/events.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { faultsOf } from '../../support/open-api.ts'
 import {
   entry,
@@ -222,6 +223,24 @@ test('a create with an id is repeated without another secret', async (t) => {
   t.equal(again.body.data._id, first.body.data._id)
   t.notOk('secret' in again.body.data.automationDetails)
   t.equal((await call('POST', '/automation', { caller: owner, body: { ...body, name: 'Another' } })).status, 409)
+})
+
+test('a secret is told again to a repeat whose answer was lost, and to nobody else', async (t) => {
+  const world = await openWorld(t)
+  const [one, two, three] = [1, 2, 3].map((n) => Buffer.alloc(32, n))
+  const body = { ...webhookBody(URL_OK), _id: idFrom('automation', 'told') }
+  const make = async (seed: Buffer) =>
+    (await world.call('POST', '/automation', { caller: owner, body, seed })).body.data
+  const made = await make(one)
+  t.match(made.automationDetails.secret, /^whsec_/)
+  t.same(await make(one), made)
+  t.notOk('secret' in (await make(two)).automationDetails)
+  const rotate = (seed: Buffer) => world.call('POST', `/automation/${made._id}/rotate-secret`, { caller: owner, seed })
+  const rotated = await rotate(two)
+  t.same((await rotate(two)).body, rotated.body, 'it is not replaced twice: the one before still signs')
+  t.equal((await rotate(three)).status, 200)
+  t.match(await rotate(two), { status: 409, body: { code: 'conflict' } })
+  t.equal((await world.log.read(automationStream(made._id), 0, 10)).length, 3)
 })
 
 test('a dry run shows the signed request and sends nothing; both secrets sign after a rotation', async (t) => {
