@@ -97,6 +97,7 @@ export class Epoch {
     this.isSure = true
     const servers = await this.namesOfServers()
     const isMoved = this.servers !== '' && servers !== this.servers
+    if (isMoved) await this.registry.noteScopesAgain()
     this.servers = servers
     if (before !== '' && (before !== epoch || isMoved)) for (const listener of this.listeners) listener()
   }

@@ -37,6 +37,7 @@ export class Registry {
     const args = [name, String(version), generation, lives, isProjected ? '1' : '0']
     const answer = (await this.connection.fcall('declare', [this.places.registry], args)) as Buffer[]
     const [inForce, replaced, isLost] = answer.map(String)
+    if (inForce === generation) await this.connection.replicated([this.places.registry])
     const table = { declaration, generation: inForce, isLost: isLost === '1', indexes: indexNames(declaration) }
     this.tables.set(name, table)
     this.changes++
@@ -87,6 +88,7 @@ export class Registry {
     // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
     if (ended.some(({ isLost }) => isLost)) await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
+    await this.connection.replicated([this.places.registry])
     for (const name of tables) this.putInPlace(name)
     // What is deleted is what was there before, whatever has been read since of what is there now.
     for (const table of ended) await this.dropRows(table)
@@ -110,7 +112,20 @@ export class Registry {
     if (this.knownScopes.has(known)) return
     const key = this.places.scopesOf(generation)
     await this.connection.call(key, ['SADD', key, scope])
+    // Another server than that of the rows may keep it, and nobody scans a scope that was forgotten.
+    if (this.connection.isCluster) await this.connection.replicated([key])
     this.knownScopes.add(known)
+  }
+
+  /** Tells servers that took over from others which scopes there are. */
+  async noteScopesAgain(): Promise<void> {
+    const inForce = new Set([...this.tables.values()].map(({ generation }) => generation))
+    for (const known of this.knownScopes) {
+      const [generation] = known.split(':', 1)
+      const key = this.places.scopesOf(generation)
+      if (inForce.has(generation)) await this.connection.call(key, ['SADD', key, known.slice(generation.length + 1)])
+      else this.knownScopes.delete(known)
+    }
   }
 
   /** Learns what other processes put in the place of tables, and tells servers that lost it what there is. */
