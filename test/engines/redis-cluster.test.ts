@@ -36,8 +36,13 @@ const thing = (scope: string, no: number) => ({
 })
 
 /** A scope whose rows live on that master. */
-const scopeOn = async (cluster: RedisCluster, master: RedisServer, placeOf: (scope: string) => string) => {
-  for (let i = 0; ; i++) if ((await cluster.masterOf(placeOf(`org-${i}`))) === master) return `org-${i}`
+const scopeOn = async (
+  cluster: RedisCluster,
+  master: RedisServer,
+  placeOf: (scope: string) => string,
+  name = 'org',
+): Promise<string> => {
+  for (let i = 0; ; i++) if ((await cluster.masterOf(placeOf(`${name}-${i}`))) === master) return `${name}-${i}`
 }
 
 /** A consumer that keeps its checkpoint on that master. */
@@ -197,7 +202,7 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
   const [other, master] = cluster.servers
   const replica = cluster.servers[4]
   const { name, notes } = await tableOn(cluster, master, tables, prefix)
-  const scope = await scopeOn(cluster, other, placeOf)
+  const [scope, lateScope] = [await scopeOn(cluster, other, placeOf), await scopeOn(cluster, other, placeOf, 'late')]
   const consumer = await consumerOn(cluster, other, prefix)
   const { fence } = await tables.take(consumer)
   await tables.commit([{ ...thing(scope, 1), table: name }], { consumer, from: undefined, at: { all: 1 }, fence })
@@ -206,7 +211,7 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
   replica.process.kill('SIGSTOP')
   // More than sockets hold for it: what is written from now on stays in the master.
   await cluster.ask(master, 'SET', `${notes}:ballast`, 'x'.repeat(BALLAST_BYTES))
-  const late = { ...thing(`${scope}-late`, 1), table: name }
+  const late = { ...thing(lateScope, 1), table: name }
   const move = { consumer, from: { all: 1 }, at: { all: 2 }, fence }
   await t.rejects(tables.commit([late], move), DOWN, 'no checkpoint comes before the note of a scope has a replica')
   await master.kill('SIGKILL')
@@ -224,7 +229,7 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
     ),
   )
   await tables.commit([late], move)
-  t.same(await scopes(), [scope, late.scope])
+  t.same(await scopes(), [lateScope, scope])
 }
 
 if (hasRedis()) {

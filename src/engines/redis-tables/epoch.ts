@@ -69,6 +69,7 @@ export class Epoch {
       this.asked.delete(mark)
       const { epoch } = this.places
       if (String(await this.connection.call(mark, ['GET', mark])) === epoch) return
+      this.isSure = false
       void this.look().catch(() => undefined) // the next question says so
       throw down(new Error('a server has lost what it had'))
     })
