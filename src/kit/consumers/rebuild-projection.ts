@@ -28,6 +28,8 @@ export interface RebuildReport {
 /** Ends the names of tables and consumers that are built beside the live ones. */
 const NEXT = '@next'
 const BATCH_EVENTS_MAX = 512
+/** Of a log: before its first event. */
+const NOTHING = -1
 const DIFFERENCES_MAX = 100
 
 /**
@@ -41,9 +43,11 @@ export const rebuildProjection = async (
 ): Promise<RebuildReport> => {
   const { tables, owners } = services
   const stored = async (): Promise<number | undefined> => (await tables.checkpoint(projection.name))?.all
-  const from = await buildBeside(projection, services, signal, await stored())
+  const from = await buildBeside(projection, services, signal, (await stored()) ?? NOTHING)
   return owners.borrow([projection.name], async () => {
-    await continueBeside(projection, services, signal, from, await stored())
+    const through = (await stored()) ?? NOTHING
+    if ((from ?? NOTHING) > through) throw new Error(`${projection.name} went back in the log meanwhile; try again`)
+    await continueBeside(projection, services, signal, from, through)
     const report = await compareTables(projection, tables)
     await promoteBeside(projection, tables)
     return report
