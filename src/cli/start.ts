@@ -1,6 +1,7 @@
 import { openApp, type App, type Bounds } from '../app.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { Failure } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/operations/logger.ts'
@@ -47,9 +48,15 @@ const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<
   } catch (error) {
     if (error instanceof ConfigError) throw error
     // What is wrong at the start is the operator's to mend: one sentence, not a stack.
-    throw new ConfigError((error as Error).message)
+    throw new ConfigError(sentenceOf(error as Error))
   }
 }
+
+/** "Something went wrong" helps nobody who reads it at the start: what caused it does. */
+const sentenceOf = (error: Error): string =>
+  error instanceof Failure && error.code === 'internal' && error.cause instanceof Error
+    ? sentenceOf(error.cause)
+    : error.message
 
 const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal): Promise<void> =>
   runDemo({
