@@ -1,29 +1,20 @@
 import { breathe } from '../../kernel/breath.ts'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Row, RowChange } from '../../kernel/table.ts'
+import type { RowChange } from '../../kernel/table.ts'
 import { type CheckpointMove, StaleCommit } from '../table-store.ts'
+import { Budget } from './budget.ts'
 import type { Argument } from './clients.ts'
 import type { RedisConnection } from './connection.ts'
-import {
-  assertId,
-  checkpointOf,
-  checkpointText,
-  consumerKeys,
-  type KnownTable,
-  placeKeys,
-  type Places,
-  tableKeys,
-} from './places.ts'
+import { assertId, checkpointOf, checkpointText, consumerKeys, placeKeys, type Places, tableKeys } from './places.ts'
 import type { Registry } from './registry.ts'
-import { packRow, termsOf } from './terms.ts'
+import { endOf, type Step, stepsOf } from './steps.ts'
+import { packed } from './terms.ts'
 
-/** Rows that one call stores: the server serves nobody else meanwhile. */
-const STEP_ROWS = 32
-/** Of rows and their index terms, after which no further row comes into the step. */
-const STEP_BYTES = 16 * 1024
 const WAIT_MS = 2
+/** What a server is given to do at once, as steps count it: so long whoever reads may have to wait behind commits. */
+const COST_AT_ONCE = 1_500
 /** Places that a commit writes at the same time: each answer is waited for, and takes a turn of a busy event loop. */
-const PLACES_AT_ONCE = 16
+const PLACES_AT_ONCE = 64
 
 /** Writes, those of one place in the order in which they were asked for. Rows of all places come before their checkpoint. */
 export class Commits {
@@ -32,6 +23,7 @@ export class Commits {
   private readonly registry: Registry
   /** The last write of each place. */
   private readonly tails = new Map<string, Promise<unknown>>()
+  private readonly budgets = new Map<string, Budget>()
 
   constructor(connection: RedisConnection, places: Places, registry: Registry) {
     this.connection = connection
@@ -110,32 +102,57 @@ export class Commits {
     move: CheckpointMove | undefined,
     isOwn: boolean,
   ): Promise<void> {
-    for (const { table, scope } of changes) await this.registry.noteScope(this.registry.tableOf(table), scope)
-    const from = checkpointText(move?.from)
-    const at = checkpointText(move?.at)
-    const tables = new Set(changes.map(({ table }) => this.registry.tableOf(table)))
-    const keys = [...placeKeys(key), ...consumerKeys(key), ...[...tables].flatMap((table) => tableKeys(key, table))]
-    const head = [move?.consumer ?? '', String(move?.fence ?? 0)]
-    for (let start = 0; start === 0 || start < changes.length; ) {
-      if (start > 0) await breathe()
-      const rows: Argument[] = []
-      let end = start
-      for (let bytes = 0; end < changes.length && end - start < STEP_ROWS && bytes < STEP_BYTES; end++) {
-        const change = this.changeArguments(changes[end])
-        bytes += change.reduce((sum, { length }) => sum + length, 0)
-        rows.push(...change)
+    const tables = [...new Set(changes.map(({ table }) => this.registry.tableOf(table)))]
+    for (const table of tables) await this.registry.noteScope(table, changes[0].scope)
+    const keys = [...placeKeys(key), ...consumerKeys(key), ...tables.flatMap((table) => tableKeys(key, table))]
+    const of = [move?.consumer ?? '', String(move?.fence ?? 0)]
+    const way = [isOwn ? '1' : '0', checkpointText(move?.from), checkpointText(move?.at)]
+    const budget = this.budgetOf(key)
+    /** The move was made before, or a step failed. */
+    let isOver = false
+    const store = async (step: Step): Promise<void> => {
+      try {
+        const answer = await this.step(budget, step.cost, keys, [...of, nameOf(step), ...way, ...step.changes])
+        if (move !== undefined && this.isDone(move, answer)) isOver = true
+      } catch (error) {
+        isOver = true
+        throw error
       }
-      const isLast = end >= changes.length
-      const step = start === 0 ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next'
-      const answer = await this.step(keys, [...head, step, isOwn ? '1' : '0', from, at, ...rows])
-      if (move !== undefined && this.isDone(move, answer)) return
-      start = Math.max(end, start + 1)
     }
+    // Steps between the first and the last follow each other without waiting: in which order they are stored does not matter.
+    const between: Promise<void>[] = []
+    await breathe()
+    for (const step of stepsOf(changes, (name) => this.registry.tableOf(name))) {
+      if (step.isLast) await all(between)
+      if (isOver) break
+      const stored = store(step)
+      if (step.isFirst || step.isLast) await stored
+      else {
+        stored.catch(() => undefined) // `all` says so
+        between.push(stored)
+        await budget.room()
+      }
+      await breathe()
+    }
+    await all(between)
   }
 
-  private async step(keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  private budgetOf(key: string): Budget {
+    const server = this.connection.serverOf(key)
+    const budget = this.budgets.get(server) ?? new Budget(COST_AT_ONCE)
+    this.budgets.set(server, budget)
+    return budget
+  }
+
+  private async step(
+    budget: Budget,
+    cost: number,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
     for (;;) {
-      const answer = await this.connection.fcall('commit', keys, args)
+      await budget.take(cost)
+      const answer = await this.connection.fcall('commit', keys, args).finally(() => budget.giveBack(cost))
       if (String((answer as Buffer[])[0]) !== 'wait') return answer
       await pause(WAIT_MS)
     }
@@ -143,8 +160,8 @@ export class Commits {
 
   private async storeSingle(key: string, changes: readonly RowChange[]): Promise<void> {
     const { row, expiresAt } = changes.at(-1)!
-    const ends = expiresAt === undefined ? [] : ['PXAT', String(Math.max(1, Math.floor(expiresAt)))]
-    await this.connection.call(key, row === null ? ['DEL', key] : ['SET', key, packRow(row), ...ends])
+    const ends = expiresAt === undefined ? [] : ['PXAT', endOf(expiresAt)]
+    await this.connection.call(key, row === null ? ['DEL', key] : ['SET', key, packed(row), ...ends])
   }
 
   /** Whether the move was made before. @throws StaleCommit */
@@ -153,22 +170,9 @@ export class Commits {
     if (status === 'stale') throw new StaleCommit(move.consumer, { at: checkpointOf(at), fence: Number(fence) })
     return status === 'done'
   }
-
-  private changeArguments(change: RowChange): Argument[] {
-    const table = this.registry.tableOf(change.table)
-    if (change.row === null) return [table.generation, change.id, '0', '', '']
-    return [table.generation, change.id, ...rowArguments(table, change as RowChange & { row: Row })]
-  }
 }
 
-export const rowArguments = (
-  { declaration }: KnownTable,
-  { id, row, expiresAt }: RowChange & { row: Row },
-): [string, Buffer, Buffer] => [
-  expiresAt === undefined ? '0' : String(Math.max(1, Math.floor(expiresAt))),
-  packRow(row),
-  termsOf(declaration, id, row),
-]
+const nameOf = ({ isFirst, isLast }: Step): string => (isFirst ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next')
 
 /** Resolves when all have; where some failed, rejects with the first failure once all have ended. */
 const all = async (writes: readonly Promise<void>[]): Promise<void> => {

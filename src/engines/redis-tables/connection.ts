@@ -17,6 +17,8 @@ export interface RedisConnection {
    * named: while their slot moves to another server, none is touched, and the call is made again.
    */
   fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown>
+  /** Host and port of whoever has the key, as far as is known. */
+  serverOf(key: string): string
   /** The same command on every master. */
   everywhere(args: Argument[]): Promise<unknown[]>
   /** One master after the other: all keys that match. */
@@ -91,6 +93,10 @@ class Connection implements RedisConnection {
         await pause(MOVING_MS)
       }
     }
+  }
+
+  serverOf(key: string): string {
+    return this.client.nameOf(key)
   }
 
   async everywhere(args: Argument[]): Promise<unknown[]> {

@@ -1,7 +1,8 @@
 import { registryFunctions } from './registry-functions.ts'
+import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark4'
+export const LIBRARY = 'waymark5'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -25,51 +26,7 @@ local function id_of(member)
   return string.sub(member, 2)
 end
 
--- Terms are packed as a length in four bytes and so many bytes, each.
-local function terms_in(packed)
-  local terms, at = {}, 1
-  while at <= #packed do
-    local size = struct.unpack('>I4', packed, at)
-    terms[#terms + 1] = string.sub(packed, at + 4, at + 3 + size)
-    at = at + 4 + size
-  end
-  return terms
-end
-
-local function place_term(base, term, put)
-  local cut = string.find(term, '\\0', 1, true)
-  local key = base .. 'i:' .. string.sub(term, 1, cut - 1)
-  if put then redis.call('ZADD', key, 0, string.sub(term, cut + 1))
-  else redis.call('ZREM', key, string.sub(term, cut + 1)) end
-end
-
-local function delete_row(base, id)
-  local terms = redis.call('HGET', base .. 'terms', id)
-  if terms then
-    for _, term in ipairs(terms_in(terms)) do place_term(base, term, false) end
-    redis.call('HDEL', base .. 'terms', id)
-  end
-  redis.call('HDEL', base .. 'rows', id)
-  redis.call('ZREM', base .. 'ids', id)
-  redis.call('ZREM', base .. 'x', id)
-end
-
-local function put_row(base, id, ends, row, terms)
-  local old = redis.call('HGET', base .. 'terms', id)
-  if old ~= terms then
-    local before = {}
-    if old then for _, term in ipairs(terms_in(old)) do before[term] = true end end
-    for _, term in ipairs(terms_in(terms)) do
-      if before[term] then before[term] = nil else place_term(base, term, true) end
-    end
-    for term in pairs(before) do place_term(base, term, false) end
-    redis.call('HSET', base .. 'terms', id, terms)
-  end
-  redis.call('HSET', base .. 'rows', id, row)
-  redis.call('ZADD', base .. 'ids', 0, id)
-  if ends == '0' then redis.call('ZREM', base .. 'x', id) else redis.call('ZADD', base .. 'x', ends, id) end
-end
-
+${STORE_FUNCTIONS}
 local function has_ended(base, id)
   local ends = redis.call('ZSCORE', base .. 'x', id)
   return ends and tonumber(ends) <= now()
@@ -77,7 +34,9 @@ end
 
 local function sweep(base, most)
   local ended = redis.call('ZRANGE', base .. 'x', '-inf', now(), 'BYSCORE', 'LIMIT', 0, most)
-  for _, id in ipairs(ended) do delete_row(base, id) end
+  local changes = {}
+  for i, id in ipairs(ended) do changes[i * 4 - 3], changes[i * 4 - 2], changes[i * 4 - 1], changes[i * 4] = id, '0', '', '' end
+  if #ended > 0 then store(base, changes) end
   return #ended
 end
 
@@ -91,8 +50,14 @@ local function check(key, from, fence, at)
   return {'stale', is, stored[2] or '0'}
 end
 
-local function is_busy(place, is_forced)
-  if is_forced == '1' or redis.call('EXISTS', place .. ':busy') == 0 then return false end
+-- How it is asked: '0', again ('2', after it was busy), or whatever is under way ('1').
+local function is_busy(place, how)
+  if how == '1' then return false end
+  if redis.call('EXISTS', place .. ':busy') == 0 then
+    -- Others who wait ask within this time.
+    if how == '2' then redis.call('PEXPIRE', place .. ':waiting', 6, 'LT') end
+    return false
+  end
   redis.call('SET', place .. ':waiting', '1', 'PX', 60)
   return true
 end
@@ -101,8 +66,8 @@ redis.register_function('${LIBRARY}_check', function(keys, args)
   return check(keys[1], args[1], args[2], args[3]) or {'ok'}
 end)
 
--- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, then for each change
--- generation, id, ends, row ('' deletes), terms.
+-- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, then for each table generation and
+-- changes: a MessagePack array of id, ends, row ('' deletes), terms, each. An id stands there once.
 redis.register_function('${LIBRARY}_commit', function(keys, args)
   local place, consumer, fence, step = keys[1], args[1], args[2], args[3]
   if consumer ~= '' then
@@ -118,11 +83,7 @@ redis.register_function('${LIBRARY}_commit', function(keys, args)
   -- Who was kept waiting by the last commit of several steps reads before the next one begins.
   if step == 'first' and redis.call('EXISTS', place .. ':waiting') == 1 then return {'wait'} end
   if step == 'first' or step == 'next' then redis.call('SET', place .. ':busy', '1', 'PX', 5000) end
-  for i = 7, #args, 5 do
-    local base = place .. ':' .. args[i] .. ':'
-    if args[i + 3] == '' then delete_row(base, args[i + 1])
-    else put_row(base, args[i + 1], args[i + 2], args[i + 3], args[i + 4]) end
-  end
+  for i = 7, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1])) end
   if #args > 6 then sweep(place .. ':' .. args[7] .. ':', 4) end
   if step == 'last' then redis.call('DEL', place .. ':busy') end
   if #args > 6 then redis.call('INCR', place .. ':version') end
@@ -146,7 +107,7 @@ redis.register_function('${LIBRARY}_put_if_absent', function(keys, args)
   local base = keys[1] .. ':' .. args[1] .. ':'
   local there = redis.call('HGET', base .. 'rows', args[2])
   if there and not has_ended(base, args[2]) then return there end
-  put_row(base, args[2], args[3], args[4], args[5])
+  store(base, {args[2], args[3], args[4], args[5]})
   redis.call('INCR', keys[1] .. ':version')
   return false
 end)
@@ -213,15 +174,6 @@ local function passing(checks, ids)
   return left
 end
 
-local function rows_of(base, ids)
-  local rows = {}
-  for from = 1, #ids, 200 do
-    local part = redis.call('HMGET', base .. 'rows', unpack(ids, from, math.min(#ids, from + 199)))
-    for i = 1, #part do rows[#rows + 1] = part[i] or '' end
-  end
-  return rows
-end
-
 -- KEYS P, ARGV: generation, force, is descending, most entries to look at, most rows that pass, what is wanted of them
 -- (count ids rows), number of stretches, then for each: index ('' for all ids), from, to, then for each check: index, number
 -- of values, values (encoded). Goes through the stretches one after the other.
@@ -260,7 +212,8 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
     elseif #page < size then done, last = done + 1, ''
     else last = page[#page] end
   end
-  local rows = wanted == 'rows' and rows_of(base, ids) or {}
+  local rows = wanted == 'rows' and values_of(base .. 'rows', ids) or {}
+  for i = 1, #rows do rows[i] = rows[i] or '' end
   return {'ok', done, last, count, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 

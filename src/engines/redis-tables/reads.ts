@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../kernel/errors.ts'
 import type { RedisConnection } from './connection.ts'
+import { BUSY_MS, howOf } from './busy.ts'
 import { type KnownTable, placeKeys, tableKeys } from './places.ts'
 
 /** Rows of one call. */
@@ -9,8 +10,6 @@ export const READ_ROWS = 200
 const CALLS_AT_ONCE = 2
 /** Ids that may wait for a call, of one place. */
 const WAITING_MAX = 50_000
-const BUSY_MS = 2
-const BUSY_TRIES = 500
 
 type Rows = readonly (Buffer | null)[]
 
@@ -86,7 +85,7 @@ export class Reads {
   private async call(table: KnownTable, place: string, ids: readonly string[], isForced: boolean): Promise<Rows> {
     const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
     for (let tries = 0; ; tries++) {
-      const args = [table.generation, isForced || tries >= BUSY_TRIES ? '1' : '0', ...ids]
+      const args = [table.generation, isForced ? '1' : howOf(tries), ...ids]
       const [status, rows] = (await this.connection.fcall('rows', keys, args)) as [Buffer, Rows]
       if (String(status) === 'ok') return rows
       await pause(BUSY_MS)

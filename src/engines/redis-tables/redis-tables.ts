@@ -1,7 +1,7 @@
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
 import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
-import { Commits, rowArguments } from './commits.ts'
+import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
 import { Epoch } from './epoch.ts'
 import { examineServers } from './examine.ts'
@@ -11,7 +11,8 @@ import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys,
 import { READ_ROWS, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
-import { packRow, unpackRow } from './terms.ts'
+import { endOf, rowArguments } from './steps.ts'
+import { packed, unpackRow } from './terms.ts'
 import type { Place } from './walk.ts'
 
 export interface RedisOptions {
@@ -135,19 +136,20 @@ class RedisTables implements TableStore {
     assertId(id)
     if (table.declaration.lives === 'row') {
       const key = this.places.ofRow(table, scope, id)
-      const ends = expiresAt === undefined ? [] : ['PXAT', String(Math.max(1, Math.floor(expiresAt)))]
-      const there = (await this.connection.call(key, ['SET', key, packRow(row), ...ends, 'NX', 'GET'])) as Buffer | null
+      const ends = expiresAt === undefined ? [] : ['PXAT', endOf(expiresAt)]
+      const there = (await this.connection.call(key, ['SET', key, packed(row), ...ends, 'NX', 'GET'])) as Buffer | null
       if (there !== null) return unpackRow<R>(there)
       await this.kept(key)
       return undefined
     }
     const key = this.places.ofScope(table, scope)
     await this.registry.noteScope(table, scope)
+    const [ends, bytes, terms] = rowArguments(table, change)
     const there = await this.commits.inTurn([key], () =>
       this.connection.fcall(
         'put_if_absent',
         [...placeKeys(key), ...tableKeys(key, table)],
-        [table.generation, id, ...rowArguments(table, change)],
+        [table.generation, id, ends, bytes, terms],
       ),
     )
     return there === null ? undefined : unpackRow<R>(there as Buffer)

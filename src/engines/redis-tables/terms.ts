@@ -4,7 +4,8 @@ import { wordsOfRow } from '../../kernel/words.ts'
 
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
-export const packRow = (row: Row): Buffer => packr.pack(row)
+/** A value as MessagePack. */
+export const packed = (value: unknown): Buffer => packr.pack(value)
 /** Bytes in a row are Uint8Arrays: a Buffer's `slice` would not copy. */
 export const unpackRow = <R extends Row>({ buffer, byteOffset, byteLength }: Buffer): R =>
   packr.unpack(new Uint8Array(buffer, byteOffset, byteLength)) as R
@@ -22,10 +23,13 @@ const TRUE = Buffer.of(4)
  */
 export const encoded = (value: unknown): Buffer => {
   if (typeof value === 'number') return numberBytes(value)
-  if (typeof value === 'string') return Buffer.concat([textStart(value), END])
+  if (typeof value === 'string') return textBytes(value)
   if (typeof value === 'boolean') return value ? TRUE : FALSE
   return MISSING
 }
+
+const textBytes = (text: string): Buffer =>
+  text.includes('\0') ? Buffer.concat([textStart(text), END]) : Buffer.from(`\x02${text}\0\0`)
 
 /** The beginning of every text that begins so. */
 export const textStart = (text: string): Buffer => {
@@ -53,34 +57,53 @@ export const indexNames = ({ equality = [], range = [], text = [] }: TableDeclar
   ...(text.length > 0 ? ['w'] : []),
 ]
 
-/** Every term under which the indexes of its table name a row: index, zero byte, member. Packed, so that the server can compare and take them apart. */
+/** What an index names a row by, packed so that the server can compare and take it apart. */
+export interface Terms {
+  packed: Buffer
+  count: number
+}
+
+const NAMES = new Map<string, Buffer>()
+let scratch = Buffer.allocUnsafe(64 * 1024)
+
+/** Every term under which the indexes of its table name a row: its length, index, zero byte, value, id; in the order of the declaration. */
 export const termsOf = (
   { equality = [], range = [], sparse = [], text = [] }: TableDeclaration,
   id: string,
   row: Row,
-): Buffer => {
+): Terms => {
   const idBytes = Buffer.from(id)
-  const terms: Buffer[] = []
+  let end = 0
+  let count = 0
   const add = (index: string, value: Buffer): void => {
-    terms.push(Buffer.concat([Buffer.from(`${index}\0`), value, idBytes]))
+    const name = nameBytes(index)
+    const size = name.byteLength + value.byteLength + idBytes.byteLength
+    if (end + 4 + size > scratch.byteLength) scratch = Buffer.concat([scratch], 2 * (end + 4 + size))
+    scratch.writeUInt32BE(size, end)
+    end += 4
+    for (const part of [name, value, idBytes]) {
+      scratch.set(part, end)
+      end += part.byteLength
+    }
+    count++
   }
   for (const field of equality) {
     const value = row[field]
     if (value === undefined) continue
-    for (const member of new Set(Array.isArray(value) ? value : [value]))
+    for (const member of Array.isArray(value) ? new Set(value) : [value])
       if (isTerm(member)) add(`e:${field}`, encoded(member))
   }
   for (const field of range)
     if (isSortable(row[field])) add(`r:${field}`, encoded(row[field]))
-    else if (!sparse.includes(field)) add(`r:${field}`, encoded(undefined))
+    else if (!sparse.includes(field)) add(`r:${field}`, MISSING)
   if (text.length > 0) for (const word of wordsOfRow(row, text)) add('w', encoded(word))
-  return Buffer.concat(terms.sort(Buffer.compare).flatMap((term) => [sizeOf(term), term]))
+  return { packed: Buffer.from(scratch.subarray(0, end)), count }
 }
 
-const sizeOf = (term: Buffer): Buffer => {
-  const size = Buffer.alloc(4)
-  size.writeUInt32BE(term.byteLength)
-  return size
+const nameBytes = (index: string): Buffer => {
+  let bytes = NAMES.get(index)
+  if (bytes === undefined) NAMES.set(index, (bytes = Buffer.from(`${index}\0`)))
+  return bytes
 }
 
 const isTerm = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Row } from '../../kernel/table.ts'
 import type { Argument } from './clients.ts'
+import { BUSY_MS, howOf } from './busy.ts'
 import type { RedisConnection } from './connection.ts'
 import { type KnownTable, placeKeys, tableKeys } from './places.ts'
 import { unpackRow } from './terms.ts'
@@ -12,8 +13,6 @@ const WALK_ROWS = 200
 const COUNT_STRETCHES = 500
 const WALK_STRETCHES = 200
 const SWEEP_ROWS = 20
-const BUSY_MS = 2
-const BUSY_TRIES = 500
 
 /** A stretch of one index, in lexical bounds as Redis writes them. */
 export interface Stretch {
@@ -118,7 +117,7 @@ export const walkOnce = async (place: Place, walk: Walk): Promise<Walked> => {
   const lists = checks.flatMap((check) => [check.index, String(check.values.length), ...check.values])
   const keys = [...placeKeys(key), ...tableKeys(key, table)]
   for (let tries = 0; ; tries++) {
-    const head = [table.generation, tries >= BUSY_TRIES ? '1' : '0', isDown ? '1' : '0', String(entries), String(most)]
+    const head = [table.generation, howOf(tries), isDown ? '1' : '0', String(entries), String(most)]
     const args = [...head, wanted, String(stretches.length), ...bounds, ...lists]
     const answered = (await connection.fcall('walk', keys, args)) as unknown[]
     const status = String(answered[0])

@@ -1,0 +1,90 @@
+/** How Redis stores rows with what its indexes name them by, as part of the library. */
+export const STORE_FUNCTIONS = `-- A command on a key with a list of arguments: as many at once as the stack takes.
+local function call_with(command, key, list)
+  for from = 1, #list, 1000 do redis.call(command, key, unpack(list, from, math.min(#list, from + 999))) end
+end
+
+local function values_of(key, fields)
+  local values = {}
+  for from = 1, #fields, 200 do
+    local part = redis.call('HMGET', key, unpack(fields, from, math.min(#fields, from + 199)))
+    for i = 1, #part do values[#values + 1] = part[i] end
+  end
+  return values
+end
+
+-- Terms are packed as a length in four bytes and so many bytes, each.
+local function set_of(packed)
+  local set, at = {}, 1
+  while at <= #packed do
+    local stop = at + 3 + struct.unpack('>I4', packed, at)
+    set[string.sub(packed, at + 4, stop)] = true
+    at = stop + 1
+  end
+  return set
+end
+
+-- Adds the members that terms stand for to the list of their index, each behind a score where one is given; none of \`but\`.
+local function collect(lists, packed, score, but)
+  local at, size = 1, #packed
+  while at <= size do
+    local stop = at + 3 + struct.unpack('>I4', packed, at)
+    if not (but and but[string.sub(packed, at + 4, stop)]) then
+      local cut = string.find(packed, '\\0', at + 4, true)
+      local index = string.sub(packed, at + 4, cut - 1)
+      local list = lists[index]
+      if not list then list = {}; lists[index] = list end
+      if score then list[#list + 1] = score end
+      list[#list + 1] = string.sub(packed, cut + 1, stop)
+    end
+    at = stop + 1
+  end
+end
+
+-- Stores and deletes rows of one table, each named once: id, ends, row ('' deletes), terms, each. An index is called once for
+-- all of them, with what changes.
+local function store(base, changes)
+  local ids = {}
+  for at = 1, #changes, 4 do ids[#ids + 1] = changes[at] end
+  local stored = values_of(base .. 'terms', ids)
+  local put, cut, rows, terms, new, gone, ending, endless = {}, {}, {}, {}, {}, {}, {}, {}
+  for no, id in ipairs(ids) do
+    local ends, row, wanted, old = changes[no * 4 - 2], changes[no * 4 - 1], changes[no * 4], stored[no]
+    if row == '' then
+      if old then collect(cut, old) end
+      gone[#gone + 1] = id
+      endless[#endless + 1] = id
+    else
+      if old ~= wanted then
+        if old then
+          collect(put, wanted, '0', set_of(old))
+          collect(cut, old, nil, set_of(wanted))
+        else
+          collect(put, wanted, '0')
+          new[#new + 1] = '0'
+          new[#new + 1] = id
+        end
+        terms[#terms + 1] = id
+        terms[#terms + 1] = wanted
+      end
+      rows[#rows + 1] = id
+      rows[#rows + 1] = row
+      if ends == '0' then endless[#endless + 1] = id
+      else
+        ending[#ending + 1] = ends
+        ending[#ending + 1] = id
+      end
+    end
+  end
+  for index, members in pairs(put) do call_with('ZADD', base .. 'i:' .. index, members) end
+  for index, members in pairs(cut) do call_with('ZREM', base .. 'i:' .. index, members) end
+  call_with('HSET', base .. 'terms', terms)
+  call_with('HSET', base .. 'rows', rows)
+  call_with('ZADD', base .. 'ids', new)
+  call_with('HDEL', base .. 'terms', gone)
+  call_with('HDEL', base .. 'rows', gone)
+  call_with('ZREM', base .. 'ids', gone)
+  if #endless > 0 and redis.call('EXISTS', base .. 'x') == 1 then call_with('ZREM', base .. 'x', endless) end
+  call_with('ZADD', base .. 'x', ending)
+end
+`
