@@ -109,8 +109,8 @@ export class LogWriter {
   }
 
   private async run(): Promise<void> {
-    // What the same turn still appends goes with the first commit.
-    await null
+    // What other sockets of the same turn of the event loop still append goes with the first commit: it would wait for it.
+    await new Promise((resume) => setImmediate(resume))
     while (this.jobs.length > 0 || (this.sweeps.size > 0 && !this.closed)) {
       const went = await this.commitNext()
       if (!went && this.jobs.length === 0) {
