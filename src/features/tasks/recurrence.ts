@@ -1,4 +1,4 @@
-import { RRuleTemporal } from 'rrule-temporal'
+import { Rule, ruleFault } from './recurrence-rule.ts'
 
 /** When a schedule is due. */
 export interface Recurrence {
@@ -28,19 +28,16 @@ const LOOKED_AT = 10
 /** No zone's clock is set back or forward by more. */
 const SHIFT_MS_MAX = 3 * 3_600_000
 const DAY_MS = 86_400_000
-/** Steps of a rule that are taken to find the next time. */
-const ITERATIONS_MAX = 20_000
-/** All times of a rule that counts are walked over, from its first. */
-const COUNT_MAX = 10_000
 
 /** Why nobody could keep such a schedule; undefined when they can. */
 export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
-  if (/\b(SECONDLY|MINUTELY)\b|[\r\n]|DTSTART/i.test(recurrence.rrule ?? ''))
-    return 'must be due at most every five minutes, and have no DTSTART'
-  if (Number(/COUNT=(\d+)/i.exec(recurrence.rrule ?? '')?.[1] ?? 0) > COUNT_MAX)
-    return `must have a COUNT of at most ${COUNT_MAX}, or an end`
+  const { rrule } = recurrence
+  const fault = rrule === undefined ? undefined : ruleFault(rrule)
+  if (fault !== undefined) return `must ${fault}`
+  const beforeMs = Date.parse(recurrence.startTime) - 1_000
   try {
-    const dues = duesAfter(recurrence, Date.parse(recurrence.startTime) - 1_000, LOOKED_AT)
+    ruleOf(recurrence, new WallClock(recurrence.timeZone), true)
+    const dues = duesAfter(recurrence, beforeMs, LOOKED_AT)
     if (dues.length === 0) return 'is never due'
     const isOften = dues.some((at, i) => i > 0 && at - dues[i - 1] < GAP_MS_MIN)
     return isOften ? 'must be due at most every five minutes' : undefined
@@ -55,36 +52,29 @@ export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number
   // Rules know no milliseconds.
   const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
   const endMs = endTime === undefined ? Number.POSITIVE_INFINITY : Date.parse(endTime)
-  const rule = ruleOf(recurrence)
+  const clock = new WallClock(timeZone)
   const dues: number[] = []
   let last = Math.max(afterMs, startMs - 1)
   // The rule runs on the clock on the wall; a little earlier, since that clock may have been set.
-  let local = new Date(last + offsetOf(last, timeZone) - SHIFT_MS_MAX)
-  while (dues.length < count) {
-    const next = rule.next(local)
-    if (next === null) break
-    local = new Date(next.epochMilliseconds)
-    const at = instantOf(next.epochMilliseconds, timeZone)
+  for (const wallMs of ruleOf(recurrence, clock).after(clock.wallOf(last) - SHIFT_MS_MAX)) {
+    const at = clock.instantOf(wallMs)
     if (at > endMs) break
     if (at <= last) continue
     dues.push(at)
     last = at
+    if (dues.length === count) break
   }
   return dues
 }
 
-/** In wall-clock time, as if it were UTC. */
-const ruleOf = ({ rrule, repeat, timeZone, startTime }: Recurrence): RRuleTemporal => {
-  const startMs = Date.parse(startTime)
-  const wall = new Date(startMs + offsetOf(startMs, timeZone)).toISOString()
-  const start = repeat === undefined ? wall.slice(0, 19) : `${wall.slice(0, 10)}T${repeat.at}:00`
-  const text = (repeat === undefined ? (rrule ?? '') : textOf(repeat)).replace(/^RRULE:/i, '')
-  const dtstart = `${start.replace(/[-:]/g, '')}Z`
-  return new RRuleTemporal({
-    rruleString: `DTSTART:${dtstart}\nRRULE:${untilInWallTime(text, timeZone)}`,
-    maxIterations: ITERATIONS_MAX,
-  })
+const ruleOf = ({ rrule, repeat, startTime }: Recurrence, clock: WallClock, strict = false): Rule => {
+  const wall = clock.wallTextOf(Date.parse(startTime))
+  const start = repeat === undefined ? wall : `${wall.slice(0, 8)}T${repeat.at.replace(':', '')}00`
+  const untilOf = (utc: string): string => clock.wallTextOf(Date.parse(utc.replace(UTC_FORM, '$1-$2-$3T$4:$5:$6Z')))
+  return new Rule(repeat === undefined ? (rrule ?? '') : textOf(repeat), start, untilOf, strict)
 }
+
+const UTC_FORM = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
 
 const textOf = ({ period, every, weekdays, monthDay }: Repeat): string =>
   [
@@ -96,36 +86,65 @@ const textOf = ({ period, every, weekdays, monthDay }: Repeat): string =>
     ...(monthDay === undefined ? [] : [`BYMONTHDAY=${monthDay}`]),
   ].join(';')
 
-/** UNTIL is a moment in UTC; the rule runs on the clock on the wall. */
-const untilInWallTime = (text: string, timeZone: string): string =>
-  text.replace(/UNTIL=(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/i, (_, y, m, d, h, min, s) => {
-    const at = Date.UTC(Number(y), Number(m) - 1, Number(d), Number(h), Number(min), Number(s))
-    return `UNTIL=${new Date(at + offsetOf(at, timeZone)).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
-  })
+/** The clock on the wall in a zone; times on it are ms as if it showed UTC. */
+class WallClock {
+  private readonly timeZone: string
+  /** By day since the epoch, how far the clock is ahead when that day (UTC) begins. */
+  private readonly offsetsMs = new Map<number, number>()
 
-/**
- * The moment at which the clock on the wall shows a time: where it comes twice the first, where it is left out the first
- * moment after the gap.
- */
-const instantOf = (wallMs: number, timeZone: string): number => {
-  const before = offsetOf(wallMs - DAY_MS, timeZone)
-  const after = offsetOf(wallMs + DAY_MS, timeZone)
-  const found = [wallMs - before, wallMs - after].filter((at) => at + offsetOf(at, timeZone) === wallMs)
-  if (found.length > 0) return Math.min(...found)
-  let [low, high] = [wallMs - Math.max(before, after), wallMs - Math.min(before, after)]
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2)
-    if (offsetOf(middle, timeZone) === after) high = middle
-    else low = middle
+  constructor(timeZone: string) {
+    this.timeZone = timeZone
   }
-  return high
+
+  wallOf(atMs: number): number {
+    return atMs + this.offsetOf(atMs)
+  }
+
+  /** As `20261122T073000`. */
+  wallTextOf(atMs: number): string {
+    return new Date(this.wallOf(atMs)).toISOString().slice(0, 19).replace(/[-:]/g, '')
+  }
+
+  /**
+   * The moment at which the clock shows a time: where it comes twice the first, where it is left out the first moment
+   * after the gap.
+   */
+  instantOf(wallMs: number): number {
+    const before = this.offsetOf(wallMs - DAY_MS)
+    const after = this.offsetOf(wallMs + DAY_MS)
+    const found = [wallMs - before, wallMs - after].filter((at) => this.wallOf(at) === wallMs)
+    if (found.length > 0) return Math.min(...found)
+    let [low, high] = [wallMs - Math.max(before, after), wallMs - Math.min(before, after)]
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2)
+      if (this.offsetOf(middle) === after) high = middle
+      else low = middle
+    }
+    return high
+  }
+
+  /** No zone changes twice in a day, so a day that begins and ends alike is asked about twice in all. */
+  private offsetOf(atMs: number): number {
+    const day = Math.floor(atMs / DAY_MS)
+    const offsetMs = this.offsetAtStartOf(day)
+    return offsetMs === this.offsetAtStartOf(day + 1) ? offsetMs : zoneOffsetOf(atMs, this.timeZone)
+  }
+
+  private offsetAtStartOf(day: number): number {
+    let offsetMs = this.offsetsMs.get(day)
+    if (offsetMs === undefined) {
+      offsetMs = zoneOffsetOf(day * DAY_MS, this.timeZone)
+      this.offsetsMs.set(day, offsetMs)
+    }
+    return offsetMs
+  }
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 const FORMATS_MAX = 500
 
 /** ms by which the clocks of a zone are ahead of UTC. */
-const offsetOf = (atMs: number, timeZone: string): number => {
+const zoneOffsetOf = (atMs: number, timeZone: string): number => {
   let format = formats.get(timeZone)
   if (format === undefined) {
     if (formats.size >= FORMATS_MAX) formats.clear()

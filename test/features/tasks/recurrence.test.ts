@@ -138,3 +138,100 @@ test('a rule begins with the second of its start', async (t) => {
   t.equal(recurrenceFault(rule), undefined)
   t.same(duesAfter(rule, Date.parse('2026-11-20'), 2), [Date.parse('2026-11-22T09:05:43Z')])
 })
+
+/** Each begins at a quarter past seven in the morning of 1 January 2026 in Warsaw. */
+const MANY = [
+  ...Object.keys(OF_THE_RFC).filter((rrule) => !rrule.includes('COUNT')),
+  'FREQ=HOURLY;INTERVAL=7;BYDAY=MO,SU',
+  'FREQ=HOURLY;BYMONTH=3,10;BYMONTHDAY=29,30,31',
+  'FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE=0,30',
+  'FREQ=DAILY;INTERVAL=3;COUNT=200',
+  'FREQ=WEEKLY;INTERVAL=3;BYDAY=SA,SU;BYHOUR=2;BYMINUTE=30',
+  'FREQ=YEARLY;BYWEEKNO=1,53;BYDAY=MO',
+  'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29',
+  'RRULE:FREQ=DAILY;UNTIL=20260301',
+]
+
+test('many due times at once are those that come one after the other', async (t) => {
+  for (const rrule of MANY) {
+    const rule: Recurrence = { rrule, timeZone: 'Europe/Warsaw', startTime: '2026-01-01T06:15:00Z' }
+    t.equal(recurrenceFault(rule), undefined, rrule)
+    const dues = duesAfter(rule, Date.parse(rule.startTime), 80)
+    for (let i = 1; i < dues.length; i += 9) t.same(duesAfter(rule, dues[i - 1], 1), [dues[i]], `${rrule}: ${i}`)
+    if (dues.length < 80) t.same(duesAfter(rule, dues.at(-1) ?? 0, 1), [], `${rrule} has ended`)
+  }
+})
+
+/** By counting hours and days from the start: what the library had wrong up to 2.2.0. */
+const hoursOf = (everyHours: number, matches: (at: Date) => boolean, count: number): string[] => {
+  const found: string[] = []
+  for (let at = Date.parse('2026-01-01T07:15:00Z'); found.length < count; at += everyHours * 3_600_000)
+    if (matches(new Date(at))) found.push(new Date(at).toISOString())
+  return found
+}
+
+test('an interval is counted from the start, whatever days and hours the rule names', async (t) => {
+  const rules: { [rrule: string]: string[] } = {
+    'FREQ=HOURLY;INTERVAL=7;BYDAY=MO,SU': hoursOf(7, (at) => at.getUTCDay() < 2, 60),
+    'FREQ=HOURLY;BYDAY=MO': hoursOf(1, (at) => at.getUTCDay() === 1, 60),
+    'FREQ=HOURLY;INTERVAL=5;BYHOUR=3,9': hoursOf(5, (at) => [3, 9].includes(at.getUTCHours()), 60),
+    'FREQ=DAILY;INTERVAL=3;BYDAY=MO': hoursOf(72, (at) => at.getUTCDay() === 1, 60),
+    'FREQ=WEEKLY;INTERVAL=3;BYMONTH=3,5': hoursOf(504, (at) => [2, 4].includes(at.getUTCMonth()), 20),
+    'FREQ=DAILY;INTERVAL=3;BYMONTH=2,5;COUNT=25': hoursOf(72, (at) => [1, 4].includes(at.getUTCMonth()), 25),
+  }
+  for (const [rrule, times] of Object.entries(rules)) {
+    const rule: Recurrence = { rrule, timeZone: 'UTC', startTime: '2026-01-01T07:15:00Z' }
+    const late = duesAfter(rule, Date.parse(times[10]), times.length)
+    const dues = duesAfter(rule, 0, times.length).map((at) => new Date(at).toISOString())
+    t.same(dues, times, rrule)
+    t.same(
+      late.slice(0, times.length - 11).map((at) => new Date(at).toISOString()),
+      times.slice(11),
+      `${rrule}, asked later`,
+    )
+  }
+})
+
+test('an end that names a day includes it, one without a zone is on the wall', async (t) => {
+  const count = (until: string): number =>
+    duesAfter(
+      { rrule: `FREQ=DAILY;UNTIL=${until}`, timeZone: 'Europe/Warsaw', startTime: '2026-11-20T20:00:00Z' },
+      0,
+      9,
+    ).length
+  t.equal(count('20261122'), 3)
+  t.equal(count('20261122T210000'), 3)
+  t.equal(count('20261122T205959'), 2)
+  t.equal(count('20261122T200000Z'), 3)
+  t.equal(count('20261122T195959Z'), 2)
+})
+
+test('a rule that is never due, or that no calendar knows, is refused in a few steps', async (t) => {
+  const REFUSED: { [rrule: string]: RegExp } = {
+    'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30': /^is never due$/,
+    'FREQ=WEEKLY;BYMONTH=2;BYDAY=5MO': /RFC 5545/,
+    'FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=5000': /^is never due$/,
+    'FREQ=HOURLY;INTERVAL=5;BYMONTH=6;BYMONTHDAY=31': /^is never due$/,
+    'FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO;BYMONTH=6': /^is never due$/,
+    'FREQ=SECONDLY': /five minutes/,
+    'FREQ=DAILY;BYMINUTE=0,1': /five minutes/,
+    'FREQ=DAILY;COUNT=-1': /RFC 5545 \(COUNT=-1/,
+    'FREQ=DAILY;COUNT=0': /RFC 5545/,
+    'FREQ=DAILY;COUNT=2;UNTIL=20300101T000000Z': /not both/,
+    'FREQ=DAILY;BYMONTH=13': /BYMONTH=13 is no part/,
+    'FREQ=DAILY;BYHOURS=3': /BYHOURS=3 is no part/,
+    'FREQ=DAILY;FREQ=WEEKLY': /twice/,
+    'FREQ=DAILY;__proto__=1': /RFC 5545/,
+    'INTERVAL=2': /FREQ is missing/,
+    'FREQ=MONTHLY;BYSETPOS=1': /RFC 5545/,
+    'FREQ=WEEKLY;BYMONTHDAY=3': /RFC 5545/,
+    [`FREQ=YEARLY;BYHOUR=${Array.from({ length: 24 }, (_, i) => i).join()};BYMINUTE=0,30`]: /at most 24 times of a day/,
+    '': /RFC 5545/,
+  }
+  for (const [rrule, fault] of Object.entries(REFUSED))
+    t.match(
+      recurrenceFault({ rrule, timeZone: 'Europe/Warsaw', startTime: '2026-01-01T06:15:00Z' }) ?? '',
+      fault,
+      rrule,
+    )
+})
