@@ -41,6 +41,8 @@ const watch = (t: Test, log: EventLog, prefixes: string[]): RecordedEvent[] => {
   return seen
 }
 
+const toBoolean = [() => true, () => false] as const
+
 test('an append that the server carries out after it said it timed out is stored once', async (t) => {
   const server = await openServer(t)
   const log = await openLog(t, server.url)
@@ -67,6 +69,55 @@ test('a lost answer is an unknown outcome at the deadline, and the same append a
   server.fault = undefined
   t.equal((await log.append('a-1', events, 'none')).revision, 0)
   t.same(idsOf(await log.read('a-1', 0, 10)), idsOf(events))
+})
+
+test('an append at any revision whose answer was lost is stored once, also by a server that forgot its ids', async (t) => {
+  const path = `${folderOf(t)}/log`
+  const first = await openEventstoredbServer({ path })
+  const log = await openLog(t, first.url, 300)
+  await log.append('a-1', [newEvent()], 'any')
+  first.fault = 'lostAnswer'
+  const events = [newEvent(), newEvent()]
+  await t.rejects(log.append('a-1', events, 'any'), { code: 'engine_down' })
+  const { port } = first
+  await first.close()
+  await openServer(t, { path, port })
+  let stood = -1
+  const isTaken = async (): Promise<boolean> => {
+    stood = await log.append('a-1', events, 'any').then(
+      ({ revision }) => revision,
+      () => -1,
+    )
+    return stood >= 0
+  }
+  await until('the server to be back', isTaken)
+  t.equal(stood, 2)
+  t.same(idsOf(await log.read('a-1', 1, 10)), idsOf(events))
+})
+
+test('a cluster that falls silent: no call waits longer for a node than its deadline, and all goes on after it', async (t) => {
+  const server = await openServer(t)
+  const proxy = await TcpProxy.open(server.port)
+  t.teardown(() => proxy.close())
+  server.leaderPort = proxy.port
+  const log = await openLog(t, `esdb://127.0.0.1:${proxy.port},127.0.0.1:1?tls=false`, 300)
+  const seen = watch(t, log, ['a-'])
+  await log.append('a-1', [newEvent()], 'none')
+  await until('its follower', () => seen.length === 1)
+  proxy.silence()
+  let done = 0
+  for (let round = 0; round < 3; round++) {
+    const calls = [log.ping(), log.read('a-1', 0, 1), log.append('a-1', [newEvent()], 'any')]
+    for (const call of calls) void call.catch((error) => (done += error.code === 'engine_down' ? 1 : 0))
+    // The client itself looks for a node for 50 s and more.
+    await until('all calls to be given up', () => done === 3 * (round + 1), 20_000)
+  }
+  await t.rejects(openLog(t, `esdb://127.0.0.1:${proxy.port},127.0.0.1:1?tls=false`, 300), { code: 'engine_down' })
+  proxy.heal()
+  await until('an answer', () => log.ping().then(...toBoolean))
+  const last = newEvent()
+  await log.append('a-1', [last], 'any')
+  await until('its follower', () => idsOf(seen).includes(last.id))
 })
 
 test('a silent server: every call ends by its deadline, appends behind one that hangs too, and all goes on after it', async (t) => {
@@ -110,12 +161,7 @@ test('connections that die unseen, and new ones that are taken and not answered,
       await t.rejects(log.append('a-1', [newEvent()], 'any'), { code: 'engine_down' })
     }
     proxy.speak()
-    const isBack = (): Promise<boolean> =>
-      log.ping().then(
-        () => true,
-        () => false,
-      )
-    await until('an answer over another connection', isBack)
+    await until('an answer over another connection', () => log.ping().then(...toBoolean))
     await log.append('a-1', [newEvent()], 'any')
     await until('its follower', () => seen.length === 1 + round)
   }

@@ -3,18 +3,26 @@ import {
   ANY,
   type AppendExpectedRevision,
   type AppendResult,
+  BACKWARDS,
+  END,
   MaxAppendSizeExceededError,
   NO_STREAM,
+  StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
 import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
 import { toEventData } from './events.ts'
+import { readToEnd } from './read.ts'
 
 /** Appends of one stream that may wait for each other. */
 const WAITING_MAX = 10_000
+/** Events that others may have appended since. */
+const LOOKED_BACK = 32
+const UNSURE_STREAMS = 1_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
 
 /** The stream is elsewhere, as the server said; what it says of an erased stream is not what the port says. */
@@ -27,6 +35,8 @@ export class Refused extends Error {}
 export class AppendQueue {
   private readonly connection: Connection
   private readonly closed: AbortSignal
+  /** Streams whose last append has an unknown outcome, or is under way. */
+  private readonly unsure = new RecentMap<string, boolean>(UNSURE_STREAMS)
   private readonly tails = new Map<string, { last: Promise<unknown>; waiting: number }>()
 
   /** @param closed aborted when the log closes */
@@ -57,6 +67,27 @@ export class AppendQueue {
     }
   }
 
+  /**
+   * What an append at any revision came to that was sent before: a server remembers its ids for a while, and not after
+   * another node has become the leader.
+   */
+  private async stored(stream: string, events: readonly NewEvent[]): Promise<AppendResult | undefined> {
+    const { client, credentials, deadlineMs } = this.connection
+    const newest = client.readStream(stream, {
+      direction: BACKWARDS,
+      fromRevision: END,
+      maxCount: events.length + LOOKED_BACK,
+      credentials,
+      requiresLeader: true,
+    })
+    const found = await readToEnd(newest, deadlineMs).catch((error) => {
+      if (error instanceof StreamNotFoundError) return []
+      throw error
+    })
+    const last = found.find(({ event }) => event?.id === events[events.length - 1].id)?.event
+    return last && { success: true, nextExpectedRevision: last.revision, position: last.position }
+  }
+
   private async untilKnown(
     stream: string,
     events: readonly NewEvent[],
@@ -69,6 +100,10 @@ export class AppendQueue {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
+        await this.connection.connected(untilMs - performance.now())
+        const stored = expected === 'any' && this.unsure.get(stream) ? await this.stored(stream, events) : undefined
+        if (stored !== undefined) return stored
+        this.unsure.set(stream, true)
         const appended = await this.connection.client.appendToStream(stream, data, {
           expectedRevision: toExpected(expected),
           credentials: this.connection.credentials,
@@ -76,6 +111,7 @@ export class AppendQueue {
           deadline: untilMs - performance.now(),
         })
         this.connection.heard()
+        this.unsure.set(stream, false)
         return appended
       } catch (error) {
         if (isUnanswered(error)) await this.connection.unanswered()

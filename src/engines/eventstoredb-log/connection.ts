@@ -13,7 +13,7 @@ import { Failure } from '../../kernel/errors.ts'
 export class Connection {
   readonly url: string
   /** Of the server. */
-  readonly version: string
+  version = ''
   readonly client: EventStoreDBClient
   /**
    * Sent with each append. It keeps the client off its batch path, which keeps the pending appends of every client of the
@@ -24,9 +24,8 @@ export class Connection {
   readonly deadlineMs: number
   private heardAtMs = performance.now()
 
-  constructor({ url, version, client, credentials, deadlineMs }: ConnectionParts) {
+  constructor({ url, client, credentials, deadlineMs }: ConnectionParts) {
     this.url = url
-    this.version = version
     this.client = client
     this.credentials = credentials
     this.deadlineMs = deadlineMs
@@ -45,12 +44,26 @@ export class Connection {
   async unanswered(): Promise<void> {
     if (performance.now() - this.heardAtMs < this.deadlineMs * SILENT_SHARE) return
     this.heard()
-    const inside = this.client as unknown as ClientInside
-    await inside.handleError(await inside.getGRPCClient(streamsGrpc.StreamsClient, 'renewal'), NOT_ANSWERED)
+    // Where a connection is still looked for there is none to give up.
+    const current = await this.connected(0).catch(() => undefined)
+    if (current !== undefined) await insideOf(this.client).handleError(current, NOT_ANSWERED)
+  }
+
+  /**
+   * Resolves when a node was found to ask. The client looks for one of a cluster for minutes, with every call waiting.
+   * @throws Unanswered after so many ms; Error for a cluster of which no node answers
+   */
+  async connected(withinMs: number): Promise<unknown> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Unanswered(`no node was found in ${Math.round(withinMs)} ms`)), withinMs)
+    })
+    const found = insideOf(this.client).getGRPCClient(streamsGrpc.StreamsClient, 'streams')
+    return Promise.race([found, late]).finally(() => clearTimeout(timer))
   }
 }
 
-type ConnectionParts = Pick<Connection, 'url' | 'version' | 'client' | 'credentials' | 'deadlineMs'>
+type ConnectionParts = Pick<Connection, 'url' | 'client' | 'credentials' | 'deadlineMs'>
 
 /** Timers are not exact. */
 const SILENT_SHARE = 0.9
@@ -61,6 +74,8 @@ interface ClientInside {
   getGRPCClient(service: unknown, name: string): Promise<unknown>
   handleError(service: unknown, error: Error): Promise<void>
 }
+
+const insideOf = (client: EventStoreDBClient): ClientInside => client as unknown as ClientInside
 
 /** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
 const SERVERS_MIN = [
@@ -76,14 +91,27 @@ const SERVERS_MIN = [
 export const connect = async (url: string, deadlineMs: number): Promise<Connection> => {
   const credentials = credentialsOf(url)
   const client = EventStoreDBClient.connectionString(url)
+  keepAlive(client)
   try {
-    const version = await serverVersion(client)
-    assertVersion(version)
-    return new Connection({ url, version, client, credentials, deadlineMs })
+    const connection = new Connection({ url, client, credentials, deadlineMs })
+    await connection.connected(deadlineMs)
+    connection.version = await serverVersion(client)
+    assertVersion(connection.version)
+    return connection
   } catch (error) {
     await client.dispose()
     throw error instanceof TypeError || !isOfServer(error) ? error : logDown(error)
   }
+}
+
+/**
+ * The client looks for a new connection without waiting for what comes of it: where it finds no node of a cluster, the
+ * rejection that nobody handles would end the process. Whoever calls next is told.
+ */
+const keepAlive = (client: EventStoreDBClient): void => {
+  const inside = insideOf(client)
+  const { handleError } = inside
+  inside.handleError = (service, error) => handleError(service, error).catch(() => undefined)
 }
 
 export const logDown = (cause?: unknown): Failure =>
@@ -102,7 +130,8 @@ export class Unanswered extends Error {}
 
 /** A failure of the connection or the server, in contrast to a mistake in the configuration. */
 const isOfServer = (error: unknown): boolean =>
-  error instanceof Error && (isCommandError(error) || 'code' in error || /discover/i.test(error.message))
+  error instanceof Error &&
+  (isCommandError(error) || isUnanswered(error) || 'code' in error || /discover/i.test(error.message))
 
 const PASSING = new Set<ErrorType>([
   ErrorType.TIMEOUT,

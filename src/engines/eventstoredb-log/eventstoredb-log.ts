@@ -246,6 +246,7 @@ class EventstoredbLog implements EventLog {
     for (let tries = 0; ; tries++) {
       if (this.closed.signal.aborted) throw logDown()
       try {
+        await this.connection.connected(this.connection.deadlineMs)
         const answer = await ask()
         this.connection.heard()
         return answer

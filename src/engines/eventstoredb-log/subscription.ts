@@ -146,7 +146,8 @@ const endOf = async (subscription: ClientSubscription): Promise<void> => {
   subscription.on('error', () => undefined) // what it says at its end is of no interest
   if (subscription.closed) return
   const closed = once(subscription, 'close').catch(() => undefined)
-  await subscription.unsubscribe().catch(() => undefined)
+  // Waits for nothing: where no server is found it would for minutes.
+  void subscription.unsubscribe().catch(() => undefined)
   subscription.destroy()
   await closed
 }
