@@ -7,6 +7,7 @@ import type { RowChange } from '../../kernel/table.ts'
 import { OwnedCheckpoint } from './checkpoint.ts'
 import { defer } from './deferred.ts'
 import { forever, pause, RETRY_MS } from './retry.ts'
+import { Storing } from './storing.ts'
 
 /** Whether something that was taken is still this process's, by what is stored: asked before it is taken anew after a failure. */
 export type IsOurs = () => Promise<boolean>
@@ -21,7 +22,8 @@ export interface FollowerServices {
 
 type CheckpointTables = Pick<TableStore, 'take' | 'commit'>
 
-type Handled = readonly RowChange[] | undefined
+/** `later`: the rows of this batch come with those of a later one, and its checkpoint waits for them. */
+type Handled = readonly RowChange[] | undefined | 'later'
 
 export interface FollowerOptions {
   /** Of the consumer: in metrics, in the log of failures, and of its checkpoint. */
@@ -34,9 +36,10 @@ export interface FollowerOptions {
   begin?(): Promise<void>
   /**
    * Handles a batch. One that fails is handed over again, whole, after a pause. Answers rows to be stored together with
-   * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait.
+   * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait. A follower that is far behind
+   * hands over the next batch while the rows of the one before are being stored, which `isStoring` says.
    */
-  handle(batch: FollowBatch, signal: AbortSignal): Promise<Handled> | Handled
+  handle(batch: FollowBatch, signal: AbortSignal, isStoring: () => boolean): Promise<Handled> | Handled
 }
 
 /** How far a consumer is behind the log, counted against what it has stored. */
@@ -53,6 +56,9 @@ export interface Lag {
 /** A checkpoint that moved over events of which nothing came is stored so often at most. */
 const CHECKPOINT_MS = 1_000
 
+/** The rows of smaller batches are awaited: by then more has come, which is stored at once. */
+const OVERLAPPED_EVENTS = 256
+
 /**
  * The one loop that follows the log: hands over batches in order, tries again what fails, and knows how far it is. It
  * keeps its position in a stored checkpoint, of which it is the owner, or begins where the log ends. Goes on until closed.
@@ -67,6 +73,7 @@ export class Follower {
   private running: Promise<void> | undefined
   private tables: CheckpointTables | undefined
   private owned: OwnedCheckpoint | undefined
+  private readonly storing = new Storing()
   private wasLost = false
   private storedAtMs = Number.NEGATIVE_INFINITY
   /** Logged time of the oldest event that is read and not handled. */
@@ -130,12 +137,14 @@ export class Follower {
     const { signal } = this.abort
     const { source, batchEventsMax } = this.options
     if (this.wasLost && (await this.services.isOurs?.()) === false) throw new Error('another process follows by now')
+    await this.storing.end().catch(() => undefined) // what failed led here, or is met again
     if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
     await this.options.begin?.()
     for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {
       await this.take(batch)
       progressed()
     }
+    await this.storing.end()
     // Only its signal ends what follows, or a log that was closed under it.
     await pause(this.services.clock, RETRY_MS[0], signal)
   }
@@ -145,9 +154,12 @@ export class Follower {
     if (this.at === undefined || checkpoint > this.at) {
       this.behindSince ??= events[0]?.loggedAt
       this.eventsBehind = Math.max(this.eventsBehind, events.length)
-      const changes = await this.options.handle(batch, this.abort.signal)
+      const changes = await this.options.handle(batch, this.abort.signal, () => this.storing.isRunning)
       if (this.abort.signal.aborted) return // it may have ended half way
-      if (this.tables !== undefined) await this.store(this.tables, checkpoint, changes)
+      const { tables } = this
+      if (tables !== undefined && changes !== 'later')
+        await this.storing.begin(() => this.store(tables, checkpoint, changes))
+      if (caughtUp || events.length < OVERLAPPED_EVENTS) await this.storing.end()
       this.at = checkpoint
     }
     this.behindSince = caughtUp ? undefined : (events.at(-1)?.loggedAt ?? this.behindSince)

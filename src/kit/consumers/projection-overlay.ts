@@ -6,23 +6,60 @@ import type { Projection, Rows } from './projection.ts'
 
 const PAGE_ROWS = 500
 
-/** Applies events in order on top of the stored rows and answers what is to be committed. */
-export const applyBatch = async (
-  projection: Projection,
-  inputs: ReadonlySet<string>,
-  events: readonly RecordedEvent[],
-  tables: TableStore,
-  suffix = '',
-): Promise<RowChange[]> => {
-  const rows = new RowsOverlay(tables, suffix)
-  for (const event of events) {
-    if (!inputs.has(event.type)) continue
-    const pause = breathe()
-    if (pause !== undefined) await pause
-    const applying = projection.apply(event, rows)
-    if (applying !== undefined) await applying
+/** So many rows, made of so many bytes of events, are stored at once by whoever is behind. */
+const ROWS_AT_ONCE_MAX = 2_048
+const EVENT_BYTES_AT_ONCE_MAX = 8 * 1024 * 1024
+
+/**
+ * The rows of a projection between the log and the tables. While a portion is being stored, what follows is applied on top
+ * of it, and what changes a row twice is stored once.
+ */
+export class ProjectedRows {
+  private readonly projection: Projection
+  private readonly inputs: ReadonlySet<string>
+  private readonly tables: TableStore
+  private readonly suffix: string
+  private rows: RowsOverlay
+  private eventBytes = 0
+  private hasInputs = false
+
+  constructor(projection: Projection, tables: TableStore, suffix = '') {
+    this.projection = projection
+    this.inputs = new Set(projection.inputs)
+    this.tables = tables
+    this.suffix = suffix
+    this.rows = new RowsOverlay(tables, suffix)
   }
-  return rows.take()
+
+  /** Applies events in order on top of the stored rows. */
+  async apply(events: readonly RecordedEvent[]): Promise<void> {
+    for (const event of events) {
+      if (!this.inputs.has(event.type)) continue
+      const pause = breathe()
+      if (pause !== undefined) await pause
+      this.hasInputs = true
+      this.eventBytes += event.data.byteLength
+      const applying = this.projection.apply(event, this.rows)
+      if (applying !== undefined) await applying
+    }
+  }
+
+  /** Whether no more should be applied before what there is is stored. */
+  get areMany(): boolean {
+    return this.rows.size >= ROWS_AT_ONCE_MAX || this.eventBytes >= EVENT_BYTES_AT_ONCE_MAX
+  }
+
+  /**
+   * What is to be stored next, undefined where no input came. Of what was taken before all must be stored before more is
+   * applied.
+   */
+  take(): RowChange[] | undefined {
+    const changes = this.hasInputs ? this.rows.take() : undefined
+    this.rows = new RowsOverlay(this.tables, this.suffix, this.rows)
+    this.eventBytes = 0
+    this.hasInputs = false
+    return changes
+  }
 }
 
 /** The rows of a batch on top of the stored ones: nothing is stored until the whole batch is applied. */
@@ -30,15 +67,24 @@ export class RowsOverlay implements Rows {
   private readonly tables: Pick<TableStore, 'get' | 'find'>
   private readonly suffix: string
   private readonly changes = new Map<string, RowChange>()
+  private readonly under: ReadonlyMap<string, RowChange> | undefined
 
-  /** `suffix` is put behind the name of each table (`@next` for one that is built beside the live one). */
-  constructor(tables: Pick<TableStore, 'get' | 'find'>, suffix = '') {
+  /**
+   * `suffix` is put behind the name of each table (`@next` for one that is built beside the live one). `under` are rows on
+   * their way to the tables.
+   */
+  constructor(tables: Pick<TableStore, 'get' | 'find'>, suffix = '', under?: RowsOverlay) {
     this.tables = tables
     this.suffix = suffix
+    this.under = under?.changes
+  }
+
+  get size(): number {
+    return this.changes.size
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
-    const change = this.changes.get(keyOf(table, scope, id))
+    const change = this.changeOf(keyOf(table, scope, id))
     if (change !== undefined) return (change.row ?? undefined) as R | undefined
     return this.tables.get<R>(table + this.suffix, scope, id)
   }
@@ -57,19 +103,15 @@ export class RowsOverlay implements Rows {
         limit: PAGE_ROWS,
         after,
       })
-      for (const { id, row } of page.rows) if (!this.changes.has(keyOf(table, scope, id))) found.push({ id, row })
+      for (const { id, row } of page.rows)
+        if (this.changeOf(keyOf(table, scope, id)) === undefined) found.push({ id, row })
       after = page.next ?? undefined
     } while (after !== undefined)
-    for (const change of this.changes.values()) {
-      if (
-        change.table === table + this.suffix &&
-        change.scope === scope &&
-        change.row !== null &&
-        matches(change.row[field], value)
-      ) {
-        found.push({ id: change.id, row: change.row as R })
-      }
-    }
+    const isFound = (change: RowChange): boolean =>
+      change.table === table + this.suffix && change.scope === scope && matches(change.row?.[field], value)
+    for (const [key, change] of this.under ?? [])
+      if (isFound(change) && !this.changes.has(key)) found.push({ id: change.id, row: change.row as R })
+    for (const change of this.changes.values()) if (isFound(change)) found.push({ id: change.id, row: change.row as R })
     return found
   }
 
@@ -84,6 +126,10 @@ export class RowsOverlay implements Rows {
   /** What is to be committed. */
   take(): RowChange[] {
     return [...this.changes.values()]
+  }
+
+  private changeOf(key: string): RowChange | undefined {
+    return this.changes.get(key) ?? this.under?.get(key)
   }
 }
 

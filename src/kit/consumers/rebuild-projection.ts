@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { StoredRow, TableStore } from '../../engines/table-store.ts'
 import { OwnedCheckpoint } from './checkpoint.ts'
-import { applyBatch } from './projection-overlay.ts'
 import type { Owners } from './owners.ts'
+import { ProjectedRows } from './projection-overlay.ts'
 import { type Projection, type ProjectionServices, versionsOf } from './projection.ts'
+import { Storing } from './storing.ts'
 
 /** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
 export interface Difference {
@@ -78,15 +79,20 @@ const continueBeside = async (
   from: number | undefined,
   target = Number.POSITIVE_INFINITY,
 ): Promise<number | undefined> => {
-  const inputs = new Set(projection.inputs)
+  const rows = new ProjectedRows(projection, tables, NEXT)
+  const storing = new Storing()
   const owned = await OwnedCheckpoint.take(tables, projection.name + NEXT)
   let at = from
   for await (const batch of log.follow({ prefixes: projection.prefixes }, from, signal, BATCH_EVENTS_MAX)) {
-    const events = batch.events.filter((event) => event.position <= target)
-    const changes = await applyBatch(projection, inputs, events, tables, NEXT)
+    await rows.apply(batch.events.filter((event) => event.position <= target))
     at = Math.min(target, Math.max(batch.checkpoint, at ?? batch.checkpoint))
-    await owned.commit(changes, { all: at, ...versionsOf(projection) })
-    if (batch.caughtUp || batch.checkpoint >= target) return at
+    const isLast = batch.caughtUp || batch.checkpoint >= target
+    if (!isLast && storing.isRunning && !rows.areMany) continue
+    const [changes, all] = [rows.take() ?? [], at]
+    await storing.begin(() => owned.commit(changes, { all, ...versionsOf(projection) }))
+    if (!isLast) continue
+    await storing.end()
+    return at
   }
   throw new Error(`the rebuilding of ${projection.name} was ended`)
 }

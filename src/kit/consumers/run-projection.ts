@@ -1,6 +1,6 @@
 import { Follower, type IsOurs, type Lag } from './follower.ts'
 import type { Owned } from './owners.ts'
-import { applyBatch } from './projection-overlay.ts'
+import { ProjectedRows } from './projection-overlay.ts'
 import { type Projection, type ProjectionServices, staleParts, tablesOf, versionsOf } from './projection.ts'
 import { buildBeside, promoteBeside } from './rebuild-projection.ts'
 import { untilDone } from './retry.ts'
@@ -73,18 +73,22 @@ export class RunningProjection implements Owned {
   }
 }
 
-/** Follows the log for one projection: each batch of rows is committed together with the position in the log. */
+/** Follows the log for one projection: each portion of rows is committed together with the position in the log. */
 const projectionFollower = (projection: Projection, services: ProjectionServices & { isOurs?: IsOurs }): Follower => {
-  const inputs = new Set(projection.inputs)
+  let rows = new ProjectedRows(projection, services.tables)
   return new Follower(services, {
     name: projection.name,
     versions: versionsOf(projection),
     source: { prefixes: projection.prefixes },
     batchEventsMax: BATCH_EVENTS_MAX,
-    handle: async ({ events }) => {
-      const changes = await applyBatch(projection, inputs, events, services.tables)
+    begin: async () => {
+      rows = new ProjectedRows(projection, services.tables)
+    },
+    handle: async ({ events, caughtUp }, _signal, isStoring) => {
+      await rows.apply(events)
+      if (!caughtUp && isStoring() && !rows.areMany) return 'later'
       // Whoever waits for an input waits for the checkpoint, also where the input changed no row.
-      return events.some(({ type }) => inputs.has(type)) ? changes : undefined
+      return rows.take()
     },
   })
 }

@@ -210,6 +210,38 @@ test('another version is built anew beside the live rows, then takes their place
   t.match(await rowsOf(two), { 'all/count-0': { total: 202 } })
 })
 
+test('while it is behind it applies what follows on top of what is being stored, and loses nothing to a portion that fails', async (t) => {
+  const services = await open(t)
+  for (let i = 0; i < 3_000; i++) void append(services, `count-${i % 7}`, { group: i % 7 < 3 ? 'a' : 'b', by: 1 })
+  await append(services, 'count-0', { group: 'a', by: 1 })
+  const applied = { events: 0 }
+  const counting = counters(1, async (event, rows) => {
+    applied.events++
+    await count(event, rows)
+  })
+  let commits = 0
+  const tables = {
+    ...services.tables,
+    commit: async (...commit: Parameters<typeof services.tables.commit>) => {
+      commits++
+      if (commits === 1) await until(() => applied.events >= 1_400)
+      if (commits === 2) throw new Error('not today')
+      return services.tables.commit(...commit)
+    },
+  }
+  const { runner } = await run(t, { ...services, tables }, counting)
+  await until(() => services.lines.length > 0)
+  services.clock.advance(100)
+  await runner.ready()
+  t.match(await rowsOf(services), {
+    'all/count-0': { sum: 430, group: 'a' },
+    'all/count-6': { sum: 428, group: 'b' },
+    'groups/a': { size: 3 },
+    'groups/b': { size: 4 },
+  })
+  t.ok(applied.events > 3_001, 'what was not stored was applied again')
+})
+
 test('the overlay answers what a batch has written so far', async (t) => {
   const { tables } = await open(t)
   await tables.declare({ name: 'x', version: 1, equality: ['tags'] })
@@ -217,6 +249,18 @@ test('the overlay answers what a batch has written so far', async (t) => {
     { table: 'x', scope: 's', id: '1', row: { tags: ['a', 'b'] } },
     { table: 'x', scope: 's', id: '2', row: { tags: ['a'] } },
   ])
+  const under = new RowsOverlay(tables)
+  under.put('x', 's', '2', { tags: ['b'] })
+  under.put('x', 's', '4', { tags: ['a'] })
+  const upper = new RowsOverlay(tables, '', under)
+  t.same((await upper.findBy('x', 's', 'tags', 'a')).map(({ id }) => id).sort(), ['1', '4'])
+  upper.delete('x', 's', '4')
+  t.same(await upper.get('x', 's', '2'), { tags: ['b'] })
+  t.equal(await upper.get('x', 's', '4'), undefined)
+  t.same(
+    (await upper.findBy('x', 's', 'tags', 'a')).map(({ id }) => id),
+    ['1'],
+  )
   const rows = new RowsOverlay(tables)
   rows.delete('x', 's', '1')
   rows.put('x', 's', '3', { tags: ['a', 'c'] })

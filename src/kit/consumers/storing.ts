@@ -1,0 +1,30 @@
+/** Stores portions one after the other while whoever makes them goes on with the next one. */
+export class Storing {
+  private running: Promise<void> | undefined
+  private failure: { cause: unknown } | undefined
+
+  /** Whether a portion is still on its way. */
+  get isRunning(): boolean {
+    return this.running !== undefined
+  }
+
+  /** Begins once the portion before is stored. @throws what that one failed with */
+  async begin(store: () => Promise<void>): Promise<void> {
+    await this.end()
+    this.running = store()
+      .catch((cause: unknown) => {
+        this.failure = { cause }
+      })
+      .finally(() => {
+        this.running = undefined
+      })
+  }
+
+  /** Resolves when all is stored. @throws what a portion failed with */
+  async end(): Promise<void> {
+    await this.running
+    const { failure } = this
+    this.failure = undefined
+    if (failure !== undefined) throw failure.cause
+  }
+}
