@@ -307,7 +307,7 @@ serves('a scavenge takes hidden events out of $all, and their positions stay goo
     return first
   }
   const isGone = async (): Promise<boolean> => (await from(positions[1])) === `${stream}@3`
-  if (REAL !== undefined) await until('the scavenge to come to it', isGone, 20_000).catch(() => undefined)
+  if (REAL !== undefined) await until('the scavenge to come to it', isGone, 120_000).catch(() => undefined)
   if (!(await isGone())) return t.comment('the server has larger chunks than this test fills: nothing was scavenged')
   const at = { commit: positions[1], prepare: positions[1] }
   const said = heard(client.subscribeToAll({ fromPosition: at, filter: streamNameFilter({ prefixes: [stream] }) }))

@@ -88,6 +88,6 @@ const openKnown = async ({ log, settle }: World, appended: readonly string[]): P
   for (const stream of appended.filter((name) => name.startsWith('process-'))) {
     const events = await log.read(stream, 0, 10)
     const last = events.filter(({ type }) => type === PROCESS.started).at(-1) ?? events[0]
-    await settle({ position: last.position, types: [last.type] }, 10_000)
+    await settle({ position: last.position, types: [last.type] }, 60_000)
   }
 }

@@ -109,7 +109,7 @@ const halves = async (world: World): Promise<string[]> => {
 /** What is half once the read models have followed. */
 export const halvesOf = async (world: World): Promise<string[]> => {
   let found: string[] = []
-  await until('nothing to be half', async () => (found = await halves(world)).length === 0, 5_000).catch(
+  await until('nothing to be half', async () => (found = await halves(world)).length === 0, 60_000).catch(
     () => undefined,
   )
   return found

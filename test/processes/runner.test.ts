@@ -74,7 +74,7 @@ const start = async (t: Test) => {
   const known = async (): Promise<void> => {
     const events = await services.log.read(processStream('box-1'), 0, 10)
     const last = events.filter(({ type }) => type === PROCESS.started).at(-1) ?? events[0]
-    await settle({ position: last.position, types: [last.type] }, 10_000)
+    await settle({ position: last.position, types: [last.type] }, 60_000)
   }
   return { ...services, done, steps, fails, life, run, stream, known }
 }

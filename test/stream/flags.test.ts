@@ -20,7 +20,7 @@ const run = (flags: readonly string[]): Promise<Ended> =>
     child.stderr.on('data', (text) => {
       errors += text
     })
-    const timer = setTimeout(() => child.kill('SIGKILL'), 40_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), 240_000)
     child.once('close', (code) => {
       clearTimeout(timer)
       done({ code, errors })

@@ -44,7 +44,7 @@ export const openSocket = async (
       socket.send(
         typeof message === 'string' || message instanceof Uint8Array ? (message as string) : JSON.stringify(message),
       ),
-    heard: async (fits, limitMs = 30_000) => {
+    heard: async (fits, limitMs = 120_000) => {
       let place = 0
       let found: Message
       const look = (): boolean => {

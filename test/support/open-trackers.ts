@@ -137,7 +137,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
       version,
       {},
     )
-    if (wrote !== undefined) await settle(wrote, 2_000)
+    if (wrote !== undefined) await settle(wrote, 60_000)
   }
   /** What the live view would show, through the table. */
   const positions = async (query = '', caller: Partial<UserCaller> = {}) => {

@@ -47,7 +47,7 @@ const open = async (t: Test) => {
       ids: idSource(1),
       metadata: {},
     })
-    if (wrote !== undefined) await settle(wrote, 10_000)
+    if (wrote !== undefined) await settle(wrote, 60_000)
   }
   return { log, routes, call, tell, caller, services }
 }

@@ -122,7 +122,7 @@ test('permissionDetails name data types that there are, each once, and fields th
   const now = services.clock.now()
   const origin = { organizationId: 'o', now, ids: idSource(now), metadata: {} }
   const made = await dataType.writer(services).create(origin, { name: 'customer', fields: [{ name: 'phone' }] })
-  await settle(made.wrote ?? { position: -1, types: [] }, 5_000)
+  await settle(made.wrote ?? { position: -1, types: [] }, 60_000)
   const dataTypeId = made.row._id as string
   const detail = { permissionName: 'view/data', dataTypeId, hiddenFields: ['phone'] }
   const write = (...permissionDetails: object[]) =>

@@ -14,7 +14,7 @@ test('staff is who has shown that an address of the domain is theirs, not who ty
   const at = '2026-01-01T00:00:00.000Z'
   const command = async (done: Parameters<typeof context.people.command>[1]) => {
     const wrote = await context.people.command(identityId as string, done, origin)
-    if (wrote !== undefined) await settle(wrote, 10_000)
+    if (wrote !== undefined) await settle(wrote, 60_000)
   }
   await command({ type: 'verifyEmail', email: 'eve@waymark.example', at })
   t.notOk(await isStaff(ada.token), 'a link for another address says nothing of this one')

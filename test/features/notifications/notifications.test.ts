@@ -34,7 +34,7 @@ const open = async (t: Test) => {
       },
       { ids: idSource(world.clock.now()), metadata: { organizationId, actor: `automation:${AUTOMATION_ID}` } },
     )
-    if (wrote !== undefined) await world.settle(wrote, 10_000)
+    if (wrote !== undefined) await world.settle(wrote, 60_000)
     return notificationId
   }
   const list = async (query = '', by: Session = ada): Promise<Json> => {
@@ -132,7 +132,7 @@ test('they are kept for 30 days, and of one user the newest 500 at least, in row
   const sweep = async (): Promise<void> => {
     await sweepNotifications({ log, tables, clock }, new AbortController().signal)
     const position = await log.headPosition()
-    await settle({ position, types: ['notificationsLeft'] }, 10_000)
+    await settle({ position, types: ['notificationsLeft'] }, 60_000)
   }
   await sweep()
   t.equal((await list('')).total, 3, 'their time is not over')

@@ -45,7 +45,7 @@ const life = async (
   const runner = await runProjections(services, [projection])
   await runner.ready()
   const settle = settling(services, [projection])
-  await run(services, async (wrote) => t.ok(await settle(await wrote, 2_000)))
+  await run(services, async (wrote) => t.ok(await settle(await wrote, 60_000)))
   await runner.close()
   await services.close()
 }

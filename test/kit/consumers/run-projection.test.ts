@@ -67,7 +67,7 @@ test('follows from the beginning, and sees its own rows within a batch', async (
     'groups/a': { size: 3 },
     'groups/b': { size: 4 },
   })
-  t.ok(await settle(await append(services, 'count-0', { group: 'b', by: 1 }), 2_000))
+  t.ok(await settle(await append(services, 'count-0', { group: 'b', by: 1 }), 60_000))
   t.same((await rowsOf(services))['groups/b'], { size: 5 }, 'a row that left its group in the same batch counts once')
   t.same(runner.lags(), [{ consumer: 'counters', partition: 'all', events: 0, seconds: 0 }])
 })
@@ -141,7 +141,7 @@ test('rebuilding gives the same rows, reports those that differ, and swaps', asy
   const services = await open(t)
   const { runner, settle } = await run(t, services, counters())
   for (let i = 0; i < 900; i++) void append(services, `count-${i % 5}`, { group: i % 2 ? 'a' : 'b', by: i })
-  await settle(await append(services, 'count-1', { group: 'a', by: 1 }), 2_000)
+  await settle(await append(services, 'count-1', { group: 'a', by: 1 }), 60_000)
   const before = await rowsOf(services)
   t.same(await runner.rebuild('counters'), {
     projection: 'counters',
@@ -164,7 +164,7 @@ test('rebuilding gives the same rows, reports those that differ, and swaps', asy
     { id: 'b', live: undefined },
   ])
   t.same(await rowsOf(services), before, 'and mends what differed')
-  await settle(await append(services, 'count-1', { group: 'a', by: 10 }), 2_000)
+  await settle(await append(services, 'count-1', { group: 'a', by: 10 }), 60_000)
   t.equal(
     (await rowsOf(services))['all/count-1'].sum,
     (before['all/count-1'].sum as number) + 10,
@@ -206,7 +206,7 @@ test('another version is built anew beside the live rows, then takes their place
     'all/count-1': { total: 200 },
     'all/count-2': { total: 200 },
   })
-  t.ok(await settle(await append(two, 'count-0', { group: 'a', by: 1 }), 2_000))
+  t.ok(await settle(await append(two, 'count-0', { group: 'a', by: 1 }), 60_000))
   t.match(await rowsOf(two), { 'all/count-0': { total: 202 } })
 })
 
