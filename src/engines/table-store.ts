@@ -113,6 +113,7 @@ export class StaleCommit extends Error {
  * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss or a
  *   failover may take the last moments together with their checkpoint.
  * - A row whose `expiresAt` has passed is not answered, by `get` nor by `find`.
+ * - What `find` answers is for reading: an engine may answer others the same objects, and freezes what it shares.
  * - Rows hold what JSON can hold, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */

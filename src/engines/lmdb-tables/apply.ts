@@ -1,5 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
 import { Chunk, chunkOf, offsetOf } from './bits.ts'
+import { Changes, equalitySlot, MEMBERS_SLOT, rangeSlot, ROWS_SLOT, TEXT_SLOT } from './changes.ts'
 import {
   ALL_FIELD,
   fieldKey,
@@ -35,6 +36,7 @@ export class RowWriter {
   private readonly env: TableEnvironment
   private readonly chunks = new Map<number, Map<string, { key: Buffer; chunk: Chunk }>>()
   private readonly spaces = new Map<number, { key: Buffer; next: number }>()
+  private readonly changes = new Changes()
   private readonly scopeNumber: (name: string) => number
   /** Change of the bytes that rows take. */
   bytesAdded = 0
@@ -62,7 +64,12 @@ export class RowWriter {
     const row = unpack<Row>(packed)
     this.env.rows.putSync(key, rowBytes(no, expiresAt, packed))
     this.bytesAdded += packed.length - (old?.packed.length ?? -key.length)
-    if (old === undefined) this.post(space, ALL_FIELD, '', NOTHING, no, true)
+    const changed = this.changes.of(space)
+    changed.add(ROWS_SLOT)
+    if (old === undefined) {
+      changed.add(MEMBERS_SLOT)
+      this.post(space, ALL_FIELD, '', NOTHING, no, true)
+    }
     this.index(record, space, no, before, row)
     this.putOrder(record, space, no, id, before, row)
     if ((old?.expiresAt ?? 0) !== expiresAt) {
@@ -97,6 +104,7 @@ export class RowWriter {
       }
     }
     for (const { key, next } of this.spaces.values()) this.env.spaces.putSync(key, time6(next))
+    this.changes.flush(this.env)
     this.chunks.clear()
     this.spaces.clear()
   }
@@ -106,8 +114,10 @@ export class RowWriter {
     this.env.rows.removeSync(key)
     this.env.docs.removeSync(numberKey(space, old.no))
     this.post(space, ALL_FIELD, '', NOTHING, old.no, false)
+    const changed = this.changes.of(space).add(ROWS_SLOT).add(MEMBERS_SLOT)
     this.index(record, space, old.no, before, undefined)
     for (const [index, field] of record.range.entries()) {
+      changed.add(rangeSlot(record, field))
       this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idBytes(id)))
     }
     if (old.expiresAt > 0) this.removeExpiry(space, old.no, old.expiresAt)
@@ -117,9 +127,12 @@ export class RowWriter {
   private index(record: TableRecord, space: Buffer, no: number, before: Row | undefined, row: Row | undefined): void {
     for (const [index, field] of record.equality.entries()) {
       const [old, now] = [before?.[field], row?.[field]]
-      if (!isSame(old, now)) this.repost(space, index + 1, no, equalityTerms(old), equalityTerms(now))
+      if (isSame(old, now)) continue
+      this.changes.of(space).add(equalitySlot(record, field))
+      this.repost(space, index + 1, no, equalityTerms(old), equalityTerms(now))
     }
     if (record.text.every((field) => isSame(before?.[field], row?.[field]))) return
+    this.changes.of(space).add(TEXT_SLOT)
     this.repost(space, TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
   }
 
@@ -148,6 +161,7 @@ export class RowWriter {
       const value = orderBytes(row[field])
       const old = before === undefined ? undefined : orderBytes(before[field])
       changed = true
+      this.changes.of(space).add(rangeSlot(record, field))
       if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
       if (sortable(row[field]) === null && record.sparse?.includes(field)) continue
       this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))

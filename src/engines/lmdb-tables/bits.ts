@@ -143,6 +143,11 @@ export class RowSet {
     return size
   }
 
+  /** What it takes in memory. */
+  get bytes(): number {
+    return this.chunks.size * (BITMAP_BYTES + 150)
+  }
+
   *[Symbol.iterator](): Generator<number> {
     for (const [chunk, words] of this.chunks) {
       for (let word = 0; word < WORDS; word += 1) {

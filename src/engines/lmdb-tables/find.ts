@@ -1,97 +1,125 @@
 import type { Row } from '../../kernel/table.ts'
+import { type Find, type Found, type Range, rangesOf } from '../table-store.ts'
+import type { KnownAnswer, KnownAnswers, Matches } from './answers.ts'
 import type { RowSet } from './bits.ts'
 import { fieldKey, idBytes, numberKey, orderBytes, rangeField, unpack } from './layout.ts'
-import { isInside } from './question.ts'
+import { inOrder, insideOf, type Match } from './order.ts'
 import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from './sets.ts'
-import { storedBytes } from './terms.ts'
-import { type Find, type Found, type Range, rangesOf, type StoredRow } from '../table-store.ts'
 
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
  * A small set is sorted in memory by the values that `docs` keeps; a large one, or none, walks the index of the sort
  * field in order and takes what the set has, until the page is full: the larger the set, the sooner. Rows are decoded
- * for the page alone. Totals count bits.
+ * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
  */
 const SORTED_IN_MEMORY_MAX = 1_500
 
-interface Entry {
-  id: string
-  /** Where it stands in the sort: value and id, or id alone. */
-  place: Buffer
-}
+type Doc = readonly (string | number | null)[]
 
 /** One question to one table and scope, on one snapshot. */
 export class Finder {
   private readonly source: FindSource
   private readonly sets: QuestionSets
   private readonly question: Find
+  private readonly known: KnownAnswer
   private readonly after: Buffer | undefined
   /** The bounds on the field that the sort follows. */
   private readonly sortRange: Range | undefined
 
-  constructor(source: FindSource, question: Find) {
+  constructor(source: FindSource, question: Find, known: KnownAnswers) {
     this.source = source
     this.question = question
     this.sets = new QuestionSets(source, question)
+    // Which rows have ended is told by the time alone.
+    this.known = known.about(source, question, this.sets.expired === undefined)
     this.sortRange = rangesOf(question).find(({ field }) => field === question.sort?.field)
     this.after = question.after === undefined ? undefined : Buffer.from(question.after, 'base64url')
   }
 
   async find<R extends Row>(): Promise<Found<R>> {
-    const { limit, offset = 0, total } = this.question
-    const ranges = rangesOf(this.question)
-    let set = await this.sets.filtered()
-    const isCountable =
-      this.sortRange !== undefined && ranges.length === 1 && set === undefined && this.sets.expired === undefined
-    for (const range of ranges)
-      if (!isSmall(set) && (range !== this.sortRange || (total === true && !isCountable)))
-        set = await this.sets.ranged(range, set)
-    if (set !== undefined && this.sets.expired !== undefined) set.drop(this.sets.expired)
-    const sorted = set !== undefined && isSmall(set) ? this.sorted(set) : undefined
-    const entries =
+    return (this.known.page ?? this.known.keepPage(await this.page())) as Found<R>
+  }
+
+  private async page(): Promise<Found> {
+    const { limit, offset = 0 } = this.question
+    const matches = this.known.matches ?? this.known.keepMatches(await this.matches())
+    const { sorted, set } = matches
+    const start = sorted === undefined ? 0 : this.startIn(sorted)
+    const found =
       sorted === undefined
         ? await this.walked(set, offset, limit + 1)
-        : this.afterCursor(sorted).slice(offset, offset + limit + 1)
-    const page = entries.slice(0, limit)
-    const found: Found<R> = { rows: page.flatMap(({ id }) => this.rowOf<R>(id) ?? []), next: null }
-    if (entries.length > limit) found.next = (page.at(-1) ?? NO_ENTRY).place.toString('base64url')
-    if (total === true)
-      found.total =
-        sorted?.length ?? set?.size ?? (isCountable ? this.sets.countBounded(ranges[0]) : this.sets.all().size)
-    return found
+        : sorted.slice(start + offset, start + offset + limit + 1)
+    const page = found.slice(0, limit)
+    const last = page.at(-1)
+    const next = found.length > limit && last !== undefined ? this.placeOf(last).toString('base64url') : null
+    const rows = this.known.rows(page.map(({ id }) => id))
+    if (this.question.total !== true) return { rows, next }
+    matches.total ??= this.totalOf(matches)
+    return { rows, next, total: matches.total }
   }
 
-  private sorted(set: RowSet): Entry[] {
+  private async matches(): Promise<Matches> {
+    let set = await this.sets.filtered()
+    const isCountable = this.isCountable(set)
+    for (const range of rangesOf(this.question)) {
+      const isWalked = range === this.sortRange && (this.question.total !== true || isCountable)
+      if (!isWalked && (set === undefined || set.size > SORTED_IN_MEMORY_MAX)) set = await this.sets.ranged(range, set)
+    }
+    if (set === undefined) return {}
+    if (this.sets.expired !== undefined) set.drop(this.sets.expired)
+    return set.size > SORTED_IN_MEMORY_MAX ? { set } : { sorted: this.sorted(set) }
+  }
+
+  /** Whether the entries of the index are what matches. */
+  private isCountable(set: RowSet | undefined): boolean {
+    const isAlone = this.sortRange !== undefined && rangesOf(this.question).length === 1
+    return isAlone && set === undefined && this.sets.expired === undefined
+  }
+
+  private totalOf({ sorted, set }: Matches): number {
+    if (sorted !== undefined) return sorted.length
+    if (set !== undefined) return set.size
+    return this.sortRange === undefined ? this.sets.all().size : this.sets.countBounded(this.sortRange)
+  }
+
+  private sorted(set: RowSet): Match[] {
+    const { sort } = this.question
     const ranges = rangesOf(this.question).map((range) => ({
-      ...range,
       at: rangeField(this.source.record, range.field),
+      isInside: insideOf(range),
     }))
-    const entries: Entry[] = []
+    const matches: Match[] = []
     for (const no of set) {
       const doc = this.docOf(no)
-      if (doc !== undefined && ranges.every((range) => isInside(doc[range.at] ?? null, range)))
-        entries.push(this.entryOf(doc))
+      if (doc !== undefined && ranges.every(({ at, isInside }) => isInside(doc[at] ?? null)))
+        matches.push(this.matchOf(doc))
     }
-    return entries.sort((a, b) => this.compare(a.place, b.place))
+    return inOrder(matches, sort?.order === 'desc')
   }
 
-  private afterCursor(entries: Entry[]): Entry[] {
+  /** Where the page begins: behind the cursor. */
+  private startIn(sorted: readonly Match[]): number {
     const { after } = this
-    return after === undefined ? entries : entries.filter(({ place }) => this.compare(place, after) > 0)
-  }
-
-  private compare(a: Buffer, b: Buffer): number {
-    return this.question.sort?.order === 'desc' ? Buffer.compare(b, a) : Buffer.compare(a, b)
+    if (after === undefined) return 0
+    const isDescending = this.question.sort?.order === 'desc'
+    let [low, high] = [0, sorted.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const behind = Buffer.compare(this.placeOf(sorted[middle]), after)
+      if (isDescending ? behind < 0 : behind > 0) high = middle
+      else low = middle + 1
+    }
+    return low
   }
 
   /** So many entries of the sort's index that the set has, after `offset` of them. */
-  private async walked(set: RowSet | undefined, offset: number, wanted: number): Promise<Entry[]> {
+  private async walked(set: RowSet | undefined, offset: number, wanted: number): Promise<Match[]> {
     const { sort } = this.question
     const isPlain = set === undefined && this.sets.expired === undefined && this.after === undefined
     const range = { ...this.walkRange(), ...(isPlain && offset > 0 && { offset }), ...this.sets.options }
     let skips = isPlain ? 0 : offset
     let isFirst = true
-    const entries: Entry[] = []
+    const matches: Match[] = []
     for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(
       range,
     )) {
@@ -104,10 +132,10 @@ export class Finder {
         continue
       }
       const doc = this.docOf(no)
-      if (doc !== undefined) entries.push(this.entryOf(doc))
-      if (entries.length === wanted) break
+      if (doc !== undefined) matches.push(this.matchOf(doc))
+      if (matches.length === wanted) break
     }
-    return entries
+    return matches
   }
 
   private walkRange(): { start: Buffer; end: Buffer; reverse?: true } {
@@ -130,34 +158,22 @@ export class Finder {
   private isCursor(no: number): boolean {
     if (this.after === undefined) return false
     const doc = this.docOf(no)
-    return doc !== undefined && this.entryOf(doc).place.equals(this.after)
+    return doc !== undefined && this.placeOf(this.matchOf(doc)).equals(this.after)
   }
 
-  private docOf(no: number): (string | number | null)[] | undefined {
+  private docOf(no: number): Doc | undefined {
     const bytes = this.source.env.docs.get(numberKey(this.sets.space, no), this.sets.options)
-    return bytes === undefined ? undefined : unpack<(string | number | null)[]>(bytes)
+    return bytes === undefined ? undefined : unpack<Doc>(bytes)
   }
 
-  private entryOf(doc: readonly (string | number | null)[]): Entry {
+  private matchOf(doc: Doc): Match {
     const { sort } = this.question
-    const id = doc[0] as string
-    return {
-      id,
-      place:
-        sort === undefined
-          ? idBytes(id)
-          : Buffer.concat([orderBytes(doc[rangeField(this.source.record, sort.field)]), idBytes(id)]),
-    }
+    const value = sort === undefined ? null : (doc[rangeField(this.source.record, sort.field)] ?? null)
+    return { id: doc[0] as string, value }
   }
 
-  private rowOf<R extends Row>(id: string): StoredRow<R> | undefined {
-    const stored = storedBytes(
-      this.source.env.rows.get(Buffer.concat([this.sets.space, idBytes(id)]), this.sets.options),
-    )
-    return stored === undefined ? undefined : { scope: this.source.scope, id, row: unpack<R>(stored.packed) }
+  /** Where a row stands in the order: its value and id, or its id alone. */
+  private placeOf({ id, value }: Match): Buffer {
+    return this.question.sort === undefined ? idBytes(id) : Buffer.concat([orderBytes(value), idBytes(id)])
   }
 }
-
-const NO_ENTRY: Entry = { id: '', place: Buffer.alloc(0) }
-
-const isSmall = (set: RowSet | undefined): boolean => set !== undefined && set.size <= SORTED_IN_MEMORY_MAX

@@ -12,6 +12,7 @@ import type { TableDeclaration } from '../../kernel/table.ts'
  * postings  space, field (1), value, chunk (4) → which of the chunk's 4096 row numbers have the value
  * order     space, field (1), value in order-keeping bytes, id → row number (4)
  * spaces    space → next row number
+ * changes   space → how often each of its indexes was changed (4 bytes each, changes.ts)
  * expiry    0, expiresAt (6), space, row number  and  1, space, expiresAt (6), row number
  * counters  scope, 0, id → count (8), expiresAt (8); in `expiry` as 2, expiresAt (6), key
  * scopes    name → number;  registry  table name → TableRecord;  meta  checkpoints, next numbers, tables to clear
@@ -25,6 +26,7 @@ export interface TableEnvironment {
   postings: Binary
   order: Binary
   spaces: Binary
+  changes: Binary
   expiry: Binary
   counters: Binary
   scopes: Binary
@@ -63,6 +65,7 @@ export const openTableEnvironment = (path: string): TableEnvironment => {
     postings: database('postings'),
     order: database('order'),
     spaces: database('spaces'),
+    changes: database('changes'),
     expiry: database('expiry'),
     counters: database('counters'),
     scopes: database('scopes'),

@@ -2,6 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from '../data-folder.ts'
+import { KnownAnswers } from './answers.ts'
 import { Finder } from './find.ts'
 import type { JobResult } from './jobs.ts'
 import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
@@ -57,6 +58,7 @@ class LmdbTableStore implements TableStore {
   private readonly thread: WriterThread
   private readonly clock: Clock
   private readonly reader: RowReader
+  private readonly answers = new KnownAnswers()
   private readonly records = new Map<string, TableRecord>()
   private readonly lives = new Map<string, NonNullable<TableDeclaration['lives']>>()
   private packing: Promise<unknown> = Promise.resolve()
@@ -108,7 +110,7 @@ class LmdbTableStore implements TableStore {
         scopeNumber: number,
         now: this.clock.now(),
       }
-      return await new Finder(source, question).find<R>()
+      return await new Finder(source, question, this.answers).find<R>()
     } finally {
       transaction.done()
     }

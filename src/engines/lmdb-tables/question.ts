@@ -1,6 +1,5 @@
 import type { TableRecord } from './layout.ts'
-import { orderBytes } from './layout.ts'
-import { type Find, type Range, rangesOf } from '../table-store.ts'
+import { type Find, rangesOf } from '../table-store.ts'
 
 /** @throws Error when the question names a field without an index: a fault of the program, not of the client. */
 export const checkQuestion = (name: string, record: TableRecord, question: Find): void => {
@@ -13,12 +12,4 @@ export const checkQuestion = (name: string, record: TableRecord, question: Find)
   }
   if ((text !== undefined || words !== undefined) && record.text.length === 0)
     throw new Error(`Table ${name} declares no text index.`)
-}
-
-/** Whether a value of the bounded field lies within the bounds; what is missing does not. */
-export const isInside = (value: string | number | null, range: Omit<Range, 'field'>): boolean => {
-  if (value === null) return false
-  const bytes = orderBytes(value)
-  if (range.from !== undefined && Buffer.compare(bytes, orderBytes(range.from)) < 0) return false
-  return range.to === undefined || Buffer.compare(bytes, orderBytes(range.to)) <= 0
 }

@@ -17,7 +17,7 @@ import {
   unpack,
   wordBytes,
 } from './layout.ts'
-import { isInside } from './question.ts'
+import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
 import { type Find, type Range, wordGroupsOf } from '../table-store.ts'
 
@@ -150,10 +150,11 @@ export class QuestionSets {
   private async rangedByRow(range: Range, set: RowSet): Promise<RowSet> {
     const inside = new RowSet()
     const at = rangeField(this.source.record, range.field)
+    const isInside = insideOf(range)
     for (const no of set) {
       const bytes = this.source.env.docs.get(numberKey(this.space, no), this.options)
       const doc = bytes === undefined ? undefined : unpack<(string | number | null)[]>(bytes)
-      if (doc !== undefined && isInside(doc[at] ?? null, range)) inside.add(no)
+      if (doc !== undefined && isInside(doc[at] ?? null)) inside.add(no)
       if (this.isTimeToBreathe()) await breathe()
     }
     return inside

@@ -48,7 +48,7 @@ export const sweepGarbage = (env: TableEnvironment, rows: RowWriter): boolean =>
   const table = garbageOf(env)
   if (table === undefined) return false
   const [start, end] = [spaceKey(table, 0), spaceKey(table + 1, 0)]
-  const ranges: [Binary, Buffer, Buffer][] = [env.rows, env.docs, env.postings, env.order, env.spaces].map(
+  const ranges: [Binary, Buffer, Buffer][] = [env.rows, env.docs, env.postings, env.order, env.spaces, env.changes].map(
     (database) => [database, start, end],
   )
   ranges.push([env.expiry, Buffer.concat([Buffer.of(1), start]), Buffer.concat([Buffer.of(1), end])])

@@ -1,0 +1,205 @@
+import { RecentMap } from '../../kernel/recent-map.ts'
+import type { Row } from '../../kernel/table.ts'
+import { type Find, type Found, rangesOf, type StoredRow } from '../table-store.ts'
+import type { RowSet } from './bits.ts'
+import { countIn, equalitySlot, MEMBERS_SLOT, rangeSlot, ROWS_SLOT, TEXT_SLOT } from './changes.ts'
+import { idBytes, spaceKey, type TableRecord, unpack } from './layout.ts'
+import type { Match } from './order.ts'
+import type { FindSource } from './sets.ts'
+import { storedBytes } from './terms.ts'
+
+/*
+ * What was answered lately, and what an answer is made of. Nothing here needs to be told of changes: a page and the
+ * matches of a filter stand beside the counts of changes (changes.ts) of the indexes that they were read from, a row
+ * beside the bytes that it was unpacked from, and a snapshot in which those differ makes them anew.
+ */
+const MATCHES_BYTES = 16 * 1024 * 1024
+const PAGES_BYTES = 24 * 1024 * 1024
+const ROWS_BYTES = 16 * 1024 * 1024
+/** Larger rows are few, and cost more to send than to unpack. */
+const ROW_BYTES_MAX = 64 * 1024
+/** Whoever takes more rows at once walks over all of them, and comes once. */
+const PAGE_ROWS_MAX = 100
+/** Values of one condition, above which a question is nobody else's. */
+const VALUES_MAX = 100
+const KEY_LENGTH_MAX = 2_000
+/** What a row takes in memory for each packed byte, roughly: unpacked, packed, and as the text that is answered. */
+const UNPACKED = 6
+
+/** What matches: few rows in order, or many as a set; neither where every row within the bounds of the order does. */
+export interface Matches {
+  sorted?: readonly Match[]
+  set?: RowSet
+  /** How many match, once that was asked for. */
+  total?: number
+}
+
+interface Kept<Value> {
+  /** Counts of changes of the indexes that it was read from. */
+  at: string
+  value: Value
+}
+
+type Page = Kept<Found> & { rowsAt: number; bytes: number }
+
+const matchesBytes = ({ value }: Kept<Matches>): number =>
+  300 + (value.set?.bytes ?? 0) + 150 * (value.sorted?.length ?? 0)
+
+interface KeptAll {
+  allMatches: RecentMap<string, Kept<Matches>>
+  allPages: RecentMap<string, Page>
+  allRows: RecentMap<string, { bytes: Buffer; row: StoredRow }>
+}
+
+export class KnownAnswers {
+  private readonly kept: KeptAll = {
+    allMatches: new RecentMap(MATCHES_BYTES, matchesBytes),
+    allPages: new RecentMap(PAGES_BYTES, ({ bytes }) => 1_000 + bytes),
+    allRows: new RecentMap(ROWS_BYTES, ({ bytes }) => 300 + UNPACKED * bytes.length),
+  }
+
+  /** For one question, on one snapshot. Nothing is remembered of one whose answer time alone may change. */
+  about(source: FindSource, question: Find, isLasting: boolean): KnownAnswer {
+    return new KnownAnswer({ source, question, isLasting, ...this.kept })
+  }
+}
+
+export class KnownAnswer {
+  private readonly source: FindSource
+  private readonly question: Find
+  private readonly kept: KeptAll
+  private readonly options: { transaction: object }
+  private readonly space: Buffer
+  private readonly counts: Buffer | undefined
+  private readonly at: string
+  /** Undefined for a question that is not remembered. */
+  private readonly key: string | undefined
+  /** Of the rows that were read. */
+  private rowBytes = 0
+
+  constructor({
+    source,
+    question,
+    isLasting,
+    ...kept
+  }: KeptAll & { source: FindSource; question: Find; isLasting: boolean }) {
+    this.source = source
+    this.question = question
+    this.kept = kept
+    this.options = { transaction: source.transaction }
+    const { env, record, scopeNumber } = source
+    this.space = spaceKey(record.number, scopeNumber)
+    this.counts = readBinary(env.changes, this.space, this.options)
+    this.at = slotsOf(record, question)
+      .map((slot) => countIn(this.counts, slot))
+      .join()
+    const key = isLasting ? keyOf(question) : undefined
+    this.key = key === undefined ? undefined : `${record.number} ${scopeNumber} ${key}`
+  }
+
+  get matches(): Matches | undefined {
+    if (this.key === undefined) return undefined
+    const kept = this.kept.allMatches.get(this.key)
+    return kept?.at === this.at ? kept.value : undefined
+  }
+
+  keepMatches(value: Matches): Matches {
+    if (this.key !== undefined) this.kept.allMatches.set(this.key, { at: this.at, value })
+    return value
+  }
+
+  get page(): Found | undefined {
+    const key = this.pageKey()
+    const page = key === undefined ? undefined : this.kept.allPages.get(key)
+    if (page?.at !== this.at) return undefined
+    const { rows } = page.value
+    if (page.rowsAt === countIn(this.counts, ROWS_SLOT)) return page.value
+    const fresh = this.rows(rows.map(({ id }) => id))
+    const isSame = fresh.length === rows.length && fresh.every((row, i) => row === rows[i])
+    return this.keepPage(isSame ? page.value : { ...page.value, rows: fresh })
+  }
+
+  keepPage(found: Found): Found {
+    const key = this.pageKey()
+    if (key === undefined || !found.rows.every(Object.isFrozen)) return found
+    Object.freeze(found.rows)
+    const value = Object.freeze(found)
+    const rowsAt = countIn(this.counts, ROWS_SLOT)
+    this.kept.allPages.set(key, { at: this.at, rowsAt, value, bytes: UNPACKED * this.rowBytes })
+    return value
+  }
+
+  /** Rows by their ids; on a page, the same objects as before where they have not changed, frozen. */
+  rows(ids: readonly string[]): StoredRow[] {
+    return ids.flatMap((id) => this.row(id) ?? [])
+  }
+
+  private row(id: string): StoredRow | undefined {
+    const { env, scope } = this.source
+    const bytes = readBinary(env.rows, Buffer.concat([this.space, idBytes(id)]), this.options)
+    const stored = storedBytes(bytes)
+    if (bytes === undefined || stored === undefined) return undefined
+    this.rowBytes += bytes.length
+    if (this.question.limit > PAGE_ROWS_MAX) return { scope, id, row: unpack<Row>(stored.packed) }
+    const name = `${this.space.readUInt32BE(0)} ${this.space.readUInt32BE(4)} ${id}`
+    const kept = this.kept.allRows.get(name)
+    if (kept?.bytes.equals(bytes)) return kept.row
+    const row = { scope, id, row: unpack<Row>(stored.packed) }
+    if (bytes.length > ROW_BYTES_MAX || !freezeAll(row.row)) return row
+    this.kept.allRows.set(name, { bytes, row: Object.freeze(row) })
+    return row
+  }
+
+  private pageKey(): string | undefined {
+    const { limit, offset = 0, after = '' } = this.question
+    return this.key === undefined || limit > PAGE_ROWS_MAX || after.length > KEY_LENGTH_MAX
+      ? undefined
+      : `${limit} ${offset} ${after} ${this.key}`
+  }
+}
+
+/** Types of LMDB name no options of `get`, which takes them. */
+const readBinary = (
+  database: { get(key: Uint8Array, options: object): Buffer | undefined },
+  key: Uint8Array,
+  options: object,
+): Buffer | undefined => database.get(key, options)
+
+/** All that an answer but its rows follows from. */
+const slotsOf = (record: TableRecord, question: Find): number[] => {
+  const { where = {}, every = {}, text, words, sort } = question
+  const slots = [MEMBERS_SLOT]
+  for (const field of Object.keys(where)) slots.push(equalitySlot(record, field))
+  for (const field of Object.keys(every)) slots.push(equalitySlot(record, field))
+  for (const { field } of rangesOf(question)) slots.push(rangeSlot(record, field))
+  if (text !== undefined || words !== undefined) slots.push(TEXT_SLOT)
+  if (sort !== undefined) slots.push(rangeSlot(record, sort.field))
+  return slots
+}
+
+/** Names the question apart from its page; undefined for one that is too long to be asked again. */
+const keyOf = ({
+  where = {},
+  every = {},
+  range,
+  ranges = [],
+  text,
+  words = [],
+  sort,
+  total,
+}: Find): string | undefined => {
+  const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
+  if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
+  const key = JSON.stringify([where, every, range ?? 0, ranges, text ?? 0, words, sort ?? 0, total === true])
+  // Numbers that JSON cannot say are null there.
+  return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
+}
+
+/** False for what holds bytes, which cannot be frozen. */
+const freezeAll = (value: unknown): boolean => {
+  if (typeof value !== 'object' || value === null) return true
+  if (ArrayBuffer.isView(value)) return false
+  if (!Object.values(value).every(freezeAll)) return false
+  Object.freeze(value)
+  return true
+}

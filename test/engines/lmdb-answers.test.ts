@@ -1,0 +1,173 @@
+import { test, type Test } from 'tap'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import type { Find, TableStore } from '../../src/engines/table-store.ts'
+import { HeldClock, realClock } from '../contracts/clocks.ts'
+import { drop, put, THINGS, thingId } from '../contracts/table-store-rows.ts'
+import { folderOf } from '../support/folder-of.ts'
+
+/* What the embedded tables remember of their answers, and that nothing of it is answered when it no longer holds. */
+
+const OPEN: Find = { where: { status: 'open' }, sort: { field: 'size', order: 'asc' }, limit: 5, total: true }
+
+const opened = async (t: Test, rows: number): Promise<TableStore> => {
+  const store = await openLmdbTableStore({ path: folderOf(t), clock: realClock })
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  await store.commit(
+    Array.from({ length: rows }, (_, i) => put('s', thingId(i), { status: i % 2 === 0 ? 'open' : 'done', size: i })),
+  )
+  return store
+}
+
+const sizesOf = async (store: TableStore, question: Find): Promise<unknown[]> =>
+  (await store.find('things', 's', question)).rows.map(({ row }) => row.size)
+
+test('an answer is the same one until something of it changes', async (t) => {
+  const store = await opened(t, 40)
+  const first = await store.find('things', 's', OPEN)
+  t.equal(await store.find('things', 's', { ...OPEN }), first)
+  await store.commit([put('s', thingId(1), { status: 'done', size: 1, name: 'not in it' })])
+  t.equal(await store.find('things', 's', OPEN), first, 'a row elsewhere changed in what the question does not ask')
+  await store.commit([put('elsewhere', thingId(0), { status: 'open', size: -1 })])
+  t.equal(await store.find('things', 's', OPEN), first, 'another scope')
+  await store.commit([put('s', thingId(2), { status: 'open', size: 2, notes: 'new' })])
+  const changed = await store.find('things', 's', OPEN)
+  t.strictSame(
+    changed.rows.map(({ row }) => row.notes),
+    [undefined, 'new', undefined, undefined, undefined],
+  )
+  t.equal(changed.rows[0], first.rows[0], 'rows that did not change are the same ones')
+  t.equal(first.rows[1].row.notes, undefined, 'what was answered stays as it was')
+})
+
+test('nobody can change what others are answered', async (t) => {
+  const store = await opened(t, 4)
+  const { rows } = await store.find('things', 's', OPEN)
+  t.throws(() => rows.pop(), TypeError)
+  t.throws(() => Object.assign(rows[0].row, { status: 'x' }), TypeError)
+  t.throws(() => Object.assign(rows[0], { id: 'x' }), TypeError)
+  const row = { status: 'open', size: -1, extra: { deep: [{ of: 1 }] } }
+  await store.commit([put('s', thingId(9), row)])
+  const [found] = (await store.find('things', 's', OPEN)).rows
+  t.throws(() => Object.assign((found.row.extra as typeof row.extra).deep[0], { of: 2 }), TypeError)
+})
+
+test('rows that hold bytes are answered anew each time', async (t) => {
+  const store = await opened(t, 0)
+  await store.commit([put('s', 'a', { status: 'open', extra: new Uint8Array([1, 2]) })])
+  const question: Find = { where: { status: 'open' }, limit: 1 }
+  const bytes = async () => (await store.find('things', 's', question)).rows[0].row.extra as Uint8Array
+  ;(await bytes()).fill(9)
+  t.strictSame([...(await bytes())], [1, 2])
+})
+
+test('an answer that was begun before a commit is not taken for one after it', async (t) => {
+  const store = await opened(t, 3_000)
+  for (let round = 0; round < 30; round += 1) {
+    const size = -1 - round
+    const begun = [store.find('things', 's', OPEN), store.find('things', 's', { ...OPEN, offset: 1 })]
+    const committed = store.commit([put('s', thingId(0), { status: 'open', size })])
+    begun.push(store.find('things', 's', OPEN))
+    await Promise.all([...begun, committed])
+    t.strictSame(await sizesOf(store, OPEN), [size, 2, 4, 6, 8])
+    t.strictSame(await sizesOf(store, { ...OPEN, offset: 1 }), [2, 4, 6, 8, 10])
+  }
+})
+
+test('a commit that is refused changes no answer, and the next one that is done does', async (t) => {
+  const store = await opened(t, 40)
+  await store.find('things', 's', OPEN)
+  const { fence } = await store.take('consumer')
+  const change = put('s', thingId(0), { status: 'open', size: 100 })
+  await t.rejects(store.commit([change], { consumer: 'consumer', from: { all: 7 }, at: { all: 8 }, fence }))
+  t.strictSame(await sizesOf(store, OPEN), [0, 2, 4, 6, 8])
+  await store.commit([change], { consumer: 'consumer', from: undefined, at: { all: 8 }, fence })
+  t.strictSame(await sizesOf(store, OPEN), [2, 4, 6, 8, 10])
+})
+
+test('pages and totals of many and of few rows follow what is left of them', async (t) => {
+  const store = await opened(t, 4_000)
+  const many: Find = {
+    where: { status: ['open', 'done'] },
+    sort: { field: 'size', order: 'desc' },
+    limit: 3,
+    total: true,
+  }
+  const all: Find = { limit: 3, total: true }
+  const bounded: Find = {
+    range: { field: 'size', from: 10, to: 3_990 },
+    sort: { field: 'size', order: 'asc' },
+    limit: 2,
+  }
+  for (let left = 4_000; left > 3_980; left -= 1) {
+    const found = await store.find('things', 's', many)
+    t.strictSame([found.total, found.rows[0].row.size], [left, left - 1])
+    t.equal((await store.find('things', 's', all)).total, left)
+    t.equal((await store.find('things', 's', { ...all, offset: 1 })).total, left)
+    // Without the total bounds are left to the walk, with it they are counted: neither is taken for the other.
+    t.equal((await store.find('things', 's', { ...bounded, where: many.where })).total, undefined)
+    const counted = await store.find('things', 's', { ...bounded, where: many.where, total: true })
+    t.equal(counted.total, Math.min(left - 1, 3_990) - 9)
+    t.strictSame(await sizesOf(store, bounded), [10, 11])
+    await store.commit([drop('s', thingId(left - 1))])
+  }
+})
+
+test('numbers that JSON cannot say are bounds of their own', async (t) => {
+  const store = await opened(t, 10)
+  const { POSITIVE_INFINITY: more, NEGATIVE_INFINITY: less } = Number
+  const ask = (from: number): Promise<unknown[]> =>
+    sizesOf(store, { range: { field: 'size', from }, sort: { field: 'size', order: 'asc' }, limit: 20 })
+  t.equal((await ask(less)).length, 10)
+  t.equal((await ask(more)).length, 0)
+})
+
+test('each scope and each table has answers of its own', async (t) => {
+  const store = await opened(t, 0)
+  await store.declare({ ...THINGS, name: 'others' })
+  const places: [string, string][] = [
+    ['things', 'a'],
+    ['things', 'b'],
+    ['others', 'a'],
+  ]
+  // The same changes in each, so that nothing but the place tells them apart.
+  await store.commit(
+    places.map(([table, scope], size) => ({
+      table,
+      scope,
+      id: 'one',
+      row: { status: 'open', size, of: table + scope },
+    })),
+  )
+  for (let round = 0; round < 2; round += 1)
+    for (const [table, scope] of places) {
+      const found = await store.find(table, scope, OPEN)
+      t.strictSame(
+        found.rows.map((one) => [one.scope, one.row.of]),
+        [[scope, table + scope]],
+      )
+    }
+})
+
+test('words that come and go are found and found no more', async (t) => {
+  const store = await opened(t, 20)
+  const question: Find = { text: 'depot', limit: 5, total: true }
+  for (const notes of ['Depot', 'Garage', 'The depot']) {
+    await store.commit([put('s', thingId(3), { status: 'open', size: 3, notes })])
+    t.equal((await store.find('things', 's', question)).total, notes === 'Garage' ? 0 : 1)
+  }
+})
+
+test('a row that ends is in no answer from then on, although nothing was written', async (t) => {
+  const clock = new HeldClock()
+  const store = await openLmdbTableStore({ path: folderOf(t), clock })
+  t.teardown(() => store.close())
+  await store.declare(THINGS)
+  const endsAt = clock.now() + 1_000
+  await store.commit([put('s', 'a', { status: 'open', size: 1 }, endsAt), put('s', 'b', { status: 'open', size: 2 })])
+  t.strictSame(await sizesOf(store, OPEN), [1, 2])
+  t.strictSame(await sizesOf(store, OPEN), [1, 2])
+  clock.pass(1_000)
+  t.strictSame(await sizesOf(store, OPEN), [2])
+  t.equal((await store.find('things', 's', OPEN)).total, 1)
+})
