@@ -21,6 +21,7 @@ import {
 import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import { type Test, test } from 'tap'
+import { credentialsOf } from '../../src/engines/eventstoredb-log/connection.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
@@ -29,7 +30,7 @@ import { until } from '../support/service.ts'
 const REAL = process.env.WAYMARK_TEST_EVENTSTOREDB
 const NAME = REAL === undefined ? 'eventstoredb (server of the tests)' : 'eventstoredb (real server)'
 /** Passing them keeps the client off its batch path, as the engine does. */
-const credentials = { username: 'waymark', password: 'waymark' }
+const credentials = credentialsOf(REAL ?? 'esdb://127.0.0.1?tls=false')
 const APPEND_BYTES_MAX = 1024 * 1024
 /** Appends of 10 events of 8 kB: more than a server keeps for a slow subscriber. */
 const SLOW_ROUNDS = 80
@@ -319,7 +320,7 @@ serves('a subscriber that does not read is dropped, and others are not', async (
   const stream = newStream()
   await append(client, stream, events(1))
   const quick = heard(client.subscribeToStream(stream, { fromRevision: END }))
-  const slow = EventStoreDBClient.connectionString(String(REAL ?? (await urlOf(client))))
+  const slow = EventStoreDBClient.connectionString(await urlOf(client))
   t.teardown(() => slow.dispose())
   const subscription = slow.subscribeToStream(stream, { fromRevision: END }) as unknown as Readable
   let error: Error | undefined
@@ -338,21 +339,23 @@ serves('a subscriber that does not read is dropped, and others are not', async (
 })
 
 serves('the server tells its version and its members', async (t, client) => {
-  const { capabilities, resolveUri } = client as unknown as {
-    capabilities: Promise<{ serverVersion: string }>
-    resolveUri(): Promise<string>
-  }
+  const { capabilities } = client as unknown as { capabilities: Promise<{ serverVersion: string }> }
   t.match((await capabilities).serverVersion, /^\d+\.\d+\.\d+/)
-  const uri = await resolveUri()
-  const discovered = EventStoreDBClient.connectionString(`esdb+discover://${uri}?tls=false`)
+  const discovered = EventStoreDBClient.connectionString(await urlOf(client, 'esdb+discover'))
   t.teardown(() => discovered.dispose())
   const stream = newStream()
   await append(discovered, stream, events(1))
   t.same(await read(client, stream), [0])
 })
 
-const urlOf = async (client: EventStoreDBClient): Promise<string> =>
-  `esdb://${await (client as unknown as { resolveUri(): Promise<string> }).resolveUri()}?tls=false`
+/** Of the node that a client talks to, with all else as it was given. */
+const urlOf = async (client: EventStoreDBClient, scheme = 'esdb'): Promise<string> => {
+  const node = await (client as unknown as { resolveUri(): Promise<string> }).resolveUri()
+  return (REAL ?? 'esdb://node?tls=false').replace(
+    /^[a-z+]+:\/\/([^@/]*@)?[^/?]+/,
+    (_, user = '') => `${scheme}://${user}${node}`,
+  )
+}
 
 const scavenge = (client: EventStoreDBClient): Promise<unknown> => {
   const inside = client as unknown as {

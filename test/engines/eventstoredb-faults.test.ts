@@ -214,20 +214,27 @@ test('a cluster is found by any of its nodes, and by one name', async (t) => {
   await t.rejects(openLog(t, noCluster), { code: 'engine_down' })
 })
 
-test('TLS with a user: the right one may, a wrong one is refused, and so is a URL without one', async (t) => {
+test('TLS with a user: the right one may; what is wrong with another, its rights or the URL is said at the start', async (t) => {
   const files = makeCertificate(folderOf(t))
   if (files === undefined) return t.comment('there is no openssl to make a certificate')
   const tls = { key: readFileSync(files.keyFile), certificate: readFileSync(files.certFile) }
-  const { port } = await openServer(t, { tls, user: 'way mark:s@cret' })
-  const at = `127.0.0.1:${port}?tlsCAFile=${encodeURIComponent(files.certFile)}`
+  const server = await openServer(t, { tls, user: 'way mark:s@cret' })
+  const node = `127.0.0.1:${server.port}`
+  const at = `${node}?tlsCAFile=${encodeURIComponent(files.certFile)}`
   const log = await openLog(t, `esdb://way%20mark:s%40cret@${at}`)
   await log.append('a-1', [newEvent()], 'none')
   const seen = watch(t, log, ['a-'])
   await until('its follower', () => seen.length === 1)
   await log.truncateBefore('a-1', 1)
-  const wrong = await openLog(t, `esdb://way%20mark:other@${at}`)
-  await t.rejects(wrong.append('a-1', [newEvent()], 'any'), { code: 'engine_down' })
+  await t.rejects(openLog(t, `esdb://way%20mark:other@${at}`), /does not know the user way mark, or the password/)
   await t.rejects(openLog(t, `esdb://${at}`), /user/)
+  const unknown = await openLog(t, `esdb://way%20mark:s%40cret@${node}`).catch((error) => error)
+  t.match(unknown, { code: 'engine_down', cause: { message: /certificate/ } }, 'an authority that it does not know')
+  const [absent, mistaken] = [`${node}?tlsCAFile=/not/there`, `${at}&keepAliveTimeout=soon`]
+  await t.rejects(openLog(t, `esdb://a:b@${absent}`), /^--log cannot be used: tlsCAFile.*not found/)
+  await t.rejects(openLog(t, `esdb://a:b@${mistaken}`), /^--log cannot be used: .*Integer/)
+  server.fault = 'forbidden'
+  await t.rejects(openLog(t, `esdb://way%20mark:s%40cret@${at}`), /way mark may not read \$all/)
 })
 
 test('servers that may lose events are refused by their version', async (t) => {

@@ -1,6 +1,9 @@
 import {
+  AccessDeniedError,
+  BACKWARDS,
   type Credentials,
   DeadlineExceededError,
+  END,
   ErrorType,
   EventStoreDBClient,
   isCommandError,
@@ -8,6 +11,8 @@ import {
 } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Failure } from '../../kernel/errors.ts'
+import { readToEnd } from './read.ts'
+import { Unanswered } from './unanswered.ts'
 
 /** A client of the server, and whether the connection under it is alive. */
 export class Connection {
@@ -86,23 +91,53 @@ const SERVERS_MIN = [
 
 /**
  * Opens a client by an EventStoreDB connection string, and asks the server for its version.
- * @throws Error for a server that is too old or a string that names no user although it uses TLS; Failure engine_down
+ * @throws Error for a server that is too old, a string that cannot be used, or a user whom the server refuses;
+ * Failure engine_down
  */
 export const connect = async (url: string, deadlineMs: number): Promise<Connection> => {
   const credentials = credentialsOf(url)
-  const client = EventStoreDBClient.connectionString(url)
+  const client = clientOf(url)
   keepAlive(client)
   try {
     const connection = new Connection({ url, client, credentials, deadlineMs })
     await connection.connected(deadlineMs)
     connection.version = await serverVersion(client)
     assertVersion(connection.version)
+    await assertRights(connection)
     return connection
   } catch (error) {
     await client.dispose()
     throw error instanceof TypeError || !isOfServer(error) ? error : logDown(error)
   }
 }
+
+/** @throws Error for an unknown option, or a file that is not there */
+const clientOf = (url: string): EventStoreDBClient => {
+  try {
+    return EventStoreDBClient.connectionString(url)
+  } catch (error) {
+    const { message } = error as Error
+    throw new Error(`--log cannot be used: ${message.replace(/^Failed to load certificate file/, 'tlsCAFile')}`)
+  }
+}
+
+/** Asks for the newest event of all: every subscription by prefixes reads them. */
+const assertRights = async ({ client, credentials, deadlineMs }: Connection): Promise<void> => {
+  const { username } = credentials
+  const newest = client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1, credentials })
+  await readToEnd(newest, deadlineMs).catch((error) => {
+    if (!(error instanceof AccessDeniedError)) throw error
+    throw new Error(
+      isUnauthenticated(error)
+        ? `--log: the server does not know the user ${username}, or the password is wrong`
+        : `--log: the user ${username} may not read $all; docs/eventstoredb.md says which rights it needs`,
+    )
+  })
+}
+
+const UNAUTHENTICATED = 16
+const isUnauthenticated = (error: AccessDeniedError): boolean =>
+  (error as unknown as { code?: number }).code === UNAUTHENTICATED
 
 /**
  * The client looks for a new connection without waiting for what comes of it: where it finds no node of a cluster, the
@@ -124,9 +159,6 @@ export const isPassing = (error: unknown): boolean =>
 /** The call ended by its deadline. */
 export const isUnanswered = (error: unknown): boolean =>
   error instanceof DeadlineExceededError || error instanceof Unanswered
-
-/** Nothing came until the deadline of a call that the client makes without one. */
-export class Unanswered extends Error {}
 
 /** A failure of the connection or the server, in contrast to a mistake in the configuration. */
 const isOfServer = (error: unknown): boolean =>
@@ -158,7 +190,8 @@ const assertVersion = (version: string): void => {
   )
 }
 
-const credentialsOf = (url: string): Credentials => {
+/** @throws Error for a string that names no user although it uses TLS */
+export const credentialsOf = (url: string): Credentials => {
   const [, username, password] = /^[a-z+]+:\/\/(?:([^:@/]+):([^@/]+)@)?/.exec(url) ?? []
   if (username !== undefined) return { username: decodeURIComponent(username), password: decodeURIComponent(password) }
   if (!/[?&]tls=false\b/i.test(url))

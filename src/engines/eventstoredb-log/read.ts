@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
-import { Unanswered } from './connection.ts'
+import { Unanswered } from './unanswered.ts'
 
 /** What this file uses of the client's reads. */
 type ClientRead = Readable & { cancel(): Promise<void> }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
-import { Unanswered } from './connection.ts'
+import { Unanswered } from './unanswered.ts'
 
 /** What one subscription may hold in this process; one that holds more is ended, and begun anew when that is taken. */
 const EVENTS_MAX = 512

@@ -39,6 +39,8 @@ export type ServerFault =
   /** Says that another node leads: the one of `leaderPort`. */
   | 'notLeader'
   | 'notReady'
+  /** The user may not do this. */
+  | 'forbidden'
   /** Refuses deletions alone. */
   | 'noDelete'
 
@@ -216,6 +218,7 @@ class Double implements EventstoredbServer {
     if (this.fault !== undefined) this.struck++
     if (this.fault === 'silence') return 'silent'
     if (this.fault === 'notReady') return { code: status.UNAVAILABLE, details: 'Server Is Not Ready' }
+    if (this.fault === 'forbidden') return accessDenied()
     if (this.fault !== 'notLeader') return undefined
     const metadata = new Metadata()
     metadata.set('exception', 'not-leader')
@@ -228,11 +231,7 @@ class Double implements EventstoredbServer {
     const failure = await this.disturbed()
     if (failure === 'silent') return
     if (failure !== undefined) return reply(failure)
-    if (!this.mayScavenge) {
-      const metadata = new Metadata()
-      metadata.set('exception', 'access-denied')
-      return reply({ code: status.PERMISSION_DENIED, details: 'Access Denied', metadata })
-    }
+    if (!this.mayScavenge) return reply(accessDenied())
     const scavengeId = randomUUID()
     this.store.journal('$scavenges', '$scavengeStarted', { scavengeId })
     const spaceSaved = this.store.scavenge()
@@ -261,6 +260,12 @@ class Double implements EventstoredbServer {
     )
     return new clientPb.ClusterInfo().setMembersList(members)
   }
+}
+
+const accessDenied = (): { code: number; details: string; metadata: Metadata } => {
+  const metadata = new Metadata()
+  metadata.set('exception', 'access-denied')
+  return { code: status.PERMISSION_DENIED, details: 'Access Denied', metadata }
 }
 
 const appendTooLarge = (): { code: number; details: string; metadata: Metadata } => {

@@ -1,0 +1,2 @@
+/** Nothing came until the deadline of a call that the client makes without one. */
+export class Unanswered extends Error {}
