@@ -3,36 +3,37 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLmdbEventLog } from '../src/engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from '../src/engines/lmdb-tables/lmdb-tables.ts'
-import { AUTOMATION_CREATED, type AutomationCreated, automationStream } from '../src/features/automations/events.ts'
-import { newSecret, sealDetails, sealSecret } from '../src/features/automations/sealed.ts'
-import { ACCESS_ROLES, ACCESS_USERS } from '../src/features/identity/views.ts'
-import { encodeJson } from '../src/kernel/event.ts'
+import { RecordWriter } from '../src/features/data/record-writer.ts'
+import { makeNotification } from '../src/features/notifications/notification.ts'
+import { TaskWriter } from '../src/features/tasks/task-writer.ts'
+import type { JsonObject } from '../src/kernel/json.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
-import { eventTypes } from '../src/kit/commands/declared-event.ts'
-import { idFrom, idSource } from '../src/kit/commands/ids.ts'
+import { idSource } from '../src/kit/commands/ids.ts'
 import { RunningProjection } from '../src/kit/consumers/run-projection.ts'
+import { formatTime } from '../src/kit/http/request-context.ts'
 import { openKeyring } from '../src/kit/keys/keyring-file.ts'
+import type { WriteOrigin } from '../src/kit/resource/writes.ts'
 import { ProcessRunner } from '../src/processes/runner.ts'
-import { updateTaskAction } from '../src/reactors/dispatch/actions/change-task.ts'
+import { actionsOf } from '../src/reactors/dispatch/actions/list.ts'
 import { TableDirectory } from '../src/reactors/dispatch/directory.ts'
 import { Dispatcher } from '../src/reactors/dispatch/dispatcher.ts'
 import { PROJECTIONS, resources } from '../src/roles/product.ts'
+import { addTasks, automate, found, type Office, officeOf } from './support/action-office.ts'
 import { cpuMs } from './support/measure.ts'
 
 /**
- * Runs per second of automations that write here: from tasks in the log to their components filled in and the runs
- * recorded as succeeded, with the real engines and directory: `node dist/bench/actions.bench.js [tasks] [--projections]`.
+ * Runs per second of automations that write here, for each kind: from new tasks in the log until what the runs write is
+ * durable, the runs are recorded as succeeded, and the dispatcher has heard of all of it, with the real engines,
+ * directory and actions. Beside each stands the same command given by this process without an automation, on tasks that
+ * none concerns, as many at once: `node dist/bench/actions.bench.js [runs] [kind …] [--projections]`.
  * With `--projections` the tables follow in the same process meanwhile.
  */
 const PARTITIONS = 16
-const organizationId = idFrom('bench', 'organization')
-const flowId = idFrom('bench', 'flow')
-const userId = idFrom('bench', 'user')
-const roleId = idFrom('bench', 'role')
-const hubId = idFrom('bench', 'hub')
-const at = '2026-01-01T00:00:00.000Z'
+const PLAIN_AT_ONCE = 128
+const RECIPIENTS = 64
 
-const tasks = Number(process.argv[2] ?? 20_000)
+const [countSaid = '10000', ...kindsSaid] = process.argv.slice(2).filter((one) => !one.startsWith('--'))
+const count = Number(countSaid)
 const withProjections = process.argv.includes('--projections')
 
 const folder = await mkdtemp(join(tmpdir(), 'waymark-actions-'))
@@ -41,139 +42,172 @@ const logger = { debug() {}, info() {}, warn: console.warn, error: console.error
 const log = await openLmdbEventLog({ path: join(folder, 'log'), clock })
 const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
 const keyring = await openKeyring(join(folder, 'keys.json'))
-const services = {
-  log,
-  tables,
-  keyring,
-  clock,
-  logger,
-  resources,
-  processes: new ProcessRunner({ log, tables, clock, logger }),
+const processes = new ProcessRunner({ log, tables, clock, logger })
+const services = { log, tables, keyring, clock, logger, resources, processes }
+const outside = (): never => {
+  throw new Error('no automation of this bench goes out')
 }
-const ids = idSource(clock.now())
+const actions = actionsOf({
+  ...services,
+  caller: { post: outside, refusal: outside, close: async () => undefined },
+  mailer: { send: outside } as never,
+})
+const taskWriter = new TaskWriter(services)
+const recordWriter = new RecordWriter(services)
 
-const append = (stream: string, type: string, data: object): Promise<unknown> =>
-  log.append(
-    stream,
-    [{ id: ids.next(), type, data: encodeJson(data), isJson: true, metadata: { organizationId } }],
-    'none',
-  )
+interface Kind {
+  details: (office: Office) => JsonObject
+  /** The same without an automation, for the n-th task. */
+  plain: (office: Office, origin: WriteOrigin, n: number) => Promise<unknown>
+}
 
-const prepare = async (): Promise<RunningProjection[]> => {
-  const component = { id: 'count', type: 'number', label: 'Count' }
-  const flow = {
-    name: 'Flow',
-    isActive: true,
-    steps: [{ id: 'one', name: 'One', components: [component] }],
-    needsDataType: false,
-    dataTypeIds: [],
-  }
-  await append(`flow-${flowId}`, eventTypes('flow').created, { organizationId, values: flow, createdAt: at, at })
-  const automationId = idFrom('bench', 'automation')
-  const data: AutomationCreated = {
-    _id: automationId,
-    organizationId,
-    content: {
-      name: 'Fill in',
-      event: 'onTaskCreated',
-      dataType: 'task',
-      automationType: 'updateTask',
-      details: sealDetails(keyring, { components: { count: { ref: 'task.priority' } } }),
-      rules: { fields: { 'task.flowId': flowId }, schema: {} },
-      isActive: true,
-    },
-    secret: sealSecret(keyring, newSecret(keyring, 'bench')),
-    editorId: userId,
-    at: clock.now() - 60_000,
-  }
-  await append(automationStream(automationId), AUTOMATION_CREATED, data)
-  const running = PROJECTIONS.map((projection) => new RunningProjection(projection, services))
+const title = { ref: 'task.title' }
+const bodyOf = ({ otherFlowId, hubId }: Office, n: number): JsonObject => ({
+  ...{ flowId: otherFlowId, hubId, title: `Task ${n}` },
+})
+const KINDS: { [automationType: string]: Kind } = {
+  updateTask: {
+    details: () => ({ components: { count: { ref: 'task.priority' } } }),
+    plain: (office, origin, n) => taskWriter.fill(origin, office.taskId(n), { count: n % 10 }),
+  },
+  moveTask: {
+    details: ({ otherHubId }) => ({ hubId: otherHubId }),
+    plain: ({ taskId, otherHubId: hubId }, origin, n) =>
+      taskWriter.move(origin, taskId(n), formatTime(origin.now), { type: 'move', hubId }),
+  },
+  assignTask: {
+    details: ({ userId }) => ({ assigneeIds: [userId] }),
+    plain: ({ taskId, userId }, origin, n) =>
+      taskWriter.move(origin, taskId(n), formatTime(origin.now), { type: 'assign', assigneeIds: [userId] }),
+  },
+  createTask: {
+    details: ({ otherFlowId, hubId }) => ({ flowId: otherFlowId, hubId, task: { title } }),
+    plain: (office, origin, n) => taskWriter.create(origin, bodyOf(office, n)),
+  },
+  createAndAssignTask: {
+    details: ({ otherFlowId, hubId, userId }) => ({
+      ...{ flowId: otherFlowId, hubId, assigneeIds: [userId], task: { title } },
+    }),
+    plain: (office, origin, n) => taskWriter.create(origin, { ...bodyOf(office, n), assigneeIds: [office.userId] }),
+  },
+  createOrUpdateDataSource: {
+    details: ({ dataTypeId }) => ({ dataTypeId, values: { number: title } }),
+    plain: ({ dataTypeId }, origin, n) => recordWriter.create(origin, { dataTypeId, values: { number: `Task ${n}` } }),
+  },
+  notification: {
+    details: ({ userId }) => ({ channel: 'inApp', to: [userId], text: '{{task.title}}' }),
+    plain: ({ id, organizationId, taskId, automationId }, { ids, metadata, now }, n) =>
+      makeNotification(
+        log,
+        {
+          ...{ organizationId, userId: id('recipient', n % RECIPIENTS), notificationId: id('notification', n) },
+          ...{ text: `Task ${n}`, automationId, event: 'onTaskCreated', about: { type: 'task', id: taskId(n) } },
+          at: formatTime(now),
+        },
+        { ids, metadata },
+      ),
+  },
+}
+
+let running: RunningProjection[] = []
+const project = async (): Promise<void> => {
+  running = PROJECTIONS.map((projection) => new RunningProjection(projection, services))
   for (const one of running) await one.take()
   for (const one of running) await one.ready()
-  const user = {
-    _id: userId,
-    organizationId,
-    status: 'active',
-    roleId,
-    hubId: [hubId],
-    teamIds: [],
-    identityId: 'i',
-    version: 1,
-  }
-  const role = {
-    _id: roleId,
-    organizationId,
-    name: 'Owner',
-    permissions: ['view/task', 'edit/task', 'dispatch/task', 'view/all-hubs'],
-    permissionDetails: [],
-    version: 1,
-  }
-  await tables.commit([
-    { table: ACCESS_USERS.name, scope: organizationId, id: userId, row: user },
-    { table: ACCESS_ROLES.name, scope: organizationId, id: roleId, row: role },
-  ])
-  return running
+}
+const rest = async (): Promise<void> => {
+  for (const one of running.splice(0)) await one.leave()
 }
 
-const addTask = (n: number): Promise<unknown> => {
-  const values = {
-    flowId,
-    flowVersion: 1,
-    title: `Task ${n}`,
-    hubId,
-    assigneeIds: [],
-    tags: [],
-    components: {},
-    priority: n % 10,
-    state: 'new',
-    createdBy: { type: 'user', id: userId },
-  }
-  const now = new Date(clock.now()).toISOString()
-  return append(`task-${idFrom('bench', 'task', n)}`, eventTypes('task').created, {
-    organizationId,
-    values,
-    createdAt: now,
-    at: now,
-  })
-}
+let onDelivery: (outcome: string, many: number) => void = () => undefined
 
-let succeeded = 0
-let finish = (): void => undefined
-const finished = new Promise<void>((done) => (finish = done))
-
-const open = async (): Promise<Dispatcher> => {
+const openDispatcher = async (): Promise<Dispatcher> => {
   const dispatcher = new Dispatcher({
     ...services,
-    actions: { updateTask: updateTaskAction(services) },
+    actions,
     directory: new TableDirectory({ ...services, ages: { staleAfterMs: 1, offlineAfterMs: 2 }, inRollout: () => true }),
     partitions: PARTITIONS,
     scheduleMs: [5_000],
     maxAgeMs: 86_400_000,
-    onDelivery: (outcome, count) => {
-      if (outcome !== 'succeeded') throw new Error(outcome)
-      if ((succeeded += count) >= tasks) finish()
-    },
+    onDelivery: (outcome, many) => onDelivery(outcome, many),
   })
   await dispatcher.declare()
   for (let partition = 0; partition < PARTITIONS; partition++) await dispatcher.load(partition)
   return dispatcher
 }
 
-const running = await prepare()
-await (await open()).close()
-if (!withProjections) for (const one of running) await one.leave()
-for (let from = 0; from < tasks; from += 500)
-  await Promise.all(Array.from({ length: Math.min(500, tasks - from) }, (_, i) => addTask(from + i)))
-const begun = performance.now()
-const cpu = process.cpuUsage()
-const dispatcher = await open()
-await finished
-const seconds = (performance.now() - begun) / 1000
-console.log(
-  `${tasks} runs that update their task${withProjections ? ', the tables following' : ''}: ${Math.round(tasks / seconds)}/s, ${((cpuMs(cpu) * 1000) / tasks).toFixed(0)} µs CPU each, all threads`,
-)
-await dispatcher.close()
-if (withProjections) for (const one of running) await one.leave()
+/** Resolves when the dispatcher has heard all that is in the log. */
+const heard = async (dispatcher: Dispatcher): Promise<void> => {
+  while (dispatcher.lags(clock.now()).some(({ events }) => events > 0)) await new Promise((go) => setTimeout(go, 5))
+}
+
+interface Measured {
+  perSecond: number
+  cpuUs: number
+}
+
+const measured = async (many: number, work: () => Promise<unknown>): Promise<Measured> => {
+  const begun = performance.now()
+  const cpu = process.cpuUsage()
+  await work()
+  return { perSecond: (many * 1_000) / (performance.now() - begun), cpuUs: (cpuMs(cpu) * 1_000) / many }
+}
+
+/** Runs for so many new tasks. */
+const runs = async (office: Office, first: number, many: number): Promise<Measured> => {
+  let succeeded = 0
+  let finish = (): void => undefined
+  const finished = new Promise<void>((done) => (finish = done))
+  onDelivery = (outcome, more) => {
+    if (outcome !== 'succeeded') throw new Error(outcome)
+    if ((succeeded += more) >= many) finish()
+  }
+  await addTasks(services, office, first, many)
+  let dispatcher: Dispatcher | undefined
+  const result = await measured(many, async () => {
+    dispatcher = await openDispatcher()
+    await finished
+    await heard(dispatcher)
+  })
+  await dispatcher?.close()
+  return result
+}
+
+const plain = async (office: Office, { plain: write }: Kind, first: number, many: number): Promise<Measured> => {
+  await addTasks(services, office, first, many)
+  let next = first
+  const one = async (): Promise<void> => {
+    for (let n = next++; n < first + many; n = next++) {
+      const now = clock.now()
+      const metadata = { organizationId: office.organizationId, actor: 'service:bench' }
+      await write(office, { organizationId: office.organizationId, now, ids: idSource(now), metadata }, n)
+    }
+  }
+  return measured(many, () => Promise.all(Array.from({ length: PLAIN_AT_ONCE }, one)))
+}
+
+const shown = ({ perSecond, cpuUs }: Measured): string => `${Math.round(perSecond)}/s, ${Math.round(cpuUs)} µs CPU`
+
+for (const [name, kind] of Object.entries(KINDS)) {
+  if (kindsSaid.length > 0 && !kindsSaid.includes(name)) continue
+  const [office, aside] = [officeOf(name), officeOf(`plain ${name}`)]
+  await project()
+  for (const one of [office, aside]) await found(services, one)
+  await (await openDispatcher()).close()
+  await automate(services, office, name, kind.details(office))
+  await rest()
+  await project() // it has all that is in the log: the automation is listed
+  if (!withProjections) await rest()
+  const warm = Math.ceil(count / 2)
+  await plain(aside, kind, 0, warm)
+  const without = await plain(aside, kind, warm, count)
+  await runs(office, 0, warm)
+  const run = await runs(office, warm, count)
+  console.log(
+    `${name}: ${count} runs ${shown(run)} each; the same commands without automations ${shown(without)}; a run costs ${(run.cpuUs / without.cpuUs).toFixed(2)} of its command`,
+  )
+  await rest()
+}
 await log.close()
 await tables.close()
 await rm(folder, { recursive: true, force: true })

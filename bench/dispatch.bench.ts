@@ -20,6 +20,7 @@ import { RunningProjection } from '../src/kit/consumers/run-projection.ts'
 import { webhookAction } from '../src/reactors/dispatch/actions/webhook.ts'
 import { Dispatcher } from '../src/reactors/dispatch/dispatcher.ts'
 import type { Directory } from '../src/reactors/dispatch/directory.ts'
+import { SubjectRows } from '../src/reactors/dispatch/subject-rows.ts'
 import { decodeTransition } from '../src/reactors/dispatch/owe.ts'
 
 /**
@@ -45,7 +46,7 @@ const editor: UserCaller = {
   teamIds: [],
 }
 const directory: Directory = {
-  subjects: { log: { read: async () => [] }, row: async () => undefined },
+  subjects: { rows: new SubjectRows({ read: async () => [], head: async () => -1 }), row: async () => undefined },
   tracker: async (_, _id) => ({
     shown: {
       _id,

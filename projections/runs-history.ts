@@ -3,6 +3,7 @@ import { type RunChange, runsBlock, selectRunTimes } from '../src/engines/clickh
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import {
   ATTEMPTS_MADE,
+  type AttemptMade,
   type AttemptsMade,
   RUN_FACTS,
   RUN_REOPENED,
@@ -15,7 +16,7 @@ import {
   type RunTrigger,
   runsStream,
 } from '../src/features/automations/events.ts'
-import { owedRows } from '../src/features/automations/views.ts'
+import { owedRows, type RunRow } from '../src/features/automations/views.ts'
 import type { Fact, RecordedEvent } from '../src/kernel/event.ts'
 import type { Erased } from './erasures.ts'
 import { EntryBuffer, HistoryConsumer, type HistoryServices } from './history-consumer.ts'
@@ -95,6 +96,10 @@ const runChanges = async (
   })
 }
 
+/** An attempt as the history keeps it. */
+const attemptText = ({ at, statusCode, durationMs, error, answer, wrote, failures }: AttemptMade): string =>
+  JSON.stringify({ at, statusCode, durationMs, error, answer, wrote, failures } satisfies RunRow['attempts'][number])
+
 const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, epoch: number): Told[] => {
   const at = (ordinal: number) => ({ epoch, revision, ordinal })
   switch (fact?.type) {
@@ -110,20 +115,15 @@ const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, 
         about: row.trigger,
       }))
     case ATTEMPTS_MADE:
-      return (fact.data as AttemptsMade).attempts.map(
-        (
-          { organizationId, runId, owedAt, status, dueAt, at: madeAt, statusCode, durationMs, error, answer, failures },
-          i,
-        ) => ({
-          organizationId,
-          _id: runId,
-          createdAt: owedAt,
-          at: at(i),
-          status,
-          dueAt,
-          attempt: JSON.stringify({ at: madeAt, statusCode, durationMs, error, answer, failures }),
-        }),
-      )
+      return (fact.data as AttemptsMade).attempts.map((made, i) => ({
+        organizationId: made.organizationId,
+        _id: made.runId,
+        createdAt: made.owedAt,
+        at: at(i),
+        status: made.status,
+        dueAt: made.dueAt,
+        attempt: attemptText(made),
+      }))
     case RUNS_SKIPPED: {
       const { organizationId, reason, runs } = fact.data as RunsSkipped
       return runs.map(({ runId, owedAt }, i) => ({

@@ -157,3 +157,27 @@ export interface TableStore {
   copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }
+
+/** A store that answers some calls otherwise, and passes the others on. */
+export const tablesWith = (store: TableStore, other: Partial<TableStore>): TableStore => ({
+  declare: (table) => store.declare(table),
+  get: (table, scope, id) => store.get(table, scope, id),
+  getMany: (table, scope, ids) => store.getMany(table, scope, ids),
+  find: (table, scope, question) => store.find(table, scope, question),
+  scan: (table, scope) => store.scan(table, scope),
+  scanAll: (table) => store.scanAll(table),
+  commit: (changes, move) => store.commit(changes, move),
+  take: (consumer) => store.take(consumer),
+  putIfAbsent: (change) => store.putIfAbsent(change),
+  increment: (scope, id, windowMs) => store.increment(scope, id, windowMs),
+  checkpoint: (consumer) => store.checkpoint(consumer),
+  promote: (tables, consumer) => store.promote(tables, consumer),
+  reset: (tables, consumer) => store.reset(tables, consumer),
+  isLost: (table) => store.isLost(table),
+  onLoss: (listener) => store.onLoss(listener),
+  ...(store.examine !== undefined && { examine: store.examine.bind(store) }),
+  ...(store.copyTo !== undefined && { copyTo: store.copyTo.bind(store) }),
+  ping: () => store.ping(),
+  close: () => store.close(),
+  ...other,
+})

@@ -174,6 +174,8 @@ export interface AttemptMade {
   error?: string
   /** First 1 KiB of the answer, encrypted: a receiver may echo names. */
   answer?: string
+  /** What was written here, as JSON text of ids alone: in clear. */
+  wrote?: string
   /** Failed attempts up to and with this one. */
   failures: number
   /** Where the run stands after it. */

@@ -33,12 +33,13 @@ export const showRun = (keyring: Keyring, row: RunRow): Row => {
     sequence,
     status,
     ...(reason !== undefined && { reason }),
-    attempts: row.attempts.map(({ at: attemptedAt, statusCode, durationMs, error, answer }) => ({
+    attempts: row.attempts.map(({ at: attemptedAt, statusCode, durationMs, error, answer, wrote }) => ({
       at: formatTime(attemptedAt),
       ...(statusCode !== undefined && { statusCode }),
       durationMs,
       ...(error !== undefined && { error }),
       ...(answer !== undefined && { response: openAnswer(keyring, answer) }),
+      ...(wrote !== undefined && { response: wrote }),
     })),
     ...(status === 'pending' && dueAt !== undefined && { nextAttemptAt: formatTime(dueAt) }),
     createdAt: formatTime(createdAt),

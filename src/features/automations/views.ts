@@ -194,7 +194,7 @@ export interface RunRow extends Row {
   trigger: RunTrigger
   status: RunStatus
   reason?: SkipReason
-  attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer' | 'failures'>[]
+  attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer' | 'wrote' | 'failures'>[]
   /** When the next attempt is due; only while pending. */
   dueAt?: number
   /** When the run was owed, ms since the epoch. */

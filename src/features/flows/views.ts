@@ -1,6 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
@@ -35,17 +36,28 @@ export interface FlowRow extends Row, FlowContent {
 export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): Component[] =>
   steps.flatMap(({ components }) => components)
 
-/** A flow as it was at a version: tasks keep the one that they were made with, also when it is deleted. */
+/** A flow as it was at a version, for reading alone: tasks keep the one that they were made with, also when it is deleted. */
 export const flowAt = async (
   log: Pick<EventLog, 'read'>,
   flowId: string,
   version: number,
 ): Promise<FlowContent | undefined> => {
+  const known = versions.get(log) ?? new RecentMap<string, FlowContent>(KEPT)
+  versions.set(log, known)
+  const key = `${flowId}:${version}`
+  const kept = known.get(key)
+  if (kept !== undefined) return kept
   const [event] = await log.read(`flow-${flowId}`, version - 1, 1)
-  return event?.revision === version - 1
-    ? (decodeJson<ResourceData>(event.data).values as unknown as FlowContent)
-    : undefined
+  if (event?.revision !== version - 1) return undefined
+  const content = decodeJson<ResourceData>(event.data).values as unknown as FlowContent
+  if (event.data.byteLength <= KEPT_BYTES_MAX) known.set(key, content)
+  return content
 }
+
+/** A version never changes: those that were asked for lately are kept, by log. */
+const versions = new WeakMap<object, RecentMap<string, FlowContent>>()
+const KEPT = 200
+const KEPT_BYTES_MAX = 64 * 1024
 
 /** A flow of another organization as the body of a copy: nothing of it names what is that organization's. */
 export const copiedFlow = ({

@@ -1,5 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import type { Checkpoint, TableStore } from '../../engines/table-store.ts'
+import { type Checkpoint, type TableStore, tablesWith } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Settlement, Wrote } from '../http/route.ts'
 import type { Projection } from './projection.ts'
@@ -74,21 +74,11 @@ export class Checkpoints {
 
   private heardTables(): TableStore {
     const { store } = this
-    return {
-      declare: (table) => store.declare(table),
-      get: (table, scope, id) => store.get(table, scope, id),
-      getMany: (table, scope, ids) => store.getMany(table, scope, ids),
-      find: (table, scope, question) => store.find(table, scope, question),
-      scan: (table, scope) => store.scan(table, scope),
-      scanAll: (table) => store.scanAll(table),
+    return tablesWith(store, {
       commit: async (changes, move) => {
         await store.commit(changes, move)
         if (move?.at !== undefined) this.stored(move.consumer, move.at)
       },
-      take: (consumer) => store.take(consumer),
-      putIfAbsent: (change) => store.putIfAbsent(change),
-      increment: (scope, id, windowMs) => store.increment(scope, id, windowMs),
-      checkpoint: (consumer) => store.checkpoint(consumer),
       promote: async (tables, consumer) => {
         await store.promote(tables, consumer)
         this.heard.delete(consumer)
@@ -97,12 +87,7 @@ export class Checkpoints {
         await store.reset(tables, consumer)
         this.heard.delete(consumer)
       },
-      isLost: (table) => store.isLost(table),
-      onLoss: (listener) => store.onLoss(listener),
-      ...(store.copyTo !== undefined && { copyTo: store.copyTo.bind(store) }),
-      ping: () => store.ping(),
-      close: () => store.close(),
-    }
+    })
   }
 }
 

@@ -6,6 +6,7 @@ import { openDetails, sealAnswer } from '../../features/automations/sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
 import { RECORD } from '../../features/data/events.ts'
 import { TASK } from '../../features/tasks/views.ts'
+import type { Details } from '../../features/automations/action-type.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -57,11 +58,13 @@ export const findAutomation = async (
 /**
  * One attempt: does what the automation is told to, with what the event refers to as it is now, and says where its run
  * stands. `hidden` when the automation's last editor may not see the event, or not do this, as things are now.
+ * @param isFirst no attempt of the run can have begun before
  */
 export const attemptRun = async (
   options: AttemptOptions,
   run: Run,
   automation: AutomationRow,
+  isFirst: boolean,
 ): Promise<Attempted | 'hidden'> => {
   const { clock, keyring, directory, actions } = options
   const action = actions[automation.automationType]
@@ -75,9 +78,25 @@ export const attemptRun = async (
   if (!action.isOutside) await assertListed(options, run.trigger)
   const at = clock.now()
   const begunMs = clock.monotonic()
-  const outcome = await action.attempt({ automation, details: openDetails(keyring, automation), run, editor, data })
+  const outcome = await action.attempt({
+    automation,
+    details: detailsOf(keyring, automation),
+    run,
+    isFirst,
+    editor,
+    data,
+  })
   if (outcome.kind === 'hidden') return 'hidden'
   return { outcome, attempt: attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs)) }
+}
+
+/** Attempts that begin together share the row, and what is opened of it. */
+const details = new WeakMap<AutomationRow, Details>()
+
+const detailsOf = (keyring: Keyring, automation: AutomationRow): Details => {
+  const known = details.get(automation) ?? openDetails(keyring, automation)
+  details.set(automation, known)
+  return known
 }
 
 const LISTED_MS = 10_000
@@ -108,6 +127,7 @@ const attemptOf = (
 ): AttemptMade => {
   const { runId, automationId, owedAt, trigger } = run
   const { statusCode, answer } = outcome
+  const wrote = outcome.kind === 'done' ? outcome.wrote : undefined
   const made = {
     runId,
     automationId,
@@ -117,6 +137,7 @@ const attemptOf = (
     durationMs,
     ...(statusCode !== undefined && { statusCode }),
     ...(answer !== undefined && { answer: sealAnswer(keyring, answer) }),
+    ...(wrote !== undefined && { wrote: JSON.stringify(wrote) }),
   }
   if (outcome.kind === 'done') return { ...made, failures: run.attempts, status: 'succeeded' }
   const failures = run.attempts + 1

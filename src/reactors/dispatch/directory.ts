@@ -26,7 +26,9 @@ import { shownRow } from '../../kit/http/list-query.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { loadState } from '../../kit/commands/handle-command.ts'
+import { AskOnce, sharedReads } from './shared-reads.ts'
 import type { SubjectServices } from './subject-event.ts'
+import { SubjectRows } from './subject-rows.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
 export interface TrackerShown {
@@ -71,12 +73,16 @@ const ATTRIBUTES_MAX = 500
 export class TableDirectory implements Directory {
   private readonly options: TableDirectoryOptions
   private readonly attributes = new Map<string, unknown>()
+  private readonly editors = new AskOnce<UserCaller | undefined>()
   readonly subjects: SubjectServices
 
   constructor(options: TableDirectoryOptions) {
     this.options = options
-    const { log, tables } = options
-    this.subjects = { log, row: (table, organizationId, id) => tables.get(table, organizationId, id) }
+    const shared = sharedReads(options.tables)
+    this.subjects = {
+      rows: new SubjectRows(options.log),
+      row: (table, organizationId, id) => shared.get(table, organizationId, id),
+    }
   }
 
   async tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined> {
@@ -106,7 +112,11 @@ export class TableDirectory implements Directory {
     return attributes === undefined ? row : { ...row, attributes }
   }
 
-  async editor(organizationId: string, userId: string): Promise<UserCaller | undefined> {
+  editor(organizationId: string, userId: string): Promise<UserCaller | undefined> {
+    return this.editors.ask(`${organizationId}:${userId}`, () => this.editorNow(organizationId, userId))
+  }
+
+  private async editorNow(organizationId: string, userId: string): Promise<UserCaller | undefined> {
     const { tables } = this.options
     const user = await tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId)
     if (user === undefined && (await this.isThere('user', userId))) throw behind('users')

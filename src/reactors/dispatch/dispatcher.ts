@@ -1,6 +1,6 @@
 import { deactivateAutomation } from '../../features/automations/automation.ts'
-import { type RunsOwed, runsStream } from '../../features/automations/events.ts'
-import type { Fact, RecordedEvent } from '../../kernel/event.ts'
+import { runsStream } from '../../features/automations/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Lag } from '../../kit/consumers/follower.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
@@ -14,11 +14,13 @@ import { hearAutomations } from './hear-automations.ts'
 import type { HearFacts } from './hear-facts.ts'
 import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
+import type { OwedFact } from './owed-facts.ts'
 import { type HeardEvent, oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
-import { countOf } from './pending-runs.ts'
+import { countOf } from './backlog.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
+import { sharedReads } from './shared-reads.ts'
 import { SteadyTime } from './retry-schedule.ts'
 import { isAnyActive, triggersOf } from './subject-event.ts'
 
@@ -76,6 +78,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.time = new SteadyTime(clock)
     this.payer = new PayRuns({
       ...options,
+      tables: sharedReads(tables),
       time: this.time,
       health: this.health,
       onDelivery,
@@ -206,8 +209,8 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
         const { pending, rates } = owned
         const heard: HeardEvent[] = []
         for (const event of events)
-          if (pending.partialLog.size > 0 || (await isAnyActive(this.active, event)))
-            heard.push({ event, triggers: await triggersOf(this.options.log, event) })
+          if (pending.cutLogAt === event.position || (await isAnyActive(this.active, event)))
+            heard.push({ event, triggers: await triggersOf(this.options.directory.subjects.rows, event) })
         const some = heard.filter(({ triggers }) => triggers.length > 0)
         return some.length === 0 ? [] : oweLogRuns(this.oweOptions(), pending, rates, some, this.active)
       })
@@ -217,8 +220,8 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
   }
 
-  private async append(owned: OwnedPartition, facts: readonly Fact<string, RunsOwed>[]): Promise<void> {
-    await Promise.all(facts.map((fact) => owned.stream.append(fact)))
+  private async append(owned: OwnedPartition, facts: readonly OwedFact[]): Promise<void> {
+    await Promise.all(facts.map(({ fact, bytes }) => owned.stream.append(fact, bytes)))
     this.wakeAll(facts)
   }
 
@@ -228,10 +231,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return { tables, directory, now: () => clock.now(), maxAgeMs, waitingMax, waiting }
   }
 
-  private wakeAll(facts: readonly Fact<string, RunsOwed>[]): void {
+  private wakeAll(facts: readonly OwedFact[]): void {
     const woken = new Map<string, string>()
-    for (const { data } of facts)
-      for (const { trigger, runs } of data.owed)
+    for (const { fact } of facts)
+      for (const { trigger, runs } of fact.data.owed)
         for (const { automationId } of runs) woken.set(automationId, trigger.organizationId)
     for (const [automationId, organizationId] of woken) this.payer.wake(automationId, organizationId)
   }

@@ -39,6 +39,7 @@ export const dryRun = async (options: DryRunOptions, automation: AutomationRow, 
   return action.preview({
     automation,
     details: openDetails(options.keyring, automation),
+    isFirst: true,
     run: { runId: idFrom('sample', _id, now), sequence: 1, trigger, owedAt: now },
     editor,
     data: await sampleData(options.directory, automation, trigger, editor),

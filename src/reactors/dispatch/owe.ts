@@ -1,22 +1,16 @@
-import { APPEND_BYTES_MAX } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import {
-  RUNS_OWED,
-  runIdOf,
-  type RunsOwed,
-  type RunTrigger,
-  type SkipReason,
-} from '../../features/automations/events.ts'
+import { runIdOf, type RunsOwed, type RunTrigger, type SkipReason } from '../../features/automations/events.ts'
 import { shareOf } from '../../features/automations/chain.ts'
 import { matcherOf } from '../../features/automations/rules.ts'
 import { triggerKey, type AutomationRow } from '../../features/automations/views.ts'
 import { DECIDED, type Decided, type Decision } from '../../features/transitions/events.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { ActiveAutomations } from './active-automations.ts'
 import type { Directory, TrackerShown } from './directory.ts'
 import { rulesData, seeEvent } from './event-data.ts'
 import type { EventSeen } from './event-seen.ts'
+import { type OwedFact, OwedFacts, RUNS_PER_EVENT_MAX } from './owed-facts.ts'
 import type { PendingRuns } from './pending-runs.ts'
 import type { SubjectRates } from './subject-rates.ts'
 
@@ -49,10 +43,6 @@ export interface OweOptions {
 
 type Owed = RunsOwed['owed'][number]
 
-/** Runs of one event. */
-export const RUNS_PER_EVENT_MAX = 500
-const EVENT_BYTES_MAX = Math.floor(APPEND_BYTES_MAX / 4)
-
 /**
  * What one event of a transition stream owes: a run for each decision and each active automation that it concerns, as
  * facts to append. Runs that were owed before the entry was cut short (`pending.partial`) are left out, so each is owed
@@ -62,7 +52,7 @@ export const oweRuns = async (
   options: OweOptions,
   pending: PendingRuns,
   { revision, position, decided }: TransitionEntry,
-): Promise<Fact<string, RunsOwed>[]> => {
+): Promise<OwedFact[]> => {
   if (decided === undefined) return []
   const look = new EntryLook(new ActiveAutomations(options.tables), options)
   const added = new Map<string, number>()
@@ -79,9 +69,10 @@ export const oweRuns = async (
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
       owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
-  if (owed.length === 0 && pending.partial.size === 0) return []
-  const source = { source: 'transitions', sourceAt: revision, owedAt: options.now() } as const
-  return factsOf(source, owed, pending.progress.sequence)
+  if (owed.length === 0 && pending.cutAt !== revision) return []
+  const facts = new OwedFacts('transitions', options.now(), pending.progress.sequence)
+  facts.add(revision, owed)
+  return facts.done()
 }
 
 /** An event of a task or a record, and what it is to automations. */
@@ -97,21 +88,16 @@ export const oweLogRuns = async (
   rates: SubjectRates,
   heard: readonly HeardEvent[],
   active: ActiveAutomations,
-): Promise<Fact<string, RunsOwed>[]> => {
+): Promise<OwedFact[]> => {
   // All of it was logged before anything is looked up: what the events meant to find is there.
   const look = new EntryLook(active, options)
-  const facts: Fact<string, RunsOwed>[] = []
   const added = new Map<string, number>()
-  const owedAt = options.now()
-  let sequence = pending.progress.sequence
+  const facts = new OwedFacts('log', options.now(), pending.progress.sequence)
   for (const { event, triggers } of heard) {
     const owed = await owedFor(options, pending, rates, look, added, { event, triggers })
-    const isCutShort = facts.length === 0 && pending.partialLog.size > 0
-    if (owed.length === 0 && !isCutShort) continue
-    facts.push(...factsOf({ source: 'log', sourceAt: event.position, owedAt }, owed, sequence))
-    sequence += owed.reduce((sum, { runs }) => sum + runs.length, 0)
+    if (owed.length > 0 || pending.cutLogAt === event.position) facts.add(event.position, owed)
   }
-  return facts
+  return facts.done()
 }
 
 const owedFor = async (
@@ -183,33 +169,6 @@ const ageMs = (decision: Decision, loggedAt: number): number => {
   const { at } = triggerOf(decision)
   const isFromEdit = decision.kind === 'transition' && decision.cause === 'geofence'
   return loggedAt - (isFromEdit ? Math.min(at, decision.point.recordedAt) : at)
-}
-
-/** Cuts what is owed into events that an append takes. */
-const factsOf = (
-  source: Pick<RunsOwed, 'source' | 'sourceAt' | 'owedAt'>,
-  owed: readonly Owed[],
-  firstSequence: number,
-): Fact<string, RunsOwed>[] => {
-  const facts: Fact<string, RunsOwed>[] = []
-  let part: Owed[] = []
-  let runs = 0
-  let bytes = 0
-  const close = (complete: boolean): void => {
-    facts.push({ type: RUNS_OWED, data: { ...source, complete, firstSequence, owed: part } })
-    firstSequence += runs
-    part = []
-    runs = bytes = 0
-  }
-  for (const one of owed) {
-    const size = JSON.stringify(one).length * 2
-    if (part.length > 0 && (runs + one.runs.length > RUNS_PER_EVENT_MAX || bytes + size > EVENT_BYTES_MAX)) close(false)
-    part.push(one)
-    runs += one.runs.length
-    bytes += size
-  }
-  close(true)
-  return facts
 }
 
 /** Looks things up once for all that is owed together. */

@@ -14,9 +14,10 @@ import {
 import type { Clock } from '../../kernel/clock.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { firstKept } from '../sweep/first-kept.ts'
-import { OwedRows } from './owed-rows.ts'
-import { RUNS_PER_EVENT_MAX } from './owe.ts'
-import { PendingRuns, RUNS_IN_MEMORY_MAX } from './pending-runs.ts'
+import { OwedRows, type Run } from './owed-rows.ts'
+import { RUNS_PER_EVENT_MAX } from './owed-facts.ts'
+import { RUNS_IN_MEMORY_MAX } from './backlog.ts'
+import { PendingRuns } from './pending-runs.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import { RunsStream } from './runs-stream.ts'
 import { SubjectRates } from './subject-rates.ts'
@@ -27,6 +28,8 @@ export interface OwnedPartition {
   pending: PendingRuns
   stream: RunsStream
   rates: SubjectRates
+  /** Runs from this sequence on were owed by this owner: nobody else can have attempted them. */
+  ownSequence: number
   /** What is owed gets its sequence in turn: one event at a time, whatever its source. */
   turn: Promise<unknown>
 }
@@ -64,8 +67,15 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
-  return { partition, pending, stream, rates: new SubjectRates(), turn: Promise.resolve() }
+  const ownSequence = pending.progress.sequence
+  return { partition, pending, stream, rates: new SubjectRates(), ownSequence, turn: Promise.resolve() }
 }
+
+/** Whether no attempt of the run can have begun: one that did leaves a time at which the run is due again, or ends it. */
+export const isFirstAttempt = (
+  { ownSequence }: Pick<OwnedPartition, 'ownSequence'>,
+  { sequence, attempts, dueAt, alone }: Run,
+): boolean => sequence >= ownSequence && attempts === 0 && dueAt === 0 && !alone
 
 const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {
   let from = pending.progress.runs + 1

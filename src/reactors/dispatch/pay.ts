@@ -4,8 +4,8 @@ import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { type Attempted, attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
 import type { Run } from './owed-rows.ts'
-import { skipFact, skipRuns, type OwnedPartition } from './partition.ts'
-import { hasRoom } from './pending-runs.ts'
+import { isFirstAttempt, skipFact, skipRuns, type OwnedPartition } from './partition.ts'
+import { hasRoom } from './backlog.ts'
 import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import { limitAfter, newSender, nextDueAt, oldestDue, UnderWay, type Sender } from './sender.ts'
@@ -218,7 +218,7 @@ export class PayRuns {
     automation: AutomationRow,
     isProbe: boolean,
   ): Promise<void> {
-    const attempted = await attemptRun(this.options, run, automation)
+    const attempted = await attemptRun(this.options, run, automation, isFirstAttempt(owned, run))
     if (attempted === 'hidden') return this.hide(owned, run)
     const { outcome, attempt } = attempted
     sender.limit = limitAfter(sender.limit, attempt.durationMs)

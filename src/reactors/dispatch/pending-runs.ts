@@ -12,51 +12,21 @@ import {
   type RunsSkipped,
 } from '../../features/automations/events.ts'
 import type { Fact } from '../../kernel/event.ts'
+import {
+  type Backlog,
+  countOf,
+  hasRoom,
+  newBacklog,
+  RUNS_IN_MEMORY_MAX,
+  RUNS_LOW,
+  wantsAlone,
+  wantsInOrder,
+} from './backlog.ts'
 import type { OwedRows, Run } from './owed-rows.ts'
 import type { SteadyTime } from './retry-schedule.ts'
-import { RunOrder } from './run-order.ts'
-
-/** Runs of one automation and partition that are held in memory, of each kind (in order, alone); the others wait in the table. */
-export const RUNS_IN_MEMORY_MAX = 500
-/** Runs are read back from the table when fewer than this are in memory. */
-const RUNS_LOW = RUNS_IN_MEMORY_MAX / 2
 
 /** Where a run stands before its first attempt. */
 const FRESH = { attempts: 0, dueAt: 0, delayMs: 0, alone: false, stored: false }
-
-/** The runs of one automation in one partition that are owed and not paid. */
-export interface Backlog {
-  automationId: string
-  organizationId: string
-  order: RunOrder
-  /** Runs that keep their order and are in the table only: they come after those in memory. */
-  inOrderStored: number
-  /** Sequence of the last run taken into memory in order. */
-  lastSequence: number
-  /** Runs that go on alone and are in the table only: they are due after those in memory. */
-  aloneStored: number
-  /** When the first of these is due, ms since the epoch. */
-  aloneStoredDueAt: number
-  reading: boolean
-}
-
-const newBacklog = (automationId: string, organizationId: string): Backlog => ({
-  automationId,
-  organizationId,
-  order: new RunOrder(),
-  inOrderStored: 0,
-  lastSequence: 0,
-  aloneStored: 0,
-  aloneStoredDueAt: Number.POSITIVE_INFINITY,
-  reading: false,
-})
-
-export const countOf = (backlog: Backlog): number => backlog.order.size + backlog.inOrderStored + backlog.aloneStored
-
-const wantsInOrder = (backlog: Backlog): boolean => backlog.inOrderStored > 0 && backlog.order.inOrder < RUNS_LOW
-const wantsAlone = (backlog: Backlog): boolean => backlog.aloneStored > 0 && backlog.order.alone < RUNS_LOW
-/** Memory has room for runs that are in the table only. */
-export const hasRoom = (backlog: Backlog): boolean => wantsInOrder(backlog) || wantsAlone(backlog)
 
 /** How far a partition has come, as its checkpoint keeps it. */
 interface Progress {
@@ -79,10 +49,13 @@ interface Progress {
  */
 export class PendingRuns {
   readonly partition: number
-  /** Runs that the source event after `source` owed before all of it was owed. */
+  /** Runs that a source event owed before all of it was owed. */
   readonly partial = new Set<string>()
-  /** The same of the event after `log`. */
+  /** The same of an event of a task or record. */
   readonly partialLog = new Set<string>()
+  /** Where that event stands; undefined where none was cut short. */
+  cutAt: number | undefined
+  cutLogAt: number | undefined
   readonly rows: OwedRows
   private readonly at: Progress = { runs: -1, source: -1, sequence: 1, automations: -1, log: -1 }
   /** As `at` was when no source event was owed in part. */
@@ -122,14 +95,20 @@ export class PendingRuns {
   /** Everything up to this source event is owed. */
   sourceDone(revision: number): void {
     this.at.source = revision
-    this.partial.clear()
+    if (revision >= (this.cutAt ?? revision)) {
+      this.partial.clear()
+      this.cutAt = undefined
+    }
     this.noteStorable()
   }
 
   /** What happened to tasks and records up to this position is owed. */
   heardLog(position: number): void {
     this.at.log = position
-    this.partialLog.clear()
+    if (position >= (this.cutLogAt ?? position)) {
+      this.partialLog.clear()
+      this.cutLogAt = undefined
+    }
     this.noteStorable()
   }
 
@@ -220,6 +199,8 @@ export class PendingRuns {
     this.at.sequence = Math.max(this.at.sequence, sequence)
     if (complete && source === 'log') this.heardLog(sourceAt)
     else if (complete) this.sourceDone(sourceAt)
+    else if (source === 'log') this.cutLogAt = sourceAt
+    else this.cutAt = sourceAt
   }
 
   /** Takes a new run into memory, unless older ones of its automation fill it or wait in the table. */

@@ -67,9 +67,13 @@ export class RunsStream {
     return this.stream.head
   }
 
-  /** Resolves when the fact is durable and has been told. @throws StreamLost */
-  append(fact: Fact): Promise<void> {
-    return new Promise((resolve, reject) => this.stream.push({ fact, resolve, reject }, sizeOf(fact)))
+  /**
+   * Resolves when the fact is durable and has been told.
+   * @param bytes of its data at most, where that is known
+   * @throws StreamLost
+   */
+  append(fact: Fact, bytes = sizeOf(fact)): Promise<void> {
+    return new Promise((resolve, reject) => this.stream.push({ fact, resolve, reject }, bytes))
   }
 
   /** Everything that still waits fails. */

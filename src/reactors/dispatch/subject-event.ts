@@ -1,4 +1,3 @@
-import type { EventLog } from '../../engines/event-log.ts'
 import type { AutomationEvent, RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
@@ -6,10 +5,10 @@ import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../
 import { seesHubs } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { withoutFiles } from '../../kit/files/attached-file.ts'
-import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ActiveAutomations } from './active-automations.ts'
 import type { EventSeen } from './event-seen.ts'
+import type { SubjectRows } from './subject-rows.ts'
 
 /** Streams whose events concern automations beside the decisions about trackers. */
 export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
@@ -28,10 +27,12 @@ export const isAnyActive = async (active: ActiveAutomations, { type, metadata }:
 }
 
 /** What an event of a task or a record is to automations: none, one, or for a task that is made assigned two. */
-export const triggersOf = async (log: Pick<EventLog, 'read'>, event: RecordedEvent): Promise<RunTrigger[]> => {
+export const triggersOf = async (rows: SubjectRows, event: RecordedEvent): Promise<RunTrigger[]> => {
   const { stream, type, id: sourceId, revision, position } = event
   if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return []
-  const { organizationId, values, at } = decodeJson<ResourceData>(event.data)
+  const data = decodeJson<ResourceData>(event.data)
+  const { organizationId, at } = data
+  const row = rows.note(event, data)
   const common = { sourceId, organizationId, revision, position }
   if (type === RECORD.created)
     return [
@@ -42,8 +43,9 @@ export const triggersOf = async (log: Pick<EventLog, 'read'>, event: RecordedEve
         at: Date.parse(at),
       },
     ]
-  const after = values as unknown as TaskValues
-  const before = type === TASK.created ? undefined : await taskBefore(log, stream, revision)
+  const after = row as TaskRow
+  const before =
+    type === TASK.created ? undefined : ((await rows.at(stream, organizationId, revision - 1)) as TaskRow | undefined)
   const task = { ...common, subject: { type: 'task' as const, id: idOfStream(stream) } }
   const triggers: RunTrigger[] = []
   if (type === TASK.created) triggers.push({ ...task, event: 'onTaskCreated', at: Date.parse(at) })
@@ -60,18 +62,9 @@ const gainsPeople = (before: TaskValues | undefined, after: TaskValues): boolean
   return isNewTeam || after.assigneeIds.some((id) => !known.includes(id)) || before?.state === 'new'
 }
 
-const taskBefore = async (
-  log: Pick<EventLog, 'read'>,
-  stream: string,
-  revision: number,
-): Promise<TaskValues | undefined> => {
-  const [event] = revision === 0 ? [] : await log.read(stream, revision - 1, 1)
-  return event === undefined ? undefined : (decodeJson<ResourceData>(event.data).values as unknown as TaskValues)
-}
-
 /** Looks subjects up in their own streams: as they are now, or for what was deleted as it last was. */
 export interface SubjectServices {
-  log: Pick<EventLog, 'read'>
+  rows: SubjectRows
   /** A row of a table as it is now. */
   row(table: string, organizationId: string, id: string): Promise<Row | undefined>
 }
@@ -81,12 +74,12 @@ export const seeSubject = async (services: SubjectServices, trigger: RunTrigger)
   trigger.subject.type === 'task' ? seeTask(services, trigger) : seeRecord(services, trigger)
 
 const seeTask = async (
-  { log }: SubjectServices,
+  { rows }: SubjectServices,
   { organizationId, subject, revision = 0, event }: RunTrigger,
 ): Promise<EventSeen> => {
   const stream = TASK_STREAMS + subject.id
-  const now = (await rowAt(log, stream, organizationId, 'end')) as TaskRow | undefined
-  const before = event === 'onTaskCreated' ? undefined : await rowAt(log, stream, organizationId, revision - 1)
+  const now = (await rows.now(stream, organizationId)) as TaskRow | undefined
+  const before = event === 'onTaskCreated' ? undefined : await rows.at(stream, organizationId, revision - 1)
   return {
     isFor: (editor) => now !== undefined && seesHubs(editor, [now.hubId]) && seesTask(editor, now),
     data: async () => ({ organizationId, task: now ?? { _id: subject.id }, before: before ?? null }),
@@ -94,10 +87,10 @@ const seeTask = async (
 }
 
 const seeRecord = async (
-  { log, row }: SubjectServices,
+  { rows, row }: SubjectServices,
   { organizationId, subject }: RunTrigger,
 ): Promise<EventSeen> => {
-  const kept = (await rowAt(log, RECORD_STREAMS + subject.id, organizationId, 'end')) as RecordRow | undefined
+  const kept = (await rows.now(RECORD_STREAMS + subject.id, organizationId)) as RecordRow | undefined
   const type = kept && ((await row(DATA_TYPES, organizationId, kept.dataTypeId)) as DataTypeRow | undefined)
   const { recordIds: _records, uniques: _uniques, ...record }: Row = kept ?? { _id: subject.id }
   return {
@@ -125,18 +118,3 @@ const shownType = ({
   ...{ _id, organizationId, version, createdAt, updatedAt, name, type, primaryKey },
   fields: fields.map(({ no: _no, slot: _slot, formerNames: _former, ...field }) => field),
 })
-
-const rowAt = async (
-  log: Pick<EventLog, 'read'>,
-  stream: string,
-  organizationId: string,
-  revision: number | 'end',
-): Promise<Row | undefined> => {
-  if (revision !== 'end' && revision < 0) return undefined
-  const [event] =
-    revision === 'end' ? await log.read(stream, 'end', 1, 'backwards') : await log.read(stream, revision, 1)
-  if (event === undefined) return undefined
-  const data = decodeJson<ResourceData>(event.data)
-  if (data.organizationId !== organizationId || data.values === undefined) return undefined
-  return withoutFiles(rowOf(idOfStream(stream), event.revision + 1, { ...data, updatedAt: data.at }))
-}

@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap'
 import { Uploads } from '../../../src/kit/files/uploads.ts'
 import { seeSubject } from '../../../src/reactors/dispatch/subject-event.ts'
+import { SubjectRows } from '../../../src/reactors/dispatch/subject-rows.ts'
 import { deleteAttachments } from '../../../src/reactors/sweep/delete-attachments.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
 import { fileOwners } from '../../../src/roles/file-owners.ts'
@@ -447,7 +448,7 @@ test('what is told of a task or a record to the outside holds ids of files, noth
       at: 0,
       revision: 1,
     }
-    const seen = await seeSubject({ log, row }, trigger)
+    const seen = await seeSubject({ rows: new SubjectRows(log), row }, trigger)
     return JSON.stringify(await seen.data({ permissions: new Set(), permissionDetails: [], userId: '' }))
   }
   const id = await task()

@@ -60,6 +60,7 @@ const open = async (t: Test) => {
         subject: { type: 'task', id: idFrom('task', 'one') },
       },
     },
+    isFirst: false,
     editor: callerWith(['view/user'], { organizationId: ORGANIZATION }),
     data: { task: {}, ...data },
   })

@@ -23,6 +23,7 @@ import { webhookAction } from '../../../src/reactors/dispatch/actions/webhook.ts
 import { Dispatcher } from '../../../src/reactors/dispatch/dispatcher.ts'
 import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
 import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
+import { SubjectRows } from '../../../src/reactors/dispatch/subject-rows.ts'
 import { decodeTransition } from '../../../src/reactors/dispatch/owe.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -97,7 +98,10 @@ export class KnownThings implements Directory {
     return this.isRolledOut
   }
 
-  readonly subjects = { log: { read: async () => [] }, row: async () => undefined }
+  readonly subjects = {
+    rows: new SubjectRows({ read: async () => [], head: async () => -1 }),
+    row: async () => undefined,
+  }
 
   tripToken(): string {
     return 'token'

@@ -11,6 +11,8 @@ export interface Work {
   details: Details
   /** `owedAt` in ms since the epoch: nothing of the run was done before. */
   run: { runId: string; sequence: number; trigger: RunTrigger; owedAt: number }
+  /** No attempt of the run can have begun before, in this process or another: nothing was written by it. */
+  isFirst: boolean
   /** The automation's last editor, as they may see and do now; has the permissions that the type needs. */
   editor: UserCaller
   /** As far as the editor may see it; paths of values and templates are looked up in `rulesData` of it. */
@@ -23,6 +25,8 @@ export type Outcome =
       /** What the log of runs keeps of an answer from outside. */
       statusCode?: number
       answer?: string
+      /** What was written here: ids alone, which the log of runs keeps in clear. */
+      wrote?: JsonObject
     }
   | {
       kind: 'failed'

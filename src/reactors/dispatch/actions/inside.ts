@@ -34,7 +34,7 @@ export const originOf = ({ clock }: Pick<InsideServices, 'clock'>, { automation,
  */
 export const outcomeOf = async (act: () => Promise<JsonObject>): Promise<Outcome> => {
   try {
-    return { kind: 'done', answer: JSON.stringify(await act()) }
+    return { kind: 'done', wrote: await act() }
   } catch (error) {
     if (error instanceof NotForEditor) return { kind: 'hidden' }
     if (!(error instanceof Failure) || error.status >= 500) throw error
@@ -53,8 +53,9 @@ const PAGE_EVENTS = 20
 export const hasWritten = async (
   { log }: Pick<InsideServices, 'log'>,
   stream: string,
-  { run }: Work,
+  { run, isFirst }: Work,
 ): Promise<boolean> => {
+  if (isFirst) return false
   for (let from: number | 'end' = 'end'; ; ) {
     const events = await log.read(stream, from, PAGE_EVENTS, 'backwards')
     if (events.some(({ metadata }) => metadata.$causationId === run.runId)) return true

@@ -79,6 +79,7 @@ const keyOf = ({ keyring }: NotificationServices, recipient: string): string =>
   keyring.hmac('message-recipient', recipient).toString('base64url')
 
 const endedOf = async ({ log }: InsideServices, work: Work): Promise<Map<string, Told>> => {
+  if (work.isFirst) return new Map()
   const events = await log.read(messagesStream(work), 0, EVENTS_MAX)
   return new Map(
     events.map(({ data }) => {

@@ -1,0 +1,69 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
+import type { Row } from '../../kernel/table.ts'
+import { withoutFiles } from '../../kit/files/attached-file.ts'
+import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+
+/** What an event left of its subject. */
+interface Left {
+  revision: number
+  row: Row
+  /** What the event before left, where that was read lately too. */
+  before?: Left
+}
+
+const KEPT = 2_000
+/** Rows of larger events are read anew. */
+const KEPT_BYTES_MAX = 8 * 1024
+
+/**
+ * Tasks and records as their own streams have them. An event that was read lately is not read again: what an event says
+ * never changes, and whether it is still the last one is asked each time.
+ */
+export class SubjectRows {
+  private readonly log: Pick<EventLog, 'read' | 'head'>
+  private readonly known = new RecentMap<string, Left>(KEPT)
+
+  constructor(log: Pick<EventLog, 'read' | 'head'>) {
+    this.log = log
+  }
+
+  /** What an event left that was read anyway. */
+  note(event: RecordedEvent, data: ResourceData): Row {
+    const { stream, revision } = event
+    const row = withoutFiles(rowOf(idOfStream(stream), revision + 1, { ...data, updatedAt: data.at }))
+    if (event.data.byteLength > KEPT_BYTES_MAX) return row
+    const known = this.known.get(stream)
+    const isNext = known?.revision === revision - 1
+    if (known === undefined || known.revision < revision)
+      this.known.set(stream, { revision, row, ...(isNext && { before: { revision: known.revision, row: known.row } }) })
+    return row
+  }
+
+  /** As it is now; what was deleted as it last was. */
+  async now(stream: string, organizationId: string): Promise<Row | undefined> {
+    const known = this.known.get(stream)
+    if (known !== undefined && (await this.log.head(stream)) === known.revision) return ofOne(known.row, organizationId)
+    const [event] = await this.log.read(stream, 'end', 1, 'backwards')
+    return this.rowOf(event, organizationId)
+  }
+
+  /** As it was after the event of that revision; undefined before the first. */
+  async at(stream: string, organizationId: string, revision: number): Promise<Row | undefined> {
+    if (revision < 0) return undefined
+    const known = this.known.get(stream)
+    for (const left of [known, known?.before]) if (left?.revision === revision) return ofOne(left.row, organizationId)
+    const [event] = await this.log.read(stream, revision, 1)
+    return this.rowOf(event, organizationId)
+  }
+
+  private rowOf(event: RecordedEvent | undefined, organizationId: string): Row | undefined {
+    if (event === undefined) return undefined
+    const data = decodeJson<ResourceData>(event.data)
+    return data.values === undefined ? undefined : ofOne(this.note(event, data), organizationId)
+  }
+}
+
+const ofOne = (row: Row, organizationId: string): Row | undefined =>
+  row.organizationId === organizationId ? row : undefined
