@@ -29,7 +29,7 @@ export const NOTICES: { readonly [reason in NoticeReason]: string } = {
   flowGone: 'Its flow is gone.',
   dataTypeGone: 'Its data type is gone.',
   hubGone: 'Its hub is gone, or whoever edited it last does not have it any more.',
-  peopleGone: 'Nobody whom it assigns is left.',
+  peopleGone: 'Nobody whom it names is left.',
   notRolledOut: 'Geofences are not available to this organization any more.',
 }
 

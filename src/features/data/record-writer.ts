@@ -78,11 +78,20 @@ export class RecordWriter implements ResourceWrites {
     })
   }
 
+  /** @throws Failure conflict for the last file of a required field, not_found */
   detach(origin: WriteOrigin, id: string, fileId: string): Promise<Written> {
-    return this.writer.update(origin, id, (before) => {
+    return this.writer.update(origin, id, async (before) => {
+      const type = await this.typeOf(origin.organizationId, before.dataTypeId as string)
       const without = (value: Json): Json => (Array.isArray(value) ? value.filter((one) => one !== fileId) : value)
-      const left = Object.entries(before.values as JsonObject).map(([key, value]) => [key, without(value)] as const)
+      const own = before.values as JsonObject
+      const left = Object.entries(own).map(([key, value]) => [key, without(value)] as const)
       const values = Object.fromEntries(left.filter(([, value]) => !isEmpty(value)))
+      const emptied = type.fields.find(({ _id, required }) => required === true && _id in own && !(_id in values))
+      if (emptied !== undefined)
+        throw new Failure('conflict', {
+          message: `It is the last file of ${emptied.name}, which is required: attach another one first.`,
+          errors: [{ path: `/values/${emptied.name}`, message: 'is required' }],
+        })
       return withNamedFiles({ ...before, values }, Object.values(values).flat())
     })
   }
@@ -137,8 +146,9 @@ export class RecordWriter implements ResourceWrites {
       const value = valueIn(sent, field._id)
       const path = `/values/${field.name}`
       if (value === undefined || isEmpty(value)) {
-        // A file is attached to a record that is there: until then the record is listed as invalid.
-        const isAsked = field.required === true && field.type !== 'file'
+        // A file is attached to a record that is there: until then the record is listed as invalid, from then on it has one.
+        const isYetToCome = field.type === 'file' && isEmpty(valueIn(before, field._id) ?? null)
+        const isAsked = field.required === true && !isYetToCome
         if (isAsked || field.name === type.primaryKey) faults.push({ path, message: 'is required' })
         continue
       }

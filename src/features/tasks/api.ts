@@ -1,6 +1,5 @@
 import type { Find, Range } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
@@ -13,6 +12,7 @@ import type { Written } from '../../kit/resource/writes.ts'
 import { cellsOver, degreesOf } from './cells.ts'
 import { historyRoute } from './history.ts'
 import type { Move } from './moves.ts'
+import { assertPlace } from './place.ts'
 import { task } from './task.ts'
 import { taskUploadRoute } from './task-files.ts'
 import { TaskWriter } from './task-writer.ts'
@@ -143,8 +143,6 @@ const actionOf = (writer: TaskWriter, ...[type, summary, body, bodyExample, move
 const timeOf = ({ at }: JsonObject): { at?: number } => (at === undefined ? {} : { at: Date.parse(String(at)) })
 
 const placeOf = ({ lat, lng }: JsonObject): { place?: { [name: string]: Json } } => {
-  if (lat === undefined && lng === undefined) return {}
-  if (lat === undefined || lng === undefined)
-    throw invalid(lat === undefined ? '/lat' : '/lng', 'is required where the other is there')
-  return { place: { lat, lng } }
+  assertPlace({ lat, lng })
+  return lat === undefined ? {} : { place: { lat, lng } }
 }

@@ -1,9 +1,10 @@
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { envelope } from '../../kit/http/page-members.ts'
 import { route, type Route, type Wrote } from '../../kit/http/route.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
@@ -20,6 +21,17 @@ export const scheduleRoutes = (services: ResourceServices): Route[] => {
   return [bulkRoute(schedule.writer(services)), previewRoute(services), ...schedule.routes(services)]
 }
 
+const SCHEDULE = createSchema(schedule.declaration)
+const checkSchedule = compileCheck(SCHEDULE)
+
+/** Each is checked by itself, so that one that is wrong leaves the others. */
+const bulkSchema = (items: JsonSchema): JsonSchema => ({
+  type: 'object',
+  properties: { schedules: { type: 'array', minItems: 1, maxItems: BULK_MAX, items } },
+  required: ['schedules'],
+  additionalProperties: false,
+})
+
 const bulkRoute = (writer: ResourceWriter): Route =>
   route<object, { schedules: JsonObject[] }>({
     method: 'POST',
@@ -28,14 +40,9 @@ const bulkRoute = (writer: ResourceWriter): Route =>
     summary: 'Create many task schedules; one that is refused leaves the others',
     tag: 'Task schedules',
     access: { permission: 'edit/schedule' },
-    body: {
-      type: 'object',
-      properties: {
-        schedules: { type: 'array', minItems: 1, maxItems: BULK_MAX, items: createSchema(schedule.declaration) },
-      },
-      required: ['schedules'],
-      additionalProperties: false,
-    },
+    body: bulkSchema({}),
+    bodyShown: bulkSchema(SCHEDULE),
+    takesAnyNames: true,
     bodyExample: { schedules: [schedule.declaration.example] },
     bodyBytesMax: 4 * 1024 * 1024,
     answers: {
@@ -66,6 +73,7 @@ const bulkRoute = (writer: ResourceWriter): Route =>
       const wrotes: (Wrote | undefined)[] = []
       for (const [index, body] of request.body.schedules.entries()) {
         try {
+          assertValid(checkSchedule, body)
           wrotes.push((await writer.create(originOf(request), body)).wrote)
         } catch (error) {
           if (!(error instanceof Failure) || error.status >= 500) throw error

@@ -18,12 +18,11 @@ import {
 } from '../../kernel/schema.ts'
 import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
-import type { WriteContext } from '../../kit/resource/declaration.ts'
-import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import type { ListFilter, WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
-import { RECORDS, type RecordRow } from '../data/views.ts'
 import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
+import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { task } from './task.ts'
 
@@ -61,6 +60,11 @@ const dueRows = (plain: RowSource): RowSource => ({
 export const makeAtOf = ({ nextAt, task: body }: JsonObject): number =>
   Date.parse(String(nextAt)) - Number((body as JsonObject).leadMinutes ?? 0) * 60_000
 
+const filterOf = (field: string, noun: string): ListFilter => ({
+  schema: { type: 'string', maxLength: 100, description: `Those whose tasks are of this ${noun}.` },
+  where: (value) => ({ [field]: String(value).toLowerCase() }),
+})
+
 /** Makes tasks again and again. The tasks are made by reactors/schedules. */
 export const schedule = defineResource(
   {
@@ -97,6 +101,11 @@ export const schedule = defineResource(
     permissions: { view: 'view/schedule', edit: 'edit/schedule' },
     hubField: 'hubId',
     indexes: { equality: ['name', 'isActive'], range: ['name', 'nextAt'], text: ['name'] },
+    filters: {
+      hubId: filterOf('hubId', 'hub'),
+      teamId: filterOf('teamId', 'team'),
+      assigneeId: filterOf('assigneeIds', 'user'),
+    },
     bodyBytesMax: 256 * 1024,
     example: {
       name: 'Morning round',
@@ -112,7 +121,7 @@ export const schedule = defineResource(
       },
     },
     keep: async (write) => kept(write),
-    checks: (write) => assertSource(write),
+    checks: (write) => assertContent(write),
     present: (rows) => rows.map(whole),
   },
   dueRows,
@@ -143,20 +152,6 @@ const kept = ({ values, before, now }: WriteContext): JsonObject => {
     assigneeIds: assigneeIds ?? values.assigneeIds ?? [],
   }
 }
-
-/** The record that its tasks are filled from is there, and of the type. @throws Failure invalid with the path */
-const assertSource = async ({ services, caller, organizationId, values, before }: WriteContext): Promise<void> => {
-  const source = sourceOf(values)
-  if (caller === undefined || source === undefined || isDeepStrictEqual(source, sourceOf(before))) return
-  const { dataTypeId, dataId } = source
-  const path = '/task/dataSource'
-  const id = dataId.toLowerCase()
-  const record = await assertExists<RecordRow>(services.tables, RECORDS, organizationId, id, `${path}/dataId`)
-  if (record.dataTypeId !== dataTypeId.toLowerCase()) throw invalid(`${path}/dataTypeId`, NAMES_NOTHING)
-}
-
-const sourceOf = (values: JsonObject | undefined): { dataTypeId: string; dataId: string } | undefined =>
-  (values?.task as { dataSource?: { dataTypeId: string; dataId: string } } | undefined)?.dataSource
 
 export const recurrenceOf = (values: JsonObject): Recurrence => values as unknown as Recurrence
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
-import type { Row } from '../../kernel/table.ts'
+import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import {
@@ -16,10 +16,11 @@ import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
-import { flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
+import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees } from './assignees.ts'
 import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
+import { assertPlace } from './place.ts'
 import { task } from './task.ts'
 import { assertDispatches, assertMayChange, assertMayFill } from './task-rights.ts'
 import type { TaskValues } from './views.ts'
@@ -74,6 +75,7 @@ export class TaskWriter implements ResourceWrites {
       assigneeIds,
     })
     assertWindow(body.window)
+    assertPlace(body)
     const at = new Date(origin.now).toISOString()
     const whole = { ...body, flowId, components: values, ...(dataSource !== undefined && { dataSource }) }
     return this.writer.create(origin, whole, {
@@ -143,7 +145,7 @@ export class TaskWriter implements ResourceWrites {
     } catch (error) {
       if (!(error instanceof MoveRefused)) throw error
       const { state, version } = await this.writer.load(id)
-      const data: Row = withoutFiles({ _id: id, version, ...state.values })
+      const data = withoutFiles(rowOf(id, version, state))
       throw new Failure('conflict', { message: error.message, extra: { version, data } })
     }
   }
@@ -161,14 +163,14 @@ export class TaskWriter implements ResourceWrites {
         : { ...others, flowId: before.flowId, components: before.components }
     assertValid(checkWhole, merged)
     assertWindow(merged.window)
+    assertPlace(merged)
     const source = lowerIds(merged.dataSource)
     if (source !== undefined && !isDeepStrictEqual(source, before.dataSource)) {
       await this.recordOf(origin.organizationId, source)
       merged.dataSource = { ...source }
     }
     const flow = await this.flowOf(before)
-    const emptied =
-      kind === 'replace' ? Object.fromEntries(Object.keys(before.components).map((name) => [name, null])) : {}
+    const emptied = kind === 'replace' ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
     const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
     const rest = Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(fields, name)))
     const next = { ...rest, ...withDefaults(fields, merged), components } as unknown as TaskValues
@@ -264,6 +266,10 @@ const assertWindow = (window: Json | undefined): void => {
   const { from, to } = window as { from: string; to: string }
   if (new Date(from).getTime() > new Date(to).getTime()) throw invalid('/window/to', 'must not be before from')
 }
+
+/** What a PUT may leave out, and so empties. */
+const writableIn = (flow: FlowContent): string[] =>
+  componentsOf(flow).flatMap(({ id, readOnly }) => (readOnly === true ? [] : [id]))
 
 const lowerIds = (source: Json | undefined): TaskValues['dataSource'] => {
   if (source === undefined || source === null) return undefined

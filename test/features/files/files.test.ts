@@ -372,9 +372,20 @@ test('a file of a record is as hidden as its field', async (t) => {
   t.equal((await owner.call('GET', `/data/${record._id}`)).body.data.values.scan.length, 2, 'a hidden one is kept')
   await owner.call('PATCH', `/data/${record._id}`, { values: { scan: [fileId] } })
   t.equal((await owner.call('GET', `/file/${fileId}`)).status, 200)
+  for (const values of [{ scan: null }, { scan: [] }])
+    t.match(await owner.call('PATCH', `/data/${record._id}`, { values }), {
+      status: 400,
+      body: { errors: [{ path: '/values/scan', message: 'is required' }] },
+    })
+  t.match(
+    await owner.call('DELETE', `/file/${fileId}`),
+    { status: 409, body: { errors: [{ path: '/values/scan' }] } },
+    'a required file that is there stays, until there is another',
+  )
+  t.equal((await attach('scan')).status, 201)
   t.equal((await owner.call('DELETE', `/file/${fileId}`)).status, 200)
   t.equal((await owner.call('GET', `/file/${fileId}`)).status, 404)
-  t.equal((await stored()).length, 1, 'what was left out of the value is swept')
+  t.equal((await stored()).length, 2, 'what was left out of the value is swept')
 })
 
 test('files go with their task, and what nothing names is swept part by part', async (t) => {

@@ -94,9 +94,25 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
   await refused({ timeZone: 'Mars/Olympus' }, '/timeZone')
   await refused({ flowId: hubId }, '/flowId')
   const bulk = await call('POST', '/task/schedules/bulk', {
-    schedules: [of({ isActive: false }), of({ flowId: hubId })],
+    schedules: [of({ isActive: false }), of({ flowId: hubId }), { name: 'Nothing else' }, 5],
   })
-  t.match(bulk.body.data, { created: 1, rejected: [{ index: 1, code: 'invalid' }] })
+  t.match(bulk.body.data, {
+    created: 1,
+    rejected: [
+      { index: 1, code: 'invalid', message: /flowId/ },
+      { index: 2, code: 'invalid', message: /required/ },
+      { index: 3, code: 'invalid', message: /object/ },
+    ],
+  })
+  const task = of().task
+  await refused({ task: { ...task, components: { nothing: 1 } } }, '/task/components/nothing')
+  await refused({ task: { ...task, components: { nextVisit: 'soon' } } }, '/task/components/nextVisit')
+  await refused({ task: { ...task, lat: 1 } }, '/task/lng')
+  const other = (await call('POST', '/hub', { name: 'Other', lat: 1, lng: 1 })).body.data._id
+  const teamId = (await call('POST', '/team', { name: 'Others', hubId: other, userIds: [] })).body.data._id
+  await refused({ task: { ...task, teamId } }, '/task/teamId')
+  const totalOf = async (query: string) => (await call('GET', `/task/schedules?${query}`)).body.total
+  t.same([await totalOf(`hubId=${hubId}`), await totalOf(`hubId=${other}`)], [2, 0])
 
   const total = async (): Promise<number> => (await call('GET', `/tasks?scheduleId=${_id}`)).body.total
   const run = async (expected: number): Promise<void> => {

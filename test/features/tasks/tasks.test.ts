@@ -14,7 +14,8 @@ test('a task moves by the table and nothing else', async (t) => {
   })
   for (const type of ['start', 'finish']) {
     const refused = await move(one._id, type)
-    t.match(refused, { status: 409, body: { code: 'conflict', data: { _id: one._id, state: 'new' } } }, type)
+    t.match(refused, { status: 409, body: { code: 'conflict' } }, type)
+    t.same(refused.body.data, one, 'with the task as it is')
   }
   t.match(await move(one._id, 'assign', { assigneeIds: [ada.id] }), {
     status: 200,
@@ -228,6 +229,17 @@ test('components keep the rules of their flow, and what the data source maps is 
     place: undefined,
     customer: 'C-1',
   })
+  await refused({ lat: 1 }, '/lng')
+  t.match(
+    await owner.call('PATCH', `/task/${made._id}`, { lng: 1 }),
+    { status: 400, body: { errors: [{ path: '/lat' }] } },
+    'a place has both coordinates',
+  )
+  t.match(
+    await owner.call('PUT', `/task/${made._id}`, { flowId: flow._id, title: 'Anew', hubId }),
+    { status: 200, body: { data: { title: 'Anew', components: { customer: 'C-1', parcels: undefined } } } },
+    'a PUT keeps what its sender may only read',
+  )
   await owner.call('PATCH', `/flow/${flow._id}`, {
     steps: [{ id: 'two', name: 'Two', components: [] }],
     dataSource: null,

@@ -88,6 +88,18 @@ test('of several recipients only those who could not be told yet are tried again
   t.equal(mails.length, 4)
 })
 
+test('whoever is no active user any more is passed over, and nobody left ends the run', async (t) => {
+  const { action, workOf } = await open(t)
+  const gone = idFrom('user', 'gone')
+  t.match(await action.attempt(workOf('some', { channel: 'inApp', to: [gone, USER] })), { kind: 'done' })
+  t.match(await action.attempt(workOf('some', { channel: 'inApp', to: [gone, USER] })), { kind: 'done' }, 'once more')
+  t.match(await action.attempt(workOf('none', { channel: 'inApp', to: [gone, idFrom('user', 'too')] })), {
+    kind: 'failed',
+    error: '2 of 2 recipients: the user is not active',
+    ends: 'run',
+  })
+})
+
 test('addresses that no user has confirmed get so many mails a day, confirmed ones more', async (t) => {
   const { action, workOf, mails, put, clock } = await open(t)
   const foreign = (n: number) => action.attempt(workOf(`f${n}`, { channel: 'email', to: `p${n % 5}@x.example` }))

@@ -51,7 +51,8 @@ const inTurn = <Done>(
   return done
 }
 
-const GONE_USER: Told = { kind: 'refused', error: 'the user is not active' }
+/** Whoever is no active user any more is passed over where others are told. */
+export const GONE_USER: Told & { kind: 'refused' } = { kind: 'refused', error: 'the user is not active' }
 
 const notify = async (services: NotificationServices, work: Work, userId: string): Promise<Told> => {
   const { automation, run } = work

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import type { Action, Outcome, Work } from './action.ts'
 import { type InsideServices, isId, originOf } from './inside.ts'
-import { channelsOf, type NotificationServices, type Told } from './notification-channels.ts'
+import { channelsOf, GONE_USER, type NotificationServices, type Told } from './notification-channels.ts'
 import {
   checkNotification,
   maskedUrl,
@@ -23,7 +23,8 @@ export const notificationAction = (services: NotificationServices): Action => {
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
     show: shownDetails,
-    names: (details) => ({ users: recipientsOf(details).filter(isId) }),
+    // An address is always there.
+    names: (details) => ({ users: recipientsOf(details).every(isId) ? recipientsOf(details) : [] }),
     preview: async (work) => preview(work),
     attempt: async (work) => {
       const { channel } = work.details as unknown as NotificationDetails
@@ -45,7 +46,9 @@ export const notificationAction = (services: NotificationServices): Action => {
 }
 
 /** How a run ends that has told all, or goes on for those who could not be told yet. */
-const outcomeOf = (told: readonly Told[]): Outcome => {
+const outcomeOf = (all: readonly Told[]): Outcome => {
+  const there = all.filter((one) => one.kind !== 'refused' || one.error !== GONE_USER.error)
+  const told = there.length === 0 ? all : there
   const failed = told.filter((one) => one.kind === 'failed')
   const refused = told.filter((one) => one.kind === 'refused')
   // Whoever was told by an attempt before says nothing of this one.

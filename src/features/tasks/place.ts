@@ -1,0 +1,8 @@
+import { invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+
+/** A place has both of its coordinates, or is not there. @throws Failure invalid */
+export const assertPlace = ({ lat, lng }: JsonObject): void => {
+  if ((lat == null) !== (lng == null))
+    throw invalid(lat == null ? '/lat' : '/lng', 'is required where the other is there')
+}

@@ -1,0 +1,65 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { ResourceServices, WriteContext } from '../../kit/resource/declaration.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { RECORDS, type RecordRow } from '../data/views.ts'
+import { type FlowRow, FLOWS } from '../flows/views.ts'
+import { assertAssignees } from './assignees.ts'
+import { fillComponents } from './components.ts'
+import { assertPlace } from './place.ts'
+
+/**
+ * What a schedule says of its tasks can be made now: where a write changes it, it is looked at as a task's own body is.
+ * @throws Failure invalid with the path below `/task`
+ */
+export const assertContent = async ({ services, caller, ...write }: WriteContext): Promise<void> => {
+  const { organizationId, values, before } = write
+  if (caller === undefined || (before !== undefined && isDeepStrictEqual(contentOf(values), contentOf(before)))) return
+  await below('/task', async () => {
+    const { hubId, teamId, assigneeIds } = values as { hubId: string; teamId?: string; assigneeIds: string[] }
+    const { components, dataSource, ...body } = values.task as JsonObject
+    assertPlace(body)
+    await assertAssignees(services, organizationId, { hubId, teamId, assigneeIds })
+    const flow = await services.tables.get<FlowRow>(FLOWS, organizationId, String(values.flowId).toLowerCase())
+    const sent = (components ?? {}) as JsonObject
+    const faults = flow && (await fillComponents(services.tables, organizationId, flow, {}, sent, true)).faults
+    if (faults !== undefined && faults.length > 0)
+      throw new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, 20) })
+    if (dataSource !== undefined) await assertSource(services, organizationId, dataSource as unknown as Source)
+  })
+}
+
+interface Source {
+  dataTypeId: string
+  dataId: string
+}
+
+/** The record that its tasks are filled from is there, and of the type. */
+const assertSource = async (
+  { tables }: Pick<ResourceServices, 'tables'>,
+  organizationId: string,
+  { dataTypeId, dataId }: Source,
+): Promise<void> => {
+  const id = dataId.toLowerCase()
+  const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, id, '/dataSource/dataId')
+  if (record.dataTypeId === dataTypeId.toLowerCase()) return
+  const path = '/dataSource/dataTypeId'
+  throw new Failure('invalid', { message: `${path} ${NAMES_NOTHING}`, errors: [{ path, message: NAMES_NOTHING }] })
+}
+
+const contentOf = ({ flowId, hubId, teamId, assigneeIds, task }: JsonObject): JsonObject => {
+  const { window: _window, leadMinutes: _lead, ...content } = task as JsonObject
+  return { flowId, hubId, teamId: teamId ?? null, assigneeIds, content }
+}
+
+/** Paths of faults stand below another one. */
+const below = async (root: string, check: () => Promise<void>): Promise<void> => {
+  try {
+    await check()
+  } catch (error) {
+    if (!(error instanceof Failure) || error.details.errors === undefined) throw error
+    const errors = error.details.errors.map(({ path, message }) => ({ path: root + path, message }))
+    throw new Failure(error.code, { message: `${errors[0].path} ${errors[0].message}`, errors })
+  }
+}
