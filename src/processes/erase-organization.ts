@@ -15,15 +15,25 @@ import { type Office, unlessGone } from './office.ts'
 
 const AT_ONCE = 8
 
+type FormerUser = Pick<UserRow, '_id'> & Partial<Pick<UserRow, 'identityId' | 'email'>>
+
+/** Records of an organization that were deleted: the log still says what they were. @throws Failure engine_down */
+export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: string; id: string }>
+
 /**
  * Takes away all that an organization has: its people first, so that nobody adds to it, then its records, its history and
- * itself. People whom no other organization has go too. What was made while it began is found by a second look.
+ * itself. People whom no other organization has go too. What was made while it began is found by a second look, and what
+ * was deleted long before by the audit log.
  */
-export const eraseOrganization = (office: Office, services: ResourceServices): Process<EraseOrganizationData> => {
+export const eraseOrganization = (
+  office: Office,
+  services: ResourceServices,
+  deletedRecords: DeletedRecords,
+): Process<EraseOrganizationData> => {
   const people = async (originOf: OriginOf): Promise<void> => {
     const { organizationId } = originOf()
     for (const { id, row } of await rowsOf<UserRow>(services, USERS_TABLE, organizationId))
-      await erasePersonHere(office, services, originOf, id, row.identityId)
+      await erasePersonHere(office, services, originOf, { ...row, _id: id })
   }
   const records = async (originOf: OriginOf): Promise<void> => {
     const { organizationId } = originOf()
@@ -35,8 +45,16 @@ export const eraseOrganization = (office: Office, services: ResourceServices): P
       })
     }
   }
+  const deleted = async (originOf: OriginOf): Promise<void> => {
+    const nouns = new Set(services.resources.all().map(({ noun }) => noun))
+    for await (const { noun, id } of deletedRecords(originOf().organizationId)) {
+      if (noun === 'user') await erasePersonHere(office, services, originOf, await lastOf(office, id))
+      else if (nouns.has(noun)) await buryOne(office, noun, id, originOf)
+    }
+  }
   return defineProcess(ERASE_ORGANIZATION, [
     { name: 'people', run: async (_data, originOf) => void (await people(originOf)) },
+    { name: 'deleted ones', run: async (_data, originOf) => void (await deleted(originOf)) },
     { name: 'records', run: async (_data, originOf) => void (await records(originOf)) },
     {
       name: 'late ones',
@@ -76,22 +94,29 @@ const rowsOf = async <R extends { [field: string]: unknown }>(
   return rows
 }
 
+/** A user as they were; without an identity where they are erased. */
+const lastOf = async ({ users }: Office, id: string): Promise<FormerUser> => {
+  const { identityId, email } = (await users.load(id)).state.values as Partial<UserRow>
+  return { _id: id, identityId, email }
+}
+
+/** The user goes last: whoever carries this on finds the person by it. */
 const erasePersonHere = async (
   office: Office,
   { keyring }: ResourceServices,
   originOf: OriginOf,
-  userId: string,
-  identityId: string,
+  { _id: userId, identityId, email: lastEmail = '' }: FormerUser,
 ): Promise<void> => {
+  if (identityId === undefined) return
   const { log, people } = office
   const origin = originOf(userId)
   const { organizationId, now } = origin
-  const email = (await people.load(identityId))?.state.email ?? ''
+  const email = (await people.load(identityId))?.state.email ?? lastEmail
   const end = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
   await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
-  await buryRecord(log, 'user', userId, origin)
-  await buryNotifications(log, userId, originOf(`notifications ${userId}`))
   await erasePerson(office, identityId, forgottenStream(keyring, email), originOf)
+  await buryNotifications(log, userId, originOf(`notifications ${userId}`))
+  await buryRecord(log, 'user', userId, origin)
 }
 
 /** Those that write their events in a form of their own. */

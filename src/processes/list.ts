@@ -13,7 +13,7 @@ import { changeFactor } from './change-factor.ts'
 import { changeUser } from './change-user.ts'
 import { createUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
-import { eraseOrganization } from './erase-organization.ts'
+import { type DeletedRecords, eraseOrganization } from './erase-organization.ts'
 import { followLink } from './follow-link.ts'
 import { foundOrganization } from './found-organization.ts'
 import { giveWay } from './give-way.ts'
@@ -21,7 +21,7 @@ import type { Office } from './office.ts'
 
 /** Every command that writes several streams as facts that anyone carries on. */
 // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into
-export const listProcesses = (services: ResourceServices): Process<any>[] => {
+export const listProcesses = (services: ResourceServices, deletedRecords: DeletedRecords): Process<any>[] => {
   const office: Office = {
     log: services.log,
     people: new People(services),
@@ -41,7 +41,7 @@ export const listProcesses = (services: ResourceServices): Process<any>[] => {
     acceptInvitation(office),
     followLink(office),
     changeFactor(office),
-    eraseOrganization(office, services),
+    eraseOrganization(office, services, deletedRecords),
     giveWay(services),
   ]
 }

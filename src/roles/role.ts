@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
 import type { HttpCaller } from '../engines/http-caller.ts'
 import type { Mailer } from '../engines/mailer.ts'
+import { deletedRecords } from './deleted-records.ts'
 import { InTurn } from './in-turn.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
@@ -82,7 +83,8 @@ export type OpenRole = (services: RoleServices) => Promise<Role>
 export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Promise<string>): RoleServices => {
   const { config } = parts
   const { log, logger } = services
-  services.processes.know(listProcesses({ ...services, resources }))
+  const settle = settling(services, PROJECTIONS)
+  services.processes.know(listProcesses({ ...services, resources }, deletedRecords(services, settle)))
   return {
     ...services,
     ...parts,
@@ -93,7 +95,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Pr
       transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),
       runs: new PartitionFeed({ log, logger, streamOf: runsStream, decode: decodeRuns }),
     },
-    settle: settling(services, PROJECTIONS),
+    settle,
     metrics: createMetrics(),
     upkeepTurns: new InTurn(),
     publicUrl,

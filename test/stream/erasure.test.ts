@@ -121,6 +121,14 @@ const rebuildAll = async (t: Test, data: string): Promise<void> => {
   }
 }
 
+const automationOf = (name: string, geofenceGroupId: string) => ({
+  name,
+  event: 'onGeofenceEntry',
+  automationType: 'webhook',
+  automationDetails: { url: 'http://127.0.0.1:9/vogon' },
+  rules: { fields: { geofenceGroupId } },
+})
+
 test('nothing is left of an organization that was erased', { timeout: 900_000 }, async (t) => {
   const data = folderOf(t)
   const service = await startService(data)
@@ -142,13 +150,7 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
     center: { lat: 52, lng: 21 },
     radius: 500,
   })
-  await make('/automation', {
-    name: 'Vogon automation',
-    event: 'onGeofenceEntry',
-    automationType: 'webhook',
-    automationDetails: { url: 'http://127.0.0.1:9/vogon' },
-    rules: { fields: { geofenceGroupId: group._id } },
-  })
+  await make('/automation', automationOf('Vogon automation', group._id))
   const components = [{ id: 'poem', type: 'file' }]
   const flow = await make('/flow', { name: 'Vogon flow', steps: [{ id: 'one', name: 'One', components }] })
   const task = await make('/task', { flowId: flow._id, title: 'Vogon task', hubId })
@@ -161,6 +163,16 @@ test('nothing is left of an organization that was erased', { timeout: 900_000 },
   await ask(service, 'POST', '/location-history/bulk', { token: tracker.deviceKey, body: { points } })
   await until('the points', async () => (await ask(service, 'GET', '/location-histories', { token })).data.length === 3)
   await until('an entry', async () => (await ask(service, 'GET', '/geofence-events', { token })).data.length > 0)
+
+  // Deleted before: only the log remembers them.
+  for (const [path, body] of [
+    ['/hub', { name: 'Vogon ruin', lat: 1, lng: 1 }],
+    ['/task', { flowId: flow._id, title: 'Vogon errand', hubId }],
+    ['/automation', automationOf('Vogon habit', group._id)],
+    ['/geofence', { name: 'Vogon past', geofenceGroupId: group._id, center: { lat: 1, lng: 1 }, radius: 50 }],
+    ['/user', { name: 'Vogon exile', email: 'exile@vogon.example', password: PASSWORD, roleId: role._id }],
+  ] as const)
+    await ask(service, 'DELETE', `${path}/${(await make(path, body))._id}`, { token })
 
   const erase = (by: string, body: object) => call(service, 'DELETE', '/organization', { token: by, body })
   const login = await call(service, 'POST', '/auth/login', {

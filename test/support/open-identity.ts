@@ -38,6 +38,8 @@ import { access } from '../../projections/access.ts'
 import { directory } from '../../projections/directory.ts'
 import { notifications } from '../../projections/notifications.ts'
 import { processes } from '../../projections/processes.ts'
+import { auditedPrefixes, auditEntry } from '../../src/features/audit/views.ts'
+import type { DeletedRecords } from '../../src/processes/erase-organization.ts'
 import { listProcesses } from '../../src/processes/list.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
@@ -95,7 +97,7 @@ export const openIdentity = async (
     const runs = new ProcessRunner({ ...services, log })
     const these = { ...services, log, processes: runs }
     const context = identityContext(these, settings)
-    runs.know(listProcesses(these))
+    runs.know(listProcesses(these, deletedIn(log)))
     runs.startCarryingOn()
     const uploads = new Uploads({ files: services.files, bytesMax: FILE_BYTES_MAX })
     const holders = [taskFiles(these, new TaskWriter(these)), recordFiles(these, new RecordWriter(these))]
@@ -207,3 +209,19 @@ export const issuedToken = async (
 }
 
 export const PASSWORD = 'Correct-horse-7-battery'
+
+/** What the audit log would say was deleted, straight from the log. */
+const deletedIn = (log: EventLog): DeletedRecords =>
+  async function* (organizationId) {
+    const nouns = new Set(RESOURCES.map(({ declaration }) => declaration.noun))
+    const end = new AbortController()
+    for await (const { events, caughtUp } of log.follow({ prefixes: auditedPrefixes(nouns) }, undefined, end.signal)) {
+      for (const event of events) {
+        const entry = auditEntry(event, nouns)
+        if (entry?.organizationId !== organizationId || entry.action !== 'deleted') continue
+        yield { noun: entry.noun, id: entry.resourceId }
+      }
+      if (caughtUp) break
+    }
+    end.abort()
+  }

@@ -1,0 +1,27 @@
+import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
+import { AUDIT, AUDIT_LOG, type AuditRow } from '../features/audit/views.ts'
+import { Failure } from '../kernel/errors.ts'
+import type { Settle } from '../kit/consumers/settle.ts'
+import type { Services } from '../kit/services.ts'
+import type { DeletedRecords } from '../processes/erase-organization.ts'
+
+const PAGE_ROWS = 500
+const CATCH_UP_MS = 10_000
+
+/** What the audit log says was deleted, oldest first, once it has all that was logged before the call. */
+export const deletedRecords = (
+  { log, history, clock }: Pick<Services, 'log' | 'history' | 'clock'>,
+  settle: Settle,
+): DeletedRecords =>
+  async function* (organizationId) {
+    const position = await log.headPosition()
+    if (!(await settle({ types: [], position }, CATCH_UP_MS, [{ consumer: AUDIT }]))) throw new Failure('engine_down')
+    const rows = new HistoryRows(history, clock)
+    const sort = { field: 'at', order: 'asc' } as const
+    for (let after: string | null | undefined; after !== null; ) {
+      const question = { where: { action: 'deleted' }, sort, limit: PAGE_ROWS, after }
+      const page = await rows.find<AuditRow>(AUDIT_LOG.name, organizationId, question)
+      for (const { row } of page.rows) yield { noun: row.noun, id: row.resourceId }
+      after = page.next
+    }
+  }
