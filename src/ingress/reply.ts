@@ -37,6 +37,24 @@ export const answerJson = (status: number, body: { [member: string]: unknown }, 
   body: JSON.stringify({ status: true, ...body }),
 })
 
+const BEFORE_DATA = Buffer.from('{"status":true,"data":')
+
+/** The same with the JSON of the member `data` as it is. */
+export const answerData = (
+  status: number,
+  data: Uint8Array,
+  body: { [member: string]: unknown },
+  headers: Headers,
+): Answered => {
+  const others = JSON.stringify(body)
+  const rest = others === '{}' ? '}' : `,${others.slice(1)}`
+  return {
+    status,
+    headers: { 'content-type': JSON_TYPE, ...headers },
+    body: Buffer.concat([BEFORE_DATA, data, Buffer.from(rest)]),
+  }
+}
+
 /** The error body of the contract; `extra` members come beside it. */
 export const answerFailure = (failure: Failure): Answered => {
   const { errors, extra, retryAfterSeconds } = failure.details

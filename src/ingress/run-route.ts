@@ -12,7 +12,7 @@ import { assertPlain, assertType } from './content-type.ts'
 import type { Headers } from './cors.ts'
 import type { Exchange } from './exchange.ts'
 import { parseJson } from './json-body.ts'
-import { answerFailure, answerJson, type Answered } from './reply.ts'
+import { answerData, answerFailure, answerJson, type Answered } from './reply.ts'
 
 /** A request that was matched to a route. */
 export interface Call {
@@ -268,6 +268,7 @@ const answerOf = ({ reply, isPending }: Handled): Answered | StreamAnswer => {
   if (reply.stream !== undefined) return { status, headers, stream: reply.stream, bytes: reply.streamBytes }
   if (reply.raw !== undefined)
     return { status, headers: { 'content-type': 'application/octet-stream', ...headers }, body: reply.raw }
+  if (reply.data !== undefined) return answerData(status, reply.data, reply.body ?? {}, headers)
   return answerJson(status, reply.body ?? {}, headers)
 }
 

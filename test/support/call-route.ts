@@ -71,7 +71,11 @@ export const routeCaller = ({ routes, clock = systemClock, settle, timeoutMs = 2
         (await settle(reply.wrote, timeoutMs, route.settles?.(params)))
       return {
         status: reply.status ?? 200,
-        body: { status: true, ...(reply.body && JSON.parse(JSON.stringify(reply.body))) },
+        body: {
+          status: true,
+          ...(reply.data && { data: JSON.parse(Buffer.from(reply.data).toString()) }),
+          ...(reply.body && JSON.parse(JSON.stringify(reply.body))),
+        },
         headers: reply.headers ?? {},
         stream: reply.stream,
         applied: isApplied,

@@ -12,6 +12,7 @@ import {
   listQuerySchema,
   shownRow,
 } from '../../kit/http/list-query.ts'
+import { PageTexts } from '../../kit/http/page-texts.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { listAnswer, rowAnswer, rowReply } from '../../kit/resource/answers.ts'
@@ -69,8 +70,9 @@ export const recordReads = (services: Services): Route[] => [
   readByTypeRoute(services),
 ]
 
-const listRoute = (services: Services): Route =>
-  route<ListQuery>({
+const listRoute = (services: Services): Route => {
+  const kept = new PageTexts()
+  return route<ListQuery>({
     method: 'GET',
     path: PATH,
     operationId: 'listData',
@@ -101,11 +103,12 @@ const listRoute = (services: Services): Route =>
           path: `/api/v3${PATH}`,
           ...question,
           ...searchOf(caller, types, own.q),
-          present: (rows) => shownRecords(types, caller, rows),
+          ...shownIn(types, caller, kept),
         },
       )
     },
   })
+}
 
 const readRoute = (services: Services): Route =>
   route<{ fields?: string }>({
@@ -213,9 +216,20 @@ const searchOf = (
 /** Each word is looked for in each of these fields. */
 const SEARCHED_MAX = 1_000
 
-const shownRecords = (types: readonly DataTypeRow[], caller: UserCaller, rows: readonly Row[]): Row[] => {
+/** Types of which it is told which fields of each are shown; a list over more is made anew each time. */
+const VIEWED_MAX = 20
+
+/** Records as the caller may see them. */
+const shownIn = (
+  types: readonly DataTypeRow[],
+  caller: UserCaller,
+  kept: PageTexts,
+): Pick<ListRequest, 'present' | 'texts'> => {
   const byId = new Map(types.map((type) => [type._id, type]))
-  return rows.map((row) => shownRecord(caller, byId.get(row.dataTypeId as string), row))
+  const show = (row: Row): Row => shownRecord(caller, byId.get(row.dataTypeId as string), row)
+  if (types.length > VIEWED_MAX) return { present: (rows) => rows.map(show) }
+  const view = types.map((type) => [type._id, type.version, ...hiddenOf(caller, type)])
+  return { texts: { kept, view: JSON.stringify(view), show } }
 }
 
 /** `fields` with the fields of types under `values.`. @throws Failure invalid for a name that nothing has, forbidden for a hidden one */

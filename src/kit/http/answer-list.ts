@@ -1,4 +1,4 @@
-import type { Find, Found, TableStore } from '../../engines/table-store.ts'
+import type { Find, Found, StoredRow, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown, personalFields, withoutPersonal } from '../../kernel/hidden-fields.ts'
@@ -7,6 +7,7 @@ import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
 import { LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX, shownRow, type ListQuery, type ListShape } from './list-query.ts'
 import { nextLink } from './next-link.ts'
+import type { PageTexts } from './page-texts.ts'
 import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
 import type { Reply } from './route.ts'
 
@@ -19,6 +20,8 @@ export interface ListRequest {
   path: string
   /** What is known at answer time only, for many rows at once. */
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
+  /** In place of `present`, where what is shown of a row follows from the row, `fields` and `view` alone. */
+  texts?: { kept: PageTexts; view: string; show(row: Row): Row }
   /** Conditions beside those of the query; on the same field they count instead. */
   where?: Find['where']
   every?: Find['every']
@@ -33,18 +36,20 @@ export interface ListRequest {
 /** Rows of one answer, and where the next one goes on. */
 interface Page {
   rows: readonly Row[]
+  /** As they were found. */
+  stored: readonly StoredRow[]
   total: number | undefined
   /** Null at the end. */
   next: string | null
 }
 
-const EMPTY: Page = { rows: [], total: 0, next: null }
+const EMPTY: Page = { rows: [], stored: [], total: 0, next: null }
 
 /** Answers a page of a table as section 1 of the API's conventions says. */
 export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
   const { query, path } = request
   const limit = query.limit ?? LIMIT_DEFAULT
-  const show = shownRow(shape, query.fields, request.caller)
+  const show = showing(shape, query.fields, request.caller)
   assertShown(personalFields(request.caller, shape.personal), askedOf(query).flatMap(namedBy))
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
@@ -61,8 +66,22 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
         ? await pageOf(shape, request, question, place)
         : await walk(shape, request, question, place, keep)
   const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
-  const body = { data: found.rows.map(show), total: found.total, page, limit, nextCursor }
-  return nextCursor === null ? { body } : { body, headers: { link: nextLink(path, query, nextCursor) } }
+  const body = { total: found.total, page, limit, nextCursor }
+  const headers = nextCursor === null ? undefined : { link: nextLink(path, query, nextCursor) }
+  const { texts } = request
+  if (texts === undefined || keep !== undefined || personalFields(request.caller, shape.personal).length > 0)
+    return { body: { data: found.rows.map(show), ...body }, headers }
+  const view = JSON.stringify([texts.view, query.fields])
+  return { data: texts.kept.ofPage(found.stored, view, (row) => show(texts.show(row))), body, headers }
+}
+
+/** Made when the first row is shown, as most pages are kept; names of fields are checked at once. */
+const showing = (shape: ListShape, fields: string | undefined, caller: UserCaller): ((row: Row) => Row) => {
+  let show = fields === undefined ? undefined : shownRow(shape, fields, caller)
+  return (row) => {
+    show ??= shownRow(shape, fields, caller)
+    return show(row)
+  }
 }
 
 interface Place {
@@ -83,8 +102,9 @@ const pageOf = async (
     total: true,
     ...(after !== undefined ? { after } : offset > 0 ? { offset } : {}),
   })
-  const rows = found.rows.map(({ row }) => row)
-  return { rows: present === undefined ? rows : await present(rows), total: found.total, next: found.next }
+  const { rows: stored, total, next } = found
+  const rows = stored.map(({ row }) => row)
+  return { rows: present === undefined ? rows : await present(rows), stored, total, next }
 }
 
 /**
@@ -114,9 +134,9 @@ const walk = async (
     after = page.next ?? undefined
   } while (after !== undefined && (counted === undefined || matches <= limit))
   const total = counted === undefined ? matches : Number(counted)
-  if (matches <= offset + rows.length) return { rows, total, next: null }
+  if (matches <= offset + rows.length) return { rows, stored: [], total, next: null }
   const { next } = await pageOf(shape, { ...request, present: undefined }, question, { ...last, offset: 0 })
-  return { rows, total, next: `${total}:${next}` }
+  return { rows, stored: [], total, next: `${total}:${next}` }
 }
 
 /** Undefined where no row can match. */

@@ -61,6 +61,8 @@ export interface Reply {
   status?: number
   /** Members of the body beside `status: true`; absent for streams. */
   body?: { [member: string]: unknown }
+  /** The JSON of the member `data`, which then stands before those of `body`. */
+  data?: Uint8Array
   headers?: { [name: string]: string }
   /** Answers bytes as they come, with backpressure; `headers` should name the content type. */
   stream?: AsyncIterable<Uint8Array | string>

@@ -2,7 +2,9 @@ import type { Find } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
+import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../http/answer-list.ts'
+import { PageTexts } from '../http/page-texts.ts'
 import {
   FIELDS_QUERY,
   idSchema,
@@ -106,6 +108,8 @@ const settling = (
 
 const listRoute = (served: Served): Route => {
   const { declaration, services, shape } = served
+  const isPresented = (served.present ?? declaration.present) !== undefined
+  const texts = { kept: new PageTexts(), view: '', show: (row: Row) => row }
   const path = pathsOf(declaration).many
   return route<ListQuery>({
     method: 'GET',
@@ -127,7 +131,7 @@ const listRoute = (served: Served): Route => {
         path: `/api/v3${path}`,
         where: await served.where?.(query, caller),
         ranges: served.ranges?.(query),
-        present: (rows) => presented(served, request, rows, query.fields),
+        ...(isPresented ? { present: (rows) => presented(served, request, rows, query.fields) } : { texts }),
       })
     },
   })

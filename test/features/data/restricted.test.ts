@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { CUSTOMERS, hiding, openData } from './open-data.ts'
 
 test('a field that a role hides is in no read, list, filter, sort or search, and writes keep it', async (t) => {
@@ -71,4 +72,41 @@ test('a role that hides the primary key finds nothing by it', async (t) => {
     status: 200,
     body: { data: { values: { number: undefined, name: 'Shop' } } },
   })
+})
+
+test('a list that is asked for again shows each viewer what is theirs, as it is now', async (t) => {
+  const { call, make, list } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const record = await make('/data', {
+    dataTypeId: type._id,
+    values: { number: 'C-1', name: 'Shop', phone: 'secret', debt: 7 },
+  })
+  const viewers: [Partial<UserCaller>, string[]][] = [
+    [{}, ['debt', 'name', 'number', 'phone']],
+    [hiding(type._id, 'phone', 'debt'), ['name', 'number']],
+    [hiding(type._id, 'phone'), ['debt', 'name', 'number']],
+    [{ ...hiding(type._id, 'debt'), userId: 'another' }, ['name', 'number', 'phone']],
+  ]
+  const shown = async (query: string, viewer: Partial<UserCaller>): Promise<object> => {
+    const { data } = await list(`dataTypeId=${type._id}&${query}`, viewer)
+    t.equal(data.length, 1)
+    const { active: _active, ...values } = data[0].values
+    return values
+  }
+  for (let round = 0; round < 3; round += 1)
+    for (const [viewer, names] of viewers) {
+      t.same(Object.keys(await shown('sortBy=createdAt', viewer)).sort(), names)
+      t.same(await shown('fields=values.name', viewer), { name: 'Shop' })
+    }
+  await call('PATCH', `/data/${record._id}`, { values: { name: 'Shop 2' } })
+  for (const [viewer] of viewers) t.match(await shown('sortBy=createdAt', viewer), { name: 'Shop 2' })
+  // The record stays as it is: its type alone says what its values are called.
+  const fields = type.fields.map((field: { name: string }) =>
+    field.name === 'name' ? { ...field, name: 'title' } : field,
+  )
+  t.equal((await call('PATCH', `/data-type/${type._id}`, { fields })).status, 200)
+  for (const [viewer] of viewers) t.match(await shown('sortBy=createdAt', viewer), { title: 'Shop 2', name: undefined })
+  t.equal((await call('DELETE', `/data/${record._id}`)).status, 200)
+  for (const [viewer] of viewers)
+    t.match(await list(`dataTypeId=${type._id}&sortBy=createdAt`, viewer), { total: 0, data: [] })
 })
