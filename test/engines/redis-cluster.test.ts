@@ -157,6 +157,8 @@ const checkFailover = (cluster: RedisCluster) => async (t: Test) => {
     DOWN,
     'a checkpoint does not come before its rows have a replica',
   )
+  const found = 'nor where the rows were found when the batch was handed over again, and nothing was to be written'
+  await t.rejects(tables.commit([], split), DOWN, found)
   const puts = Array.from({ length: 12 }, (_, i) => ({ table: 'keys', scope: '-', id: `key-${i}`, row: {} }))
   const outcomes = await Promise.allSettled(puts.map((put) => tables.putIfAbsent(put)))
   const refused = outcomes.filter(({ status }) => status === 'rejected').length
@@ -178,6 +180,7 @@ const checkFailover = (cluster: RedisCluster) => async (t: Test) => {
   const after = { consumer: own, from: { 1: 8 }, at: { 1: 9 }, fence: one.fence }
   await t.rejects(tables.commit([page(9)], after), { name: 'StaleCommit', stored: { at: { 1: 7 } } })
   await tables.commit([page(8)], { ...after, from: { 1: 7 }, at: { 1: 8 } })
+  await t.rejects(tables.commit([], split), DOWN, 'what was found on the master that died is to be looked for again')
   await tables.commit([thing(scope, 8)], split)
   t.same(await tables.get('things', scope, 'thing-8'), { color: 'blue', no: 8 })
   t.same(await tables.checkpoint(elsewhere), { 2: 8 })

@@ -5,6 +5,7 @@ import { type CheckpointMove, StaleCommit } from '../table-store.ts'
 import { Budget } from './budget.ts'
 import type { Argument } from './clients.ts'
 import type { RedisConnection } from './connection.ts'
+import { down } from './failures.ts'
 import { assertId, checkpointOf, checkpointText, consumerKeys, placeKeys, type Places, tableKeys } from './places.ts'
 import type { Registry } from './registry.ts'
 import { endOf, type Step, stepsOf } from './steps.ts'
@@ -24,6 +25,8 @@ export class Commits {
   /** The last write of each place. */
   private readonly tails = new Map<string, Promise<unknown>>()
   private readonly budgets = new Map<string, Budget>()
+  /** Places that a consumer wrote and of which no replica is known to have it, with the server that they were written on. */
+  private readonly unsure = new Map<string, Map<string, string>>()
 
   constructor(connection: RedisConnection, places: Places, registry: Registry) {
     this.connection = connection
@@ -72,6 +75,8 @@ export class Commits {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args))) return
     }
+    const isSplit = move?.at !== undefined && this.connection.isCluster
+    if (isSplit) this.noteUnsure(move.consumer, others)
     for (let at = 0; at < others.length; at += PLACES_AT_ONCE)
       await all(
         others
@@ -82,18 +87,32 @@ export class Commits {
               : this.storePlace(key, changes, move, false),
           ),
       )
-    await this.replicated(others, move)
+    const single = others.filter(([, [{ table }]]) => this.registry.tableOf(table).declaration.lives === 'row')
+    if (single.length > 0) await this.connection.replicated(single.map(([key]) => key))
+    if (isSplit) await this.makeSure(move.consumer)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
+  }
+
+  private noteUnsure(consumer: string, others: readonly [string, RowChange[]][]): void {
+    const places = this.unsure.get(consumer) ?? new Map<string, string>()
+    for (const [key] of others) if (!places.has(key)) places.set(key, this.connection.serverOf(key))
+    if (places.size > 0) this.unsure.set(consumer, places)
   }
 
   /**
    * A failover must not forget rows whose checkpoint another server keeps, nor rows that no log can bring back. Rows and
-   * checkpoint on one server are forgotten together.
+   * checkpoint on one server are forgotten together. What a commit that failed wrote counts too: its consumer may have
+   * found those rows since, and written nothing again.
    */
-  private async replicated(others: readonly [string, RowChange[]][], move: CheckpointMove | undefined): Promise<void> {
-    const isSplit = move?.at !== undefined && this.connection.isCluster
-    const own = others.filter(([, [{ table }]]) => isSplit || this.registry.tableOf(table).declaration.lives === 'row')
-    if (own.length > 0) await this.connection.replicated(own.map(([key]) => key))
+  private async makeSure(consumer: string): Promise<void> {
+    const places = this.unsure.get(consumer)
+    if (places === undefined) return
+    if ([...places].some(([key, server]) => this.connection.serverOf(key) !== server)) {
+      this.unsure.delete(consumer)
+      throw down(new Error('a server gave its place to another one before a replica is known to have what was written'))
+    }
+    await this.connection.replicated([...places.keys()])
+    this.unsure.delete(consumer)
   }
 
   private async storePlace(

@@ -22,7 +22,8 @@ export class Epoch {
   private readonly connection: RedisConnection
   private readonly places: Places
   private readonly registry: Registry
-  private readonly marks: readonly string[]
+  /** Keys of which every server has one at least. */
+  readonly marks: readonly string[]
   private readonly asked = new Map<string, Promise<void>>()
   private readonly listeners = new Set<() => void>()
   private readonly closed = new AbortController()

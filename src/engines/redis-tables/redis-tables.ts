@@ -125,7 +125,8 @@ class RedisTables implements TableStore {
   async take(consumer: string): Promise<Taken> {
     const key = this.places.ofConsumer(consumer)
     const answer = (await this.connection.fcall('take', [key, ...consumerKeys(key)], [])) as Buffer[]
-    await this.connection.replicated([key])
+    // Also what its owner before wrote without a checkpoint: the new one finds those rows, and writes nothing again.
+    await this.connection.replicated([key, ...this.epoch.marks])
     const [at, fence] = answer.map(String)
     return { at: checkpointOf(at), fence: Number(fence) }
   }
