@@ -54,9 +54,10 @@ export class EventRing {
 
   /** Whether every event of the prefixes after the position is here, or is still to be pushed. */
   isWhole(prefixes: readonly string[], position: number): boolean {
-    return prefixes.every((prefix) =>
-      [...this.wholeAfter].some(([known, after]) => prefix.startsWith(known) && after <= position),
-    )
+    return prefixes.every((prefix) => {
+      for (const [known, after] of this.wholeAfter) if (after <= position && prefix.startsWith(known)) return true
+      return false
+    })
   }
 
   push(events: readonly RecordedEvent[], at: number): void {

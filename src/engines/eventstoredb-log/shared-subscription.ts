@@ -19,6 +19,17 @@ type Subscribe = (
   eventsMax: number,
 ) => AsyncGenerator<FollowBatch>
 
+/** A follower that rides along. */
+interface Rider {
+  news: News
+  prefixes: readonly string[]
+  /** All before it was taken, or is of no concern. */
+  place: number
+  checkpoint: number
+  /** What its reader was told last. */
+  told: { place: number; passes: number; isLive: boolean }
+}
+
 export interface SharedOptions {
   subscribe: Subscribe
   headPosition(): Promise<number>
@@ -35,7 +46,7 @@ export interface SharedOptions {
 export class SharedSubscription {
   private readonly options: SharedOptions
   private readonly wanted = new Map<string, number>()
-  private readonly riders = new Set<News>()
+  private readonly riders = new Set<Rider>()
   private running: { ring: EventRing; stop: AbortController; anew: AbortController } | undefined
   private starting: Promise<EventRing> | undefined
   private isLive = false
@@ -95,31 +106,33 @@ export class SharedSubscription {
     // What a follower read by itself may be ahead of the ring.
     const isWanted = ({ stream, position }: RecordedEvent): boolean =>
       position > from && prefixes.some((prefix) => stream.startsWith(prefix))
-    const news = new News()
-    this.riders.add(news)
-    signal.addEventListener('abort', news.tell)
-    let checkpoint = from
-    let place = ring.placeAfter(from)
-    let told = { place, passes: ring.passes, isLive: true }
+    const place = ring.placeAfter(from)
+    const told = { place, passes: ring.passes, isLive: true }
+    const rider: Rider = { news: new News(), prefixes, place, checkpoint: from, told }
+    this.riders.add(rider)
+    signal.addEventListener('abort', rider.news.tell)
     try {
-      while (!signal.aborted && this.running?.ring === ring && ring.isWhole(prefixes, checkpoint)) {
-        const { events, next } = ring.take(place, eventsMax, isWanted)
-        place = next
-        const isDrained = place === ring.end
+      while (!signal.aborted && this.running?.ring === ring && ring.isWhole(prefixes, rider.checkpoint)) {
+        const { events, next } = ring.take(rider.place, eventsMax, isWanted)
+        rider.place = next
+        const isDrained = next === ring.end
         const isLive = isDrained && this.isLive
-        checkpoint = isDrained ? Math.max(checkpoint, ring.at) : (events.at(-1)?.position ?? checkpoint)
-        const isPassed = place - told.place >= FOREIGN_UNHEARD_MAX || (isDrained && ring.passes > told.passes)
-        if (events.length > 0 || isPassed || (isLive && !told.isLive)) {
-          told = { place, passes: ring.passes, isLive }
-          yield { events, checkpoint, caughtUp: isLive }
+        rider.checkpoint = isDrained
+          ? Math.max(rider.checkpoint, ring.at)
+          : (events.at(-1)?.position ?? rider.checkpoint)
+        const isPassed =
+          next - rider.told.place >= FOREIGN_UNHEARD_MAX || (isDrained && ring.passes > rider.told.passes)
+        if (events.length > 0 || isPassed || (isLive && !rider.told.isLive)) {
+          rider.told = { place: next, passes: ring.passes, isLive }
+          yield { events, checkpoint: rider.checkpoint, caughtUp: isLive }
         } else {
-          told.isLive &&= this.isLive
-          await news.wait()
+          rider.told.isLive &&= this.isLive
+          await rider.news.wait()
         }
       }
     } finally {
-      signal.removeEventListener('abort', news.tell)
-      this.riders.delete(news)
+      signal.removeEventListener('abort', rider.news.tell)
+      this.riders.delete(rider)
     }
   }
 
@@ -178,11 +191,12 @@ export class SharedSubscription {
     }
     for await (const { events, checkpoint, caughtUp } of resumed(once, ring.at < 0 ? undefined : ring.at, signal)) {
       if (this.running?.ring !== ring) return
+      const end = ring.end
       ring.push(events, checkpoint)
       this.isLive = caughtUp
       for (const { stream } of events) if (!this.isWanted(stream)) this.unwanted++
       if (this.unwanted > UNWANTED_MAX) this.running?.anew.abort()
-      for (const rider of this.riders) rider.tell()
+      for (const rider of this.riders) if (!passed(rider, { ring, end, events, caughtUp })) rider.news.tell()
     }
   }
 
@@ -190,6 +204,25 @@ export class SharedSubscription {
     for (const prefix of this.wanted.keys()) if (stream.startsWith(prefix)) return true
     return false
   }
+}
+
+/** What was pushed behind that end of the ring. */
+interface Pushed {
+  ring: EventRing
+  end: number
+  events: readonly RecordedEvent[]
+  caughtUp: boolean
+}
+
+/** Lets a rider that had taken all before pass what is of no concern to it: to wake every rider for every event costs more than the events. */
+const passed = (rider: Rider, { ring, end, events, caughtUp }: Pushed): boolean => {
+  const { prefixes, told } = rider
+  const isUnheard = ring.end - told.place >= FOREIGN_UNHEARD_MAX || ring.passes > told.passes
+  if (rider.place !== end || isUnheard || (caughtUp && !told.isLive)) return false
+  for (const { stream } of events) for (const prefix of prefixes) if (stream.startsWith(prefix)) return false
+  rider.place = ring.end
+  rider.checkpoint = Math.max(rider.checkpoint, ring.at)
+  return true
 }
 
 const orAborted = async <Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> => {
