@@ -1,5 +1,5 @@
 import type { Appended } from '../event-log.ts'
-import { type PreparedEvent, positionOfFrame, writeFrame } from './frame.ts'
+import { type PreparedEvent, positionOfFrame, recordedEvent, writeFrame } from './frame.ts'
 import { bytesOfFrame, eventKey, indexKey, streamKey } from './keys.ts'
 import { categoryName, type LogState, type LogStore, newStream, type StreamInfo } from './store.ts'
 
@@ -92,8 +92,11 @@ export class LogBatch {
 
   async commit(loggedAt: number): Promise<boolean> {
     const written = await this.store.commit(this.state, () => this.write(loggedAt))
-    if (written) for (const [name, no] of this.newCategories) this.store.categoryNumbers.set(name, no)
-    return written
+    if (!written) return false
+    for (const [name, no] of this.newCategories) this.store.categoryNumbers.set(name, no)
+    for (const { info, prepared, revision, position } of this.events)
+      this.store.rememberEvent(info.no, recordedEvent(prepared, info.name, revision, position, loggedAt))
+    return true
   }
 
   private addStream(name: string): StreamInfo {

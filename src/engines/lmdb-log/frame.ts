@@ -120,6 +120,25 @@ export const readFrame = (frame: Buffer, stream: string, revision: number): Reco
   }
 }
 
+/** The same event as its frame holds. */
+export const recordedEvent = (
+  { event, metadata }: PreparedEvent,
+  stream: string,
+  revision: number,
+  position: number,
+  loggedAt: number,
+): RecordedEvent => ({
+  id: event.id,
+  type: event.type,
+  data: event.data,
+  isJson: event.isJson,
+  metadata: JSON.parse(metadata) as EventMetadata,
+  stream,
+  revision,
+  position,
+  loggedAt,
+})
+
 export const positionOfFrame = (frame: Buffer): number => frame.readUIntBE(1, 6)
 
 export const idOfFrame = (frame: Buffer): string => {

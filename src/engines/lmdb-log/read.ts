@@ -25,6 +25,8 @@ export const readForwards = (store: LogStore, info: StreamInfo, from: number, li
 
 /** Undefined when it was truncated meanwhile. */
 export const readEvent = (store: LogStore, name: string, no: number, revision: number): RecordedEvent | undefined => {
+  const recent = store.recentEvent(no, revision)
+  if (recent !== undefined) return recent
   const frame = store.frame(no, revision)
   if (frame !== undefined) return readFrame(frame, name, revision)
   const first = store.stream(name)?.first ?? 0

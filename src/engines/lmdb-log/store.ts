@@ -1,5 +1,5 @@
 import { type Database, open, type RootDatabase } from 'lmdb'
-import { categoryOf } from '../../kernel/event.ts'
+import { categoryOf, type RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './keys.ts'
 
@@ -30,6 +30,10 @@ type Binary = Database<Buffer, Uint8Array>
 type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED = 50_000
+/** Events that were appended lately: a dozen consumers read each of them, and the next command of its stream. */
+const EVENTS_CACHED = 1_000
+const CACHED_EVENT_BYTES_MAX = 4_096
+const CACHED_REVISION_MAX = 2 ** 20
 const STATE_KEY = Buffer.from('state')
 const FILLER_KEY = Buffer.from('filler')
 
@@ -61,6 +65,7 @@ export class LogStore {
   version: number
   private readonly infos = new RecentMap<string, StreamInfo>(STREAMS_CACHED)
   private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
+  private readonly recentEvents = new RecentMap<number, RecordedEvent>(EVENTS_CACHED)
 
   constructor(path: string) {
     // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
@@ -119,6 +124,17 @@ export class LogStore {
 
   remember(info: StreamInfo): void {
     this.infos.set(info.name, info)
+  }
+
+  /** Keeps an event that was just committed for those who will read it. */
+  rememberEvent(no: number, event: RecordedEvent): void {
+    const { isJson, data, revision } = event
+    if (isJson && data.byteLength <= CACHED_EVENT_BYTES_MAX && revision < CACHED_REVISION_MAX)
+      this.recentEvents.set(no * CACHED_REVISION_MAX + revision, event)
+  }
+
+  recentEvent(no: number, revision: number): RecordedEvent | undefined {
+    return revision < CACHED_REVISION_MAX ? this.recentEvents.get(no * CACHED_REVISION_MAX + revision) : undefined
   }
 
   nameOf(no: number): string {

@@ -2,6 +2,7 @@ import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { IdSource, Wrote } from '../http/route.ts'
 
 /** What a command carries beside itself. Event ids come from `ids`, so a repeated request appends the same events. */
@@ -39,7 +40,6 @@ export const loadState = async <State, Command>(
     // The event that it ends with is there, so nothing before it was erased either.
     if (last?.revision === kept.version - 1 && last.id === kept.eventId)
       return fold(log, stream, decider, known, kept, since.length < PAGE_EVENTS - 1 ? since : undefined)
-    known.delete(stream)
   }
   return fold(log, stream, decider, known, { state: decider.initial, version: 0 })
 }
@@ -49,7 +49,7 @@ const fold = async <State, Command>(
   log: EventLog,
   stream: string,
   decider: Decider<State, Command>,
-  known: Map<string, KeptState<State>>,
+  known: RecentMap<string, KeptState<State>>,
   begin: { state: State; version: number },
   rest?: readonly RecordedEvent[],
 ): Promise<{ state: State; version: number }> => {
@@ -63,12 +63,12 @@ const fold = async <State, Command>(
     if (rest === undefined && events.length === PAGE_EVENTS) continue
     const last = events.at(-1)
     if (last !== undefined && version >= LONG_EVENTS && last.data.byteLength <= KEPT_BYTES_MAX)
-      keep(known, stream, { state, version, eventId: last.id })
+      known.set(stream, { state, version, eventId: last.id })
     return { state, version }
   }
 }
 
-/** The state of a long stream after an event, so that the next command reads what follows it alone. */
+/** The state of a stream after an event, so that the next command reads what follows it alone. */
 interface KeptState<State> {
   state: State
   version: number
@@ -76,27 +76,21 @@ interface KeptState<State> {
 }
 
 /** Shorter streams are read anew in no time. */
-const LONG_EVENTS = 16
+const LONG_EVENTS = 3
 const KEPT_BYTES_MAX = 16 * 1024
-const KEPT_MAX = 1_000
+const KEPT_MIN = 1_000
 
-const states = new WeakMap<EventLog, WeakMap<object, Map<string, KeptState<unknown>>>>()
+const states = new WeakMap<EventLog, WeakMap<object, RecentMap<string, KeptState<unknown>>>>()
 
 const knownStates = <State, Command>(
   log: EventLog,
   decider: Decider<State, Command>,
-): Map<string, KeptState<State>> => {
-  const ofLog = states.get(log) ?? new WeakMap<object, Map<string, KeptState<unknown>>>()
+): RecentMap<string, KeptState<State>> => {
+  const ofLog = states.get(log) ?? new WeakMap<object, RecentMap<string, KeptState<unknown>>>()
   states.set(log, ofLog)
-  const known = ofLog.get(decider) ?? new Map<string, KeptState<unknown>>()
+  const known = ofLog.get(decider) ?? new RecentMap<string, KeptState<unknown>>(KEPT_MIN)
   ofLog.set(decider, known)
-  return known as Map<string, KeptState<State>>
-}
-
-const keep = <State>(known: Map<string, KeptState<State>>, stream: string, state: KeptState<State>): void => {
-  known.delete(stream)
-  known.set(stream, state)
-  if (known.size > KEPT_MAX) known.delete(known.keys().next().value as string)
+  return known as RecentMap<string, KeptState<State>>
 }
 
 /** Makes the command from the state that it is decided on, where that takes looking at other records first. */

@@ -32,10 +32,10 @@ test('a long stream is read whole once; what follows, is truncated or erased cou
     events = 0
     return { ...(await loadState(counted, 'sum-1', sum)), events }
   }
-  await add(1, 3)
+  await add(1, 2)
   await load()
-  t.match(await load(), { state: 3, version: 3, events: 3 }, 'a short one is read anew')
-  await add(1, 27)
+  t.match(await load(), { state: 2, version: 2, events: 2 }, 'a short one is read anew')
+  await add(1, 28)
   t.match(await load(), { state: 30, version: 30, events: 30 })
   t.match(await load(), { state: 30, version: 30, events: 1 }, 'a long one is not')
   await add(10)
