@@ -4,6 +4,7 @@ import type { Config } from './config.ts'
 import { shownUrl } from './engine-urls.ts'
 import { CarriedLog, readCopyState } from './engines/carried-log.ts'
 import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
+import { readHistoryCopy } from './engines/clickhouse-sql/copy-mark.ts'
 import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
 import type { EventLog } from './engines/event-log.ts'
 import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
@@ -68,7 +69,23 @@ export const openTables = ({ tablesUrl, dataPath }: Urls, clock: Clock): Promise
     ? openLmdbTableStore({ path: join(dataPath, 'tables'), clock })
     : named('tables', tablesUrl, () => openRedisTables({ url: tablesUrl }))
 
-export const openHistory = ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> =>
+/** @throws Error also for one that another history is being copied into. */
+export const openHistory = async (urls: Urls): Promise<HistoryStore> => {
+  const history = await openOwnHistory(urls)
+  try {
+    if ((await readHistoryCopy(history))?.hasEnded === false)
+      throw new Error(
+        '--history is an unfinished copy of another history: run waymark migrate again, it goes on where it stopped',
+      )
+    return history
+  } catch (error) {
+    await history.close()
+    throw error
+  }
+}
+
+/** The history as its engine has it, whole or not. */
+export const openOwnHistory = ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> =>
   historyUrl === 'chdb:'
     ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
     : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))

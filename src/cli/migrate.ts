@@ -8,9 +8,11 @@ const USAGE = `waymark migrate --from <data folder> [--from <url> …] --to <url
 Copies an installation to other engines: the log with every revision, position and time, the history with what the log no
 longer has, files and keys. Tables are built from the log at the first start. Stop the service first. Each URL says by its
 scheme what it is for: esdb:// the log, redis:// the tables, http:// the history, s3:// the files. What --to does not name stays
-where it is; with a folder there, the rest is copied into that, with the embedded engines. Whatever ends it, run it again: it goes on.
+where it is, so the history alone, or the files alone, can move; with a folder there, the rest is copied into that, with the
+embedded engines. Whatever ends it, run it again: it goes on.
 
   waymark migrate --from ./data --to esdb://log:2113 --to redis://tables:6379 --to http://history:8123/waymark
+  waymark migrate --from ./data --to http://history:8123/waymark
 `
 
 const OPTIONS = {
@@ -35,8 +37,10 @@ export const migrateCommand = async (args: readonly string[]): Promise<number> =
   if (!existsSync(folder)) throw new ConfigError(`--from ${folder} does not exist`)
   if (to.folder === folder)
     throw new ConfigError('--to names the folder of --from; leave it out, what is not named stays there')
-  if (to.urls.log === undefined && to.folder === undefined)
-    throw new ConfigError('--to must name a log, such as esdb://host:2113: what else there is follows from it')
+  if (to.folder === undefined && [to.urls.log, to.urls.history, to.urls.files].every((url) => url === undefined))
+    throw new ConfigError(
+      '--to must name a log, a history or a place for files: tables are not copied, they are built from the log at the first start on them',
+    )
   for (const [flag, url] of Object.entries(to.urls))
     if (from.urls[flag as 'log'] === url) throw new ConfigError(`--from and --to name the same ${flag}`)
   if (to.folder !== undefined && from.urls.history === undefined && to.urls.history === undefined)

@@ -1,3 +1,5 @@
+import type { Examination } from './examination.ts'
+
 /** Formats in which a query may be answered, as ClickHouse names them. */
 export type HistoryFormat =
   | 'JSONEachRow'
@@ -51,5 +53,7 @@ export interface HistoryStore {
   /** Small answers, as objects (64-bit integers as numbers). @throws Failure too_large over 10,000 rows. */
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]>
   ping(): Promise<void>
+  /** Of an engine that is a server. */
+  examine?(): Promise<Examination>
   close(): Promise<void>
 }

@@ -1,7 +1,7 @@
 import type { Caller } from '../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
-import type { Idempotency, IdempotentRequest, KeptAnswer } from '../kit/http/idempotency.ts'
+import type { Idempotency, IdempotentRequest, KeptAnswer, Run } from '../kit/http/idempotency.ts'
 import { idSource } from '../kit/commands/ids.ts'
 import type { Settle } from '../kit/consumers/settle.ts'
 import type { IdSource, Reply, RouteRequest } from '../kit/http/route.ts'
@@ -49,11 +49,11 @@ export const runRoute = async (
   options: RunOptions,
 ): Promise<Answered | StreamAnswer> => {
   const { params, query } = checkAddress(call)
-  const requestWith = (body: unknown, now = call.now, seed?: Buffer): RouteRequest =>
-    requestOf(call, { caller, params, query, body, now, seed })
+  const requestWith = (body: unknown, run?: Run): RouteRequest =>
+    requestOf(call, { caller, params, query, body, now: run?.now ?? call.now, run })
   const taken = await takeBody(call, requestWith)
   try {
-    return await runOnce(call, caller, taken, (now, seed) => requestWith(taken.body, now, seed), options)
+    return await runOnce(call, caller, taken, (run) => requestWith(taken.body, run), options)
   } catch (error) {
     await taken.discard?.()
     throw error
@@ -64,11 +64,11 @@ const runOnce = async (
   call: Call,
   caller: Caller | undefined,
   taken: Taken,
-  make: (now: number, seed?: Buffer) => RouteRequest,
+  make: (run?: Run) => RouteRequest,
   options: RunOptions,
 ): Promise<Answered | StreamAnswer> => {
   const repeat = await repeatOf(call, taken.hash, caller)
-  if (repeat === undefined) return answerOf(await handle(call, make(call.now), options))
+  if (repeat === undefined) return answerOf(await handle(call, make(), options))
   const begun = await options.idempotency.begin(repeat)
   if ('body' in begun) {
     await taken.discard?.()
@@ -77,7 +77,7 @@ const runOnce = async (
   const revokedToken = call.route.declaration.revokesToken === true ? call.exchange.bearer : undefined
   let answer: Answered | StreamAnswer
   try {
-    answer = answerOf(await handle(call, make(begun.now, begun.seed), options))
+    answer = answerOf(await handle(call, make(begun), options))
   } catch (error) {
     if (error instanceof Failure && error.status < 500 && error.status !== 429)
       await recorded(options.logger, begun.done(keptOf(answerFailure(error)), undefined))
@@ -191,7 +191,7 @@ const requestOf = (
     query: RouteRequest['query']
     body: unknown
     now: number
-    seed?: Buffer
+    run?: Run
   },
 ): RouteRequest => ({
   caller: checked.caller as Caller,
@@ -200,9 +200,10 @@ const requestOf = (
   body: checked.body,
   headers: { get: (name) => exchange.headers.get(name.toLowerCase()) },
   now: checked.now,
-  ids: idsOf(checked.now, checked.seed),
+  ids: idsOf(checked.now, checked.run?.seed),
   correlationId,
   traceparent: traceparentOf(exchange),
+  requestMark: checked.run?.mark,
   address: exchange.client.address,
   network: exchange.client.network,
   isLocal: exchange.isLocal,

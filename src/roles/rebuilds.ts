@@ -39,10 +39,11 @@ const REPORT_BYTES_MAX = 256 * 1024
 
 /** Builds anew what operators know under that name, from the log and what is stored alone. @throws Error for an unknown name. */
 export const rebuild = async (services: RoleServices, name: string, signal: AbortSignal): Promise<RebuildReport> => {
-  const projection = services.projections.find((one) => one.name === name)
+  const rebuilt = services.projections.filter(({ isBuiltOnce }) => isBuiltOnce !== true)
+  const projection = rebuilt.find((one) => one.name === name)
   if (projection !== undefined) return shortened(await rebuildProjection(projection, services, signal))
   if (!Object.hasOwn(OTHERS, name)) {
-    const names = [...services.projections.map((one) => one.name), ...Object.keys(OTHERS)]
+    const names = [...rebuilt.map((one) => one.name), ...Object.keys(OTHERS)]
     throw new Error(`there is no projection ${name || '""'}; there are ${names.join(', ')}`)
   }
   return shortened(await OTHERS[name](services, signal))

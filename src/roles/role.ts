@@ -20,6 +20,7 @@ import type { Life } from '../kit/operations/life.ts'
 import { createMetrics, type Metrics } from '../kit/operations/metrics.ts'
 import type { Services } from '../kit/services.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
+import { recalledRequests } from '../../projections/recalled-requests.ts'
 import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { Actions } from '../reactors/dispatch/actions/action.ts'
 import { actionsOf } from '../reactors/dispatch/actions/list.ts'
@@ -88,7 +89,13 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Pr
   return {
     ...services,
     ...parts,
-    projections: PROJECTIONS,
+    projections: [
+      ...PROJECTIONS,
+      recalledRequests(
+        services.clock,
+        PROJECTIONS.flatMap(({ prefixes }) => prefixes),
+      ),
+    ],
     actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer }),
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),

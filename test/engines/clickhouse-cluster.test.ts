@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { HistoryComparison } from '../../projections/history-comparison.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
@@ -15,29 +13,18 @@ import type { Transition } from '../../src/features/transitions/events.ts'
 import { decisionBuffer } from '../../projections/decisions-history.ts'
 import { Erased } from '../../projections/erasures.ts'
 import { insertDecided } from '../support/history-writers.ts'
-import { startProcess } from '../support/engine-servers.ts'
-import { folderOf } from '../support/folder-of.ts'
+import { openClusterFront } from '../support/engine-servers.ts'
 
 const RETENTION = { days: 36_500, runDays: 36_500 }
 const ORGANIZATION = '01900000-0000-7000-8000-0000000000a1'
 const TRACKERS = ['01900000-0000-7000-8000-0000000000b1', '01900000-0000-7000-8000-0000000000b2']
 const AT = Date.parse('2026-03-02T08:00:00Z')
 
-/** A cluster of one shard with one replica, which the engine in process can be: it talks to no other and has no keeper. */
-const CONFIGURATION = `<clickhouse><tcp_port>9000</tcp_port><remote_servers><main><shard>
-<internal_replication>true</internal_replication><replica><host>127.0.0.1</host><port>9000</port></replica>
-</shard></main></remote_servers></clickhouse>`
-
 /** The server of WAYMARK_TEST_CLICKHOUSE_CLUSTER (a URL with `?cluster=`), or the front over the engine in process. */
 const openCluster = async (t: Test): Promise<{ store: HistoryStore; url: string }> => {
   let url = process.env.WAYMARK_TEST_CLICKHOUSE_CLUSTER
   if (url === undefined) {
-    const folder = folderOf(t)
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, 'config.xml'), CONFIGURATION)
-    const { child, port } = await startProcess('dist/test/support/clickhouse/main.js', join(folder, 'data'), folder)
-    t.teardown(() => child.kill('SIGKILL'))
-    url = `http://127.0.0.1:${port}/default?cluster=main`
+    url = await openClusterFront(t)
     t.comment('on one node without a keeper: ON CLUSTER and Replicated are taken off the statements on their way')
   }
   const store = await openClickhouseHistory({ url })

@@ -100,10 +100,11 @@ test('production engines: settings that lose data are named, and an engine that 
     ['keys'],
     `no keyring yet, all else is well: ${well.out}`,
   )
-  t.match(well.of('log'), /version 23\.10/)
+  t.match(well.of('log'), /version 23\.10[\s\S]*the right to start scavenges is granted/)
+  t.match(well.of('history'), /fsync_after_insert is not asked for[\s\S]*async_insert of the service's inserts is 0/)
   t.match(
     well.of('tables'),
-    /version 7[\s\S]*appendonly is yes[\s\S]*appendfsync is always[\s\S]*maxmemory-policy is noeviction/,
+    /version 7[\s\S]*appendonly is yes[\s\S]*appendfsync is always[\s\S]*maxmemory-policy is noeviction[\s\S]*WAIT, .* is not asked for: there are none/,
   )
 
   const forgetful = await openRedisServer(folder, ['--requirepass', 'hunter2', '--appendfsync', 'no'])

@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { startEngines } from '../support/engine-servers.ts'
+import { startEngines, startProcess } from '../support/engine-servers.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { answersOf, FORGETFUL, liveIn, sendFixes, settled } from '../support/lived-in.ts'
 import { hasRedis } from '../support/redis-server.ts'
 import { ask, call, startService, until } from '../support/service.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 
 interface Command {
   process: ChildProcess
@@ -82,6 +83,33 @@ test('an installation grows: embedded to production engines, cut off in between,
   const ids = receiver.deliveries.map(({ id }) => id)
   t.ok(ids.length > delivered, 'new webhooks came')
   t.equal(new Set(ids).size, ids.length, 'none came twice')
+
+  const grown = await answersOf(service, life)
+  t.equal(await service.stop(), 0)
+  const other = await startProcess('dist/test/support/clickhouse/main.js', join(folder, 'other'))
+  const proxy = await TcpProxy.open(other.port)
+  t.teardown(async () => {
+    await proxy.close()
+    other.child.kill('SIGKILL')
+  })
+  const moved = `http://127.0.0.1:${proxy.port}`
+  const alone = ['migrate', '--from', data, '--from', log, '--from', history, '--to', moved]
+  proxy.slow(200)
+  const cut = waymark(...alone)
+  await until('it to be in the history', () => /history: points of/.test(cut.output()) || cut.process.exitCode !== null)
+  cut.process.kill('SIGKILL')
+  t.match(await cut.ended, { code: null }, 'the history alone: cut off')
+  proxy.slow(0)
+  const elsewhere = [...engines.flags, '--history', moved]
+  const half = waymark('start', '--port', '0', '--data', data, ...elsewhere)
+  t.match(await half.ended, { code: 2, error: /--history is an unfinished copy .* run waymark migrate again/ })
+  const rest = await waymark(...alone).ended
+  t.match(rest, { code: 0 }, rest.error)
+  t.match(JSON.parse(rest.out), { events: 0, files: 0 })
+  t.match(await waymark(...alone).ended, { code: 1, error: /history was copied there before, and completely/ })
+  service = await startService(data, [...elsewhere, ...FORGETFUL])
+  for (const [question, answer] of Object.entries(await answersOf(service, life)))
+    t.same(answer, grown[question], `history elsewhere: ${question}`)
   t.equal(await service.stop(), 0)
 })
 
@@ -90,8 +118,8 @@ test('migrate says what it cannot do', async (t) => {
   const refused: [string[], number, RegExp][] = [
     [['--to', 'esdb://h'], 2, /--from must name the data folder/],
     [['--from', `${data}/none`, '--to', 'esdb://h'], 2, /does not exist/],
-    [['--from', data], 2, /--to must name a log/],
-    [['--from', data, '--to', 'redis://h'], 2, /--to must name a log/],
+    [['--from', data], 2, /--to must name a log, a history or a place for files/],
+    [['--from', data, '--to', 'redis://h'], 2, /tables are not copied, they are built from the log/],
     [['--from', data, '--to', 'kafka://h'], 2, /--to kafka: names no engine/],
     [['--from', data, '--to', 'esdb://u:secret@h:x'], 2, /--log esdb:\/\/\*\*\*@h:x cannot be read/],
     [['--from', data, '--to', 'esdb://h', '--to', 'esdb://i'], 2, /--to names two places for the log/],

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
+import { folderOf } from './folder-of.ts'
 import { openRedisServer } from './redis-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 
@@ -82,4 +84,19 @@ const killed = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill('SIGKILL')
   await once(child, 'exit')
+}
+
+/** A cluster of one shard with one replica, which the engine in process can be: it talks to no other and has no keeper. */
+const CLUSTER = `<clickhouse><tcp_port>9000</tcp_port><remote_servers><main><shard>
+<internal_replication>true</internal_replication><replica><host>127.0.0.1</host><port>9000</port></replica>
+</shard></main></remote_servers></clickhouse>`
+
+/** Starts the front over that; answers its URL, with `?cluster=`. */
+export const openClusterFront = async (t: Test): Promise<string> => {
+  const folder = join(folderOf(t), randomUUID())
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'config.xml'), CLUSTER)
+  const { child, port } = await startProcess('dist/test/support/clickhouse/main.js', join(folder, 'data'), folder)
+  t.teardown(() => child.kill('SIGKILL'))
+  return `http://127.0.0.1:${port}/default?cluster=main`
 }

@@ -79,7 +79,8 @@ export const tryHistory = async (history: HistoryStore, { clock, newId }: TrySer
     isGood: !isNewer,
     advice: 'a later version of Waymark has changed it: start that one',
   }
-  return { version, now, settings: [setting], latencyMs }
+  const examined = await history.examine?.()
+  return { version, now, settings: [setting, ...(examined?.settings ?? [])], latencyMs }
 }
 
 /** Puts a file, reads it back and deletes it. */

@@ -1,6 +1,7 @@
 import { copyFileSync, constants, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readCopyState } from '../../engines/carried-log.ts'
+import { readHistoryCopy } from '../../engines/clickhouse-sql/copy-mark.ts'
 import { lockDataFolder } from '../../engines/data-folder.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { FileStore } from '../../engines/file-store.ts'
@@ -10,10 +11,18 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { type LogOrigin, readLogOrigin } from '../../kit/consumers/log-origin.ts'
 import { openKeyring } from '../../kit/keys/keyring-file.ts'
-import { makeDataFolder, openFiles, openHistory, openLog, openOwnLog, openTables } from '../../open-engines.ts'
+import {
+  makeDataFolder,
+  openFiles,
+  openHistory,
+  openLog,
+  openOwnHistory,
+  openOwnLog,
+  openTables,
+} from '../../open-engines.ts'
 import { PROJECTIONS } from '../../roles/product.ts'
 import { copyFiles } from './copy-files.ts'
-import { copyHistory, isEmptyHistory } from './copy-history.ts'
+import { copyHistory, endHistoryCopy, isEmptyHistory } from './copy-history.ts'
 import { LogCopy } from './copy-log.ts'
 import { type Installation, urlsOf } from './installation.ts'
 
@@ -30,8 +39,9 @@ export interface MigrateReport {
   files: number
 }
 
+/** What is filled; left out, the source's stays. */
 interface Target {
-  log: EventLog
+  log?: EventLog
   history?: HistoryStore
   files?: FileStore
   tables?: TableStore
@@ -65,29 +75,31 @@ const copyAll = async ({ from, to, keysPath, onProgress }: MigrateOptions, kept:
   const source = urlsOf(from.folder, from.urls)
   lock(from.folder, kept)
   const log = kept(await openLog(source, clock, newId))
-  const origin = await originOf(log, keysPath)
+  const { logId } = await originOf(log, keysPath)
   const head = await log.headPosition()
   const target = await openTarget(from, to, kept, newId)
-  if ((await readCopyState(target.log)) === undefined) await assertEmpty(target)
+  await assertOurs(target, logId)
   const onEvents = (events: number): void => onProgress(`log: ${events} events`)
-  const copy = await LogCopy.begin({ from: log, to: target.log, logId: origin.logId, newId, onProgress: onEvents })
-  if (copy.hasEnded) throw new Error('this log was copied there before, and completely: start the service on it')
-  await copy.run()
+  const copy = target.log && (await LogCopy.begin({ from: log, to: target.log, logId, newId, onProgress: onEvents }))
+  if (copy?.hasEnded) throw new Error('this log was copied there before, and completely: start the service on it')
+  await copy?.run()
   let historyRows = 0
   if (target.history !== undefined)
     historyRows = await copyHistory({
       from: kept(await openHistory(source)),
       to: target.history,
       clock,
+      logId,
       onPart: ({ table, month }, rows) => onProgress(`history: ${table} of ${month}, ${rows} rows`),
     })
   const files = target.files === undefined ? 0 : await copyFiles(kept(await openFiles(source)), target.files)
   if (to.folder !== undefined && to.folder !== from.folder) copyKeys(keysPath, join(to.folder, 'keys.json'))
-  onProgress('log: comparing')
-  const digest = await copy.verify()
+  if (copy !== undefined) onProgress('log: comparing')
+  const digest = (await copy?.verify()) ?? {}
   if ((await log.headPosition()) !== head)
     throw new Error('something was written to the source meanwhile: stop every service on it and run this again')
-  await copy.end()
+  if (target.history !== undefined) await endHistoryCopy(target.history, logId)
+  await copy?.end()
   return { events: Object.values(digest).reduce((sum, { events }) => sum + events, 0), historyRows, files }
 }
 
@@ -113,23 +125,32 @@ const openTarget = async (from: Installation, to: Installation, kept: Kept, newI
     lock(to.folder as string, kept)
   }
   const urls = urlsOf(to.folder ?? from.folder ?? '', to.urls)
-  const log = kept(await openOwnLog(urls, clock, newId))
   return {
-    log,
-    ...((isNew || to.urls.history !== undefined) && { history: kept(await openHistory(urls)) }),
+    ...((isNew || to.urls.log !== undefined) && { log: kept(await openOwnLog(urls, clock, newId)) }),
+    ...((isNew || to.urls.history !== undefined) && { history: kept(await openOwnHistory(urls)) }),
     ...((isNew || to.urls.files !== undefined) && { files: kept(await openFiles(urls)) }),
     ...((isNew || to.urls.tables !== undefined) && { tables: kept(await openTables(urls, clock)) }),
   }
 }
 
-/** @throws Error for a target that holds something before its first run. */
-const assertEmpty = async ({ tables, history, files }: Target): Promise<void> => {
+/** @throws Error for a target that holds something before the first run of this copy. */
+const assertOurs = async ({ log, tables, history, files }: Target, logId: string): Promise<void> => {
+  const isBegun = log !== undefined && (await readCopyState(log)) !== undefined
+  if (history !== undefined) {
+    const copied = await readHistoryCopy(history)
+    if (copied !== undefined && copied.logId !== logId)
+      throw new Error('the history to be filled is a copy of another one; name an empty database')
+    if (copied?.hasEnded === true && log === undefined)
+      throw new Error('this history was copied there before, and completely: start the service on it')
+    if (copied === undefined && !isBegun && !(await isEmptyHistory(history)))
+      throw new Error('the history to be filled is not empty; name an empty database')
+    if (copied !== undefined) return
+  }
+  if (isBegun) return
   for (const { name } of tables === undefined ? [] : PROJECTIONS)
     if ((await tables?.checkpoint(name)) !== undefined)
       throw new Error('the tables to be used are not empty; name empty ones, for Redis by another ?prefix=')
-  if (history !== undefined && !(await isEmptyHistory(history)))
-    throw new Error('the history to be filled is not empty; name an empty database')
-  if (files !== undefined)
+  if (files !== undefined && log !== undefined)
     for await (const { key } of files.list(''))
       throw new Error(`the place for files is not empty: it has ${key}; name an empty one`)
 }

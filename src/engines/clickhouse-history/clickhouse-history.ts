@@ -11,6 +11,8 @@ import { Failure } from '../../kernel/errors.ts'
 import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
 import { eraseRows } from '../clickhouse-sql/erase.ts'
 import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
+import type { Examination } from '../examination.ts'
+import { examineHistory } from './examine.ts'
 import { BrokenAnswer, checkedBody } from './checked-body.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
@@ -135,6 +137,17 @@ class ClickhouseHistory implements HistoryStore {
 
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
     return this.rowsWithin<R>((ROWS_SECONDS_MAX + 10) * 1_000, sql, parameters)
+  }
+
+  async examine(): Promise<Examination> {
+    const asWriter = async (sql: string) => {
+      const asked = { query: sql, format: 'JSONEachRow', clickhouse_settings: this.durable() } as const
+      return (await this.writer.query({ ...asked, abort_signal: this.abort.signal })).json<{
+        name: string
+        value: string
+      }>()
+    }
+    return { settings: await examineHistory(this, asWriter) }
   }
 
   async ping(): Promise<void> {

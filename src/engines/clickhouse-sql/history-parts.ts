@@ -1,12 +1,21 @@
 import { AUDIT, type Retention, TABLES } from './history-tables.ts'
 import { nativeBlocks } from './native-reader.ts'
 import type { HistoryStore } from '../history-store.ts'
+import { localOf } from './layout.ts'
 
-/** The rows of one table and month: what is copied and compared at once. */
+/** The rows of one table and month. */
 export interface HistoryPart {
   table: string
   /** 202611 for November 2026. */
   month: number
+}
+
+/** A part, or some hours of it: what is copied and compared at once, within the limits of one query. */
+export interface HistorySlice extends HistoryPart {
+  /** ms since the epoch: rows from then on; left out, from the beginning of the month. */
+  from?: number
+  /** Rows before then; left out, to its end. */
+  until?: number
 }
 
 /** How many rows a part has, and 64 bits of all of them, whatever their order. */
@@ -18,6 +27,8 @@ export interface PartDigest {
 type Store = Pick<HistoryStore, 'query' | 'rows'>
 
 const DAY_MS = 86_400_000
+/** Far fewer than a query may answer or read in its time. */
+const SLICE_ROWS_MAX = 20_000_000
 
 /** The tables of the history, with the time that says which month a row is of. */
 const TIMES: { [table: string]: string } = {
@@ -37,11 +48,44 @@ export const historyParts = async (store: Store): Promise<HistoryPart[]> => {
   return parts
 }
 
+/** A part cut between hours, so that each piece has so many rows at most, or is one hour; a small part is one piece. */
+export const slicesOf = async (store: Store, part: HistoryPart, rowsMax = SLICE_ROWS_MAX): Promise<HistorySlice[]> => {
+  const { table, month } = part
+  const hours = await store.rows<{ hour: number; rows: number }>(
+    `SELECT toUnixTimestamp(toStartOfHour(${TIMES[table]})) AS hour, count() AS rows FROM ${table}
+      WHERE toYYYYMM(${TIMES[table]}) = {month:UInt32} GROUP BY hour ORDER BY hour`,
+    { month },
+  )
+  const slices: HistorySlice[] = [{ ...part }]
+  let held = 0
+  for (const { hour, rows } of hours) {
+    if (held > 0 && held + rows > rowsMax) {
+      const from = hour * 1_000
+      slices[slices.length - 1].until = from
+      slices.push({ ...part, from })
+      held = 0
+    }
+    held += rows
+  }
+  return slices
+}
+
 /** The rows of a part, as blocks that can be inserted into the same table of another history. */
-export async function* partBlocks(store: Store, { table, month }: HistoryPart): AsyncGenerator<Uint8Array> {
-  const columns = (await columnsOf(store, table)).join(', ')
-  const sql = `SELECT ${columns} FROM ${table} FINAL WHERE toYYYYMM(${TIMES[table]}) = {month:UInt32}`
-  yield* nativeBlocks(store.query(sql, { month }, 'Native'))
+export async function* partBlocks(store: Store, slice: HistorySlice): AsyncGenerator<Uint8Array> {
+  const columns = (await columnsOf(store, slice.table)).join(', ')
+  const { condition, parameters } = rowsOf(slice)
+  yield* nativeBlocks(
+    store.query(`SELECT ${columns} FROM ${slice.table} FINAL WHERE ${condition}`, parameters, 'Native'),
+  )
+}
+
+const rowsOf = ({ table, month, from, until }: HistorySlice) => {
+  const time = TIMES[table]
+  const conditions = [`toYYYYMM(${time}) = {month:UInt32}`]
+  if (from !== undefined) conditions.push(`${time} >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')`)
+  if (until !== undefined) conditions.push(`${time} < fromUnixTimestamp64Milli({until:Int64}, 'UTC')`)
+  const parameters = { month, ...(from !== undefined && { from }), ...(until !== undefined && { until }) }
+  return { condition: conditions.join(' AND '), parameters }
 }
 
 /**
@@ -50,20 +94,22 @@ export async function* partBlocks(store: Store, { table, month }: HistoryPart): 
  */
 export const digestOfPart = async (
   store: Store,
-  { table, month }: HistoryPart,
+  slice: HistorySlice,
   retention: Retention,
   now: number,
 ): Promise<PartDigest> => {
+  const { table } = slice
   const columns = (await columnsOf(store, table)).map((name) =>
     // The engine keeps it as a set.
     name === 'attempts' ? `arraySort(${name})` : name,
   )
   const days = TABLES.find(({ name }) => name === table)?.days(retention)
   const alive = days === undefined ? 0 : now - (days - 1) * DAY_MS
+  const { condition, parameters } = rowsOf(slice)
   const [found] = await store.rows<PartDigest>(
     `SELECT count() AS rows, toString(groupBitXor(cityHash64(${columns.join(', ')}))) AS digest FROM ${table} FINAL
-      WHERE toYYYYMM(${TIMES[table]}) = {month:UInt32} AND ${TIMES[table]} >= fromUnixTimestamp64Milli({alive:Int64}, 'UTC')`,
-    { month, alive: Math.max(0, alive) },
+      WHERE ${condition} AND ${TIMES[table]} >= fromUnixTimestamp64Milli({alive:Int64}, 'UTC')`,
+    { ...parameters, alive: Math.max(0, alive) },
   )
   return found
 }
@@ -72,11 +118,11 @@ export const isSamePart = (one: PartDigest, other: PartDigest): boolean =>
   one.rows === other.rows && one.digest === other.digest
 
 /** How long a history keeps its rows, as its tables say; undefined for one without tables. */
-export const retentionOf = async (store: Store): Promise<Retention | undefined> => {
+export const retentionOf = async (store: Pick<HistoryStore, 'rows' | 'cluster'>): Promise<Retention | undefined> => {
   const found = await store.rows<{ name: string; sql: string }>(
     'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase()',
   )
-  const [points, , , runs] = TABLES.map(({ name }) => found.find((table) => table.name === name)?.sql)
+  const [points, , , runs] = TABLES.map((one) => found.find(({ name }) => name === localOf(one.name, store))?.sql)
   const [days, runDays] = [points, runs].map((sql) => Number(/toIntervalDay\((\d+)\)/.exec(sql ?? '')?.[1]))
   return points === undefined ? undefined : { days, runDays }
 }

@@ -205,8 +205,7 @@ class EventstoredbLog implements EventLog {
   }
 
   examine(): Promise<Examination> {
-    const { url, version, credentials } = this.connection
-    return examineServer(url, version, credentials)
+    return examineServer(this.connection)
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,7 @@
 import type { Examination, ExaminedSetting } from '../examination.ts'
 import type { Credentials } from '@eventstore/db-client'
+import type { Connection } from './connection.ts'
+import { mayScavenge } from './scavenge.ts'
 
 const DEADLINE_MS = 5_000
 
@@ -20,14 +22,26 @@ const OPTIONS = [
 ]
 
 /** What the server's own page of options says; it answers operators only, on its HTTP port. */
-export const examineServer = async (url: string, version: string, credentials: Credentials): Promise<Examination> => {
+export const examineServer = async (connection: Connection): Promise<Examination> => {
+  const { url, version, credentials } = connection
   const options = await optionsOf(url, credentials)
   const settings = OPTIONS.map(({ name, advice }): ExaminedSetting => {
     const option = options?.find((one) => one.name.replaceAll(/[ -]/g, '').toLowerCase() === name.toLowerCase())
     const value = option === undefined ? undefined : String(option.value)
     return { name, value, isGood: value?.toLowerCase() !== 'true', advice }
   })
-  return { version, settings }
+  return { version, settings: [...settings, await scavenging(connection)] }
+}
+
+const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
+  const isAllowed = await mayScavenge(connection).catch(() => undefined)
+  return {
+    name: 'the right to start scavenges',
+    value: isAllowed === undefined ? undefined : isAllowed ? 'granted' : 'missing',
+    isGood: isAllowed === true,
+    advice:
+      'put the user into the group $ops, or have each node scavenged on a schedule (POST /admin/scavenge): until then what was truncated or erased stays on the disk',
+  }
 }
 
 /** Of the node that the URL names first; undefined where it does not tell. */

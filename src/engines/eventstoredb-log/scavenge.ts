@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { AccessDeniedError, BACKWARDS, END, StreamNotFoundError } from '@eventstore/db-client'
 import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
@@ -74,13 +75,39 @@ interface ClientInside {
   callArguments(options: object): [metadata: object, options: object]
 }
 
+type Call = (
+  request: object,
+  metadata: object,
+  options: object,
+  answer: (error: unknown, response: ScavengeResp) => void,
+) => void
+
 interface Operations {
-  startScavenge(
-    request: object,
-    metadata: object,
-    options: object,
-    answer: (error: unknown, response: ScavengeResp) => void,
-  ): void
+  startScavenge: Call
+  stopScavenge: Call
+}
+
+/** Whether the user may start scavenges, which takes the same right as to stop one: that is tried with one that nobody began. */
+export const mayScavenge = async ({ client, credentials, deadlineMs }: Connection): Promise<boolean> => {
+  const inside = client as unknown as ClientInside
+  const options = new operationsPb.StopScavengeReq.Options().setScavengeId(randomUUID())
+  const request = new operationsPb.StopScavengeReq().setOptions(options)
+  const call = (operations: Operations): Promise<number> =>
+    new Promise((resolve, reject) =>
+      operations.stopScavenge(
+        request,
+        ...inside.callArguments({ credentials, deadline: deadlineMs }),
+        (error, response) => (error === null ? resolve(response.getScavengeResult()) : reject(error)),
+      ),
+    )
+  try {
+    await inside.execute(operationsGrpc.OperationsClient, 'stopScavenge', call)
+    return true
+  } catch (error) {
+    if (isForbidden(error)) return false
+    if ((error as { code?: number }).code === NOT_FOUND_CODE) return true
+    throw error
+  }
 }
 
 const startScavenge = ({ client, credentials, deadlineMs }: Connection): Promise<number> => {
@@ -101,5 +128,7 @@ const startScavenge = ({ client, credentials, deadlineMs }: Connection): Promise
 const isForbidden = (error: unknown): boolean =>
   error instanceof AccessDeniedError || FORBIDDEN_CODES.includes((error as { code?: number }).code ?? 0)
 
+/** Of gRPC. */
+const NOT_FOUND_CODE = 5
 /** Of gRPC: permission denied, unauthenticated. */
 const FORBIDDEN_CODES = [7, 16]

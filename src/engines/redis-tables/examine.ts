@@ -5,17 +5,19 @@ const SETTINGS: { name: string; good: RegExp; advice: string }[] = [
   {
     name: 'appendonly',
     good: /^yes$/,
-    advice: 'CONFIG SET appendonly yes: without it a restart empties the tables, and they are built anew from the log',
+    advice:
+      'CONFIG SET appendonly yes, then CONFIG REWRITE: without it a restart empties the tables, and they are built anew from the log',
   },
   {
     name: 'appendfsync',
     good: /^(always|everysec)$/,
-    advice: 'CONFIG SET appendfsync everysec: otherwise the system decides when writes reach the disk',
+    advice:
+      'CONFIG SET appendfsync everysec (always, in a cluster), then CONFIG REWRITE: otherwise the system decides when writes reach the disk',
   },
   {
     name: 'maxmemory-policy',
     good: /^noeviction$/,
-    advice: 'CONFIG SET maxmemory-policy noeviction, and in redis.conf',
+    advice: 'CONFIG SET maxmemory-policy noeviction, then CONFIG REWRITE: any other one drops rows without a word',
   },
 ]
 
@@ -25,11 +27,47 @@ export const examineServers = async (connection: RedisConnection): Promise<Exami
   const [time] = (await connection.everywhere(['TIME'])) as [unknown[]]
   const [seconds, micros] = time.map((part) => Number(String(part)))
   const settings = await Promise.all(SETTINGS.map((setting) => examined(connection, setting)))
+  settings.push(...(await replication(connection)))
   return {
     version: [...new Set(info.map((text) => /redis_version:(\S+)/.exec(text)?.[1] ?? 'unknown'))].join(', '),
     now: seconds * 1000 + micros / 1000,
     settings,
   }
+}
+
+const WAIT_MS = 1_000
+
+/** Whether a failover keeps what the service waits for (`WAIT`): idempotency keys, owners, checkpoints. */
+const replication = async (connection: RedisConnection): Promise<ExaminedSetting[]> => {
+  const infos = await connection.everywhere(['INFO', 'replication']).catch(() => [])
+  const online = infos.map((info) => String(info).match(/state=online/g)?.length ?? 0)
+  const followed = await connection.everywhere(['WAIT', '1', String(WAIT_MS)]).catch(() => undefined)
+  const [fewest, confirming] = [Math.min(...online), Math.min(...(followed ?? []).map(Number))]
+  const isAlone = online.length === 1 && fewest === 0
+  const settings: ExaminedSetting[] = [
+    {
+      name: 'WAIT, of the replicas of each master,',
+      value:
+        followed === undefined || infos.length === 0
+          ? undefined
+          : isAlone
+            ? 'not asked for: there are none'
+            : `confirmed by ${confirming} of ${fewest} or more`,
+      isGood: isAlone || confirming > 0,
+      advice:
+        'give each master a replica that follows: one that dies now takes what it has with it, and writes that wait for a replica fail (the user needs +wait and +info to have this checked)',
+    },
+  ]
+  if (!isAlone)
+    settings.push(
+      await examined(connection, {
+        name: 'min-replicas-to-write',
+        good: /^[1-9]/,
+        advice:
+          'CONFIG SET min-replicas-to-write 1, then CONFIG REWRITE: a master that is cut off from its replicas takes writes that a failover forgets',
+      }),
+    )
+  return settings
 }
 
 const examined = async (

@@ -16,7 +16,8 @@ const EVENT_BYTES_AT_ONCE_MAX = 8 * 1024 * 1024
  */
 export class ProjectedRows {
   private readonly projection: Projection
-  private readonly inputs: ReadonlySet<string>
+  /** Undefined: every event is one. */
+  private readonly inputs: ReadonlySet<string> | undefined
   private readonly tables: TableStore
   private readonly suffix: string
   private rows: RowsOverlay
@@ -25,7 +26,7 @@ export class ProjectedRows {
 
   constructor(projection: Projection, tables: TableStore, suffix = '') {
     this.projection = projection
-    this.inputs = new Set(projection.inputs)
+    this.inputs = projection.isBuiltOnce === true ? undefined : new Set(projection.inputs)
     this.tables = tables
     this.suffix = suffix
     this.rows = new RowsOverlay(tables, suffix)
@@ -34,7 +35,7 @@ export class ProjectedRows {
   /** Applies events in order on top of the stored rows. */
   async apply(events: readonly RecordedEvent[]): Promise<void> {
     for (const event of events) {
-      if (!this.inputs.has(event.type)) continue
+      if (this.inputs?.has(event.type) === false) continue
       const pause = breathe()
       if (pause !== undefined) await pause
       this.hasInputs = true

@@ -30,6 +30,11 @@ export interface ProjectionPart {
   prefixes: readonly string[]
   /** Types of the events that can change a row; a write waits for the projections that name its events here. */
   inputs: readonly string[]
+  /**
+   * Every event of its streams is an input, but only of what is in the log when the tables are new or were lost: it does
+   * not follow the log after that, and nobody waits for it.
+   */
+  isBuiltOnce?: boolean
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
 }
 

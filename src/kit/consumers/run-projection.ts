@@ -25,13 +25,16 @@ export class RunningProjection implements Owned {
     const { tables } = this.services
     for (const table of tablesOf(this.projection)) await tables.declare(table)
     const stored = await tables.checkpoint(this.name)
-    const mustBeBuilt = this.projection.tables.some(({ name }) => tables.isLost(name))
+    const { isBuiltOnce = false } = this.projection
+    const mustBeBuilt =
+      (isBuiltOnce && stored === undefined) || this.projection.tables.some(({ name }) => tables.isLost(name))
     const stale = mustBeBuilt ? this.projection : stored && staleParts(this.projection, stored)
     const end = new AbortController()
     const follower = projectionFollower(this.projection, { ...this.services, isOurs })
     const begun =
       stale === undefined ? Promise.resolve() : this.renewed(stale, mustBeBuilt ? undefined : stored?.all, end.signal)
-    this.running = { follower, begun: begun.then(() => void (end.signal.aborted || follower.start(tables))), end }
+    const follow = (): void => void (end.signal.aborted || isBuiltOnce || follower.start(tables))
+    this.running = { follower, begun: begun.then(follow), end }
   }
 
   async leave(): Promise<void> {
@@ -46,13 +49,16 @@ export class RunningProjection implements Owned {
   async ready(): Promise<void> {
     const { running } = this
     await running?.begun
+    if (this.projection.isBuiltOnce === true) return
     await running?.follower.ready().catch((error: unknown) => {
       if (this.running === running) throw error
     })
   }
 
   lags(): Lag[] {
-    return this.running === undefined ? [] : [this.running.follower.lag(this.services.clock.now())]
+    return this.running === undefined || this.projection.isBuiltOnce === true
+      ? []
+      : [this.running.follower.lag(this.services.clock.now())]
   }
 
   /** Builds the tables up to the position of the others. */

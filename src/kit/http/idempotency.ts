@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -6,11 +5,10 @@ import type { Logger } from '../../kernel/logger.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import { isEarlier, type Life } from '../operations/life.ts'
+import { KEPT_MS, markOf, readMark, RECALLED, type RecalledRow } from './request-mark.ts'
 
 const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, lives: 'row' }
 
-/** How long a key is known. */
-const KEPT_MS = 24 * 3_600_000
 /** How long a token that its own call revoked may read that call's answer. */
 const REVOKED_TOKEN_MS = 10 * 60_000
 /** A run of another node without a sign of life for so long has crashed: the same request may run again. */
@@ -41,6 +39,8 @@ export interface KeptAnswer {
 export interface Run {
   seed: Buffer
   now: number
+  /** Goes into the metadata of every event of the run, so that the log knows the request again. */
+  mark: string
   /** Keeps the answer. With `revokedToken` that token may read it for ten minutes too. */
   done(answer: KeptAnswer, revokedToken?: string): Promise<void>
   /** Nothing is kept but ids and time: a repeat runs again. For failures that pass, and for answers that cannot be kept. */
@@ -93,8 +93,9 @@ export class Idempotency {
   }
 
   /** To be called once before use. */
-  declare(): Promise<void> {
-    return this.options.tables.declare(IDEMPOTENCY_TABLE)
+  async declare(): Promise<void> {
+    for (const table of [IDEMPOTENCY_TABLE, { ...RECALLED, isProjected: true }])
+      await this.options.tables.declare(table)
   }
 
   /**
@@ -108,7 +109,7 @@ export class Idempotency {
     const now = clock.now()
     const fresh: KeptRow = {
       fingerprint,
-      seed: randomBytes(32).toString('base64url'),
+      seed: this.seedOf(id, now),
       startedAt: now,
       life,
       aliveAt: now,
@@ -122,7 +123,7 @@ export class Idempotency {
       row: fresh,
       expiresAt: now + KEPT_MS,
     })
-    if (kept === undefined) return this.run(id, fresh, request)
+    if (kept === undefined) return this.runFirst(id, fresh, request)
     if (kept.fingerprint !== fingerprint) throw new Failure('key_reused')
     if (kept.state === 'done') return this.open(kept.answer as string)
     if (kept.state === 'running' && !this.hasCrashed(kept)) throw underWay()
@@ -148,9 +149,34 @@ export class Idempotency {
     return this.options.clock.now() - row.startedAt < REVOKED_TOKEN_MS
   }
 
+  private async runFirst(id: string, fresh: KeptRow, request: IdempotentRequest): Promise<Run> {
+    try {
+      const row = await this.asFirst(id, fresh)
+      if (row !== fresh) await this.commit([this.change(id, row)])
+      return this.run(id, row, request)
+    } catch (error) {
+      await this.commit([{ ...this.change(id, fresh), row: null }]).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /**
+   * The row with the time and the seed of the first run, where the log tells of one: the tables may have forgotten it.
+   * @throws Failure `key_reused`, `engine_down` while what the log tells is being read.
+   */
+  private async asFirst(id: string, row: KeptRow): Promise<KeptRow> {
+    const { tables } = this.options
+    const own = readMark(markOf(id, row))
+    const first = await tables.get<RecalledRow>(RECALLED.name, own.scope, own.id)
+    if (first === undefined) return row
+    if (first.fingerprint !== own.row.fingerprint) throw new Failure('key_reused')
+    return { ...row, seed: this.seedOf(id, first.startedAt), startedAt: first.startedAt }
+  }
+
   /** Of all nodes that see an abandoned run, the one that makes the row of the next attempt runs it. */
-  private async runAgain(id: string, kept: KeptRow, request: IdempotentRequest): Promise<Run> {
+  private async runAgain(id: string, known: KeptRow, request: IdempotentRequest): Promise<Run> {
     const { tables, clock, life } = this.options
+    const kept = await this.asFirst(id, known)
     for (let attempt = kept.attempt + 1; ; attempt++) {
       const claim = {
         table: IDEMPOTENCY_TABLE.name,
@@ -178,6 +204,7 @@ export class Idempotency {
     return {
       seed: Buffer.from(row.seed, 'base64url'),
       now: row.startedAt,
+      mark: markOf(id, row),
       done: async (answer, revokedToken) => {
         await stopBeating()
         const text = JSON.stringify(answer)
@@ -233,6 +260,11 @@ export class Idempotency {
 
   private open(sealed: string): KeptAnswer {
     return JSON.parse(this.options.keyring.decrypt(PURPOSE, sealed)) as KeptAnswer
+  }
+
+  /** Follows from what the log knows of a request, and from the keyring, which nobody else has. */
+  private seedOf(id: string, startedAt: number): string {
+    return this.idOf(`seed|${id}|${startedAt}`)
   }
 
   private tokenId(token: string, operationId: string, key: string): string {

@@ -5,7 +5,7 @@ import type { RouteRequest } from './route.ts'
 
 /** What of a request goes into the metadata of its events. */
 export type RequestOrigin = Pick<RouteRequest, 'correlationId' | 'traceparent'> &
-  Partial<Pick<RouteRequest, 'address'>> & { caller?: Caller }
+  Partial<Pick<RouteRequest, 'address' | 'requestMark'>> & { caller?: Caller }
 
 /** @throws Failure forbidden for a device's or a gateway's credential. */
 export const userOf = (request: { caller: Caller }): UserCaller => {
@@ -27,6 +27,7 @@ export const metadataOf = (
   organizationId,
   actor: actor ?? (request.caller === undefined ? undefined : actorOf(request.caller)),
   address: request.address,
+  request: request.requestMark,
   $correlationId: request.correlationId,
   $causationId: request.correlationId,
   traceparent: request.traceparent,

@@ -31,6 +31,8 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   /** Same for all that the request sets off; goes into event metadata. */
   correlationId: string
   traceparent?: string
+  /** Of a request under an Idempotency-Key; goes into event metadata. */
+  requestMark?: string
   /** The client's address, proxies taken into account. */
   address: string
   /** What counts as one client: the address, or the /64 of an IPv6 one. */

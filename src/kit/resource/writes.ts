@@ -81,7 +81,7 @@ export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObje
 /** Who writes, from a request. */
 export const originOf = (
   request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'> &
-    Partial<Pick<RouteRequest, 'address'>>,
+    Partial<Pick<RouteRequest, 'address' | 'requestMark'>>,
 ): WriteOrigin => {
   const caller = userOf(request)
   return {

@@ -1,6 +1,9 @@
 import { test, type Test } from 'tap'
+import { recalledRequests } from '../../../projections/recalled-requests.ts'
 import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { Idempotency, type KeptAnswer, type Run } from '../../../src/kit/http/idempotency.ts'
+import { RECALLED } from '../../../src/kit/http/request-mark.ts'
+import { RowsOverlay } from '../../../src/kit/consumers/projection-overlay.ts'
 import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -139,4 +142,49 @@ test('a revoked token reads its own answer for ten minutes', async (t) => {
   t.equal(await idempotency.answerForRevoked('another-token', request), undefined)
   clock.advance(10 * 60_000 + 1)
   t.equal(await idempotency.answerForRevoked('old-token', request), undefined)
+})
+
+test('a key that the tables have forgotten is told again by what the log says of it', async (t) => {
+  const { idempotency, clock, tables } = await setUp(t)
+  const projection = recalledRequests(clock, ['hub-'])
+  const recall = async (mark: string | undefined): Promise<void> => {
+    const rows = new RowsOverlay(tables, '')
+    const event = { stream: 'hub-1', revision: 0, position: 0, loggedAt: clock.now(), id: 'e', type: 'x', isJson: true }
+    await projection.apply({ ...event, data: new Uint8Array(), metadata: { request: mark } }, rows)
+    await tables.commit(rows.take())
+  }
+  const forget = async (): Promise<void> => {
+    const rows = tables.scanAll('idempotency')
+    for await (const { scope, id } of rows) await tables.commit([{ table: 'idempotency', scope, id, row: null }])
+  }
+  const first = asRun(await idempotency.begin(request))
+  await first.done(answer)
+  t.match(first.mark, /^[\w-]{41}$/, 'hashes and a time')
+  clock.advance(3_600_000)
+  await forget()
+  t.not(asRun(await idempotency.begin({ ...request, key: 'other' })).mark, first.mark)
+
+  await recall(undefined)
+  await recall(first.mark)
+  await t.rejects(idempotency.begin({ ...request, fingerprint: 'another' }), { code: 'key_reused' })
+  const again = asRun(await idempotency.begin(request))
+  t.same([again.seed, again.now, again.mark], [first.seed, first.now, first.mark], 'it makes the ids of the first')
+  await t.rejects(idempotency.begin(request), { code: 'in_progress' })
+  await again.done(answer)
+  t.same(await idempotency.begin(request), answer)
+
+  await forget()
+  const { get } = tables
+  tables.get = async () => {
+    throw new Error('the log is being read')
+  }
+  await t.rejects(idempotency.begin(request), { message: 'the log is being read' })
+  tables.get = get
+  t.same(asRun(await idempotency.begin(request)).seed, first.seed, 'a refusal meanwhile leaves no run behind')
+
+  await forget()
+  clock.advance(23 * 3_600_000)
+  await recall(first.mark)
+  for await (const { id } of tables.scanAll(RECALLED.name)) t.fail(`${id} is older than a day`)
+  t.not(asRun(await idempotency.begin(request)).now, first.now, 'then it is a new request')
 })

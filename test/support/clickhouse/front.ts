@@ -155,7 +155,9 @@ class Front implements ClickhouseFront {
     }
     const sql = query.replaceAll('version()', quoteString(this.version))
     const values = valuesOf(sql, parameters)
-    const [, text, format] = /^([\s\S]*)\nFORMAT (\w+)$/.exec(sql) ?? []
+    const [, asked, format] = /^([\s\S]*)\nFORMAT (\w+)$/.exec(sql) ?? []
+    // Else what the engine itself is set to would be told.
+    const text = asked && /\bsystem\.settings\b/.test(asked) ? `${asked} SETTINGS ${settingsOf(address)}` : asked
     if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat)
     await this.store.command(onOneNode(sql), values)
     this.done(request, response)
@@ -222,6 +224,12 @@ const onOneNode = (sql: string): string =>
   sql
     .replace(/ ON CLUSTER '[^']+'/g, '')
     .replace(/\bReplicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?([^)]*)\)/g, '$1($2)')
+
+/** Those in the address that decide whether writes are durable, as a clause. */
+const settingsOf = (address: URLSearchParams): string =>
+  ['async_insert', 'insert_quorum', 'distributed_foreground_insert', 'max_memory_usage']
+    .flatMap((name) => (address.has(name) ? [`${name} = ${quoteString(address.get(name) as string)}`] : []))
+    .join(', ')
 
 const exceptionOf = (fault: FrontFault): string => {
   const message =

@@ -119,6 +119,7 @@ class Double implements EventstoredbServer {
     })
     this.server.addService(operationsGrpc.OperationsService as never, {
       startScavenge: (_call: unknown, reply: sendUnaryData<unknown>) => void this.scavenge(reply),
+      stopScavenge: (_call: unknown, reply: sendUnaryData<unknown>) => void this.stopScavenge(reply),
     })
     this.server.addService(gossipGrpc.GossipService as never, {
       read: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, this.gossip()),
@@ -239,6 +240,13 @@ class Double implements EventstoredbServer {
     this.scavenges++
     const result = operationsPb.ScavengeResp.ScavengeResult.STARTED
     reply(null, new operationsPb.ScavengeResp().setScavengeId(scavengeId).setScavengeResult(result))
+  }
+
+  /** None is ever under way: they end before they are answered. */
+  private async stopScavenge(reply: sendUnaryData<unknown>): Promise<void> {
+    const failure = await this.disturbed()
+    if (failure === 'silent') return
+    reply(failure ?? (this.mayScavenge ? { code: status.NOT_FOUND, details: 'Scavenge not found' } : accessDenied()))
   }
 
   private features(): unknown {

@@ -1,0 +1,23 @@
+import type { Clock } from '../src/kernel/clock.ts'
+import type { Projection } from '../src/kit/consumers/projection.ts'
+import { KEPT_MS, readMark, RECALLED } from '../src/kit/http/request-mark.ts'
+
+/**
+ * What requests of the last day under an Idempotency-Key wrote, as the log says. The keys themselves are kept in tables
+ * alone; where those were lost, a repeat is told by this, and makes what is there already.
+ * @param prefixes of all streams that requests write
+ */
+export const recalledRequests = (clock: Pick<Clock, 'now'>, prefixes: readonly string[]): Projection => ({
+  name: 'recalled-requests',
+  version: 1,
+  tables: [RECALLED],
+  prefixes,
+  inputs: [],
+  isBuiltOnce: true,
+  apply: ({ metadata }, rows) => {
+    if (metadata.request === undefined) return
+    const { scope, id, row } = readMark(metadata.request)
+    const expiresAt = row.startedAt + KEPT_MS
+    if (expiresAt > clock.now()) rows.put(RECALLED.name, scope, id, row, expiresAt)
+  },
+})

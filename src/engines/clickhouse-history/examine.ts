@@ -1,0 +1,136 @@
+import { DEFINITIONS } from '../clickhouse-sql/history-tables.ts'
+import { localOf } from '../clickhouse-sql/layout.ts'
+import type { ExaminedSetting } from '../examination.ts'
+import type { HistoryStore } from '../history-store.ts'
+
+type Store = Pick<HistoryStore, 'rows' | 'cluster'>
+
+/** Asks the server what its sessions that write are set to: names and values of `system.settings`. */
+export type WriteSettings = (sql: string) => Promise<{ name: string; value: string }[]>
+
+/** What decides whether rows stay that were confirmed, and whether the service sees them all. */
+export const examineHistory = async (store: Store, asWriter: WriteSettings): Promise<ExaminedSetting[]> => {
+  const settings = [await flushed(store), ...(await writes(store, asWriter)), await policies(store)]
+  if (store.cluster !== undefined) settings.push(await replicated(store.cluster, store), await replicas(store))
+  return settings
+}
+
+const tablesOf = (store: Store): string[] => Object.keys(DEFINITIONS).map((table) => localOf(table, store))
+
+const NO_TABLES = 'not asked for: the first start makes the tables'
+
+const flushed = async (store: Store): Promise<ExaminedSetting> => {
+  const found = await askedFor(
+    store.rows<{ name: string; sql: string }>(
+      'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name IN {names:Array(String)} ORDER BY name',
+      { names: tablesOf(store) },
+    ),
+  )
+  const unsafe = found?.filter(({ sql }) => !/\bfsync_after_insert = (1|true)\b/.test(sql)).map(({ name }) => name)
+  return {
+    name: 'fsync_after_insert',
+    value: unsafe && (unsafe.length > 0 ? `off for ${unsafe.join(', ')}` : found?.length === 0 ? NO_TABLES : 'on'),
+    isGood: unsafe?.length === 0,
+    advice: `a power cut may take rows that were confirmed; for each of them: ALTER TABLE ${unsafe?.[0] ?? 'points'} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`,
+  }
+}
+
+/** As they are in force when the service writes, whatever the profile of its user says. */
+const writes = async (store: Store, asWriter: WriteSettings): Promise<ExaminedSetting[]> => {
+  const wanted: [string, string, string][] = [
+    ['async_insert', '0', 'the server would confirm rows that are in its memory only'],
+  ]
+  if (store.cluster !== undefined)
+    wanted.push(
+      ['insert_quorum', 'auto', 'rows would be confirmed that one replica alone has'],
+      ['distributed_foreground_insert', '1', 'rows would be confirmed that wait to be passed on to their shard'],
+    )
+  const names = wanted.map(([name]) => `'${name}'`).join(', ')
+  const found = await askedFor(asWriter(`SELECT name, value FROM system.settings WHERE name IN (${names})`))
+  return wanted.map(([name, good, otherwise]) => {
+    const value = found?.find((one) => one.name === name)?.value
+    const advice = `${otherwise}: take the constraint on ${name} off the settings profile of the service's user`
+    return { name: `${name} of the service's inserts`, value, isGood: value === good, advice }
+  })
+}
+
+interface Policy {
+  name: string
+  filter: string | null
+  isRestrictive: number
+  isOurs: number
+}
+
+const policies = async (store: Store): Promise<ExaminedSetting> => {
+  const found = await askedFor(
+    store.rows<Policy>(
+      `SELECT name, select_filter AS filter, is_restrictive AS isRestrictive,
+        if(apply_to_all, NOT hasAny(apply_to_except, us), hasAny(apply_to_list, us)) AS isOurs,
+        arrayConcat([currentUser()], currentRoles()) AS us
+      FROM system.row_policies WHERE database = currentDatabase() AND table IN {names:Array(String)}`,
+      { names: [...tablesOf(store), ...Object.keys(DEFINITIONS)] },
+    ),
+  )
+  const ours = found?.filter(({ isOurs }) => isOurs === 1) ?? []
+  const hiding = ours.filter(({ filter, isRestrictive }) => filter !== '1' && (isRestrictive === 1 || !hasAll(ours)))
+  const isAlone = found !== undefined && found.length > 0 && ours.length === 0
+  const names = hiding.map(({ name }) => name).join(', ')
+  const state = isAlone ? 'a matter of others only, and none lets it see all' : names === '' ? 'no limit' : names
+  return {
+    name: "row policies, for the service's own user,",
+    value: found && state,
+    isGood: hiding.length === 0 && !isAlone,
+    advice:
+      found === undefined
+        ? "GRANT SHOW ROW POLICIES ON *.* to the service's user, to have this checked"
+        : 'the service may see a part of the history only: CREATE ROW POLICY waymark_service … USING 1 TO its user, and take restrictive ones off it (docs/analysis.md)',
+  }
+}
+
+const hasAll = (ours: readonly Policy[]): boolean =>
+  ours.some(({ filter, isRestrictive }) => filter === '1' && isRestrictive === 0)
+
+const replicated = async (cluster: string, store: Store): Promise<ExaminedSetting> => {
+  const [found] =
+    (await askedFor(
+      store.rows<{ shards: number; fewest: number; internal: number }>(
+        `SELECT count() AS shards, min(replicas) AS fewest, min(internal) AS internal FROM (
+          SELECT shard_num, count() AS replicas, min(internal_replication) AS internal
+          FROM system.clusters WHERE cluster = {cluster:String} GROUP BY shard_num)`,
+        { cluster },
+      ),
+    )) ?? []
+  return {
+    name: `cluster ${cluster}`,
+    value:
+      found &&
+      `${found.shards} shards of ${found.fewest} replicas or more, internal_replication ${found.internal === 1 ? 'on' : 'off'}`,
+    isGood: found?.internal === 1,
+    advice:
+      'set <internal_replication>true</internal_replication> for each shard in remote_servers: else every replica is sent the rows, and one that was away lacks them',
+  }
+}
+
+/** On the node that answers. */
+const replicas = async (store: Store): Promise<ExaminedSetting> => {
+  const found = await askedFor(
+    store.rows<{ name: string; readonly: number; active: number; total: number }>(
+      `SELECT table AS name, is_readonly AS readonly, active_replicas AS active, total_replicas AS total
+      FROM system.replicas WHERE database = currentDatabase() ORDER BY name`,
+    ),
+  )
+  const ill = found?.filter(({ readonly, active, total }) => readonly === 1 || active < total)
+  const said = ill?.map(
+    ({ name, readonly, active, total }) =>
+      `${name} (${active} of ${total} active${readonly === 1 ? ', read-only' : ''})`,
+  )
+  return {
+    name: 'replicas: what is not well',
+    value: said && (said.length === 0 ? 'nothing' : said.join(', ')),
+    isGood: said?.length === 0,
+    advice: 'look at the nodes that are away and at the keeper; docs/clickhouse.md has the runbook',
+  }
+}
+
+/** Undefined where the server does not tell, for lack of a grant for instance. */
+const askedFor = <Answer>(answer: Promise<Answer>): Promise<Answer | undefined> => answer.catch(() => undefined)

@@ -1,0 +1,34 @@
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+/** How long an Idempotency-Key is known. */
+export const KEPT_MS = 24 * 3_600_000
+
+/** What the log says was begun under keys, for those that the tables have forgotten. */
+export const RECALLED: TableDeclaration = { name: 'recalled_requests', version: 1 }
+
+/** Of one request. */
+export interface RecalledRow {
+  [field: string]: unknown
+  fingerprint: string
+  /** ms since the epoch. */
+  startedAt: number
+}
+
+/** Characters of 6 bits each: enough to tell requests of a day apart, and bodies under one key. */
+const ID = 22
+const FINGERPRINT = 11
+
+/** A request under a key, in the metadata of its events: the beginnings of the hashes that it is known by, and its time. */
+export const markOf = (id: string, { fingerprint, startedAt }: RecalledRow): string =>
+  `${id.slice(0, ID)}${fingerprint.slice(0, FINGERPRINT)}${startedAt.toString(36)}`
+
+/** The request that a mark tells of: its place in RECALLED and its row. */
+export const readMark = (mark: string): { scope: string; id: string; row: RecalledRow } => ({
+  // They are of no organization; so, in a cluster, they are spread over the servers.
+  scope: mark[0],
+  id: mark.slice(0, ID),
+  row: {
+    fingerprint: mark.slice(ID, ID + FINGERPRINT),
+    startedAt: Number.parseInt(mark.slice(ID + FINGERPRINT), 36),
+  },
+})
