@@ -62,9 +62,9 @@ test('Redis: replicas that follow, that hang, and none that a failover needs', {
   await admin.configSet('min-replicas-to-write', '1')
   t.match(named(await examined(), 'min-replicas'), { value: '1', isGood: true })
 
+  await tables.declare({ name: 'things', version: 1 })
   replica.process.kill('SIGSTOP')
-  await admin.set('written', 'and not replicated')
-  await tables.declare({ name: 'keys', version: 1, lives: 'row' })
+  await tables.commit([{ table: 'things', scope: 'one', id: 'a', row: { on: true } }])
   const ill = await examined()
   replica.process.kill('SIGCONT')
   t.match(named(ill, 'WAIT'), { value: 'confirmed by 0 of 1 or more', isGood: false, advice: /a replica that follows/ })

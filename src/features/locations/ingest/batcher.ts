@@ -117,6 +117,23 @@ export class Batcher {
     return true
   }
 
+  /** Counts a frame that waits for its trackers as what waits for the log is; false when the organization's queue is full. */
+  hold(organizationId: string, bytes: number): boolean {
+    const load = this.loadOf(organizationId)
+    const { limits } = this.options
+    if (load.bytes + bytes > limits.organizationBytesMax || this.bytes + bytes > limits.bytesMax) return false
+    load.bytes += bytes
+    this.bytes += bytes
+    return true
+  }
+
+  /** A frame that was held waits no more. */
+  release(organizationId: string, bytes: number): void {
+    const load = this.loadOf(organizationId)
+    load.bytes -= bytes
+    this.bytes -= bytes
+  }
+
   /** Takes nothing more; resolves when all is appended or the time is over. What is not was never acknowledged. */
   async close(deadlineMs: number): Promise<void> {
     this.isClosed = true
@@ -211,7 +228,7 @@ export class Batcher {
       load.bytes -= bytes
       this.bytes -= bytes
       if (--ticket.remaining === 0) ticket.durable()
-      if (load.points === 0 && this.loads.size > IDLE_KEPT) this.forget(load)
+      if (load.points === 0 && load.bytes === 0 && this.loads.size > IDLE_KEPT) this.forget(load)
     }
     this.options.onAppended({
       partition: own.partition,

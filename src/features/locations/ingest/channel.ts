@@ -58,8 +58,8 @@ class IngestConnection implements ChannelConnection {
     if ('close' in frame) return this.end(frame.close, frame.reason)
     const ticket = this.admit(frame.seq, data.byteLength)
     if (ticket === undefined) return
-    if (this.isResolving) this.held.push({ ticket, frame: detached(frame) })
-    else this.take(ticket, frame)
+    if (!this.isResolving) this.take(ticket, frame)
+    else if (this.hold(ticket)) this.held.push({ ticket, frame: detached(frame) })
   }
 
   drain(): void {
@@ -118,24 +118,50 @@ class IngestConnection implements ChannelConnection {
     ticket.accepted = packed.columns.count - repeats
     ticket.duplicates = repeats
     if (this.ingest.submit(this.caller, packed, ticket, false)) return
-    this.held = []
-    this.end(CLOSE.tooFast, "the organization's queue is full")
+    this.endFull()
   }
 
   /** While the log refuses to make trackers, the frame and those after it wait, as they would in the queue. */
   private async resolve(ticket: FrameTicket, packed: PackedFrame): Promise<void> {
+    if (!this.hold(ticket)) return
     this.isResolving = true
     while (!(await this.hasResolved(packed))) {
-      if (this.isOver) return
+      if (this.isOver) {
+        this.release(ticket)
+        return this.dropHeld()
+      }
       await new Promise<void>((done) => this.ingest.clock.after(RESOLVE_AGAIN_MS, done))
     }
     this.isResolving = false
+    this.release(ticket)
     ticket.notBefore(this.ingest.listed())
     this.submit(ticket, packed)
     while (this.held.length > 0 && !this.isResolving) {
       const { ticket: next, frame } = this.held.shift() as (typeof this.held)[number]
+      this.release(next)
       this.take(next, frame)
     }
+  }
+
+  /** False when the organization has too much waiting: that ended the connection. */
+  private hold({ bytes }: FrameTicket): boolean {
+    if (this.ingest.batcher.hold(this.caller.organizationId, bytes)) return true
+    this.endFull()
+    return false
+  }
+
+  private release({ bytes }: FrameTicket): void {
+    this.ingest.batcher.release(this.caller.organizationId, bytes)
+  }
+
+  private dropHeld(): void {
+    for (const { ticket } of this.held) this.release(ticket)
+    this.held = []
+  }
+
+  private endFull(): void {
+    this.dropHeld()
+    this.end(CLOSE.tooFast, "the organization's queue is full")
   }
 
   private async hasResolved(packed: PackedFrame): Promise<boolean> {

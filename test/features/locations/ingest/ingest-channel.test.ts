@@ -174,6 +174,34 @@ test('frames wait for the trackers of the one before, in order, binary ones too;
   )
 })
 
+test('what waits for trackers counts against the queue of its organization, over all its connections', async (t) => {
+  const frame = JSON.stringify({ type: 'points', points: [fix({ externalId: 'new' })] })
+  const limits = { organizationBytesMax: frame.length * 5 }
+  const { client, connect, trackers, counts } = await open(t, { limits })
+  trackers.add(ORG, 'new')
+  trackers.unknownAtFirst.add('new')
+  let go = (): void => {}
+  trackers.gate = new Promise((done) => {
+    go = done
+  })
+  const other = connect(ingestKey(ORG))
+  for (let i = 0; i < 3; i++) client.send(frame)
+  for (let i = 0; i < 2; i++) other.send(frame)
+  t.same([client.over, other.over], [undefined, undefined])
+  other.send(frame)
+  t.match(other.over, { code: 4429, reason: /queue is full/ })
+  client.send(frame)
+  t.equal(client.over, undefined, 'what the other one held is free again, but for the frame that it looks up')
+  const third = connect(ingestKey(ORG))
+  third.send(frame)
+  t.match(third.over, { code: 4429 })
+  go()
+  await client.until(() => client.acked === 4)
+  t.ok(counts.accepted + counts.duplicate >= 4)
+  client.send(frame)
+  await client.until(() => client.acked === 5, 10_000)
+})
+
 test('a frame over several partitions is acknowledged when the last of them is durable', async (t) => {
   const { client, refusing, trackers } = await open(t)
   const { partition } = trackers.known(ingestKey(ORG), undefined, 'bus-1') as { partition: number }
