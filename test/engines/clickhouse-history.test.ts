@@ -156,6 +156,17 @@ test('each request says what the promises depend on, whatever the profile of its
     { id: 2 },
   ])
   t.ok(last().isForm, 'a long list is a form, not an address')
+  const names = Array.from({ length: 6_000 }, (_, no) => `01900000-0000-7000-8000-00000000${no}'\\`.padEnd(40, 'ż'))
+  const [{ found }] = await store.rows<{ found: number }>(
+    'SELECT countIf(name IN {names:Array(String)}) AS found FROM (SELECT arrayJoin({names:Array(String)}) AS name)',
+    { names },
+  )
+  t.equal(found, names.length, 'a list that is longer than a field of a form may be comes whole')
+  t.ok(last().isForm)
+  await store.command('DELETE FROM kept WHERE toString(id) IN {names:Array(String)}', { names: [...names, '2'] })
+  t.ok(last().isForm, 'so does one of a write')
+  t.match(last().settings, { mutations_sync: '2', async_insert: '0' })
+  t.same(await idsOf(store), [1])
 
   const cluster = await openClickhouseHistory({ url: `${front.url}/default?cluster=main` })
   await cluster.insert('kept', blockOf([3]), 'points.3.18')

@@ -92,14 +92,18 @@ class ClickhouseHistory implements HistoryStore {
   }
 
   async command(sql: string, parameters?: HistoryParameters): Promise<void> {
-    await this.write(() =>
-      this.writer.command({
-        query: sql,
-        query_params: parameters as Record<string, unknown>,
-        abort_signal: this.abort.signal,
-        clickhouse_settings: { ...this.durable(), mutations_sync: '2' },
-      }),
-    )
+    const asked = {
+      abort_signal: this.abort.signal,
+      clickhouse_settings: { ...this.durable(), mutations_sync: '2' },
+    } as const
+    await this.write(async () => {
+      if (!isLong(parameters))
+        return this.writer.command({ ...asked, query: sql, query_params: parameters as Record<string, unknown> })
+      const { stream } = await this.reader.exec({ ...asked, ...multipartOf(sql, parameters as HistoryParameters) })
+      for await (const _chunk of stream) {
+        // The answer is empty; reading it to its end frees the connection.
+      }
+    })
   }
 
   async insert(table: string, block: Uint8Array, token: string): Promise<void> {
@@ -263,14 +267,16 @@ class ClickhouseHistory implements HistoryStore {
         ...(this.cluster !== undefined && NEAREST),
       } as const,
     }
-    const isLong = parameters !== undefined && parametersBytes(parameters) > URL_PARAMETERS_BYTES_MAX
-    const { stream, response_headers } = isLong
-      ? await this.reader.exec({ ...asked, ...multipartOf(parameters) })
+    const { stream, response_headers } = isLong(parameters)
+      ? await this.reader.exec({ ...asked, ...multipartOf(query, parameters as HistoryParameters) })
       : await this.reader.exec({ ...asked, query_params: parameters as Record<string, unknown> })
     const tag = response_headers['x-clickhouse-exception-tag']
     return { stream: stream as Readable, tag: typeof tag === 'string' ? tag : undefined }
   }
 }
+
+const isLong = (parameters: HistoryParameters | undefined): boolean =>
+  parameters !== undefined && parametersBytes(parameters) > URL_PARAMETERS_BYTES_MAX
 
 const failureOf = (error: unknown): Failure => {
   if (error instanceof Failure) return error

@@ -23,28 +23,65 @@ export const parametersBytes = (parameters: HistoryParameters): number => {
   return bytes
 }
 
-/** Values as the parts of a form, `param_<name>` each: what a query takes beside its text when they are too long for its address. */
+/** A query and its values as the parts of a form, for values that are too long for its address. */
 export const multipartOf = (
+  query: string,
   parameters: HistoryParameters,
-): { values: Readable; http_headers: { [name: string]: string } } => {
+): { query: string; values: Readable; http_headers: { [name: string]: string } } => {
   const boundary = randomUUID()
-  const parts = Object.entries(parameters).map(
-    ([name, value]) =>
-      `--${boundary}\r\nContent-Disposition: form-data; name="param_${name}"\r\n\r\n${written(value)}\r\n`,
+  const fields = Object.entries(parameters).map(([name, value]) => ({ name, pieces: piecesOf(value) }))
+  const parts = fields.flatMap(({ name, pieces }) =>
+    pieces.map(
+      (piece, i) =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="param_${pieces.length === 1 ? name : `${name}_${i}`}"\r\n\r\n${piece}\r\n`,
+    ),
   )
   const body = Buffer.from(`${parts.join('')}--${boundary}--\r\n`)
   return {
+    query: fields.reduce(
+      (sql, { name, pieces }) => (pieces.length === 1 ? sql : joined(sql, name, pieces.length)),
+      query,
+    ),
     values: Readable.from([body], { objectMode: false }),
     http_headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
   }
 }
 
+/** Servers refuse a field above 128 KiB (`http_max_field_value_size`), and take another limit from the default profile alone. */
+const FIELD_BYTES_MAX = 100_000
+
+/** A value as it is written; a long list as several. */
+const piecesOf = (value: Value): string[] => {
+  if (!Array.isArray(value)) return [written(value)]
+  const pieces: string[] = []
+  let [from, bytes] = [0, 0]
+  for (const [i, item] of value.entries()) {
+    const more = Buffer.byteLength(literal(item)) + 1
+    if (bytes > 0 && bytes + more > FIELD_BYTES_MAX) {
+      pieces.push(written(value.slice(from, i)))
+      from = i
+      bytes = 0
+    }
+    bytes += more
+  }
+  return [...pieces, written(value.slice(from))]
+}
+
+/** The query with a list put together again from its pieces. */
+const joined = (query: string, name: string, pieces: number): string =>
+  query.replaceAll(
+    new RegExp(`\\{${name}:([^}]+)\\}`, 'g'),
+    (_placeholder, type: string) =>
+      `arrayConcat(${Array.from({ length: pieces }, (_, i) => `{${name}_${i}:${type}}`).join(', ')})`,
+  )
+
 /** A value as ClickHouse reads a parameter: tab-separated text, arrays as literals. */
 const written = (value: Value): string => {
-  if (Array.isArray(value))
-    return `[${value.map((item: string | number) => (typeof item === 'string' ? `'${escaped(item)}'` : String(item))).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map(literal).join(',')}]`
   if (typeof value === 'boolean') return value ? '1' : '0'
   return typeof value === 'string' ? escaped(value) : String(value)
 }
+
+const literal = (item: string | number): string => (typeof item === 'string' ? `'${escaped(item)}'` : String(item))
 
 const escaped = (text: string): string => text.replace(/[\\'\0\t\n\r]/g, (character) => ESCAPES[character])

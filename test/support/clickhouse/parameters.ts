@@ -1,5 +1,9 @@
 import type { HistoryParameters } from '../../../src/engines/history-store.ts'
 
+/** `http_max_field_value_size` of a server that was left as it is. */
+const FIELD_BYTES_MAX = 131_072
+const TOO_LONG = 'Poco::Exception. Code: 1000, e.code() = 0, HTML Form Exception: Field value too long'
+
 /** The fields of a `multipart/form-data` body, or none for another type. */
 export const formOf = (contentType: string | undefined, body: Buffer): Map<string, string> => {
   const fields = new Map<string, string>()
@@ -7,7 +11,9 @@ export const formOf = (contentType: string | undefined, body: Buffer): Map<strin
   if (boundary === undefined) return fields
   for (const part of body.toString().split(`--${boundary}`)) {
     const found = /^\r\nContent-Disposition: form-data; name="([^"]+)"\r\n\r\n([\s\S]*)\r\n$/.exec(part)
-    if (found !== null) fields.set(found[1], found[2])
+    if (found === null) continue
+    if (found[2].length > FIELD_BYTES_MAX) throw new Error(TOO_LONG)
+    fields.set(found[1], found[2])
   }
   return fields
 }
