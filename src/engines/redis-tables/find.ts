@@ -8,6 +8,7 @@ import {
   Moved,
   moveBehind,
   type Place,
+  rowsOfIds,
   type Stretch,
   type Walk,
   walkOn,
@@ -21,6 +22,8 @@ const CHECK_VALUES_MAX = 16
 const FEW = 200
 /** Below so many entries what matches several conditions is counted before it is decided how it is read. */
 const COUNTED_FIRST = 10_000
+/** Below so many the ids of what matches are kept: what is few is then read by them, and its conditions looked up once. */
+const LISTED_FIRST = 2_000
 /** Reading and judging a row costs as much as looking at so many entries of an index. */
 const ROW_COST = 4
 /** Times that an answer of several calls is begun again because a commit came between them. */
@@ -45,23 +48,35 @@ export const findRows = async <R extends Row>(place: Place, question: Find): Pro
 
 const answer = async <R extends Row>(place: Place, question: Find): Promise<Found<R>> => {
   const driver = await mostSelective(place, question)
-  const isCountedFirst = driver.count > FEW && driver.count <= COUNTED_FIRST && countsByIndex(question, driver)
-  const counted = isCountedFirst ? await countAll(place, question, driver) : undefined
-  const count = counted ?? driver.count
+  const others = othersThan(driver, question)
+  const walk = { stretches: driver.stretches, checks: others.filter(isLookedUp) }
+  if (driver.count <= FEW) return sortedHere<R>(place, question, walkRows<R>(place, walk))
   const wanted = (question.offset ?? 0) + question.limit + 1
   // The order's index holds one wanted entry among so many.
-  if (count <= FEW || count * ROW_COST < (wanted * driver.all) / count) return answerFew<R>(place, question, driver)
+  const isFew = (count: number): boolean => count <= FEW || count * ROW_COST < (wanted * driver.all) / count
+  let counted: number | undefined
+  if (driver.count <= COUNTED_FIRST && countsByIndex(question, driver)) {
+    if (others.length > 0 && driver.count <= LISTED_FIRST) {
+      const ids = await idsThatPass(place, walk)
+      if (isFew(ids.size)) return sortedHere<R>(place, question, rowsOfIds<R>(place, [...ids]))
+      counted = ids.size
+    } else counted = await countAll(place, question, driver)
+  }
+  if (isFew(counted ?? driver.count)) return sortedHere<R>(place, question, walkRows<R>(place, walk))
   const rows = await walkInOrder<R>(place, question)
   const total = question.total ? (counted ?? (await countAll(place, question, driver))) : undefined
   return { ...rows, ...(total !== undefined && { total }) }
 }
 
-/** The rows of every stretch, filtered, sorted and cut here. */
-const answerFew = async <R extends Row>(place: Place, question: Find, driver: Driver): Promise<Found<R>> => {
+/** Rows that meet the looked-up conditions at least: filtered, sorted and cut here. */
+const sortedHere = async <R extends Row>(
+  place: Place,
+  question: Find,
+  rows: AsyncIterable<{ id: string; row: R }>,
+): Promise<Found<R>> => {
   const found = new Map<string, R>()
   const isMatch = matcherOf(place.table.declaration, question)
-  const walk = { stretches: driver.stretches, checks: othersThan(driver, question).filter(isLookedUp) }
-  for await (const { id, row } of walkRows<R>(place, walk)) if (isMatch(row)) found.set(id, row)
+  for await (const { id, row } of rows) if (isMatch(row)) found.set(id, row)
   const { sort, after, offset = 0, limit } = question
   const ordered = [...found].map(([id, row]) => ({ id, row, entry: entryOf(sort, id, row) }))
   ordered.sort((a, b) => a.entry.compare(b.entry))
@@ -227,8 +242,11 @@ const countAll = async (place: Place, question: Find, driver: Driver): Promise<n
     for await (const { count } of walkOn(place, { stretches, checks: others, wanted: 'count' })) total += count
     return total
   }
+  return (await idsThatPass(place, { stretches, checks: others })).size
+}
+
+const idsThatPass = async (place: Place, walk: Omit<Walk, 'wanted'>): Promise<Set<string>> => {
   const seen = new Set<string>()
-  for await (const { ids } of walkOn(place, { stretches, checks: others, wanted: 'ids' }))
-    for (const id of ids) seen.add(id)
-  return seen.size
+  for await (const { ids } of walkOn(place, { ...walk, wanted: 'ids' })) for (const id of ids) seen.add(id)
+  return seen
 }

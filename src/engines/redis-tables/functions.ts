@@ -2,7 +2,7 @@ import { registryFunctions } from './registry-functions.ts'
 import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark5'
+export const LIBRARY = 'waymark6'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -112,7 +112,8 @@ redis.register_function('${LIBRARY}_put_if_absent', function(keys, args)
   return false
 end)
 
--- KEYS P, ARGV: generation, whether to look although a commit is under way, ids.
+-- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, number of commits of
+-- the place.
 redis.register_function('${LIBRARY}_rows', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
@@ -121,7 +122,7 @@ redis.register_function('${LIBRARY}_rows', function(keys, args)
   if some then
     for i = 1, #found do if found[i] and has_ended(base, args[i + 2]) then found[i] = false end end
   end
-  return {'ok', found}
+  return {'ok', found, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 
 -- KEYS P, ARGV: generation, most to delete. Answers how many ended rows were deleted.

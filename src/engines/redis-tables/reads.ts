@@ -50,7 +50,12 @@ export class Reads {
       queue.waitingIds += ids.length
       const isFirst = queue.waiting.push({ ids, resolve, reject }) === 1
       if (isFirst && queue.calls < CALLS_AT_ONCE)
-        queueMicrotask(() => this.send(name, queue, (asked) => this.call(table, place, asked, isForced)))
+        queueMicrotask(() =>
+          this.send(name, queue, async (asked) => {
+            const { rows } = await readRows(this.connection, table, place, asked, isForced)
+            return rows
+          }),
+        )
     })
   }
 
@@ -81,15 +86,22 @@ export class Reads {
       queue.waitingIds = 0
     }
   }
+}
 
-  private async call(table: KnownTable, place: string, ids: readonly string[], isForced: boolean): Promise<Rows> {
-    const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
-    for (let tries = 0; ; tries++) {
-      const args = [table.generation, isForced ? '1' : howOf(tries), ...ids]
-      const [status, rows] = (await this.connection.fcall('rows', keys, args)) as [Buffer, Rows]
-      if (String(status) === 'ok') return rows
-      await pause(BUSY_MS)
-    }
+/** At most READ_ROWS rows, and how many commits of the place they have seen. `isForced`: also of a commit that is under way. */
+export const readRows = async (
+  connection: RedisConnection,
+  table: KnownTable,
+  place: string,
+  ids: readonly string[],
+  isForced = false,
+): Promise<{ rows: Rows; commits: string }> => {
+  const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
+  for (let tries = 0; ; tries++) {
+    const args = [table.generation, isForced ? '1' : howOf(tries), ...ids]
+    const [status, rows, commits] = (await connection.fcall('rows', keys, args)) as [Buffer, Rows, Buffer]
+    if (String(status) === 'ok') return { rows, commits: String(commits) }
+    await pause(BUSY_MS)
   }
 }
 

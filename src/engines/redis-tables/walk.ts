@@ -4,6 +4,7 @@ import type { Argument } from './clients.ts'
 import { BUSY_MS, howOf } from './busy.ts'
 import type { RedisConnection } from './connection.ts'
 import { type KnownTable, placeKeys, tableKeys } from './places.ts'
+import { READ_ROWS, readRows } from './reads.ts'
 import { unpackRow } from './terms.ts'
 
 /** What one call looks at, in entries and looks into other indexes, and rows that it answers: a millisecond or two of the server. */
@@ -61,6 +62,11 @@ export interface Place {
 /** A commit came between the calls of an answer. */
 export class Moved extends Error {}
 
+const assertUnmoved = (place: Place, commits: string): void => {
+  if (place.commits === '') place.commits = commits
+  if (place.commits !== undefined && place.commits !== commits) throw new Moved()
+}
+
 export const moveBehind = (stretch: Stretch, last: Buffer, isDown = false): void => {
   const bound = Buffer.concat([Buffer.from('('), last])
   if (isDown) stretch.to = bound
@@ -87,6 +93,19 @@ export async function* walkRows<R extends Row>(
   // Behind the last row the walk goes on from the last entry, which need not be a row that passed.
   for await (const { ids, rows } of walkOn(place, { ...walk, wanted: 'rows' }))
     for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield { id: ids[i], row: unpackRow<R>(rows[i]) }
+}
+
+/** The rows of these ids that are there. */
+export async function* rowsOfIds<R extends Row>(
+  place: Place,
+  ids: readonly string[],
+): AsyncGenerator<{ id: string; row: R }> {
+  for (let at = 0; at < ids.length; at += READ_ROWS) {
+    const part = ids.slice(at, at + READ_ROWS)
+    const { rows, commits } = await readRows(place.connection, place.table, place.key, part)
+    assertUnmoved(place, commits)
+    for (const [i, bytes] of rows.entries()) if (bytes !== null) yield { id: part[i], row: unpackRow<R>(bytes) }
+  }
 }
 
 /** Goes through all stretches, call by call. */
@@ -133,8 +152,7 @@ export const walkOnce = async (place: Place, walk: Walk): Promise<Walked> => {
         Buffer[],
         Buffer,
       ]
-      if (place.commits === '') place.commits = String(commits)
-      if (place.commits !== undefined && place.commits !== String(commits)) throw new Moved()
+      assertUnmoved(place, String(commits))
       return { done, last, count, ids: ids.map(String), rows }
     }
   }
