@@ -196,6 +196,22 @@ test('automations create, assign, move and update tasks, and write records', { t
     (await ask(office.service, 'GET', `/automation-log?taskId=${taskId}`, { token })).data.length
   t.ok((await runsFor(here)) >= 3, 'the runs of a task, to whoever sees the task')
   t.equal(await runsFor(there), 0)
+  const listed = async (token: string): Promise<Json[]> =>
+    (await ask(office.service, 'GET', '/automation-log?limit=500', { token })).data
+  const [ours, theirs] = [await listed(here), await listed(there)]
+  const isAbout = (id: string) => (run: Json) => run.taskId === id
+  t.equal(ours.filter(isAbout(taskId)).length, await runsFor(here), 'all of them without asking for the task')
+  t.ok(
+    ours.some(({ dataId }) => dataId !== undefined),
+    'runs about records',
+  )
+  t.notOk(ours.some(isAbout(moved._id)), 'not those of a task that has left')
+  t.notOk(
+    theirs.some(({ taskId: id }) => id !== undefined && id !== moved._id),
+    'nor of the tasks of other hubs',
+  )
+  const arrived = await ask(office.service, 'GET', `/automation-log?taskId=${moved._id}`, { token: there })
+  t.match(arrived.data, [{ taskId: moved._id }], 'those of a task that came, by its id')
   const [{ _id: runId }] = await ended(assign._id, 1)
   const read = async (token: string) =>
     (await call(office.service, 'GET', `/automation-log/${runId}`, { token })).status

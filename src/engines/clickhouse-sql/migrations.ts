@@ -28,4 +28,16 @@ export const MIGRATIONS: readonly ((schema: Schema) => string[])[] = [
   (schema) => alterTable(RUNS, 'RENAME COLUMN IF EXISTS trackerId TO subjectId', schema),
   (schema) => create(AUDIT, schema),
   createViews,
+  // Lists of whoever does not see all hubs: worked out of what was inserted, also for rows from before.
+  (schema) =>
+    alterTable(
+      RUNS,
+      `ADD COLUMN IF NOT EXISTS audience SimpleAggregateFunction(max, String) MATERIALIZED ${AUDIENCE_SQL} CODEC(ZSTD(3))`,
+      schema,
+    ),
 ]
+
+const SUBJECT = (member: string): string => `JSONExtractString(trigger, 'subject', '${member}')`
+
+/** Of runs about a tracker its id, about a record `records`, about a task the hub that it was in. */
+const AUDIENCE_SQL = `multiIf(${SUBJECT('type')} = 'tracker', ${SUBJECT('id')}, ${SUBJECT('type')} = 'record', 'records', ${SUBJECT('hubId')})`

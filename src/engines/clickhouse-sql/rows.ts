@@ -47,6 +47,7 @@ const LISTED: { [name: string]: Listed } = {
       organizationId: 'organizationId',
       automationId: 'automationId',
       subjectId: 'subjectId',
+      audience: 'audience',
       partition: 'partition',
       sequence: 'sequence',
       trigger: 'trigger',
@@ -55,7 +56,7 @@ const LISTED: { [name: string]: Listed } = {
       attempts: 'attempts',
       createdAt: 'toUnixTimestamp64Milli(createdAt)',
     },
-    revive: ({ stateText, attempts, trigger, ...row }) => ({
+    revive: ({ stateText, attempts, trigger, audience: _audience, ...row }) => ({
       ...row,
       trigger: JSON.parse(trigger as string),
       ...readState(stateText as string),

@@ -118,6 +118,8 @@ export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated' | 'h
 export interface Subject {
   type: 'tracker' | 'task' | 'record' | 'routingResult'
   id: string
+  /** Of a task: the hub that it was in then, whose users have its runs listed. */
+  hubId?: string
 }
 
 /** What happened, by ids and measurements: names and addresses are read anew at each attempt. */

@@ -2,6 +2,7 @@ import type { Find, TableStore } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
@@ -22,7 +23,7 @@ import { askRetry } from './automation.ts'
 import type { Subject } from './events.ts'
 import { showRun } from './run-shown.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
-import { AUTOMATION_RUNS, type RunRow } from './views.ts'
+import { AUTOMATION_RUNS, RECORDS_AUDIENCE, type RunRow } from './views.ts'
 
 export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring' | 'tables'> {
   /** Runs as the history lists them; a run that it does not have yet is waited for. */
@@ -81,60 +82,93 @@ type LogQuery = ListQuery & { automationId?: string; from?: string; to?: string 
   [parameter in keyof typeof SUBJECT_QUERY]?: string
 }
 
-/** The subjects whose runs are asked for, as far as the caller sees them. */
-const subjectsAsked = async (
+/**
+ * Which runs a caller is shown: about what it asks for, or about its trackers, tasks of its hubs, and records. Undefined
+ * for none.
+ */
+const shownTo = async (
   options: RunsApiOptions,
   caller: UserCaller,
   query: LogQuery,
-): Promise<'all' | readonly string[]> => {
+): Promise<Find['where'] | undefined> => {
   const asked = Object.entries(SUBJECT_QUERY).flatMap(([parameter, type]) => {
     const id = query[parameter as keyof typeof SUBJECT_QUERY]?.toLowerCase()
     return id === undefined ? [] : [{ type, id }]
   })
-  if (asked.length === 0) return options.visibleTrackers(caller)
-  const [first] = asked
-  const isOne = asked.every(({ id }) => id === first.id)
-  return isOne && (await seesSubject(options, caller, first)) ? [first.id] : []
+  if (asked.length > 0) {
+    const [first] = asked
+    const isOne = asked.every(({ id }) => id === first.id)
+    const [isSeen] = await seenBy(options, caller, [first])
+    return isOne && isSeen ? { subjectId: [first.id] } : undefined
+  }
+  if (caller.hubIds === 'all') return {}
+  const trackerIds = await options.visibleTrackers(caller)
+  const audience = [
+    ...(trackerIds === 'all' ? [] : trackerIds),
+    ...caller.hubIds,
+    ...(caller.permissions.has('view/data') ? [RECORDS_AUDIENCE] : []),
+  ]
+  return audience.length === 0 ? undefined : { audience }
 }
 
-/** Whether a caller sees what a run is about. What has no hub, or is gone, only those see who see all. */
-const seesSubject = async (
+/** Whether a caller sees what runs are about, as it is now. What has no hub, or is gone, only those see who see all. */
+const seenBy = async (
   { tables, visibleTrackers }: RunsApiOptions,
   caller: UserCaller,
-  { type, id }: Subject,
-): Promise<boolean> => {
-  if (caller.hubIds === 'all') return true
-  if (type === 'record') return caller.permissions.has('view/data')
-  if (type === 'task') {
-    const task = await tables.get<TaskRow>(TASKS, caller.organizationId, id)
-    return task !== undefined && seesHubs(caller, [task.hubId]) && seesTask(caller, task)
-  }
-  return type === 'tracker' && (await visibleTrackers(caller)).includes(id)
+  subjects: readonly Subject[],
+): Promise<boolean[]> => {
+  if (caller.hubIds === 'all') return subjects.map(() => true)
+  const idsOf = (type: Subject['type']): string[] => subjects.flatMap((one) => (one.type === type ? [one.id] : []))
+  const taskIds = [...new Set(idsOf('task'))]
+  const tasks = taskIds.length === 0 ? [] : await tables.getMany<TaskRow>(TASKS, caller.organizationId, taskIds)
+  const seen = new Set(
+    taskIds.filter(
+      (_, i) => tasks[i] !== undefined && seesHubs(caller, [tasks[i].hubId]) && seesTask(caller, tasks[i]),
+    ),
+  )
+  const trackerIds = idsOf('tracker').length === 0 ? [] : await visibleTrackers(caller)
+  const trackers = trackerIds === 'all' ? undefined : new Set(trackerIds)
+  return subjects.map(({ type, id }) => {
+    if (type === 'record') return caller.permissions.has('view/data')
+    if (type === 'task') return seen.has(id)
+    return type === 'tracker' && trackers?.has(id) !== false
+  })
 }
 
-const logRoute = (options: RunsApiOptions): Route => {
-  const { listed, keyring } = options
+const shownRuns = async (options: RunsApiOptions, caller: UserCaller, runs: readonly RunRow[]): Promise<Row[]> => {
+  const subjects = runs.map(({ trigger }) => trigger.subject)
+  const seen = await seenBy(options, caller, subjects)
+  return runs.filter((_, i) => seen[i]).map((run) => showRun(options.keyring, run))
+}
+
+const LOG_QUERY = ((): JsonSchema => {
   const schema = listQuerySchema(SHAPE)
-  const { sortOrder: _sortOrder, page: _page, ...properties } = schema.properties as { [name: string]: JsonSchema }
+  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
+  return {
+    ...schema,
+    properties: {
+      ...properties,
+      trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
+      taskId: { type: 'string', maxLength: 100, description: 'Runs for this task.' },
+      dataId: { type: 'string', maxLength: 100, description: 'Runs for this record.' },
+      from: { ...TIME, description: `Runs made then or later: ${TIME.description}` },
+      to: { ...TIME, description: `Runs made then or earlier: ${TIME.description}` },
+    },
+  }
+})()
+
+const logRoute = (options: RunsApiOptions): Route => {
+  const { listed } = options
   return route<LogQuery>({
     method: 'GET',
     path: '/automation-log',
     operationId: 'listAutomationLog',
     summary: 'The runs of automations with their attempts, newest first; kept 30 days',
+    description:
+      'Whoever does not see all hubs sees runs about their trackers, about records, and about tasks that are and were in their hubs; those of a task that came from another hub by `taskId`. A page may have fewer rows than `limit` although there is a next one.',
     tag: TAG,
     access: { permission: 'view/automation' },
-    query: {
-      ...schema,
-      properties: {
-        ...properties,
-        page: _page,
-        trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
-        taskId: { type: 'string', maxLength: 100, description: 'Runs for this task.' },
-        dataId: { type: 'string', maxLength: 100, description: 'Runs for this record.' },
-        from: { ...TIME, description: `Runs made then or later: ${TIME.description}` },
-        to: { ...TIME, description: `Runs made then or earlier: ${TIME.description}` },
-      },
-    },
+    query: LOG_QUERY,
     answers: {
       200: {
         description: 'A page of runs.',
@@ -150,20 +184,20 @@ const logRoute = (options: RunsApiOptions): Route => {
       const { query } = request
       const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
       const automationId = query.automationId?.toLowerCase()
-      const subjectIds = await subjectsAsked(options, caller, query)
+      const where = await shownTo(options, caller, query)
       const reply = await answerList(SHAPE, {
         tables:
-          subjectIds.length === 0
+          where === undefined
             ? NO_ROWS
             : { find: (table, scope, question) => listed.find(table, scope, { ...question, total: false }) },
-        ...(subjectIds !== 'all' && { where: { subjectId: subjectIds } }),
+        where: where ?? {},
         scope: caller.organizationId,
         caller,
         query: { ...query, automationId },
         path: '/api/v3/automation-log',
         range,
         sort: { field: 'createdAt', order: 'desc' },
-        present: (rows) => rows.map((row) => showRun(keyring, row as RunRow)),
+        present: (rows) => shownRuns(options, caller, rows as readonly RunRow[]),
       })
       return withoutTotal(reply)
     },
@@ -212,7 +246,8 @@ const retryRoute = (options: RunsApiOptions): Route =>
 /** @throws Failure not_found, also for a run about what the caller does not see. */
 const findRun = async (options: RunsApiOptions, caller: UserCaller, runId: string): Promise<RunRow> => {
   const row = await options.listed.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
-  if (row === undefined || !(await seesSubject(options, caller, row.trigger.subject))) throw new Failure('not_found')
+  const [isSeen] = row === undefined ? [false] : await seenBy(options, caller, [row.trigger.subject])
+  if (row === undefined || !isSeen) throw new Failure('not_found')
   return row
 }
 

@@ -222,10 +222,13 @@ export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: stri
   )
 }
 
+/** `audience` of runs about records; about trackers it is the tracker's id, about tasks that of the hub they were in. */
+export const RECORDS_AUDIENCE = 'records'
+
 /** Runs as lists ask for them: 30 days of them are read from the history. */
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
   version: 3,
-  equality: ['automationId', 'status', 'subjectId'],
+  equality: ['automationId', 'status', 'subjectId', 'audience'],
   range: ['createdAt'],
 }

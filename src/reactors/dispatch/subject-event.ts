@@ -46,7 +46,8 @@ export const triggersOf = async (rows: SubjectRows, event: RecordedEvent): Promi
   const after = row as TaskRow
   const before =
     type === TASK.created ? undefined : ((await rows.at(stream, organizationId, revision - 1)) as TaskRow | undefined)
-  const task = { ...common, subject: { type: 'task' as const, id: idOfStream(stream) } }
+  const subject = { type: 'task' as const, id: idOfStream(stream), hubId: after.hubId }
+  const task = { ...common, subject }
   const triggers: RunTrigger[] = []
   if (type === TASK.created) triggers.push({ ...task, event: 'onTaskCreated', at: Date.parse(at) })
   if (gainsPeople(before, after)) triggers.push({ ...task, event: 'onTaskAssigned', at: Date.parse(at) })
