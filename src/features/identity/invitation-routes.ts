@@ -11,10 +11,11 @@ import { originOf } from '../../kit/resource/writes.ts'
 import { loadReached } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
 import { createUser, invitation } from './create-user.ts'
-import { openMemberships } from './identity.ts'
+import { loginOrder, openMemberships } from './identity.ts'
 import { issueToken } from './issue-token.ts'
 import { type Link, linkEnded } from './links.ts'
 import { openLink } from './link-routes.ts'
+import type { Person } from './people.ts'
 import { ACCEPT_INVITATION, type AcceptInvitationData } from './processes.ts'
 import { organizationItem, organizationItems, sessionBody, signInAnswer } from './session-answer.ts'
 import { challenge } from './sign-in.ts'
@@ -126,7 +127,7 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
     if (await isUsedBy(context, person.identityId, link, useId)) return undefined
     if (state.status !== 'live' || state.values.status !== 'invited') throw linkEnded()
     const role = await roleOf(context.services.tables, organizationId, state.values.roleId as string)
-    const name = isVerified ? person.state.name : (body.name ?? (state.values.name as string))
+    const name = isVerified ? await ownName(context, person) : (body.name ?? (state.values.name as string))
     const { identityId } = person
     const data: AcceptInvitationData = {
       ...{ userId, identityId, linkId: link.linkId, useId, name, email: address },
@@ -141,6 +142,15 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
   const issued = await issueToken(context, request, { identityId, email: address, organizationId, userId, jti })
   const answer = await session(context, issued.signed, organizationId, userId)
   return { body: answer, wrote: allWrote(wrote, issued.wrote), secret: true }
+}
+
+/** What somebody is called where they were last. */
+const ownName = async ({ users }: IdentityContext, { state }: Person): Promise<string> => {
+  for (const { userId } of loginOrder(state)) {
+    const { values } = (await users.load(userId)).state
+    if (values.status === 'active') return values.name as string
+  }
+  return state.name
 }
 
 const accepted = (asked: Reply, wrote: Wrote | undefined): Reply => ({

@@ -3,8 +3,11 @@ import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 
-/** A tenant or an application by its id, or by a domain. The names that stand for any tenant are none. */
-const DIRECTORY_ID = '^(?!(common|organizations|consumers)$)[A-Za-z0-9][A-Za-z0-9.-]*$'
+/** A tenant or an application by its id, or by a domain. The names that stand for any tenant are none, in whatever case. */
+const ANY_TENANT = ['common', 'organizations', 'consumers'].map((name) =>
+  name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`),
+)
+const DIRECTORY_ID = `^(?!(${ANY_TENANT.join('|')})\\.*$)[A-Za-z0-9][A-Za-z0-9.-]*$`
 
 /** An application of another service that users of the organization sign in with. */
 export const appIntegration = defineResource({

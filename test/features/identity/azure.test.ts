@@ -118,11 +118,14 @@ test('nobody else signs in: unverified, unknown, disabled, of another organizati
   const { signInAs, owner, user, integrationId, call, exchange } = await withProvider(t, {
     ada: ADA,
     typed: { email: 'ada@example.com', tid: TENANT },
+    // Claims that a tenant's own administrator may add.
+    added: { email: 'ada@example.com', email_verified: true, tid: TENANT },
+    addedText: { email: 'ada@example.com', email_verified: '1', tid: TENANT },
     unverified: { email: 'ada@example.com', email_verified: false, xms_edov: '0', tid: TENANT },
     unknown: { email: 'nobody@example.com', xms_edov: 1, tid: TENANT },
     nameless: { tid: TENANT, xms_edov: true },
   })
-  for (const as of ['typed', 'unverified', 'unknown', 'nameless'])
+  for (const as of ['typed', 'added', 'addedText', 'unverified', 'unknown', 'nameless'])
     t.strictSame((await signInAs(as)).error, 'forbidden', as)
   const early = await signInAs()
   await owner.call('PATCH', `/user/${user._id}`, { status: 'disabled' })

@@ -23,7 +23,7 @@ const openOffice = async (t: Test) => {
 }
 
 test('an invitation is mailed, accepted once, and signs in', async (t) => {
-  const { owner, invited, next, accept, login, session, rest, signup } = await openOffice(t)
+  const { owner, invited, next, token: tokenOf, accept, login, session, rest, signup } = await openOffice(t)
   const user = await invited('ada@example.com', owner, { name: 'Ada', hubId: owner.body.data.hubId })
   t.match(user, { name: 'Ada', email: 'ada@example.com', status: 'invited', hubId: owner.body.data.hubId })
   const mail = await next('ada@example.com')
@@ -58,6 +58,10 @@ test('an invitation is mailed, accepted once, and signs in', async (t) => {
   const elsewhere = await signup()
   t.equal((await elsewhere.call('POST', `/user/${user._id}/invite`)).status, 404)
   t.equal((await owner.call('POST', `/user/${user._id}/invite`)).status, 409, 'who accepted is not invited again')
+  await invited('ada@example.com', elsewhere, { name: 'Typed by somebody' })
+  await next(elsewhere.email)
+  const there = await accept(await tokenOf('ada@example.com'))
+  t.match(there.body.data, { name: 'Ada Kowalska' }, 'called as they called themselves, not as they were first invited')
 })
 
 test('a link ends: after 7 days, by a newer one, by the deletion of the user', async (t) => {

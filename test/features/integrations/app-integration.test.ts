@@ -49,6 +49,9 @@ test('a tenant that stands for any tenant, and what is missing or too long, is r
   for (const [field, value] of [
     ['tenantId', 'common'],
     ['tenantId', 'organizations'],
+    ['tenantId', 'Common'],
+    ['tenantId', 'CONSUMERS'],
+    ['tenantId', 'common.'],
     ['tenantId', 'a/../b'],
     ['clientId', 'x?y'],
     ['clientSecret', undefined],
