@@ -2,7 +2,7 @@ import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf } from '../table-store.ts'
 import type { KnownAnswer, KnownAnswers, Matches } from './answers.ts'
 import type { RowSet } from './bits.ts'
-import { fieldKey, idBytes, numberKey, orderBytes, rangeField, unpack } from './layout.ts'
+import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
 import { inOrder, insideOf, type Match } from './order.ts'
 import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from './sets.ts'
 
@@ -13,8 +13,6 @@ import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from '
  * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
  */
 const SORTED_IN_MEMORY_MAX = 1_500
-
-type Doc = readonly (string | number | null)[]
 
 /** One question to one table and scope, on one snapshot. */
 export class Finder {
@@ -84,15 +82,17 @@ export class Finder {
 
   private sorted(set: RowSet): Match[] {
     const { sort } = this.question
-    const ranges = rangesOf(this.question).map((range) => ({
-      at: rangeField(this.source.record, range.field),
-      isInside: insideOf(range),
-    }))
+    const placeOf = (field: string): number => rangeField(this.source.record, field)
+    const ranges = rangesOf(this.question)
+    const fields = [...ranges.map(({ field }) => field), ...(sort === undefined ? [] : [sort.field])]
+    const places = [...new Set([0, ...fields.map(placeOf)])].sort((a, b) => a - b)
+    const bounds = ranges.map((range) => ({ at: places.indexOf(placeOf(range.field)), isInside: insideOf(range) }))
+    const valueAt = sort === undefined ? undefined : places.indexOf(placeOf(sort.field))
     const matches: Match[] = []
     for (const no of set) {
-      const doc = this.docOf(no)
-      if (doc !== undefined && ranges.every(({ at, isInside }) => isInside(doc[at] ?? null)))
-        matches.push(this.matchOf(doc))
+      const doc = this.sets.docs.read(no, places)
+      if (doc !== undefined && bounds.every(({ at, isInside }) => isInside(doc[at])))
+        matches.push({ id: doc[0] as string, value: valueAt === undefined ? null : doc[valueAt] })
     }
     return inOrder(matches, sort?.order === 'desc')
   }
@@ -131,8 +131,8 @@ export class Finder {
         skips -= 1
         continue
       }
-      const doc = this.docOf(no)
-      if (doc !== undefined) matches.push(this.matchOf(doc))
+      const match = this.matchOf(no)
+      if (match !== undefined) matches.push(match)
       if (matches.length === wanted) break
     }
     return matches
@@ -157,19 +157,15 @@ export class Finder {
   // A walk begins at the row of the cursor, when that is still there.
   private isCursor(no: number): boolean {
     if (this.after === undefined) return false
-    const doc = this.docOf(no)
-    return doc !== undefined && this.placeOf(this.matchOf(doc)).equals(this.after)
+    const match = this.matchOf(no)
+    return match !== undefined && this.placeOf(match).equals(this.after)
   }
 
-  private docOf(no: number): Doc | undefined {
-    const bytes = this.source.env.docs.get(numberKey(this.sets.space, no), this.sets.options)
-    return bytes === undefined ? undefined : unpack<Doc>(bytes)
-  }
-
-  private matchOf(doc: Doc): Match {
+  private matchOf(no: number): Match | undefined {
     const { sort } = this.question
-    const value = sort === undefined ? null : (doc[rangeField(this.source.record, sort.field)] ?? null)
-    return { id: doc[0] as string, value }
+    const places = sort === undefined ? [0] : [0, rangeField(this.source.record, sort.field)]
+    const doc = this.sets.docs.read(no, places)
+    return doc === undefined ? undefined : { id: doc[0] as string, value: doc[1] ?? null }
   }
 
   /** Where a row stands in the order: its value and id, or its id alone. */

@@ -1,12 +1,12 @@
 import type { Transaction } from 'lmdb'
 import { RowSet } from './bits.ts'
+import { DocReader } from './docs.ts'
 import {
   ALL_FIELD,
   bufferOf,
   equalityBytes,
   equalityField,
   fieldKey,
-  numberKey,
   orderBytes,
   rangeField,
   spaceKey,
@@ -14,7 +14,6 @@ import {
   type TableEnvironment,
   type TableRecord,
   time6,
-  unpack,
   wordBytes,
 } from './layout.ts'
 import { insideOf } from './order.ts'
@@ -51,6 +50,7 @@ export class QuestionSets {
   readonly space: Buffer
   readonly options: { transaction: Transaction }
   readonly expired: RowSet | undefined
+  readonly docs: DocReader
   private readonly source: FindSource
   private readonly question: Find
   private visited = 0
@@ -60,6 +60,7 @@ export class QuestionSets {
     this.question = question
     this.space = spaceKey(source.record.number, source.scopeNumber)
     this.options = { transaction: source.transaction }
+    this.docs = new DocReader(source.env, source.transaction, this.space)
     this.expired = this.expiredBy(source.now)
   }
 
@@ -149,12 +150,11 @@ export class QuestionSets {
   /** Few rows are looked at one by one: the bounds may hold many more. */
   private async rangedByRow(range: Range, set: RowSet): Promise<RowSet> {
     const inside = new RowSet()
-    const at = rangeField(this.source.record, range.field)
+    const places = [rangeField(this.source.record, range.field)]
     const isInside = insideOf(range)
     for (const no of set) {
-      const bytes = this.source.env.docs.get(numberKey(this.space, no), this.options)
-      const doc = bytes === undefined ? undefined : unpack<(string | number | null)[]>(bytes)
-      if (doc !== undefined && isInside(doc[at] ?? null)) inside.add(no)
+      const doc = this.docs.read(no, places)
+      if (doc !== undefined && isInside(doc[0])) inside.add(no)
       if (this.isTimeToBreathe()) await breathe()
     }
     return inside
