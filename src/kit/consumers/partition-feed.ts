@@ -7,6 +7,11 @@ import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Wa
 
 /** Events of one read while following. */
 const PAGE_EVENTS = 64
+/** Own events that come back from the log within a second: from then on they are not read any more. */
+const ECHOES_MAX = 32
+const ECHOES_MS = 1_000
+/** The log is followed again once this process has appended nothing for so long. */
+const QUIET_MS = 100
 /** A handler that is under way is waited for so long when its partition goes. */
 const LEAVE_MS = 2_000
 
@@ -65,27 +70,26 @@ export class PartitionFeed<Entry> {
   }
 }
 
-/** The consumers of one partition's stream, and what this process knows of its end. */
+/**
+ * The consumers of one partition's stream, and what this process knows of its end. While this process appends all the
+ * time it does not follow the log, which would only bring back what it has just written: what another one appends in
+ * between makes the next own revision skip some, and consumers read those.
+ */
 class FedPartition<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
   private readonly partition: number
   private readonly members = new Map<PartitionConsumer<Entry>, FedConsumer<Entry>>()
-  private readonly follower: Follower
+  /** Undefined while the log is not followed. */
+  private follower: Follower | undefined
+  private closing: Promise<unknown> = Promise.resolve()
+  private quiet: NodeJS.Timeout | undefined
+  private echoes = { count: 0, sinceMs: 0 }
   private head = -1
+  private isClosed = false
 
   constructor(options: PartitionFeedOptions<Entry>, partition: number) {
     this.options = options
     this.partition = partition
-    const { log, logger, streamOf } = options
-    this.follower = new Follower(
-      { log, logger, clock: systemClock },
-      {
-        name: `follow ${streamOf(partition)}`,
-        source: { stream: streamOf(partition) },
-        batchEventsMax: PAGE_EVENTS,
-        handle: (batch) => this.hear(batch),
-      },
-    )
   }
 
   get isEmpty(): boolean {
@@ -94,7 +98,7 @@ class FedPartition<Entry> {
 
   async begin(): Promise<void> {
     await this.learnHead()
-    this.follower.startBehind(this.head)
+    this.follow()
   }
 
   add(consumer: PartitionConsumer<Entry>, at: number, isOurs?: IsOurs): void {
@@ -110,6 +114,7 @@ class FedPartition<Entry> {
   }
 
   offer(waiting: Waiting<Entry>): void {
+    this.quiet?.refresh()
     this.noteHead(waiting.revision, waiting.loggedAt)
     for (const member of this.members.values()) member.offer(waiting)
   }
@@ -127,7 +132,37 @@ class FedPartition<Entry> {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.follower.close(), ...[...this.members.values()].map((member) => member.close())])
+    this.isClosed = true
+    clearTimeout(this.quiet)
+    const members = [...this.members.values()].map((member) => member.close())
+    await Promise.all([this.closing, this.follower?.close(), ...members])
+  }
+
+  private follow(): void {
+    const { log, logger, streamOf } = this.options
+    const stream = streamOf(this.partition)
+    this.quiet = undefined
+    this.echoes = { count: 0, sinceMs: systemClock.monotonic() }
+    this.follower = new Follower(
+      { log, logger, clock: systemClock },
+      {
+        name: `follow ${stream}`,
+        source: { stream },
+        batchEventsMax: PAGE_EVENTS,
+        handle: (batch) => this.hear(batch),
+      },
+    ).startBehind(this.head)
+  }
+
+  /** Counts what came back although nobody wanted it, and ends following where that is all the time. */
+  private noteEchoes(count: number): void {
+    const nowMs = systemClock.monotonic()
+    if (nowMs - this.echoes.sinceMs > ECHOES_MS) this.echoes = { count: 0, sinceMs: nowMs }
+    this.echoes.count += count
+    if (this.echoes.count < ECHOES_MAX || this.follower === undefined || this.isClosed) return
+    this.closing = this.follower.close()
+    this.follower = undefined
+    this.quiet = setTimeout(() => this.follow(), QUIET_MS).unref()
   }
 
   private noteHead(revision: number, loggedAt: number): void {
@@ -139,12 +174,15 @@ class FedPartition<Entry> {
   /** Hears of what other processes append. */
   private async hear({ events }: FollowBatch): Promise<undefined> {
     await new Promise((resume) => setImmediate(resume)) // what this process appended is offered in this turn, and need not be decoded
+    let echoes = 0
     for (const event of events) {
+      if (event.revision <= this.head) echoes++
       const wanting = [...this.members.values()].filter((member) => member.takes(event.revision))
       this.noteHead(event.revision, event.loggedAt)
       const waiting = wanting.length > 0 ? this.decoded(event) : undefined
       if (waiting !== undefined) for (const member of wanting) member.offer(waiting)
     }
+    if (echoes > 0) this.noteEchoes(echoes)
     return undefined
   }
 

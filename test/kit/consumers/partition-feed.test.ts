@@ -94,6 +94,34 @@ test('a consumer that keeps up is given what was appended without reading it aga
   t.equal(decodedCount(), 0, 'nothing was decoded, also while an entry was being handled')
 })
 
+test('what this process appends all the time is not read back, and what another one appends is heard all the same', async (t) => {
+  const { log, feed, append } = await open(t)
+  let ended = 0
+  const follow = log.follow.bind(log)
+  log.follow = (source, checkpoint, signal, eventsMax) => {
+    signal.addEventListener('abort', () => ended++)
+    return follow(source, checkpoint, signal, eventsMax)
+  }
+  const one = collector('one')
+  await feed.add(one, 0)
+  let count = 0
+  const own = async (): Promise<void> => {
+    const appended = await Promise.all(Array.from({ length: 16 }, () => append()))
+    for (const { revision, n } of appended) feed.offer(0, revision, 0, n)
+    count += appended.length
+  }
+  await until('its following to end', async () => {
+    await own()
+    return ended > 0
+  })
+  await append() // of another process, between two own appends
+  await own()
+  await until('the one between', () => one.seen.length === count + 1)
+  await append() // of another process, while this one is quiet
+  await until('the one after it', () => one.seen.length === count + 2)
+  t.same(one.seen, upTo(count + 2))
+})
+
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
   const { feed, append, failures } = await open(t)
   const seen: number[] = []

@@ -89,6 +89,8 @@ const send = async (call: ReadCall, answer: ReadResp): Promise<void> => {
 
 /** Where a subscription reads: the next event it may get, undefined at the end. */
 interface Cursor {
+  /** The only one that it reads. */
+  readonly stream?: string
   next(): StoredEvent | undefined
   /** Nothing is said to be caught up of a stream without events. */
   readonly isKnown: boolean
@@ -106,7 +108,8 @@ const subscribe = async (
   call.write(confirmation(randomUUID()))
   let wake = (): void => undefined
   let news = false
-  const stop = store.onAppended(() => {
+  const stop = store.onAppended((stream) => {
+    if (cursor.stream !== undefined && cursor.stream !== stream) return
     news = true
     wake()
   })
@@ -148,6 +151,7 @@ const streamCursor = (store: StreamStore, options: Options): Cursor => {
   let revision = asked.hasRevision() ? Number(asked.getRevision()) + 1 : 0
   if (asked.hasEnd()) revision = store.visible(stream)?.events.length ?? 0
   return {
+    stream,
     next: () => {
       const found = store.visible(stream)
       if (found === undefined) return undefined

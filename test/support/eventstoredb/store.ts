@@ -1,4 +1,5 @@
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { RecentMap } from '../../../src/kernel/recent-map.ts'
 
 /** One event as the server keeps it. `position` is the offset of its record in the file. */
 export interface StoredEvent {
@@ -38,7 +39,7 @@ interface StreamState {
 export const DELETED_BEFORE = 9_223_372_036_854_775_807n
 const SCAVENGED = 0x8000_0000
 const TOMBSTONE = '$streamDeleted'
-const RECENT_IDS_MAX = 20_000
+const RECENT_IDS = 20_000
 const RETURNS_AFTER_MS = 15
 
 const newState = (): StreamState => ({
@@ -58,13 +59,13 @@ export class StreamStore {
   /** Everything, hidden events too, by position. */
   all: StoredEvent[] = []
   private readonly streams = new Map<string, StreamState>()
-  private readonly recent = new Map<string, StoredEvent>()
+  private recent = new RecentMap<string, StoredEvent>(RECENT_IDS)
   /** Positions of events that a scavenge took out: a server still takes them for positions. */
   private readonly scavenged = new Set<number>()
   private readonly file: number | undefined
   private isClosed = false
   private end = 0
-  private readonly listeners = new Set<() => void>()
+  private readonly listeners = new Set<(stream: string) => void>()
 
   constructor(path: string | undefined) {
     if (path === undefined) return
@@ -119,7 +120,8 @@ export class StreamStore {
     return this.streams.get(stream)?.isTombstoned === true
   }
 
-  onAppended(listener: () => void): () => void {
+  /** The listener is told the stream. */
+  onAppended(listener: (stream: string) => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
@@ -232,7 +234,7 @@ export class StreamStore {
     state.isReturning = true
     setTimeout(() => {
       state.isReturning = false
-      for (const listener of this.listeners) listener()
+      for (const listener of this.listeners) listener(stream)
     }, RETURNS_AFTER_MS)
     this.writeMetadata(stream, `{"$tb":${revision}}`)
   }
@@ -267,7 +269,7 @@ export class StreamStore {
     }
     if (this.file !== undefined) writeSync(this.file, Buffer.concat(records), 0, undefined, events[0].position)
     for (const event of events) this.take(event)
-    for (const listener of this.listeners) listener()
+    for (const listener of this.listeners) listener(events[0].stream)
   }
 
   private take(event: StoredEvent): void {
@@ -276,7 +278,6 @@ export class StreamStore {
     own.events.push(event)
     own.isTombstoned ||= event.type === TOMBSTONE
     this.recent.set(event.id, event)
-    if (this.recent.size > RECENT_IDS_MAX) this.recent.delete(this.recent.keys().next().value as string)
     if (!event.stream.startsWith('$$')) return
     const state = this.stateOf(event.stream.slice(2))
     const [, before = '0'] = /"\$tb":\s*(\d+)/.exec(Buffer.from(event.data).toString()) ?? []
@@ -296,7 +297,7 @@ export class StreamStore {
       if (isScavenged) this.scavenged.add((this.all.pop() as StoredEvent).position)
       at += length
     }
-    this.recent.clear()
+    this.recent = new RecentMap(RECENT_IDS)
     return at
   }
 }
