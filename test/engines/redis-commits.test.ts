@@ -1,0 +1,149 @@
+import { createClient, RESP_TYPES } from 'redis'
+import { test, type Test } from 'tap'
+import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
+import type { RowChange } from '../../src/kernel/table.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { until } from '../support/service.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
+const ROWS = 2_000
+
+const opened = async (t: Test) => {
+  const server = await openRedisServer(folderOf(t))
+  const proxy = await TcpProxy.open(server.port)
+  const admin = createClient({ url: server.url, RESP: 2 })
+  await admin.connect()
+  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}` })
+  t.teardown(async () => {
+    await tables.close()
+    admin.destroy()
+    await proxy.close()
+    await server.kill('SIGKILL')
+  })
+  await tables.declare({ name: 'things', version: 1, equality: ['kind'], range: ['size'], text: ['name'] })
+  const total = async (kind: string): Promise<number | undefined> =>
+    (await tables.find('things', 's', { where: { kind }, limit: 1, total: true })).total
+  /** Keys of an index that has entries. */
+  const indexesOf = async (field: string): Promise<string[]> => {
+    const keys: string[] = []
+    for await (const some of admin.scanIterator({ MATCH: `*:i:e:${field}` })) keys.push(...some)
+    return keys
+  }
+  return { tables, admin, proxy, total, indexesOf }
+}
+
+const thing = (no: number, kind: string): RowChange => ({
+  table: 'things',
+  scope: 's',
+  id: `thing-${no}`,
+  row: { kind, size: no, name: `Thing ${no} of ${kind}` },
+})
+const things = (kind: string): RowChange[] => Array.from({ length: ROWS }, (_, no) => thing(no, kind))
+
+test('of several changes of a row in one commit the last counts, however far they are apart', { skip }, async (t) => {
+  const { tables, admin, total, indexesOf } = await opened(t)
+  await tables.commit([thing(0, 'first'), thing(1, 'first'), ...things('middle'), thing(0, 'last')])
+  await tables.commit([thing(2, 'first'), ...things('last').slice(3), { ...thing(2, ''), row: null }])
+  t.strictSame(await Promise.all(['first', 'middle', 'last'].map(total)), [0, 1, ROWS - 2])
+  const [index] = await indexesOf('kind')
+  t.equal(await admin.zCard(index), ROWS - 1, 'nothing is left of what was overwritten')
+  t.equal(await tables.get('things', 's', 'thing-2'), undefined)
+  t.strictSame(await tables.get('things', 's', 'thing-0'), { kind: 'last', size: 0, name: 'Thing 0 of last' })
+})
+
+test('a commit whose steps are cut off keeps its checkpoint back, and is whole when it is made again', {
+  skip,
+}, async (t) => {
+  const { tables, admin, proxy, total } = await opened(t)
+  const { fence } = await tables.take('writer')
+  const commit = (kind: string, from: number | undefined, at: number): Promise<void> =>
+    tables.commit(things(kind), {
+      consumer: 'writer',
+      from: from === undefined ? undefined : { all: from },
+      at: { all: at },
+      fence,
+    })
+  await commit('before', undefined, 1)
+  const steps = async (): Promise<number> =>
+    Number(/cmdstat_fcall:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
+  const begun = await steps()
+  proxy.slow(200)
+  const cut = commit('after', 1, 2).then(
+    () => 'stored',
+    (error: { code?: string }) => error.code,
+  )
+  await until('some of its steps', async () => (await steps()) >= begun + 3)
+  proxy.cut()
+  proxy.slow(0)
+  t.ok(['stored', 'engine_down'].includes(String(await cut)))
+  await until('a connection again', () =>
+    tables.checkpoint('writer').then(
+      () => true,
+      () => false,
+    ),
+  )
+  // A machine that stood still meanwhile may have let the last step through.
+  t.ok([1, 2].includes((await tables.checkpoint('writer'))?.all ?? 0))
+  await until('the commit made again', () =>
+    commit('after', 1, 2).then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.strictSame(await tables.checkpoint('writer'), { all: 2 })
+  t.strictSame(await Promise.all(['before', 'after'].map(total)), [0, ROWS])
+})
+
+test('a step that fails in the middle of a commit keeps the checkpoint back', { skip }, async (t) => {
+  const { tables, admin, indexesOf } = await opened(t)
+  for (const name of ['parts', 'others'])
+    await tables.declare({ name, version: 1, lives: 'partition', equality: ['kind'] })
+  const { fence } = await tables.take('writer')
+  const own = (table: string, no: number, kind: string): RowChange => ({
+    ...thing(no, kind),
+    table,
+    scope: 'writer',
+  })
+  await tables.commit([own('others', 0, 'any')])
+  const [index] = await indexesOf('kind')
+  await admin.del(index)
+  await admin.set(index, 'no index')
+  const parts = Array.from({ length: 3 * ROWS }, (_, no) => own('parts', no, 'new'))
+  const commit = (): Promise<void> =>
+    tables.commit([...parts.slice(0, ROWS), own('others', 0, 'new'), ...parts.slice(ROWS)], {
+      consumer: 'writer',
+      from: undefined,
+      at: { all: 1 },
+      fence,
+    })
+  await t.rejects(commit(), /WRONGTYPE/)
+  t.equal(await tables.checkpoint('writer'), undefined)
+  await admin.del(index)
+  await commit()
+  t.strictSame(await tables.checkpoint('writer'), { all: 1 })
+  for (const [table, count] of [
+    ['parts', 3 * ROWS],
+    ['others', 1],
+  ] as const)
+    t.equal((await tables.find(table, 'writer', { where: { kind: 'new' }, limit: 1, total: true })).total, count)
+})
+
+test('index terms that were stored in another order are replaced all the same', { skip }, async (t) => {
+  const { tables, admin, total } = await opened(t)
+  await tables.commit([thing(1, 'old')])
+  const typeMapping = { [RESP_TYPES.BLOB_STRING]: Buffer }
+  for await (const keys of admin.scanIterator({ MATCH: '*:terms' }))
+    for (const key of keys) {
+      const packed = await admin.sendCommand<Buffer>(['HGET', key, 'thing-1'], { typeMapping })
+      const turned: Buffer[] = []
+      for (let at = 0; at < packed.length; at += 4 + packed.readUInt32BE(at))
+        turned.unshift(packed.subarray(at, at + 4 + packed.readUInt32BE(at)))
+      t.ok(turned.length > 3)
+      await admin.sendCommand(['HSET', key, 'thing-1', Buffer.concat(turned)])
+    }
+  await tables.commit([thing(1, 'new')])
+  t.strictSame(await Promise.all(['old', 'new'].map(total)), [0, 1])
+  t.equal((await tables.find('things', 's', { text: 'old', limit: 1, total: true })).total, 0)
+})
