@@ -192,12 +192,27 @@ const joined = async (chunks: readonly Buffer[], bytes: number): Promise<Buffer>
   return all
 }
 
-/** SHA-256 in base64url. */
-export const hashOf = async (body: Buffer): Promise<string> => {
+/** A short one might stand anywhere. */
+const BOUNDARY = /^multipart\/form-data\s*;.*\bboundary="?([^\s";]{8,70})/i
+
+/** SHA-256 in base64url, of a form without its boundary: clients draw another one when they send the same form again. */
+export const hashOf = async (body: Buffer, contentType = ''): Promise<string> => {
   const hash = createHash('sha256')
+  const boundary = BOUNDARY.exec(contentType)?.[1]
+  const find = (from: number): number => {
+    const found = boundary === undefined ? -1 : body.indexOf(boundary, from, 'latin1')
+    return found < 0 ? body.length : found
+  }
+  let next = find(0)
   await inSlices(body.length, (from) => {
-    hash.update(body.subarray(from, from + BYTES_AT_ONCE))
-    return from + BYTES_AT_ONCE
+    if (from < next) {
+      const to = Math.min(from + BYTES_AT_ONCE, next)
+      hash.update(body.subarray(from, to))
+      return to
+    }
+    const after = from + (boundary?.length ?? 0)
+    next = find(after)
+    return after
   })
   return hash.digest('base64url')
 }

@@ -143,7 +143,7 @@ const takeBody = async (call: Call, requestWith: (body: unknown) => RouteRequest
   const { receive } = call.route.declaration
   if (receive === undefined) {
     const { bytes, body } = await readBody(call)
-    return { body, hash: () => hashOf(bytes) }
+    return { body, hash: () => hashOf(bytes, call.exchange.headers.get('content-type')) }
   }
   assertTypes(call)
   if (call.reader === undefined) throw noBody()

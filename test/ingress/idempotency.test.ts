@@ -46,6 +46,24 @@ test('the same key and body get the first answer again', async (t) => {
   t.equal((await door.call('POST', '/thing', { token: 'good', body: {}, headers: key('x'.repeat(256)) })).status, 400)
 })
 
+test('a form that is sent again is the same one, whatever boundary the client draws', async (t) => {
+  let runs = 0
+  const route = simpleRoute(
+    { method: 'POST', access: 'user', rawBody: { contentTypes: ['multipart/form-data'] } },
+    async () => ({ body: { run: ++runs } }),
+  )
+  const door = await openDoor(t, { routes: [route] })
+  const send = async (boundary: string, text: string, quote = '') => {
+    const body = `--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n${text}\r\n--${boundary}--\r\n`
+    const headers = { ...key('form'), 'content-type': `multipart/form-data; boundary=${quote}${boundary}${quote}` }
+    return door.call('POST', '/thing', { token: 'good', body, headers })
+  }
+  t.match(await send('----first-boundary', 'x'), { status: 200, body: { run: 1 } })
+  t.match(await send('another-boundary-1', 'x', '"'), { status: 200, body: { run: 1 } })
+  t.match(await send('another-boundary-2', 'y'), { status: 422 })
+  t.match(await send('short', 'x'), { status: 422 }, 'one that a text may hold is a part of it')
+})
+
 test('a request that is still running is 409', async (t) => {
   let finish = (): void => undefined
   const door = await openDoor(t, {

@@ -9,6 +9,7 @@ import {
   enableNonRepudiationChecks,
 } from 'openid-client'
 import { Failure } from '../../kernel/errors.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 
 /** What an organization has set up with the provider. */
 export interface Integration {
@@ -27,6 +28,9 @@ export interface Challenge {
 
 const SCOPE = 'openid email profile'
 const TIMEOUT_SECONDS = 10
+/** How long what a provider says of itself is believed. */
+const KNOWN_MS = 10 * 60_000
+const INTEGRATIONS_KNOWN = 200
 const TENANT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export const azureIssuer = (tenantId: string): string => `https://login.microsoftonline.com/${tenantId}/v2.0`
@@ -34,6 +38,9 @@ export const azureIssuer = (tenantId: string): string => `https://login.microsof
 /** Sign-in at a tenant of Microsoft Entra ID: OpenID Connect by code, with PKCE, state and nonce. */
 export class AzureProvider {
   private readonly issuerOf: (tenantId: string) => string
+  private readonly known = new RecentMap<string, { until: number; configuration: Promise<Configuration> }>(
+    INTEGRATIONS_KNOWN,
+  )
 
   /** @param issuerOf another issuer than Microsoft's, for tests on this machine */
   constructor(issuerOf: (tenantId: string) => string = azureIssuer) {
@@ -41,8 +48,8 @@ export class AzureProvider {
   }
 
   /** Where the browser goes to sign in. @throws Failure engine_down when the provider does not answer */
-  async addressFor(integration: Integration, redirectUri: string, challenge: Challenge): Promise<string> {
-    const configuration = await this.discover(integration)
+  async addressFor(integration: Integration, redirectUri: string, challenge: Challenge, now: number): Promise<string> {
+    const configuration = await this.discover(integration, now)
     const address = buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
       scope: SCOPE,
@@ -59,8 +66,13 @@ export class AzureProvider {
    * @throws Failure invalid_credentials for what the provider did not say to this very question, forbidden for an address
    * that nobody has verified
    */
-  async emailOf(integration: Integration, returnedTo: URL, { state, nonce, verifier }: Challenge): Promise<string> {
-    const configuration = await this.discover(integration)
+  async emailOf(
+    integration: Integration,
+    returnedTo: URL,
+    { state, nonce, verifier }: Challenge,
+    now: number,
+  ): Promise<string> {
+    const configuration = await this.discover(integration, now)
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
     const tokens = await authorizationCodeGrant(configuration, returnedTo, checks).catch((cause: unknown) => {
       throw new Failure('invalid_credentials', { message: 'The sign-in did not come to its end.', cause })
@@ -77,7 +89,19 @@ export class AzureProvider {
     return claims.email
   }
 
-  private async discover({ tenantId, clientId, clientSecret }: Integration): Promise<Configuration> {
+  /** Anybody may begin a sign-in: however many do, the provider is asked once in a while, and by one of them. */
+  private discover(integration: Integration, now: number): Promise<Configuration> {
+    const { tenantId, clientId, clientSecret } = integration
+    const key = JSON.stringify([tenantId, clientId, clientSecret])
+    const found = this.known.get(key)
+    if (found !== undefined && now < found.until) return found.configuration
+    const asked = { until: now + KNOWN_MS, configuration: this.ask(integration) }
+    this.known.set(key, asked)
+    asked.configuration.catch(() => (asked.until = 0))
+    return asked.configuration
+  }
+
+  private async ask({ tenantId, clientId, clientSecret }: Integration): Promise<Configuration> {
     const issuer = new URL(this.issuerOf(tenantId))
     try {
       return await discovery(issuer, clientId, undefined, ClientSecretPost(clientSecret), {

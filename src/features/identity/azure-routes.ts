@@ -95,7 +95,7 @@ const start = async (
   const said: State = { appIntegrationId, nonce, verifier, browser: hashOf(browser), until: now + STATE_MS }
   const state = keyring.encrypt('sign-in-state', JSON.stringify(said))
   const url = await publicUrl
-  const location = await provider.addressFor(integration, callbackUrl(url), { state, nonce, verifier })
+  const location = await provider.addressFor(integration, callbackUrl(url), { state, nonce, verifier }, now)
   const secure = url.startsWith('https:') ? '; Secure' : ''
   const cookie = `${COOKIE}=${browser}; Path=${COOKIE_PATH}; Max-Age=${STATE_MS / 1_000}; HttpOnly; SameSite=Lax${secure}`
   return { status: 302, raw: '', headers: { location, 'set-cookie': cookie } }
@@ -136,7 +136,7 @@ const signedIn = async (
   const returnedTo = new URL(callbackUrl(await publicUrl))
   for (const [name, value] of Object.entries(query)) if (value !== undefined) returnedTo.searchParams.set(name, value)
   const { nonce, verifier } = said
-  const email = await provider.emailOf(integration, returnedTo, { state, nonce, verifier })
+  const email = await provider.emailOf(integration, returnedTo, { state, nonce, verifier }, now)
   const person = await context.people.findByEmail(email)
   const { organizationId } = integration
   const member = person && (await memberFor(context, person, organizationId, true))

@@ -175,6 +175,25 @@ test('an id token of another issuer, audience, nonce, tenant, time or key is wor
   for (const [name, lie] of Object.entries(lies)) t.match(await attempt(lie), { error: 'invalid_credentials' }, name)
 })
 
+test('however many begin, the provider is asked once in ten minutes; one that does not answer is asked again', async (t) => {
+  const liar = await openLiar(t, ADA)
+  let asked = 0
+  let issuer = 'http://127.0.0.1:1'
+  const { begin, clock } = await open(t, () => {
+    asked++
+    return issuer
+  })
+  const statuses = async () => (await Promise.all(Array.from({ length: 20 }, begin))).map(({ answer }) => answer.status)
+  t.same(new Set(await statuses()), new Set([503]))
+  issuer = liar.issuer
+  asked = 0
+  t.same(new Set(await statuses()), new Set([302]))
+  t.equal(asked, 1)
+  clock.advance(10 * 60_000)
+  t.equal((await begin()).answer.status, 302)
+  t.equal(asked, 2)
+})
+
 test('the issuer is that of the tenant at Microsoft', async (t) => {
   t.equal(azureIssuer(TENANT), `https://login.microsoftonline.com/${TENANT}/v2.0`)
 })
