@@ -132,7 +132,7 @@ test('each request says what the promises depend on, whatever the profile of its
     insert_deduplication_token: 'points.3.17',
     distributed_foreground_insert: '1',
   }
-  t.match(last(), { query: 'INSERT INTO kept FORMAT Native', settings: inserts, encoding: 'gzip' })
+  t.match(last(), { query: 'INSERT INTO kept FORMAT Native', settings: inserts, encoding: 'br' })
   t.notOk(last().settings.insert_quorum, 'there is no replica to wait for')
 
   await store.command('INSERT INTO kept SELECT 2, {text:String}', { text: 'two' })

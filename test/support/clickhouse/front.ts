@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { createGunzip, createGzip } from 'node:zlib'
+import { createBrotliDecompress, createGunzip, createGzip } from 'node:zlib'
 import { quoteString } from '../../../src/engines/chdb/parameters.ts'
 import type { HistoryFormat, HistoryParameters, HistoryStore } from '../../../src/engines/history-store.ts'
 import type { Failure } from '../../../src/kernel/errors.ts'
@@ -150,7 +150,7 @@ class Front implements ClickhouseFront {
     if (insert !== null) {
       if (this.fault === 'tooManyParts') throw new Error('Code: 252. DB::Exception: Too many parts. (TOO_MANY_PARTS)')
       const token = address.get('insert_deduplication_token') ?? ''
-      await this.store.insert(insert[1], new Uint8Array(body), token)
+      await this.store.insert(insert[1], body, token)
       return this.done(request, response)
     }
     const sql = query.replaceAll('version()', quoteString(this.version))
@@ -238,10 +238,17 @@ const exceptionOf = (fault: FrontFault): string => {
   return `\r\n__exception__\r\n${TAG}\r\n${message}\n${message.length + 1} ${TAG}\r\n__exception__\r\n`
 }
 
+const DECOMPRESSIONS: { [encoding: string]: typeof createGunzip | typeof createBrotliDecompress | undefined } = {
+  gzip: createGunzip,
+  br: createBrotliDecompress,
+}
+const PART_BYTES = 256 * 1024
+
 const bodyOf = async (request: IncomingMessage): Promise<Buffer> => {
-  const isGzip = request.headers['content-encoding'] === 'gzip'
+  const decompress = DECOMPRESSIONS[request.headers['content-encoding'] ?? '']
   const parts: Buffer[] = []
-  for await (const part of isGzip ? request.pipe(createGunzip()) : request) parts.push(part as Buffer)
+  for await (const part of decompress ? request.pipe(decompress({ chunkSize: PART_BYTES })) : request)
+    parts.push(part as Buffer)
   return Buffer.concat(parts)
 }
 
