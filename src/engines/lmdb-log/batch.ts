@@ -90,13 +90,13 @@ export class LogBatch {
     return true
   }
 
-  async commit(loggedAt: number): Promise<boolean> {
-    const written = await this.store.commit(this.state, () => this.write(loggedAt))
-    if (!written) return false
-    for (const [name, no] of this.newCategories) this.store.categoryNumbers.set(name, no)
-    for (const { info, prepared, revision, position } of this.events)
-      this.store.rememberEvent(info.no, recordedEvent(prepared, info.name, revision, position, loggedAt))
-    return true
+  commit(loggedAt: number): Promise<boolean> {
+    const remember = (): void => {
+      for (const [name, no] of this.newCategories) this.store.categoryNumbers.set(name, no)
+      for (const { info, prepared, revision, position } of this.events)
+        this.store.rememberEvent(info, recordedEvent(prepared, info.name, revision, position, loggedAt))
+    }
+    return this.store.commit(this.state, () => this.write(loggedAt), remember)
   }
 
   private addStream(name: string): StreamInfo {

@@ -70,16 +70,24 @@ export class IndexMerge {
     branch: { entries: IndexEntry[]; at: number; readTo: number },
     headPosition: number,
   ): void {
-    branch.entries = []
+    const first = Math.max(branch.readTo, this.checkpoint) + 1
     branch.at = 0
-    const start = Buffer.from(indexKey(category, Math.max(branch.readTo, this.checkpoint) + 1))
+    branch.entries =
+      this.store.recentEntries.between(category, first, headPosition, INDEX_ENTRIES_MAX) ??
+      this.stored(category, first, headPosition)
+    const last = branch.entries[INDEX_ENTRIES_MAX - 1]
+    branch.readTo = last === undefined ? headPosition : last.position
+  }
+
+  private stored(category: number, first: number, headPosition: number): IndexEntry[] {
+    const entries: IndexEntry[] = []
+    const start = Buffer.from(indexKey(category, first))
     const end = Buffer.from(indexKey(category, headPosition + 1))
     for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
       value.position = key as number
-      branch.entries.push(value)
+      entries.push(value)
     }
-    const last = branch.entries[INDEX_ENTRIES_MAX - 1]
-    branch.readTo = last === undefined ? headPosition : last.position
+    return entries
   }
 
   private findBranches(): void {

@@ -1,6 +1,7 @@
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { categoryOf, type RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
+import { RecentEntries } from './recent-entries.ts'
 import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './keys.ts'
 
 /** What is known of a stream. A change is a new object, so that a failed commit leaves the old one standing. */
@@ -66,6 +67,7 @@ export class LogStore {
   private readonly infos = new RecentMap<string, StreamInfo>(STREAMS_CACHED)
   private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
   private readonly recentEvents = new RecentMap<number, RecordedEvent>(EVENTS_CACHED)
+  readonly recentEntries: RecentEntries
 
   constructor(path: string) {
     // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
@@ -103,6 +105,7 @@ export class LogStore {
       entry === undefined ? { nextPosition: 0, nextStream: 1, nextCategory: 1, bytesHeld: 0 } : readState(entry.value)
     this.version = (entry?.version ?? 0) + 1
     this.state.putSync(STATE_KEY, writeState(this.current), this.version)
+    this.recentEntries = new RecentEntries(this.current.nextPosition)
   }
 
   stream(name: string): StreamInfo | undefined {
@@ -127,8 +130,9 @@ export class LogStore {
   }
 
   /** Keeps an event that was just committed for those who will read it. */
-  rememberEvent(no: number, event: RecordedEvent): void {
-    const { isJson, data, revision } = event
+  rememberEvent({ no, category }: StreamInfo, event: RecordedEvent): void {
+    const { isJson, data, revision, position } = event
+    this.recentEntries.add({ category, position, no, revision })
     if (isJson && data.byteLength <= CACHED_EVENT_BYTES_MAX && revision < CACHED_REVISION_MAX)
       this.recentEvents.set(no * CACHED_REVISION_MAX + revision, event)
   }
@@ -156,16 +160,20 @@ export class LogStore {
     return this.events.getBinary(key)
   }
 
-  /** Everything that `write` puts and removes is committed at once, or nothing: false when another process took the log. */
-  async commit(next: LogState, write: () => void): Promise<boolean> {
+  /**
+   * Everything that `write` puts and removes is committed at once, or nothing: false when another process took the log.
+   * `written` is called before anybody sees that the log is longer.
+   */
+  async commit(next: LogState, write: () => void, written?: () => void): Promise<boolean> {
     const version = this.version + 1
-    const written = await this.state
+    const isWritten = await this.state
       .ifVersion(STATE_KEY, this.version, () => {
         write()
         void this.state.put(STATE_KEY, writeState(next), version)
       })
       .catch(throwCause)
-    if (!written) return false
+    if (!isWritten) return false
+    written?.()
     this.version = version
     this.current = next
     return true
