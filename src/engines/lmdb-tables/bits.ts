@@ -95,84 +95,100 @@ const offsetsOf = (bitmap: Buffer): number[] => {
   return offsets
 }
 
+/** The bits of a chunk as they are stored, and in words for what looks at all of them. */
+interface Bits {
+  bytes: Uint8Array
+  words: Uint32Array
+}
+
+const newBits = (): Bits => {
+  const words = new Uint32Array(WORDS)
+  return { bytes: new Uint8Array(words.buffer), words }
+}
+
+/** Where a stored bitmap is copied to. */
+const copied = newBits()
+
 /** A set of row numbers in memory, for one question. */
 export class RowSet {
-  private readonly chunks = new Map<number, Uint32Array>()
+  private readonly chunks = new Map<number, Bits>()
 
   addChunk(chunk: number, bytes: Buffer): void {
-    const words = this.wordsOf(chunk)
+    const bits = this.bitsOf(chunk)
     if (bytes.length === BITMAP_BYTES) {
-      for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) | bytes.readUInt32LE(word * 4)
+      copied.bytes.set(bytes.subarray(0, BITMAP_BYTES))
+      for (let word = 0; word < WORDS; word += 1) bits.words[word] |= copied.words[word]
       return
     }
-    for (let at = 0; at < bytes.length; at += 2) set(words, bytes.readUInt16BE(at))
+    for (let at = 0; at < bytes.length; at += 2) set(bits, (bytes[at] << 8) | bytes[at + 1])
   }
 
   add(no: number): void {
-    set(this.wordsOf(chunkOf(no)), offsetOf(no))
+    set(this.bitsOf(chunkOf(no)), offsetOf(no))
   }
 
   has(no: number): boolean {
-    const words = this.chunks.get(chunkOf(no))
-    if (words === undefined) return false
+    const bits = this.chunks.get(chunkOf(no))
+    if (bits === undefined) return false
     const offset = offsetOf(no)
-    return (((words[offset >> 5] as number) >>> (offset & 31)) & 1) === 1
+    return ((bits.bytes[offset >> 3] >> (offset & 7)) & 1) === 1
   }
 
   /** Keeps what the other set has too. */
   keep(other: RowSet): void {
-    for (const [chunk, words] of this.chunks) {
+    for (const [chunk, { words }] of this.chunks) {
       const others = other.chunks.get(chunk)
       if (others === undefined) this.chunks.delete(chunk)
-      else for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) & (others[word] as number)
+      else for (let word = 0; word < WORDS; word += 1) words[word] &= others.words[word]
     }
   }
 
   /** Drops what the other set has. */
   drop(other: RowSet): void {
     for (const [chunk, others] of other.chunks) {
-      const words = this.chunks.get(chunk)
+      const words = this.chunks.get(chunk)?.words
       if (words === undefined) continue
-      for (let word = 0; word < WORDS; word += 1) words[word] = (words[word] as number) & ~(others[word] as number)
+      for (let word = 0; word < WORDS; word += 1) words[word] &= ~others.words[word]
     }
   }
 
   get size(): number {
     let size = 0
-    for (const words of this.chunks.values()) for (const word of words) size += popcount(word)
+    for (const { words } of this.chunks.values())
+      for (let word = 0; word < WORDS; word += 1) size += popcount(words[word])
     return size
   }
 
   /** What it takes in memory. */
   get bytes(): number {
-    return this.chunks.size * (BITMAP_BYTES + 150)
+    return this.chunks.size * (BITMAP_BYTES + 300)
   }
 
   *[Symbol.iterator](): Generator<number> {
-    for (const [chunk, words] of this.chunks) {
-      for (let word = 0; word < WORDS; word += 1) {
-        let bits = words[word] as number
-        while (bits !== 0) {
-          const bit = 31 - Math.clz32(bits & -bits)
-          yield chunk * CHUNK_ROWS + word * 32 + bit
-          bits &= bits - 1
+    for (const [chunk, { bytes, words }] of this.chunks) {
+      for (let at = 0; at < BITMAP_BYTES; at += 1) {
+        if ((at & 3) === 0 && words[at >> 2] === 0) {
+          at += 3
+          continue
         }
+        for (let bits = bytes[at]; bits !== 0; bits &= bits - 1)
+          yield chunk * CHUNK_ROWS + at * 8 + 31 - Math.clz32(bits & -bits)
       }
     }
   }
 
-  private wordsOf(chunk: number): Uint32Array {
-    let words = this.chunks.get(chunk)
-    if (words === undefined) {
-      words = new Uint32Array(WORDS)
-      this.chunks.set(chunk, words)
+  private bitsOf(chunk: number): Bits {
+    let bits = this.chunks.get(chunk)
+    if (bits === undefined) {
+      bits = newBits()
+      this.chunks.set(chunk, bits)
     }
-    return words
+    return bits
   }
 }
 
-const set = (words: Uint32Array, offset: number): void => {
-  words[offset >> 5] = (words[offset >> 5] as number) | (1 << (offset & 31))
+const set = ({ bytes }: Bits, offset: number): void => {
+  bytes[offset >> 3] |= 1 << (offset & 7)
 }
 
 const popcount = (word: number): number => {

@@ -50,11 +50,12 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const { query, path } = request
   const limit = query.limit ?? LIMIT_DEFAULT
   const show = showing(shape, query.fields, request.caller)
-  assertShown(personalFields(request.caller, shape.personal), askedOf(query).flatMap(namedBy))
+  const asked = askedOf(query)
+  assertShown(personalFields(request.caller, shape.personal), asked.flatMap(namedBy))
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
-  const fingerprint = fingerprintOf([shape.table.name, request.scope, askedOf(query), request.range, request.ranges])
+  const fingerprint = fingerprintOf([shape.table.name, request.scope, asked, request.range, request.ranges])
   const after = query.cursor === undefined ? undefined : openCursor(query.cursor, fingerprint)
   const question = questionOf(shape, request)
   const keep = keepOf(shape, request)
