@@ -30,7 +30,7 @@ interface Known {
 type State = readonly Known[]
 
 type Command =
-  | { type: 'make'; made: NotificationMade }
+  | { type: 'make'; made: readonly NotificationMade[] }
   | { type: 'read'; read: NotificationRead }
   | { type: 'expire'; organizationId: string; userId: string; before: string }
 
@@ -60,13 +60,18 @@ const notifications: Decider<State, Command> = {
   },
 }
 
-const make = (made: NotificationMade, state: State): Fact[] => {
-  if (state.some(({ notificationId }) => notificationId === made.notificationId)) return []
-  const fact = { type: NOTIFICATION_MADE, data: made }
-  const all = [...state, { ...made, isRead: false }]
-  if (all.length <= KEPT_MAX) return [fact]
+const make = (made: readonly NotificationMade[], state: State): Fact[] => {
+  const known = new Set(state.map(({ notificationId }) => notificationId))
+  const told: NotificationMade[] = []
+  for (const one of made) {
+    if (!known.has(one.notificationId)) told.push(one)
+    known.add(one.notificationId)
+  }
+  const facts: Fact[] = told.map((data) => ({ type: NOTIFICATION_MADE, data }))
+  const all = [...state, ...told.map(({ notificationId, at }) => ({ notificationId, at, isRead: false }))]
+  if (told.length === 0 || all.length <= KEPT_MAX) return facts
   const [old, kept] = [all.slice(0, -KEPT_MIN), all.slice(-KEPT_MIN)]
-  return [fact, left(made, old, kept)]
+  return [...facts, left(made[0], old, kept)]
 }
 
 const read = (data: NotificationRead, state: State): Fact[] => {
@@ -93,7 +98,15 @@ type Log = Pick<EventLog, 'read' | 'append' | 'truncateBefore'>
 
 /** Tells a user something in the application; the same id again changes nothing. */
 export const makeNotification = (log: EventLog, made: NotificationMade, context: CommandContext): Promise<Written> =>
-  write(log, made.userId, { type: 'make', made }, context)
+  makeNotifications(log, made.userId, [made], context)
+
+/** Tells one user several things with one append: fewer than `KEPT_MIN`, and no more than it may have. */
+export const makeNotifications = (
+  log: EventLog,
+  userId: string,
+  made: readonly NotificationMade[],
+  context: CommandContext,
+): Promise<Written> => write(log, userId, { type: 'make', made }, context)
 
 /** Notes that a user has read one of theirs; again it changes nothing. @throws Failure not_found */
 export const readNotification = (log: EventLog, read: NotificationRead, context: CommandContext): Promise<Written> =>

@@ -35,6 +35,8 @@ export interface AttemptOptions {
 export interface Attempted {
   outcome: Seen
   attempt: AttemptMade
+  /** It called somebody outside. */
+  isOutside: boolean
 }
 
 /** An outcome that the log of runs keeps. */
@@ -69,40 +71,36 @@ export const attemptRun = async (
   const { clock, keyring, directory, actions } = options
   const action = actions[automation.automationType]
   if (action === undefined) throw new Error(`there is no action ${automation.automationType}`)
+  const details = detailsOf(keyring, automation)
+  // Before rights are looked at: they are those of when it acts.
+  if (action.readsLists(details, run.trigger)) await assertListed(options, run.trigger)
   const [editor, seen] = await Promise.all([
     directory.editor(run.trigger.organizationId, automation.editorId),
     seeEvent(directory, run.trigger, run.owedAt),
   ])
   if (editor === undefined || !seen.isFor(editor) || !mayDo(editor, action)) return 'hidden'
   const data = await seen.data(editor)
-  if (!action.isOutside) await assertListed(options, run.trigger)
   const at = clock.now()
   const begunMs = clock.monotonic()
-  const outcome = await action.attempt({
-    automation,
-    details: detailsOf(keyring, automation),
-    run,
-    isFirst,
-    editor,
-    data,
-  })
+  const outcome = await action.attempt({ automation, details, run, isFirst, editor, data })
   if (outcome.kind === 'hidden') return 'hidden'
-  return { outcome, attempt: attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs)) }
+  const attempt = attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs))
+  return { outcome, attempt, isOutside: action.isOutside(details) }
 }
 
 /** Attempts that begin together share the row, and what is opened of it. */
-const details = new WeakMap<AutomationRow, Details>()
+const opened = new WeakMap<AutomationRow, Details>()
 
 const detailsOf = (keyring: Keyring, automation: AutomationRow): Details => {
-  const known = details.get(automation) ?? openDetails(keyring, automation)
-  details.set(automation, known)
-  return known
+  const details = opened.get(automation) ?? openDetails(keyring, automation)
+  opened.set(automation, details)
+  return details
 }
 
 const LISTED_MS = 10_000
 
 /**
- * An action inside reads lists, and may be quicker than they are: without what led to it, it would be refused for good.
+ * An action that reads lists may be quicker than they are: without what led to it, it would be refused for good.
  * @throws Failure engine_down while they are behind
  */
 const assertListed = async (

@@ -37,6 +37,8 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   maxAgeMs: number
   /** Runs of one automation that may wait; further ones are skipped. Default 100,000. */
   waitingMax?: number
+  /** Attempts under way that call somebody outside. Default 1,024. */
+  outsideMax?: number
   /** How long the streams of runs are kept (`--automation-log-days`), ms. Default: for ever. */
   retentionMs?: number
   /** Revision up to which the log of runs has a partition's stream, which keeps what is beyond. Default: all of it. */

@@ -8,7 +8,7 @@ import { isFirstAttempt, skipFact, skipRuns, type OwnedPartition } from './parti
 import { hasRoom } from './backlog.ts'
 import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
-import { limitAfter, newSender, nextDueAt, oldestDue, UnderWay, type Sender } from './sender.ts'
+import { type Due, limitAfter, newSender, nextDueAt, oldestDue, Places, UnderWay, type Sender } from './sender.ts'
 
 /** `gone`: what it does can never be done again; `failing`: five days of nothing but failures. */
 export type EndReason = 'gone' | 'failing'
@@ -23,10 +23,10 @@ export interface PayOptions extends AttemptOptions {
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
   /** By which runs and probes are due. */
   time: SteadyTime
+  /** Attempts under way that call somebody outside; beyond it an automation has one at a time. Default 1,024. */
+  outsideMax?: number
 }
 
-/** Attempts under way in this process; beyond it an automation has one at a time, so that none waits for another's receiver. */
-const UNDER_WAY_MAX = 1_024
 /** After a failure of our own (an engine is down): no attempt is used up. */
 const OWN_RETRY_MS = 1_000
 /** Timers of a day are fine, those of a month are not: the platform would fire them at once. */
@@ -40,19 +40,19 @@ export class PayRuns {
   private readonly options: PayOptions
   private readonly owned = new Map<number, OwnedPartition>()
   private readonly senders = new Map<string, Sender>()
-  private readonly starved = new Set<Sender>()
-  private readonly underWay = new UnderWay(UNDER_WAY_MAX)
+  private readonly places: Places
   private readonly attempts = new WeakMap<OwnedPartition, UnderWay>()
   private isDraining = false
 
   constructor(options: PayOptions) {
     this.options = options
+    this.places = new Places(options.outsideMax)
   }
 
   /** Pays for a partition from now on. */
   attach(owned: OwnedPartition): void {
     this.owned.set(owned.partition, owned)
-    this.attempts.set(owned, new UnderWay(UNDER_WAY_MAX))
+    this.attempts.set(owned, new UnderWay(Number.POSITIVE_INFINITY))
     for (const { automationId, organizationId } of owned.pending.all()) this.wake(automationId, organizationId)
   }
 
@@ -74,7 +74,7 @@ export class PayRuns {
   drain(limitMs: number): Promise<void> {
     this.isDraining = true
     for (const sender of this.senders.values()) sender.cancelTimer?.()
-    return this.underWay.empty(this.options.clock, limitMs)
+    return this.places.empty(this.options.clock, limitMs)
   }
 
   /** Something may be due for this automation. */
@@ -98,7 +98,7 @@ export class PayRuns {
 
   /** Attempts that have begun and are not recorded yet. */
   get attemptsUnderWay(): number {
-    return this.underWay.size
+    return this.places.size
   }
 
   /** Something is being read that more attempts may follow from. */
@@ -146,15 +146,16 @@ export class PayRuns {
     if (isProbe && sender.underWay > 0) return
     if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
     this.refill(sender)
+    const under = this.places.of(sender)
     while (sender.underWay < (isProbe ? 1 : sender.limit)) {
-      if (sender.underWay > 0 && this.underWay.isFull) return void this.starved.add(sender)
+      if (sender.underWay > 0 && under.isFull) return void under.starved.add(sender)
       const oldest = oldestDue(this.owned.values(), sender.automationId, now)
       if (oldest === undefined) return this.rest(sender)
       oldest.owned.pending.get(sender.automationId)?.order.take(now)
       sender.underWay++
-      this.underWay.enter()
+      under.enter()
       this.attempts.get(oldest.owned)?.enter()
-      void this.attempt(sender, oldest.owned, oldest.run, isProbe)
+      void this.attempt(sender, under, oldest, isProbe)
     }
   }
 
@@ -182,7 +183,7 @@ export class PayRuns {
   private forget(sender: Sender): void {
     sender.cancelTimer?.()
     if (this.senders.get(sender.automationId) === sender) this.senders.delete(sender.automationId)
-    this.starved.delete(sender)
+    this.places.forget(sender)
   }
 
   private wakeAt(sender: Sender, at: number): void {
@@ -194,7 +195,7 @@ export class PayRuns {
     })
   }
 
-  private async attempt(sender: Sender, owned: OwnedPartition, run: Run, isProbe: boolean): Promise<void> {
+  private async attempt(sender: Sender, under: UnderWay, { owned, run }: Due, isProbe: boolean): Promise<void> {
     try {
       const { organizationId } = run.trigger
       const automation = await findAutomation(this.options, organizationId, run.automationId, sender.version)
@@ -204,10 +205,10 @@ export class PayRuns {
       if (!(error instanceof StreamLost)) this.giveBack(owned, run, error)
     } finally {
       sender.underWay--
-      this.underWay.leave()
+      under.leave()
       this.attempts.get(owned)?.leave()
       this.pump(sender)
-      this.feedStarved()
+      this.feedStarved(under)
     }
   }
 
@@ -220,9 +221,9 @@ export class PayRuns {
   ): Promise<void> {
     const attempted = await attemptRun(this.options, run, automation, isFirstAttempt(owned, run))
     if (attempted === 'hidden') return this.hide(owned, run)
-    const { outcome, attempt } = attempted
+    const { outcome, attempt, isOutside } = attempted
+    this.places.note(sender, isOutside)
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
-    const isOutside = this.options.actions[automation.automationType]?.isOutside === true
     const reason = isOutside ? this.noteHealth(sender, outcome, isProbe) : undefined
     const record = async (): Promise<void> => {
       await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
@@ -289,10 +290,10 @@ export class PayRuns {
     owned.pending.get(run.automationId)?.order.again(run.runId, { ...run, dueAt: time.now() + OWN_RETRY_MS })
   }
 
-  private feedStarved(): void {
-    for (const sender of this.starved) {
-      if (this.underWay.isFull) return
-      this.starved.delete(sender)
+  private feedStarved(under: UnderWay): void {
+    for (const sender of under.starved) {
+      if (under.isFull) return
+      under.starved.delete(sender)
       this.pump(sender)
     }
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { OwnedPartition } from './partition.ts'
 import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
 import type { Run } from './owed-rows.ts'
@@ -43,13 +44,15 @@ export const limitAfter = (limit: number, durationMs: number): number => {
   return durationMs < SLOW_MS ? limit : Math.max(LIMIT_MIN, limit >> 1)
 }
 
+/** A run that is due, and its partition. */
+export interface Due {
+  owned: OwnedPartition
+  run: Run
+}
+
 /** The run of an automation that was owed first among those that are due, and its partition. */
-export const oldestDue = (
-  owned: Iterable<OwnedPartition>,
-  automationId: string,
-  now: number,
-): { owned: OwnedPartition; run: Run } | undefined => {
-  let oldest: { owned: OwnedPartition; run: Run } | undefined
+export const oldestDue = (owned: Iterable<OwnedPartition>, automationId: string, now: number): Due | undefined => {
+  let oldest: Due | undefined
   for (const one of owned) {
     const run = one.pending.get(automationId)?.order.peek(now)
     if (run !== undefined && (oldest === undefined || run.owedAt < oldest.run.owedAt)) oldest = { owned: one, run }
@@ -69,6 +72,8 @@ export const nextDueAt = (owned: Iterable<OwnedPartition>, automationId: string)
 
 /** Counts the attempts that are under way in this process, against a bound, and knows when none is left. */
 export class UnderWay {
+  /** Those who want to begin more and may not. */
+  readonly starved = new Set<Sender>()
   private readonly max: number
   private count = 0
   private onEmpty: (() => void) | undefined
@@ -103,5 +108,44 @@ export class UnderWay {
         resolve()
       }
     })
+  }
+}
+
+const OUTSIDE_MAX = 1_024
+const INSIDE_MAX = 512
+const KNOWN = 10_000
+
+/** The places of attempts in this process: those that write here have their own, so that receivers that hang take none of them. */
+export class Places {
+  private readonly outside: UnderWay
+  private readonly inside = new UnderWay(INSIDE_MAX)
+  /** Whether the last attempt of an automation called somebody outside. */
+  private readonly callOutside = new RecentMap<string, boolean>(KNOWN)
+
+  constructor(outsideMax = OUTSIDE_MAX) {
+    this.outside = new UnderWay(outsideMax)
+  }
+
+  /** Attempts that have a place. */
+  get size(): number {
+    return this.outside.size + this.inside.size
+  }
+
+  /** Those of an automation; one that is not known may call somebody outside. */
+  of({ automationId }: Sender): UnderWay {
+    return this.callOutside.get(automationId) === false ? this.inside : this.outside
+  }
+
+  note({ automationId }: Sender, isOutside: boolean): void {
+    this.callOutside.set(automationId, isOutside)
+  }
+
+  /** The sender wants no more of them. */
+  forget(sender: Sender): void {
+    for (const places of [this.outside, this.inside]) places.starved.delete(sender)
+  }
+
+  async empty(clock: Clock, limitMs: number): Promise<void> {
+    await Promise.all([this.outside, this.inside].map((places) => places.empty(clock, limitMs)))
   }
 }

@@ -23,7 +23,7 @@ import { AUTOMATIONS } from '../../../src/features/automations/views.ts'
 import type { Fact } from '../../../src/kernel/event.ts'
 import { actionsOf } from '../../../src/reactors/dispatch/actions/list.ts'
 import { TableDirectory } from '../../../src/reactors/dispatch/directory.ts'
-import { Dispatcher } from '../../../src/reactors/dispatch/dispatcher.ts'
+import { Dispatcher, type DispatcherOptions } from '../../../src/reactors/dispatch/dispatcher.ts'
 import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
 import { startProjections, type TestServices } from '../../support/open-services.ts'
@@ -47,7 +47,7 @@ const nobody: HttpCaller = {
 const directoryOf = (services: TestServices): TableDirectory =>
   new TableDirectory({ ...services, ages: { staleAfterMs: 1, offlineAfterMs: 2 }, inRollout: () => true })
 
-const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody, mailer: noMail })
+export const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody, mailer: noMail })
 
 /** An organization with its routes, and a dispatcher that the test begins and ends; runs are read from the log. */
 export const openOffice = async (t: Test, partitions = 1) => {
@@ -114,7 +114,11 @@ export const openOffice = async (t: Test, partitions = 1) => {
     await known(made._id, 1)
     return made
   }
-  const begin = async (log: EventLog = world.log, lists: Partial<Pick<typeof world, 'tables' | 'settle'>> = {}) => {
+  const begin = async (
+    log: EventLog = world.log,
+    lists: Partial<Pick<typeof world, 'tables' | 'settle'>> = {},
+    more: Partial<DispatcherOptions> = {},
+  ) => {
     const services = { ...world, ...lists, log }
     const dispatcher = new Dispatcher({
       ...services,
@@ -123,6 +127,7 @@ export const openOffice = async (t: Test, partitions = 1) => {
       partitions,
       scheduleMs: [5_000],
       maxAgeMs: 86_400_000,
+      ...more,
     })
     await dispatcher.declare()
     for (let partition = 0; partition < partitions; partition++) await dispatcher.load(partition)

@@ -49,7 +49,9 @@ export type Outcome =
  */
 export interface Action extends ActionType {
   /** Whether it calls somebody outside, whose health bounds the attempts; what happens to one run inside says nothing of others. */
-  isOutside: boolean
+  isOutside(details: Details): boolean
+  /** Whether it reads what lists must have by then: what led to the run, or what came before that. */
+  readsLists(details: Details, trigger: RunTrigger): boolean
   attempt(work: Work): Promise<Outcome>
   /** What an attempt would do, for a dry run; nothing is done. */
   preview(work: Work): Promise<JsonObject>

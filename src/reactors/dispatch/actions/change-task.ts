@@ -8,7 +8,7 @@ import { invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
 import type { Action, Work } from './action.ts'
-import { dynamicFaults, valuesOf } from './event-values.ts'
+import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import { DETAILS_PATH, hasWritten, type InsideServices, membersOf, objectOf, originOf, outcomeOf } from './inside.ts'
 import {
   assertHub,
@@ -34,7 +34,9 @@ const taskAction = (
   const { act, ...others } = parts
   return {
     isSigned: false,
-    isOutside: false,
+    isOutside: () => false,
+    // A task is read from its own stream, and what it names was listed before it was written.
+    readsLists: (details) => namesDataSource(details),
     ...others,
     show: (details) => details,
     attempt: (work) =>

@@ -11,7 +11,7 @@ import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
 import { createSchema } from '../../../kit/resource/declaration.ts'
 import { assertExists } from '../../../kit/resource/references.ts'
 import type { Action, Work } from './action.ts'
-import { dynamicFaults, valuesOf } from './event-values.ts'
+import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import {
   DETAILS_PATH,
   hasWritten,
@@ -43,7 +43,11 @@ export const createTaskAction = (services: InsideServices, isAssigned: boolean):
   const writer = new TaskWriter(services)
   return {
     isSigned: false,
-    isOutside: false,
+    isOutside: () => false,
+    readsLists: (details, { subject }) =>
+      subject.type === 'record' ||
+      namesDataSource(details) ||
+      (details.task as JsonObject | undefined)?.dataSource !== undefined,
     needs: ['edit/task', 'dispatch/task'],
     check: (details, context) => check(details, context, isAssigned),
     show: (details) => details,

@@ -55,7 +55,8 @@ const fieldsToChoose = async (
   return source === undefined ? 'needs a flow with a data source' : new Set(source.keys())
 }
 
-const namesDataSource = (value: Json): boolean => dynamicsIn(value).some(({ from }) => from === 'dataSource')
+/** Whether a value is read from the record of a task. */
+export const namesDataSource = (value: Json): boolean => dynamicsIn(value).some(({ from }) => from === 'dataSource')
 
 interface SourceField {
   dataTypeId: string

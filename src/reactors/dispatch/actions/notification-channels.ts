@@ -1,7 +1,6 @@
 import type { Mailer } from '../../../engines/mailer.ts'
 import { identityOf } from '../../../features/identity/authenticate.ts'
 import { ACCESS_USERS, type AccessUserRow, ORGANIZATIONS_TABLE } from '../../../features/identity/views.ts'
-import { makeNotification } from '../../../features/notifications/notification.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { formatTime } from '../../../kit/http/request-context.ts'
 import { htmlOf } from '../../mail/render-mail.ts'
@@ -12,6 +11,7 @@ import { type InsideServices, isId, originOf } from './inside.ts'
 import { MailAllowance } from './mail-allowance.ts'
 import type { NotificationChannel } from './notification-details.ts'
 import { chatRequestBody, notificationText } from './notification-text.ts'
+import { TellUser } from './tell-user.ts'
 import type { WebhookServices } from './webhook.ts'
 
 export type NotificationServices = InsideServices & WebhookServices & { mailer: Mailer }
@@ -28,42 +28,27 @@ export type Tell = (work: Work, recipient: string) => Promise<Told>
 
 export const channelsOf = (services: NotificationServices): { [channel in NotificationChannel]: Tell } => {
   const allowance = new MailAllowance(services.tables, services.keyring)
-  const turns = new Map<string, Promise<unknown>>()
+  const users = new TellUser(services.log)
   return {
     email: (work, recipient) => mailTo(services, allowance, work, recipient),
     chat: (work, url) => postTo(services, work, url),
-    inApp: (work, userId) => inTurn(turns, userId, () => notify(services, work, userId)),
+    inApp: (work, userId) => notify(services, users, work, userId),
   }
-}
-
-/** What is told to one user is written one after the other: at once they would only lose races against each other. */
-const inTurn = <Done>(
-  turns: Map<string, Promise<unknown>>,
-  userId: string,
-  work: () => Promise<Done>,
-): Promise<Done> => {
-  const done = (turns.get(userId) ?? Promise.resolve()).then(work, work)
-  turns.set(userId, done)
-  const leave = (): void => {
-    if (turns.get(userId) === done) turns.delete(userId)
-  }
-  done.then(leave, leave)
-  return done
 }
 
 /** Whoever is no active user any more is passed over where others are told. */
 export const GONE_USER: Told & { kind: 'refused' } = { kind: 'refused', error: 'the user is not active' }
 
-const notify = async (services: NotificationServices, work: Work, userId: string): Promise<Told> => {
+const notify = async (services: NotificationServices, users: TellUser, work: Work, userId: string): Promise<Told> => {
   const { automation, run } = work
   const { organizationId, _id: automationId } = automation
   if ((await activeUser(services, organizationId, userId)) === undefined) return GONE_USER
-  const { ids, metadata, now } = originOf(services, work)
+  const { metadata, now } = originOf(services, work)
   const { event, subject: about } = run.trigger
   const notificationId = idFrom('notification', run.runId, userId)
   const said = { ...notificationText(work), automationId, event, about: { type: about.type, id: about.id } }
   const made = { organizationId, userId, notificationId, ...said, at: formatTime(now) }
-  await makeNotification(services.log, made, { ids, metadata })
+  await users.tell(made, metadata)
   return { kind: 'done' }
 }
 

@@ -19,7 +19,8 @@ export const notificationAction = (services: NotificationServices): Action => {
   const channels = channelsOf(services)
   return {
     isSigned: false,
-    isOutside: true,
+    isOutside: ({ channel }) => channel !== 'inApp',
+    readsLists: () => false,
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
     show: shownDetails,

@@ -57,7 +57,8 @@ export interface WebhookServices {
 /** Calls a url with a signed request after Standard Webhooks 1.0. */
 export const webhookAction = (services: WebhookServices): Action => ({
   isSigned: true,
-  isOutside: true,
+  isOutside: () => true,
+  readsLists: () => false,
   needs: [],
   check: (details, _context, before) => checkDetails(services.caller, details, before as WebhookDetails | undefined),
   show: (details) => {

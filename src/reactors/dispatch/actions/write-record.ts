@@ -11,7 +11,7 @@ import { idFrom } from '../../../kit/commands/ids.ts'
 import { assertExists, NAMES_NOTHING } from '../../../kit/resource/references.ts'
 import { FILES, isEmpty, valueFault } from '../../../kit/values/value-type.ts'
 import type { Action, Work } from './action.ts'
-import { dynamicFaults, valuesOf } from './event-values.ts'
+import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import {
   DETAILS_PATH,
   hasWritten,
@@ -33,7 +33,8 @@ export const writeRecordAction = (services: InsideServices): Action => {
   const writer = new RecordWriter(services)
   return {
     isSigned: false,
-    isOutside: false,
+    isOutside: () => false,
+    readsLists: (details, { subject }) => subject.type === 'record' || namesDataSource(details),
     needs: ['edit/data'],
     check: (details, context) => check(details, context),
     show: (details) => details,
