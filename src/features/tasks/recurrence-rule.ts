@@ -81,6 +81,7 @@ export class Rule {
   private readonly stepMs: number
   private readonly stepsMax: number
   private readonly countMax: number
+  private readonly isNever: boolean
 
   /**
    * `text` without DTSTART, `start` as `20261122T073000`; `untilOf` answers an UNTIL in UTC as the wall shows it. With
@@ -89,21 +90,21 @@ export class Rule {
    */
   constructor(text: string, start: string, untilOf: (utc: string) => string, strict = false) {
     const parts = new Map(partsOf(text))
-    const freq = parts.get('FREQ') ?? ''
-    const interval = Number(parts.get('INTERVAL') ?? 1)
     const until = parts.get('UNTIL')
     if (until !== undefined) parts.set('UNTIL', wallUntil(until, untilOf))
     // The library counts from the first time anew at each look.
     this.countMax = Number(parts.get('COUNT') ?? Number.POSITIVE_INFINITY)
     parts.delete('COUNT')
+    const sent = libraryRule(parts, start, 1, strict)
+    const hours = hoursOfDay(parts, start)
+    const taken = hours === undefined ? parts : daily(parts, hours)
+    const freq = taken.get('FREQ') ?? ''
+    const interval = Number(taken.get('INTERVAL') ?? 1)
     const steps = freq === 'HOURLY' ? Math.ceil(STEPS_MAX.HOURLY / interval) : (STEPS_MAX[freq] ?? 1)
     this.stepMs = (STEP_MS[freq] ?? HOUR_MS) * interval
     this.stepsMax = Math.ceil(steps / 3)
-    this.rule = new RRuleTemporal({
-      rruleString: `DTSTART:${start}Z\nRRULE:${[...parts].map((part) => part.join('=')).join(';')}`,
-      maxIterations: steps,
-      strict,
-    })
+    this.isNever = hours?.length === 0
+    this.rule = hours?.length === 0 ? sent : libraryRule(taken, start, steps)
   }
 
   /** Its times after a moment, in order. */
@@ -118,6 +119,7 @@ export class Rule {
 
   /** They end where none comes within the steps that are taken. */
   private *endless(wallMs: number): Generator<number, void> {
+    if (this.isNever) return
     let from = wallMs
     for (let steps = 1; ; steps = Math.min(2 * steps, this.stepsMax)) {
       const first = unlessTooFar(() => this.rule.next(new Date(from)))
@@ -132,6 +134,29 @@ export class Rule {
       }
     }
   }
+}
+
+const libraryRule = (parts: Parts, start: string, maxIterations: number, strict = false): RRuleTemporal =>
+  new RRuleTemporal({
+    rruleString: `DTSTART:${start}Z\nRRULE:${[...parts].map((part) => part.join('=')).join(';')}`,
+    maxIterations,
+    strict,
+  })
+
+/** The hours of a day at which an hourly rule is due, where they are the same each day: days are fewer steps than hours. */
+const hoursOfDay = (parts: Parts, start: string): number[] | undefined => {
+  const interval = Number(parts.get('INTERVAL') ?? 1)
+  if (parts.get('FREQ') !== 'HOURLY' || 24 % interval !== 0 || parts.has('BYSETPOS') || parts.has('BYYEARDAY'))
+    return undefined
+  const asked = parts.get('BYHOUR')?.split(',').map(Number)
+  const first = Number(start.slice(9, 11)) % interval
+  const hours = Array.from({ length: 24 / interval }, (_, i) => first + i * interval)
+  return hours.filter((hour) => asked === undefined || asked.includes(hour))
+}
+
+const daily = (parts: Parts, hours: readonly number[]): Map<string, string> => {
+  const { INTERVAL: _interval, ...others } = Object.fromEntries(parts)
+  return new Map(Object.entries({ ...others, FREQ: 'DAILY', BYHOUR: hours.join() }))
 }
 
 const unlessTooFar = <Answer>(look: () => Answer): Answer | undefined => {

@@ -1,3 +1,4 @@
+import { breathe } from '../../kernel/breath.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
@@ -72,6 +73,7 @@ const bulkRoute = (writer: ResourceWriter): Route =>
       const rejected: { index: number; code: string; message: string }[] = []
       const wrotes: (Wrote | undefined)[] = []
       for (const [index, body] of request.body.schedules.entries()) {
+        await breathe() // working out a rule may take milliseconds
         try {
           assertValid(checkSchedule, body)
           wrotes.push((await writer.create(originOf(request), body)).wrote)

@@ -174,6 +174,13 @@ test('an interval is counted from the start, whatever days and hours the rule na
   const rules: { [rrule: string]: string[] } = {
     'FREQ=HOURLY;INTERVAL=7;BYDAY=MO,SU': hoursOf(7, (at) => at.getUTCDay() < 2, 60),
     'FREQ=HOURLY;BYDAY=MO': hoursOf(1, (at) => at.getUTCDay() === 1, 60),
+    'FREQ=HOURLY;INTERVAL=6': hoursOf(6, () => true, 60),
+    'FREQ=HOURLY;INTERVAL=8;BYHOUR=7,9,23;BYMONTH=2': hoursOf(
+      8,
+      (at) => [7, 9, 23].includes(at.getUTCHours()) && at.getUTCMonth() === 1,
+      40,
+    ),
+    'FREQ=HOURLY;INTERVAL=9;BYYEARDAY=1,32': hoursOf(9, (at) => at.getUTCDate() === 1 && at.getUTCMonth() < 2, 12),
     'FREQ=HOURLY;INTERVAL=5;BYHOUR=3,9': hoursOf(5, (at) => [3, 9].includes(at.getUTCHours()), 60),
     'FREQ=DAILY;INTERVAL=3;BYDAY=MO': hoursOf(72, (at) => at.getUTCDay() === 1, 60),
     'FREQ=WEEKLY;INTERVAL=3;BYMONTH=3,5': hoursOf(504, (at) => [2, 4].includes(at.getUTCMonth()), 20),
@@ -212,6 +219,8 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
     'FREQ=WEEKLY;BYMONTH=2;BYDAY=5MO': /RFC 5545/,
     'FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=5000': /^is never due$/,
     'FREQ=HOURLY;INTERVAL=5;BYMONTH=6;BYMONTHDAY=31': /^is never due$/,
+    'FREQ=HOURLY;BYMONTH=6;BYMONTHDAY=31': /^is never due$/,
+    'FREQ=HOURLY;INTERVAL=2;BYHOUR=8': /^is never due$/,
     'FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO;BYMONTH=6': /^is never due$/,
     'FREQ=SECONDLY': /five minutes/,
     'FREQ=DAILY;BYMINUTE=0,1': /five minutes/,
