@@ -14,6 +14,7 @@ import {
   SUBSCRIBES_PER_SECOND,
   SUBSCRIPTIONS_MAX,
 } from './client.ts'
+import { REPLAY_EVENTS_MAX } from './log-feed.ts'
 import { SUBSCRIBE_SCHEMA, UNSUBSCRIBE_SCHEMA } from './messages.ts'
 
 const CURSOR = 'BQAAAAcA__8DAP__AwAAAAAAAAAA'
@@ -186,7 +187,7 @@ export const LIVE_DOCUMENT: ChannelDocument = {
     },
     {
       name: 'gap',
-      summary: 'Events since the cursor cannot be had without a gap; a new snapshot follows.',
+      summary: `Events since the cursor cannot be had without a gap (they are gone, or there are more than ${REPLAY_EVENTS_MAX} of tasks, or of notifications); a new snapshot follows.`,
       direction: 'out',
       payload: message('gap', {}),
       examples: [{ type: 'gap', id: 's1' }],

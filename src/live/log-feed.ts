@@ -6,7 +6,7 @@ import type { LiveHub } from './hub.ts'
 import type { LiveEvent } from './live-event.ts'
 
 /** Events of all organizations that one resume may read before it gives up. */
-const REPLAY_EVENTS_MAX = 500_000
+export const REPLAY_EVENTS_MAX = 500_000
 const REPLAY_PAGE_EVENTS = 64
 
 export interface LogFeedOptions {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, type FieldError, invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
@@ -132,39 +133,56 @@ export class RecordWriter implements ResourceWrites {
     return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
   }
 
-  /** The values as they are kept, and what follows from them. @throws Failure invalid, key_in_use */
+  /**
+   * The values as they are kept, and what follows from them. What the caller's role hides, and a change leaves as it is,
+   * is not judged: they could not put it right.
+   * @throws Failure invalid, key_in_use
+   */
   private async checked(
-    { organizationId }: WriteOrigin,
+    { organizationId, caller }: WriteOrigin,
     type: DataTypeRow,
     id: string,
     sent: JsonObject,
-    before: JsonObject = {},
+    before?: JsonObject,
   ): Promise<{ values: JsonObject; recordIds: string[]; uniques: Json }> {
     const faults: FieldError[] = []
     const values: JsonObject = {}
+    const leftWrong = new Set<StoredField>()
+    const hidden = caller === undefined || before === undefined ? new Set<string>() : hiddenOf(caller, type)
     for (const field of type.fields) {
       const value = valueIn(sent, field._id)
-      const path = `/values/${field.name}`
-      if (value === undefined || isEmpty(value)) {
-        // A file is attached to a record that is there: until then the record is listed as invalid, from then on it has one.
-        const isYetToCome = field.type === 'file' && isEmpty(valueIn(before, field._id) ?? null)
-        const isAsked = field.required === true && !isYetToCome
-        if (isAsked || field.name === type.primaryKey) faults.push({ path, message: 'is required' })
-        continue
-      }
-      const fault = valueFault(field, value) ?? filesFault(field, value, valueIn(before, field._id))
+      const old = before && valueIn(before, field._id)
+      const fault = this.faultOf(type, field, value, old)
+      if (fault !== undefined && hidden.has(field.name) && isDeepStrictEqual(value, old)) leftWrong.add(field)
+      else if (fault !== undefined) faults.push({ path: `/values/${field.name}`, message: fault })
+      if (value === undefined || isEmpty(value)) continue
       if (fault === undefined) values[field._id] = keptValue(field, value)
-      else faults.push({ path, message: fault })
+      else values[field._id] = value
     }
     if (faults.length > 0) throw refused(faults)
-    const recordIds = await this.references(organizationId, type, values)
-    const uniques = type.fields.flatMap((field): UniqueValue[] => {
+    const judged = { ...type, fields: type.fields.filter((field) => !leftWrong.has(field)) }
+    const recordIds = await this.references(organizationId, judged, values)
+    const uniques = judged.fields.flatMap((field): UniqueValue[] => {
       const value = valueIn(values, field._id)
       if (value === undefined || !isUnique(type, field)) return []
       return [{ key: claimKey(type, field), value: uniqueKey(value), field: `values/${field.name}` }]
     })
-    await this.assertUnique(organizationId, type, id, values)
+    await this.assertUnique(organizationId, judged, id, values)
     return { values, recordIds, uniques: uniques as unknown as Json }
+  }
+
+  /** What is wrong with a value, and with that there is none. */
+  private faultOf(
+    { primaryKey }: DataTypeRow,
+    field: StoredField,
+    value: Json | undefined,
+    old: Json | undefined,
+  ): string | undefined {
+    if (value !== undefined && !isEmpty(value)) return valueFault(field, value) ?? filesFault(field, value, old)
+    // A file is attached to a record that is there: until then the record is listed as invalid, from then on it has one.
+    const isYetToCome = field.type === 'file' && isEmpty(old)
+    const isAsked = (field.required === true && !isYetToCome) || field.name === primaryKey
+    return isAsked ? 'is required' : undefined
   }
 
   /** Records that are named are there, and are of the type that the field wants. */

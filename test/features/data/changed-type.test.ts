@@ -25,6 +25,18 @@ test('a changed type checks its records, lists those that do not hold any more, 
   const [first] = (await list(`dataTypeId=${type._id}&invalid=true`)).data
   t.match(await call('PATCH', `/data/${first._id}`, { values: { debt: 5 } }), { status: 200 })
   t.equal((await list('invalid=true')).total, 99, 'a record that is mended is off the list')
+  const [wrong] = (await list(`dataTypeId=${type._id}&invalid=true`)).data
+  const rename = (caller?: object) =>
+    call('PATCH', `/data/${wrong._id}`, { values: { name: 'N3', phone: '5' } }, caller)
+  t.match(await rename(), { status: 400, body: { errors: [{ path: '/values/debt' }] } }, 'all is judged that one sees')
+  t.match(await rename(hiding(type._id, 'debt')), { status: 200 }, 'not what one could not put right')
+  t.match((await call('GET', `/data/${wrong._id}`)).body.data.values, { phone: '5', debt: wrong.values.debt })
+  t.match(
+    await call('PATCH', `/data/${wrong._id}`, { values: { debt: 1_000 } }, hiding(type._id, 'debt')),
+    { status: 400 },
+    'but what is written is',
+  )
+  t.equal((await list('invalid=true')).total, 99, 'and it stays on the list')
   t.same(await change([...CUSTOMERS.fields, { name: 'colour', type: 'text', required: true }]), {
     state: 'done',
     records: 300,
