@@ -261,6 +261,8 @@ class ClickhouseHistory implements HistoryStore {
         readonly: '2',
         cancel_http_readonly_queries_on_client_close: 1,
         http_send_timeout: 300,
+        // Servers before 25.11 would end a broken answer with a row that says so: it would pass for one of the answer.
+        http_write_exception_in_output_format: 0,
         max_memory_usage: String(this.queryBytesMax),
         max_bytes_before_external_sort: String(this.queryBytesMax >> 2),
         max_bytes_before_external_group_by: String(this.queryBytesMax >> 2),

@@ -158,7 +158,7 @@ class Front implements ClickhouseFront {
     const [, asked, format] = /^([\s\S]*)\nFORMAT (\w+)$/.exec(sql) ?? []
     // Else what the engine itself is set to would be told.
     const text = asked && /\bsystem\.settings\b/.test(asked) ? `${asked} SETTINGS ${settingsOf(address)}` : asked
-    if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat)
+    if (text !== undefined) return this.stream(request, response, text, values, format as HistoryFormat, address)
     await this.store.command(onOneNode(sql), values)
     this.done(request, response)
   }
@@ -187,6 +187,7 @@ class Front implements ClickhouseFront {
     sql: string,
     values: HistoryParameters,
     format: HistoryFormat,
+    settings: URLSearchParams,
   ): Promise<void> {
     const left = new AbortController()
     response.once('close', () => left.abort())
@@ -205,7 +206,7 @@ class Front implements ClickhouseFront {
           const isTaken = out.write(next.value.subarray(at, at + ANSWER_PART_BYTES))
           if (this.fault === 'cut') return void request.socket.destroy()
           if (this.fault === 'taggedException' || this.fault === 'bareException')
-            return void out.end(exceptionOf(this.fault))
+            return void out.end(exceptionOf(this.fault, format, settings))
           if (!isTaken && !left.signal.aborted) await once(out, 'drain', { signal: left.signal }).catch(() => undefined)
         }
       }
@@ -231,9 +232,11 @@ const settingsOf = (address: URLSearchParams): string =>
     .flatMap((name) => (address.has(name) ? [`${name} = ${quoteString(address.get(name) as string)}`] : []))
     .join(', ')
 
-const exceptionOf = (fault: FrontFault): string => {
+const exceptionOf = (fault: FrontFault, format: HistoryFormat, settings: URLSearchParams): string => {
   const message =
     'Code: 241. DB::Exception: Memory limit exceeded. (MEMORY_LIMIT_EXCEEDED) (version 25.3.6.56 (official build))'
+  const isRow = format.startsWith('JSON') && settings.get('http_write_exception_in_output_format') !== '0'
+  if (fault === 'bareException' && isRow) return `${JSON.stringify({ exception: message })}\n`
   if (fault === 'bareException') return `${message}\n`
   return `\r\n__exception__\r\n${TAG}\r\n${message}\n${message.length + 1} ${TAG}\r\n__exception__\r\n`
 }
