@@ -3,6 +3,7 @@ import { type Test, test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { exceptionIn } from '../../src/engines/clickhouse-history/checked-body.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
+import { Liveness } from '../../src/engines/clickhouse-history/liveness.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { blockOf } from '../contracts/history-store.ts'
 import { type ClickhouseFront, type FrontFault, openClickhouseFront } from '../support/clickhouse/front.ts'
@@ -11,6 +12,7 @@ import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
 const ROWS = 400_000
+const QUIET_MS = 1_500
 
 const openFront = async (t: Test, version?: string): Promise<ClickhouseFront> => {
   const folder = folderOf(t)
@@ -98,6 +100,33 @@ test('connections that died unseen are given up at their deadline, and others ta
     )
   await until('an insert', works)
   t.same(await idsOf(store), [1])
+})
+
+test('a question is waited for as long as the server answers pings, and no longer', async (t) => {
+  const front = await openFront(t)
+  const liveness = new Liveness({ url: front.url }, { quietMs: QUIET_MS })
+  const store = await openClickhouseHistory({ url: front.url, quietMs: QUIET_MS })
+  t.teardown(async () => {
+    await Promise.all([liveness.close(), store.close()])
+  })
+  const pings = (): number => front.requests.filter(({ query }) => /'ping'/.test(query)).length
+  await liveness.whileAlive(
+    until('a second ping', () => pings() === 2),
+    () => t.fail('slow is not dead'),
+  )
+  front.fault = 'hang'
+  const down = { code: 'engine_down' }
+  const asks = [() => store.ping(), () => store.rows('SELECT 1 AS one'), () => bytesOf(store)]
+  await Promise.all(asks.map((ask) => t.rejects(async () => void (await ask()), down)))
+  front.fault = undefined
+  t.equal(await bytesOf(store), ROWS * 8)
+
+  const held = Array.from({ length: 64 }, () => store.query('SELECT number FROM numbers(1e7)', undefined, 'RowBinary'))
+  const readers = held.map((chunks) => chunks[Symbol.asyncIterator]())
+  await readers[0].next()
+  const others = readers.slice(1).map((reader) => reader.next().catch(() => undefined))
+  await store.ping()
+  await Promise.all([...others, ...readers.map((reader) => reader.return?.())])
 })
 
 test('too many parts are overload', async (t) => {

@@ -91,7 +91,9 @@ interface Engines {
 /** The engines of the tests, Redis with the very options and the password of docker-compose.yml. */
 const openEngines = async (t: Test, folder: string, services: ReturnType<typeof composeOf>): Promise<Engines> => {
   const log = await openEventstoredbServer({ path: join(folder, 'log') })
-  const [, command] = /exec docker-entrypoint\.sh redis-server (.*)/s.exec(services.redis.command.at(-1)) as unknown as [string, string]
+  const [, command] = /exec docker-entrypoint\.sh redis-server (.*)/s.exec(
+    services.redis.command.at(-1),
+  ) as unknown as [string, string]
   const options = command.replace('"$$REDIS_PASSWORD"', services.redis.environment.REDIS_PASSWORD).trim().split(/\s+/)
   mkdirSync(join(folder, 'redis'))
   const redis = await openRedisServer(join(folder, 'redis'), options)

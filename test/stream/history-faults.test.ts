@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { type Test, test } from 'tap'
 import type { FrontOrder } from '../support/clickhouse/main.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { MemoryWatch } from '../support/memory-watch.ts'
 import { type RealDay, realDay } from '../support/real-day.ts'
 import { sendThrough } from '../support/send-through.ts'
 import { call, type Service, signUp, startService, until } from '../support/service.ts'
@@ -100,6 +101,7 @@ test('each fault of ClickHouse while points come: they are acknowledged, the his
   const { service, day, setting, receiver } = world
   const { token, ingestKey } = setting
   const readiness = () => call(service, 'GET', '//readyz')
+  const memory = new MemoryWatch(service.process.pid)
   const share = Math.ceil(day.fixes.length / FAULTS.length)
   for (const [i, { name, begin, end, isReady }] of FAULTS.entries()) {
     await begin(world)
@@ -114,6 +116,7 @@ test('each fault of ClickHouse while points come: they are acknowledged, the his
     await end(world)
     await until(`the service after ${name}`, async () => (await readiness()).status === 200)
   }
+  memory.end(t)
   await checkDay(t, service, { day, receiver, setting })
 })
 

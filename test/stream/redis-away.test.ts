@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { createClient } from 'redis'
 import { folderOf } from '../support/folder-of.ts'
+import { MemoryWatch } from '../support/memory-watch.ts'
 import { hasRedis, openRedisServer } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { call, startService, until } from '../support/service.ts'
@@ -37,6 +38,7 @@ test('Redis is silent, then slow, then begins anew without its data: requests en
     sender = sendThrough(() => service, setting.ingestKey, day.fixes.slice(from, from + FIXES / 4))
   }
 
+  const memory = new MemoryWatch(service.process.pid)
   send(0)
   proxy.silence()
   await until('not to be ready', async () => (await readiness()).status === 503)
@@ -78,5 +80,6 @@ test('Redis is silent, then slow, then begins anew without its data: requests en
   send(3)
   await sender?.ended
   t.equal((await call(service, 'GET', '/user', { token: revoked })).status, 401)
+  memory.end(t)
   await checkDay(t, service, begun)
 })

@@ -1,19 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import {
-  type ClickHouseClient,
-  ClickHouseError,
-  ClickHouseLogLevel,
-  type ClickHouseSettings,
-  createClient,
-} from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client'
 import { Failure } from '../../kernel/errors.ts'
-import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
+import { historyDown } from '../clickhouse-sql/failures.ts'
 import { eraseRows } from '../clickhouse-sql/erase.ts'
 import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
 import type { Examination } from '../examination.ts'
 import { examineHistory } from './examine.ts'
-import { BrokenAnswer, checkedBody } from './checked-body.ts'
+import { checkedBody } from './checked-body.ts'
+import { failureOf, Liveness } from './liveness.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
 export interface ClickhouseOptions {
@@ -23,6 +18,8 @@ export interface ClickhouseOptions {
   queueMax?: number
   /** Longest silence of the server while something is asked of it (default 5 minutes). */
   deadlineMs?: number
+  /** A server that is silent for so long while it is asked something is pinged, and has as long to answer that (default 5 s): slow is not dead. */
+  quietMs?: number
   /** Memory that one query may take in the server (default 1 GiB); sorts and groups go to disk from a quarter on. */
   queryBytesMax?: number
 }
@@ -37,7 +34,6 @@ const STREAM_ROWS_MAX = 1_000_000_000
 const INSERT_MS_MAX = 30_000
 /** Blocks of points shrink to a quarter by it: a sixth of the time of gzip at its default, and two thirds of its bytes. */
 const INSERT_COMPRESSION = { codec: 'br', quality: 2 } as const
-const PING_MS_MAX = 5_000
 /** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
 const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const
 /** Parameters above this size go into the body: servers refuse long addresses. */
@@ -62,13 +58,20 @@ class ClickhouseHistory implements HistoryStore {
   readonly cluster: string | undefined
   private readonly reader: ClickHouseClient
   private readonly writer: ClickHouseClient
+  private readonly liveness: Liveness
   private readonly queueMax: number
   private readonly queryBytesMax: number
   private readonly abort = new AbortController()
   private queries = 0
   private writes = 0
 
-  constructor({ url, queueMax = 64, deadlineMs = 300_000, queryBytesMax = 1 << 30 }: ClickhouseOptions) {
+  constructor({
+    url,
+    queueMax = 64,
+    deadlineMs = 300_000,
+    quietMs = 5_000,
+    queryBytesMax = 1 << 30,
+  }: ClickhouseOptions) {
     this.queueMax = queueMax
     this.queryBytesMax = queryBytesMax
     const address = new URL(url)
@@ -84,6 +87,7 @@ class ClickhouseHistory implements HistoryStore {
     // Two clients: one compresses what it sends, the other must not, since it sends forms.
     this.reader = createClient({ ...shared, compression: { response: true, request: false } })
     this.writer = createClient({ ...shared, compression: { response: false, request: INSERT_COMPRESSION } })
+    this.liveness = new Liveness(shared, { quietMs })
   }
 
   async assertVersion(): Promise<void> {
@@ -141,8 +145,24 @@ class ClickhouseHistory implements HistoryStore {
     yield* this.stream(`${sql}\nFORMAT ${format}`, parameters, limits, signal)
   }
 
-  rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
-    return this.rowsWithin<R>((ROWS_SECONDS_MAX + 10) * 1_000, sql, parameters)
+  async rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]> {
+    const limits = {
+      max_execution_time: ROWS_SECONDS_MAX,
+      max_result_rows: String(ROWS_MAX + 1),
+      result_overflow_mode: 'break',
+    } as const
+    const parts: Uint8Array[] = []
+    const late = AbortSignal.timeout((ROWS_SECONDS_MAX + 10) * 1_000)
+    try {
+      for await (const chunk of this.stream(`${sql}\nFORMAT JSONEachRow`, parameters, limits, late)) parts.push(chunk)
+    } catch (error) {
+      throw late.aborted ? historyDown(error) : error
+    }
+    const lines = Buffer.concat(parts).toString().split('\n')
+    if (lines.at(-1) === '') lines.pop()
+    if (lines.length > ROWS_MAX)
+      throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
+    return lines.map((line) => JSON.parse(line) as R)
   }
 
   async examine(): Promise<Examination> {
@@ -156,34 +176,14 @@ class ClickhouseHistory implements HistoryStore {
     return { settings: await examineHistory(this, asWriter) }
   }
 
-  async ping(): Promise<void> {
-    await this.rowsWithin(PING_MS_MAX, 'SELECT 1 AS one')
+  ping(): Promise<void> {
+    return this.liveness.ping()
   }
 
   async close(): Promise<void> {
     if (this.abort.signal.aborted) return
     this.abort.abort()
-    await Promise.all([this.reader.close(), this.writer.close()])
-  }
-
-  private async rowsWithin<R extends object>(ms: number, sql: string, parameters?: HistoryParameters): Promise<R[]> {
-    const limits = {
-      max_execution_time: ROWS_SECONDS_MAX,
-      max_result_rows: String(ROWS_MAX + 1),
-      result_overflow_mode: 'break',
-    } as const
-    const parts: Uint8Array[] = []
-    const late = AbortSignal.timeout(ms)
-    try {
-      for await (const chunk of this.stream(`${sql}\nFORMAT JSONEachRow`, parameters, limits, late)) parts.push(chunk)
-    } catch (error) {
-      throw late.aborted ? historyDown(error) : error
-    }
-    const lines = Buffer.concat(parts).toString().split('\n')
-    if (lines.at(-1) === '') lines.pop()
-    if (lines.length > ROWS_MAX)
-      throw new Failure('too_large', { message: `The answer has over ${ROWS_MAX} rows; narrow the question.` })
-    return lines.map((line) => JSON.parse(line) as R)
+    await Promise.all([this.reader, this.writer, this.liveness].map((client) => client.close()))
   }
 
   /** What makes a write durable before it is answered. */
@@ -224,18 +224,20 @@ class ClickhouseHistory implements HistoryStore {
     if (this.queries >= this.queueMax)
       throw new Failure('overloaded', { message: 'Too many queries of the history are open.', retryAfterSeconds: 1 })
     this.queries++
-    const ended = AbortSignal.any(signal === undefined ? [this.abort.signal] : [this.abort.signal, signal])
+    const gone = new AbortController()
+    const giveUp = (): void => gone.abort()
+    const ended = AbortSignal.any([this.abort.signal, gone.signal, ...(signal === undefined ? [] : [signal])])
     let body: Readable | undefined
     const onAbort = (): void => void body?.destroy(new Error('ended by the reader'))
     ended.addEventListener('abort', onAbort)
     try {
-      const answer = await this.ask(query, parameters, limits, ended)
+      const answer = await this.liveness.whileAlive(this.ask(query, parameters, limits, ended), giveUp)
       body = answer.stream
       if (ended.aborted) onAbort()
-      yield* checkedBody(body, answer.tag)
+      yield* checkedBody(this.liveness.watched(body, giveUp), answer.tag)
     } catch (error) {
       signal?.throwIfAborted()
-      throw failureOf(error)
+      throw gone.signal.aborted ? historyDown(error) : failureOf(error)
     } finally {
       ended.removeEventListener('abort', onAbort)
       // A body that is left before its end closes its connection, and the server then ends the query.
@@ -281,10 +283,3 @@ class ClickhouseHistory implements HistoryStore {
 
 const isLong = (parameters: HistoryParameters | undefined): boolean =>
   parameters !== undefined && parametersBytes(parameters) > URL_PARAMETERS_BYTES_MAX
-
-const failureOf = (error: unknown): Failure => {
-  if (error instanceof Failure) return error
-  if (error instanceof ClickHouseError) return failureOfCode(Number(error.code), error)
-  if (error instanceof BrokenAnswer) return failureOfCode(error.code, error)
-  return historyDown(error)
-}
