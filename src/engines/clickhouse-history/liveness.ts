@@ -9,6 +9,7 @@ export class Liveness {
   private readonly client: ClickHouseClient
   private readonly quietMs: number
   private pinging: Promise<void> | undefined
+  private isClosed = false
 
   constructor(shared: NonNullable<Parameters<typeof createClient>[0]>, { quietMs }: { quietMs: number }) {
     this.client = createClient({ ...shared, request_timeout: quietMs, max_open_connections: 1 })
@@ -55,10 +56,12 @@ export class Liveness {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
     await this.client.close()
   }
 
   private async ask(): Promise<void> {
+    if (this.isClosed) throw historyDown()
     const answer = await this.client.ping({ select: true })
     if (!answer.success) throw failureOf(answer.error)
   }

@@ -242,6 +242,7 @@ class EventstoredbLog implements EventLog {
    * else was quicker; every other failure of the server is `engine_down`.
    */
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    const untilMs = performance.now() + this.connection.deadlineMs
     for (let tries = 0; ; tries++) {
       if (this.closed.signal.aborted) throw logDown()
       try {
@@ -253,7 +254,8 @@ class EventstoredbLog implements EventLog {
         if (error instanceof Failure) throw error
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
-        if (tries === AGAIN_MS.length || !isWorthAnother(error)) throw logDown(error)
+        const isLast = tries === AGAIN_MS.length || performance.now() >= untilMs
+        if (isLast || !isWorthAnother(error)) throw logDown(error)
         await pause(AGAIN_MS[tries], undefined, { signal: this.closed.signal }).catch(() => undefined)
       }
     }
