@@ -17,6 +17,7 @@ import { type DeletedRecords, eraseOrganization } from './erase-organization.ts'
 import { followLink } from './follow-link.ts'
 import { foundOrganization } from './found-organization.ts'
 import { giveWay } from './give-way.ts'
+import { makeHub } from './make-hub.ts'
 import type { Office } from './office.ts'
 
 /** Every command that writes several streams as facts that anyone carries on. */
@@ -43,5 +44,6 @@ export const listProcesses = (services: ResourceServices, deletedRecords: Delete
     changeFactor(office),
     eraseOrganization(office, services, deletedRecords),
     giveWay(services),
+    makeHub(office),
   ]
 }

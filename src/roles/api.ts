@@ -25,7 +25,7 @@ import { taskFiles } from '../features/tasks/task-files.ts'
 import { TaskWriter } from '../features/tasks/task-writer.ts'
 import { flow } from '../features/flows/flow.ts'
 import { GEOFENCES, type GeofenceRow } from '../features/geofences/views.ts'
-import { hub } from '../features/hubs/hub.ts'
+import { hubRoutes } from '../features/hubs/hub-routes.ts'
 import { AzureProvider } from '../features/identity/azure-provider.ts'
 import { azureRoutes } from '../features/identity/azure-routes.ts'
 import { SIGN_INS_USED } from '../features/identity/single-use.ts'
@@ -113,7 +113,8 @@ const officeRoutes = (roleServices: RoleServices): Route[] => {
     }),
     ...appIntegrationRoutes(services),
     ...addonRoutes({ ...services, origin: roleServices.config.addonOrigin }),
-    ...[hub, team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),
+    ...hubRoutes(services),
+    ...[team, vehicle, pluginSetting].flatMap((resource) => resource.routes(services)),
   ]
 }
 

@@ -8,6 +8,7 @@ import { folderOf } from '../support/folder-of.ts'
 import { operationsOf, type Operation } from '../support/open-api.ts'
 import { ask, call, startService, type Service } from '../support/service.ts'
 import { DATA_WALKS } from './walks-of-data.ts'
+import { HUB_WALKS } from './walks-of-hubs.ts'
 import { SECOND_FACTOR_WALKS } from './walks-of-second-factors.ts'
 import { WALKED_ELSEWHERE, WALKS } from './walks.ts'
 
@@ -51,6 +52,12 @@ const callWithMore = async (
       ],
     },
   })
+  const yards = (await send('createRole', 'POST', '/role', { name: 'Yards', permissions: ['edit/hub'] })).data._id
+  const keeper = { name: 'Keeper', email: 'keeper@example.com', password, roleId: yards, hubId: [hubId] }
+  await ask(service, 'POST', '/user', { token, body: keeper })
+  const own = await ask(service, 'POST', '/auth/login', { body: { email: keeper.email, password } })
+  const body = { name: 'Yard', lat: 1, lng: 1 }
+  await ask(service, 'POST', '/hub', { token: own.token, body, headers: traceFor('createHub') })
   await send('amendDataType', 'PATCH', `/data-type/${ids.dataTypeId}`, { name: 'Clients' })
   await send('amendData', 'PATCH', `/data/${ids.dataId}`, { values: { number: 'C-9' } })
   await send('importGeofences', 'POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}&nameProperty=name`, {
@@ -106,7 +113,7 @@ test('every command that writes several streams has its place in the walk', { ti
   for (const [operationId, streams] of await streamsOf(folder, operations))
     if (streams.size > 1) several.push(operationId)
   const walked = [
-    ...[...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS].map(({ operationId }) => operationId),
+    ...[...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS, ...HUB_WALKS].map(({ operationId }) => operationId),
     ...WALKED_ELSEWHERE,
   ]
   t.same(

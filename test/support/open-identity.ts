@@ -28,6 +28,7 @@ import { task } from '../../src/features/tasks/task.ts'
 import { flow } from '../../src/features/flows/flow.ts'
 import { notificationRoutes } from '../../src/features/notifications/api.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
+import { hubRoutes } from '../../src/features/hubs/hub-routes.ts'
 import { team } from '../../src/features/teams/team.ts'
 import { tracker } from '../../src/features/trackers/declaration.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
@@ -103,7 +104,7 @@ export const openIdentity = async (
     const holders = [taskFiles(these, new TaskWriter(these)), recordFiles(these, new RecordWriter(these))]
     const routes = [
       identityRoutes(context),
-      hub.routes(these),
+      hubRoutes(these),
       flow.routes(these),
       scheduleRoutes(these),
       taskRoutes({ ...these, uploads }),

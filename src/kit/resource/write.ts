@@ -59,9 +59,8 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   /**
-   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there;
-   * what is told once is told again to a repeat of the same request alone.
-   * @throws Failure invalid, conflict when the id is taken, key_in_use.
+   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there, to
+   * whoever sees it, and tell again what is told once to a repeat of the same request. @throws Failure as `update`, conflict
    */
   async create(origin: WriteOrigin, body: JsonObject, extra: JsonObject = {}): Promise<Written> {
     const { _id, ...rest } = body
@@ -74,6 +73,7 @@ export class ResourceWriter implements ResourceWrites {
       await this.assertAllowed(origin, id, values, undefined)
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     })
+    if (wrote === undefined) await this.assertSeen(origin, id, made.state, made.version)
     return { row: await this.rowOf(id, made), wrote, ...toldOf(once, made.state) }
   }
 
@@ -223,6 +223,7 @@ export class ResourceWriter implements ResourceWrites {
     if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
     const { fields, hubField, plural, sees } = this.declaration
     if (origin.caller === undefined || hubField === undefined) return
+    if (origin.caller.hubIds === 'all' && sees === undefined) return
     const isOwn = hubField === '_id' || Object.hasOwn(fields, hubField)
     const row = isOwn ? rowOf(id, version, state) : await this.services.tables.get(plural, state.organizationId, id)
     const isSeen = row !== undefined && seesRow(origin.caller, row, hubField)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
 
@@ -150,4 +151,24 @@ test('who may not edit users sees name, status, role and teams of others', async
   t.same(await found('olga'), [ownerId])
   t.same(await found('pat'), [_id])
   t.equal((await owner.call('GET', `/users?email=${email}`)).body.total, 1)
+})
+
+test('a hub that somebody makes who sees some hubs only comes into their list', async (t) => {
+  const { owner, made, own, foreign, login } = await openHubs(t)
+  const { _id: roleId } = await made(owner, '/role', { name: 'Yards', permissions: ['view/hub', 'edit/hub'] })
+  const person = { name: 'Yards', email: 'yards@example.com', password: PASSWORD, roleId, hubId: [own] }
+  await made(owner, '/user', person)
+  const editor = await login(person.email)
+  const body = { _id: randomUUID(), name: 'Yard', lat: 1, lng: 2 }
+  const hub = await made(editor, '/hub', body)
+  t.match(hub, { _id: body._id, name: 'Yard', version: 1 })
+  t.same((await editor.call('GET', '/user')).body.data.hubId, [own, hub._id])
+  t.equal((await editor.call('GET', `/hub/${hub._id}`)).status, 200)
+  t.same(await made(editor, '/hub', body), hub, 'said again, it is there')
+  t.equal((await editor.call('POST', '/hub', { ...body, name: 'Other' })).status, 409)
+  const north = { _id: foreign, name: 'North', lat: 50, lng: 20 }
+  t.equal((await editor.call('POST', '/hub', north)).status, 404, 'nothing is said of a hub that is not theirs')
+  t.same((await editor.call('GET', '/user')).body.data.hubId, [own, hub._id])
+  t.equal((await owner.call('POST', '/hub', north)).status, 201)
+  t.equal((await editor.call('POST', '/hub', { name: 'No place', lat: 91, lng: 0 })).status, 400)
 })

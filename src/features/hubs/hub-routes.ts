@@ -1,0 +1,59 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { ResourceData } from '../../kit/commands/declared-event.ts'
+import type { Route } from '../../kit/http/route.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import { asService, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
+import { hub } from './hub.ts'
+import { MAKE_HUB } from './processes.ts'
+
+const HUBS_MAX = 500
+
+/** Hubs; one that is made by somebody who sees some hubs only comes into their list. */
+export const hubRoutes = (services: ResourceServices): Route[] => {
+  const writer = hub.writer(services)
+  return hub.routes(services, {
+    writes: {
+      create: (origin, body) => {
+        const { caller } = origin
+        return caller === undefined || caller.hubIds === 'all'
+          ? writer.create(origin, body)
+          : makeOwn(services, writer, { ...origin, caller }, body)
+      },
+      change: (origin, change) => writer.change(origin, change),
+      delete: (origin, deletion) => writer.delete(origin, deletion),
+    },
+  })
+}
+
+/** @throws Failure invalid for whoever has as many hubs as a list holds, conflict for an id that is taken */
+const makeOwn = async (
+  services: ResourceServices,
+  writer: ResourceWriter,
+  origin: WriteOrigin & { caller: UserCaller },
+  body: JsonObject,
+): Promise<Written> => {
+  const { userId } = origin.caller
+  const hubId = writer.idOf(origin, body)
+  const { _id: _sent, ...values } = body
+  const wrote = await services.processes.run(MAKE_HUB, hubId, asService(origin), async () => {
+    if ((await writer.load(hubId)).state.status !== 'absent') return undefined
+    if ((await hubsOf(services.log, userId)).length >= HUBS_MAX)
+      throw invalid('/name', `cannot be made: you have ${HUBS_MAX} hubs already`)
+    return { hubId, values, userId }
+  })
+  // A repeat of the same finds it theirs; of another's hub it must not say so much as that it is there.
+  const hubIds = await hubsOf(services.log, userId)
+  const made = await writer.create({ ...origin, caller: { ...origin.caller, hubIds } }, { ...values, _id: hubId })
+  return { ...made, wrote: wrote ?? made.wrote }
+}
+
+/** The list of hubs of a user as it is now. */
+const hubsOf = async (log: Pick<EventLog, 'read'>, userId: string): Promise<string[]> => {
+  const [last] = await log.read(`user-${userId}`, 'end', 1, 'backwards')
+  return last === undefined ? [] : ((decodeJson<ResourceData>(last.data).values.hubId ?? []) as string[])
+}

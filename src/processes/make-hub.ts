@@ -1,0 +1,19 @@
+import { MAKE_HUB, type MakeHubData } from '../features/hubs/processes.ts'
+import { defineProcess, type Process } from '../kit/commands/process.ts'
+import { ensureMade, type Office, unlessGone } from './office.ts'
+
+/** A hub, and the list of hubs of whoever made it and would not see it otherwise. */
+export const makeHub = (office: Office): Process<MakeHubData> =>
+  defineProcess(MAKE_HUB, [
+    { name: 'hub', run: ({ hubId, values }, originOf) => ensureMade(office.hubs, originOf(), hubId, values) },
+    {
+      name: 'list',
+      run: ({ hubId, userId }, originOf) => {
+        const extended = ({ hubId: list, ...before }: { hubId?: unknown }) => {
+          const hubs = (list ?? []) as string[]
+          return { ...before, hubId: hubs.includes(hubId) ? hubs : [...hubs, hubId] }
+        }
+        return unlessGone(office.users.update(originOf(), userId, extended).then(({ wrote }) => wrote))
+      },
+    },
+  ])
