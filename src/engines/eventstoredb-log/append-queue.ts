@@ -1,21 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
-  ANY,
-  type AppendExpectedRevision,
   type AppendResult,
   BACKWARDS,
   END,
   MaxAppendSizeExceededError,
-  NO_STREAM,
   StreamNotFoundError,
-  WrongExpectedVersionError,
 } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
+import { appendOnce, messageOf, Refused } from './append-call.ts'
 import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
-import { toEventData } from './events.ts'
 import { readToEnd } from './read.ts'
 
 /** Appends of one stream that may wait for each other. */
@@ -24,9 +20,6 @@ const WAITING_MAX = 10_000
 const LOOKED_BACK = 32
 const UNSURE_STREAMS = 1_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
-
-/** The stream is elsewhere, as the server said; what it says of an erased stream is not what the port says. */
-export class Refused extends Error {}
 
 /**
  * Appends with one in flight for each stream, in the order in which they came. One whose outcome is unknown is repeated
@@ -95,7 +88,7 @@ export class AppendQueue {
     untilMs: number,
   ): Promise<AppendResult> {
     const { closed } = this
-    const data = events.map(toEventData)
+    const messages = events.map(messageOf)
     for (let tries = 0; ; tries++) {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
@@ -104,19 +97,14 @@ export class AppendQueue {
         const stored = expected === 'any' && this.unsure.get(stream) ? await this.stored(stream, events) : undefined
         if (stored !== undefined) return stored
         this.unsure.set(stream, true)
-        const appended = await this.connection.client.appendToStream(stream, data, {
-          expectedRevision: toExpected(expected),
-          credentials: this.connection.credentials,
-          requiresLeader: true,
-          deadline: untilMs - performance.now(),
-        })
+        const appended = await appendOnce(this.connection, stream, messages, expected, untilMs - performance.now())
         this.connection.heard()
         this.unsure.set(stream, false)
         return appended
       } catch (error) {
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
-        if (error instanceof WrongExpectedVersionError) throw new Refused(undefined, { cause: error })
+        if (error instanceof Refused) throw error
         if (error instanceof MaxAppendSizeExceededError) throw new Failure('too_large', { cause: error })
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
         if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)
@@ -124,9 +112,4 @@ export class AppendQueue {
       }
     }
   }
-}
-
-const toExpected = (expected: ExpectedRevision): AppendExpectedRevision => {
-  if (expected === 'any') return ANY
-  return expected === 'none' ? NO_STREAM : BigInt(expected)
 }

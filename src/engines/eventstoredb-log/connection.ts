@@ -20,10 +20,7 @@ export class Connection {
   /** Of the server. */
   version = ''
   readonly client: EventStoreDBClient
-  /**
-   * Sent with each append. It keeps the client off its batch path, which keeps the pending appends of every client of the
-   * process in one map, so that one broken connection rejects another's. An insecure connection ignores it.
-   */
+  /** Sent with each call; an insecure connection ignores them. */
   readonly credentials: Credentials
   /** For each call, and for a subscription until it is confirmed. */
   readonly deadlineMs: number

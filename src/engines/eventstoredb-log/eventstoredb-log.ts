@@ -24,10 +24,11 @@ import {
   type Source,
   WrongRevision,
 } from '../event-log.ts'
-import { AppendQueue, Refused } from './append-queue.ts'
+import { appendOnce, messageOf, Refused } from './append-call.ts'
+import { AppendQueue } from './append-queue.ts'
 import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
-import { ERASED, fromResolved, toEventData } from './events.ts'
+import { ERASED, fromResolved } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
 import { readToEnd } from './read.ts'
 import { Scavenges } from './scavenge.ts'
@@ -190,7 +191,7 @@ class EventstoredbLog implements EventLog {
     // The mark is there already where a process died before it could delete the stream.
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
-      await this.asked(() => client.appendToStream(stream, [toEventData(mark)], asking))
+      await this.asked(() => appendOnce(this.connection, stream, [messageOf(mark)], 'any', asking.deadline))
     }
     this.shown.set(stream, false)
     await this.asked(() => client.deleteStream(stream, asking))
