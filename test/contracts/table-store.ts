@@ -39,6 +39,10 @@ const CHANGES: readonly Partial<ThingRow>[] = [
   { size: -4 },
   { name: 'Zürich' },
   { teamIds: ['team-1', 'team-2'] },
+  { hubId: 'hub-3' },
+  { createdAt: 1_000 },
+  { rank: 'b2' },
+  { isDone: true },
 ]
 
 type Check = (t: Test, opened: OpenedTables) => Promise<void>
@@ -224,7 +228,7 @@ const PROMISES: { [promise: string]: Check } = {
     const random = seededRandom(32)
     const wrong: unknown[] = []
     const asked = questions().filter((_, index) => index % 41 === 0)
-    for (let round = 0; round < 12; round += 1) {
+    for (let round = 0; round < 20; round += 1) {
       for (const question of asked) {
         const expected = bruteForce(rows, question)
         for (const [offset, limit] of [

@@ -1,8 +1,11 @@
 import { test, type Test } from 'tap'
+import { orderBytes } from '../../src/engines/lmdb-tables/layout.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { inOrder, inOrderWith, type Match } from '../../src/engines/lmdb-tables/order.ts'
 import type { Find, TableStore } from '../../src/engines/table-store.ts'
+import type { Row } from '../../src/kernel/table.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
-import { drop, put, THINGS, thingId } from '../contracts/table-store-rows.ts'
+import { bruteForce, drop, put, THINGS, thingId } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 /* What the embedded tables remember of their answers, and that nothing of it is answered when it no longer holds. */
@@ -28,6 +31,12 @@ test('an answer is the same one until something of it changes', async (t) => {
   t.equal(await store.find('things', 's', { ...OPEN }), first)
   await store.commit([put('s', thingId(1), { status: 'done', size: 1, name: 'not in it' })])
   t.equal(await store.find('things', 's', OPEN), first, 'a row elsewhere changed in what the question does not ask')
+  await store.commit([
+    put('s', thingId(1), { status: 'late', size: 1 }),
+    put('s', thingId(99), { status: 'late', size: -9 }),
+    drop('s', thingId(3)),
+  ])
+  t.equal(await store.find('things', 's', OPEN), first, 'rows elsewhere changed in what it asks')
   await store.commit([put('elsewhere', thingId(0), { status: 'open', size: -1 })])
   t.equal(await store.find('things', 's', OPEN), first, 'another scope')
   await store.commit([put('s', thingId(2), { status: 'open', size: 2, notes: 'new' })])
@@ -171,3 +180,108 @@ test('a row that ends is in no answer from then on, although nothing was written
   t.strictSame(await sizesOf(store, OPEN), [2])
   t.equal((await store.find('things', 's', OPEN)).total, 1)
 })
+
+test('an answer follows what was changed since, however much or little that was', async (t) => {
+  const store = await opened(t, 400)
+  const rows = new Map(
+    Array.from({ length: 400 }, (_, i): [string, Row] => [
+      thingId(i),
+      { status: i % 2 === 0 ? 'open' : 'done', size: i },
+    ]),
+  )
+  const asked = [
+    OPEN,
+    { ...OPEN, sort: { field: 'size', order: 'desc' }, offset: 3 },
+    { ...OPEN, where: { hubId: LONG }, limit: 50 },
+    { every: { teamIds: ['b', 'a'] }, ranges: [{ field: 'size', from: -20, to: 9_000 }], limit: 50, total: true },
+    { words: [['dep', 'gar'], ['nor']], sort: { field: 'name', order: 'asc' }, limit: 50, total: true },
+  ] as const satisfies Find[]
+  const compare = async (what: string): Promise<void> => {
+    for (const question of asked) {
+      const { offset = 0, limit } = question as Find
+      const found = await store.find('things', 's', question)
+      const expected = bruteForce(rows, question)
+      t.strictSame(
+        found.rows.map(({ id, row }) => [id, row]),
+        expected.slice(offset, offset + limit).map((id) => [id, rows.get(id)]),
+        what,
+      )
+      t.equal(found.total, expected.length, what)
+    }
+  }
+  const write = async (changes: readonly [number, Row | null][]): Promise<void> => {
+    for (const [i, row] of changes) row === null ? rows.delete(thingId(i)) : rows.set(thingId(i), row)
+    await store.commit(changes.map(([i, row]) => (row === null ? drop('s', thingId(i)) : put('s', thingId(i), row))))
+  }
+  const thing = (i: number): Row => ({
+    status: 'open',
+    size: -i,
+    hubId: i % 3 === 0 ? LONG : `${LONG}!`,
+    teamIds: i % 5 === 0 ? ['a', 'b', 'c'] : ['a'],
+    name: i % 7 === 0 ? 'Garage nord 😀' : `Depot ${i} Nörd`,
+    notes: 'x',
+  })
+  await compare('at first')
+  await write([
+    [5, thing(5)],
+    [6, null],
+    [7, thing(6)],
+    [7, thing(7)],
+  ])
+  await compare('some came, one went')
+  await write([
+    [6, thing(6)],
+    [5, null],
+  ])
+  await write([
+    [5, thing(35)],
+    [500, thing(30)],
+  ])
+  await compare('what went came again')
+  await write([
+    [5, { ...thing(35), name: 'garage Nord' }],
+    [1, { status: 'done', size: 1, notes: 'nothing asks for this' }],
+  ])
+  await compare('in one field')
+  for (let i = 0; i < 140; i += 1) await write([[i % 9, thing(i)]])
+  await compare('more commits than are noted')
+  await write(Array.from({ length: 700 }, (_, i) => [600 + i, thing(i)]))
+  await compare('a commit of more rows than are noted')
+  await write(Array.from({ length: 300 }, (_, i) => [600 + i, null]))
+  await write(Array.from({ length: 300 }, (_, i) => [900 + i, { status: 'done', size: i }]))
+  await compare('two of many rows')
+})
+
+const LONG = 'a hub with a name of more bytes than the index keeps as they are '.repeat(5)
+
+test('what is put into an order stands where sorting puts it', (t) => {
+  const names = ['Ａ', '😀', '😀a', 'z', '', '\ud800', 'x'.repeat(500), `${'x'.repeat(500)}y`, 'ß', 'a\0', 'a']
+  const values = [...names, ...[0, -0, -1.5, 1e300, Number.NaN], null]
+  const matches = values.flatMap((value, i) =>
+    names.map((name, j): Match => ({ no: i * 100 + j, id: `${name.slice(0, 400)}${i} ${j}`, value })),
+  )
+  for (const isDescending of [false, true]) {
+    const all = inOrder(matches, isDescending)
+    for (const part of [1, 3, 7])
+      t.strictSame(
+        inOrderWith(
+          inOrder(
+            matches.filter((_, i) => i % part !== 0),
+            isDescending,
+          ),
+          matches.filter((_, i) => i % part === 0),
+          isDescending,
+        ).map(({ id, value }) => [id, String(value)]),
+        all.map(({ id, value }) => [id, String(value)]),
+      )
+  }
+  t.strictSame(inOrder(matches, false), byBytes(matches))
+  t.end()
+})
+
+/** By the bytes that the indexes hold. */
+const byBytes = (matches: readonly Match[]): Match[] =>
+  matches.toSorted(
+    (a, b) =>
+      Buffer.compare(orderBytes(a.value), orderBytes(b.value)) || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
+  )

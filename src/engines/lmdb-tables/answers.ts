@@ -1,18 +1,34 @@
+import type { Transaction } from 'lmdb'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, rangesOf, type StoredRow } from '../table-store.ts'
 import type { RowSet } from './bits.ts'
-import { countIn, equalitySlot, MEMBERS_SLOT, rangeSlot, ROWS_SLOT, TEXT_SLOT } from './changes.ts'
+import {
+  changedRows,
+  countIn,
+  equalitySlot,
+  MEMBERS_SLOT,
+  rangeSlot,
+  readBinary,
+  ROWS_SLOT,
+  TEXT_SLOT,
+} from './changes.ts'
+import { DocReader } from './docs.ts'
+import { fitting } from './fits.ts'
 import { idBytes, spaceKey, type TableRecord, unpack } from './layout.ts'
-import type { Match } from './order.ts'
+import { inOrderWith, type Match } from './order.ts'
 import type { FindSource } from './sets.ts'
-import { storedBytes } from './terms.ts'
+import { sortable, storedBytes } from './terms.ts'
 
 /*
  * What was answered lately, and what an answer is made of. Nothing here needs to be told of changes: a page and the
  * matches of a filter stand beside the counts of changes (changes.ts) of the indexes that they were read from, a row
- * beside the bytes that it was unpacked from, and a snapshot in which those differ makes them anew.
+ * beside the bytes that it was unpacked from, and a snapshot in which those differ makes them anew. Few matches are
+ * brought up to date by looking at the rows that changed since.
  */
+
+/** More matches are kept as a set. */
+export const SORTED_IN_MEMORY_MAX = 1_500
 const MATCHES_BYTES = 16 * 1024 * 1024
 const PAGES_BYTES = 24 * 1024 * 1024
 const ROWS_BYTES = 16 * 1024 * 1024
@@ -34,19 +50,26 @@ export interface Matches {
   total?: number
 }
 
+interface NamedMatches extends Matches {
+  /** Tells pages that are made of them which matches they are of, without holding them. */
+  name: object
+}
+
 interface Kept<Value> {
   /** Counts of changes of the indexes that it was read from. */
   at: string
+  /** Count of changes of rows. */
+  rowsAt: number
   value: Value
 }
 
-type Page = Kept<Found> & { rowsAt: number; bytes: number }
+type Page = Kept<Found> & { of: object; bytes: number }
 
-const matchesBytes = ({ value }: Kept<Matches>): number =>
+const matchesBytes = ({ value }: Kept<NamedMatches>): number =>
   300 + (value.set?.bytes ?? 0) + 150 * (value.sorted?.length ?? 0)
 
 interface KeptAll {
-  allMatches: RecentMap<string, Kept<Matches>>
+  allMatches: RecentMap<string, Kept<NamedMatches>>
   allPages: RecentMap<string, Page>
   allRows: RecentMap<string, { bytes: Buffer; row: StoredRow }>
 }
@@ -68,10 +91,10 @@ export class KnownAnswer {
   private readonly source: FindSource
   private readonly question: Find
   private readonly kept: KeptAll
-  private readonly options: { transaction: object }
+  private readonly options: { transaction: Transaction }
   private readonly space: Buffer
-  private readonly counts: Buffer | undefined
   private readonly at: string
+  private readonly rowsAt: number
   /** Undefined for a question that is not remembered. */
   private readonly key: string | undefined
   /** Of the rows that were read. */
@@ -89,44 +112,73 @@ export class KnownAnswer {
     this.options = { transaction: source.transaction }
     const { env, record, scopeNumber } = source
     this.space = spaceKey(record.number, scopeNumber)
-    this.counts = readBinary(env.changes, this.space, this.options)
+    const counts = readBinary(env.changes, this.space, this.options)
+    this.rowsAt = countIn(counts, ROWS_SLOT)
     this.at = slotsOf(record, question)
-      .map((slot) => countIn(this.counts, slot))
+      .map((slot) => countIn(counts, slot))
       .join()
     const key = isLasting ? keyOf(question) : undefined
     this.key = key === undefined ? undefined : `${record.number} ${scopeNumber} ${key}`
   }
 
-  get matches(): Matches | undefined {
-    if (this.key === undefined) return undefined
-    const kept = this.kept.allMatches.get(this.key)
-    return kept?.at === this.at ? kept.value : undefined
+  get matches(): NamedMatches | undefined {
+    const kept = this.key === undefined ? undefined : this.kept.allMatches.get(this.key)
+    if (kept === undefined) return undefined
+    if (kept.at !== this.at) {
+      const value = this.caughtUp(kept)
+      return value === undefined ? undefined : this.keepMatches(value)
+    }
+    kept.rowsAt = Math.max(kept.rowsAt, this.rowsAt)
+    return kept.value
   }
 
-  keepMatches(value: Matches): Matches {
-    if (this.key !== undefined) this.kept.allMatches.set(this.key, { at: this.at, value })
+  keepMatches(found: Matches): NamedMatches {
+    const value = found as NamedMatches
+    value.name ??= {}
+    if (this.key !== undefined) this.kept.allMatches.set(this.key, { at: this.at, rowsAt: this.rowsAt, value })
     return value
   }
 
   get page(): Found | undefined {
     const key = this.pageKey()
     const page = key === undefined ? undefined : this.kept.allPages.get(key)
-    if (page?.at !== this.at) return undefined
+    if (page === undefined || (page.at !== this.at && page.of !== this.matches?.name)) return undefined
     const { rows } = page.value
-    if (page.rowsAt === countIn(this.counts, ROWS_SLOT)) return page.value
+    if (page.rowsAt === this.rowsAt) return page.value
     const fresh = this.rows(rows.map(({ id }) => id))
     const isSame = fresh.length === rows.length && fresh.every((row, i) => row === rows[i])
-    return this.keepPage(isSame ? page.value : { ...page.value, rows: fresh })
+    return this.keepPage(isSame ? page.value : { ...page.value, rows: fresh }, page.of)
   }
 
-  keepPage(found: Found): Found {
+  keepPage(found: Found, of: object): Found {
     const key = this.pageKey()
     if (key === undefined || !found.rows.every(Object.isFrozen)) return found
     Object.freeze(found.rows)
     const value = Object.freeze(found)
-    const rowsAt = countIn(this.counts, ROWS_SLOT)
-    this.kept.allPages.set(key, { at: this.at, rowsAt, value, bytes: UNPACKED * this.rowBytes })
+    const { at, rowsAt } = this
+    this.kept.allPages.set(key, { at, rowsAt, value, of, bytes: UNPACKED * this.rowBytes })
     return value
+  }
+
+  /** Few matches with what became of the rows that changed since then; the same where that changes nothing of them. */
+  private caughtUp({ rowsAt, value }: Kept<NamedMatches>): Matches | undefined {
+    const { source, question, space, options } = this
+    if (value.sorted === undefined) return undefined
+    const changed = changedRows(source.env, options, space, [rowsAt, this.rowsAt])
+    if (changed === undefined) return undefined
+    const fits = fitting(source.record, question)
+    const docs = new DocReader(source.env, options.transaction, space)
+    const now = [...changed].flatMap((no): Match[] => {
+      const id = docs.read(no, [0])?.[0] as string | undefined
+      const row = id === undefined ? undefined : this.row(id)?.row
+      if (id === undefined || row === undefined || !fits(row)) return []
+      return [{ no, id, value: question.sort === undefined ? null : sortable(row[question.sort.field]) }]
+    })
+    const before = new Map(value.sorted.filter(({ no }) => changed.has(no)).map((match) => [match.no, match]))
+    if (now.length === before.size && now.every((match) => before.get(match.no)?.value === match.value)) return value
+    const others = value.sorted.filter(({ no }) => !changed.has(no))
+    if (others.length + now.length > SORTED_IN_MEMORY_MAX) return undefined
+    return { sorted: inOrderWith(others, now, question.sort?.order === 'desc') }
   }
 
   /** Rows by their ids; on a page, the same objects as before where they have not changed, frozen. */
@@ -157,13 +209,6 @@ export class KnownAnswer {
       : `${limit} ${offset} ${after} ${this.key}`
   }
 }
-
-/** Types of LMDB name no options of `get`, which takes them. */
-const readBinary = (
-  database: { get(key: Uint8Array, options: object): Buffer | undefined },
-  key: Uint8Array,
-  options: object,
-): Buffer | undefined => database.get(key, options)
 
 /** All that an answer but its rows follows from. */
 const slotsOf = (record: TableRecord, question: Find): number[] => {

@@ -1,6 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
 import { Chunk, chunkOf, offsetOf } from './bits.ts'
-import { Changes, equalitySlot, MEMBERS_SLOT, rangeSlot, ROWS_SLOT, TEXT_SLOT } from './changes.ts'
+import { Changes, equalitySlot, MEMBERS_SLOT, rangeSlot, TEXT_SLOT } from './changes.ts'
 import {
   ALL_FIELD,
   fieldKey,
@@ -64,8 +64,7 @@ export class RowWriter {
     const row = unpack<Row>(packed)
     this.env.rows.putSync(key, rowBytes(no, expiresAt, packed))
     this.bytesAdded += packed.length - (old?.packed.length ?? -key.length)
-    const changed = this.changes.of(space)
-    changed.add(ROWS_SLOT)
+    const changed = this.changes.row(space, no)
     if (old === undefined) {
       changed.add(MEMBERS_SLOT)
       this.post(space, ALL_FIELD, '', NOTHING, no, true)
@@ -114,7 +113,7 @@ export class RowWriter {
     this.env.rows.removeSync(key)
     this.env.docs.removeSync(numberKey(space, old.no))
     this.post(space, ALL_FIELD, '', NOTHING, old.no, false)
-    const changed = this.changes.of(space).add(ROWS_SLOT).add(MEMBERS_SLOT)
+    const changed = this.changes.row(space, old.no).add(MEMBERS_SLOT)
     this.index(record, space, old.no, before, undefined)
     for (const [index, field] of record.range.entries()) {
       changed.add(rangeSlot(record, field))
@@ -128,11 +127,11 @@ export class RowWriter {
     for (const [index, field] of record.equality.entries()) {
       const [old, now] = [before?.[field], row?.[field]]
       if (isSame(old, now)) continue
-      this.changes.of(space).add(equalitySlot(record, field))
+      this.changes.index(space, equalitySlot(record, field))
       this.repost(space, index + 1, no, equalityTerms(old), equalityTerms(now))
     }
     if (record.text.every((field) => isSame(before?.[field], row?.[field]))) return
-    this.changes.of(space).add(TEXT_SLOT)
+    this.changes.index(space, TEXT_SLOT)
     this.repost(space, TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
   }
 
@@ -161,7 +160,7 @@ export class RowWriter {
       const value = orderBytes(row[field])
       const old = before === undefined ? undefined : orderBytes(before[field])
       changed = true
-      this.changes.of(space).add(rangeSlot(record, field))
+      this.changes.index(space, rangeSlot(record, field))
       if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
       if (sortable(row[field]) === null && record.sparse?.includes(field)) continue
       this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))

@@ -1,14 +1,20 @@
+import type { Transaction } from 'lmdb'
+import { number4, numberKey, type TableEnvironment, type TableRecord } from './layout.ts'
 import { spaceName } from './terms.ts'
-import type { TableEnvironment, TableRecord } from './layout.ts'
 
 /*
- * How often what a question looks at was changed, within one scope of a table: a count for its rows, one for which rows
- * there are, one for each index. They are stored with the changes, so a snapshot shows the counts of what it shows.
+ * What of a table's scope was changed, so that answers that are remembered know whether they still hold: how often its
+ * rows changed, which rows there are, and each index; and by the count of changes of rows, which rows the last
+ * transactions changed. It is stored with the changes, so a snapshot shows that of what it shows.
  */
 export const ROWS_SLOT = 0
 export const MEMBERS_SLOT = 1
 export const TEXT_SLOT = 2
 const FIRST_INDEX_SLOT = 3
+
+/** Transactions whose rows are kept, and rows of one above which they are not. */
+const LISTED_MAX = 128
+const LISTED_ROWS_MAX = 500
 
 export const equalitySlot = (record: TableRecord, field: string): number =>
   FIRST_INDEX_SLOT + record.equality.indexOf(field)
@@ -16,32 +22,76 @@ export const equalitySlot = (record: TableRecord, field: string): number =>
 export const rangeSlot = (record: TableRecord, field: string): number =>
   FIRST_INDEX_SLOT + record.equality.length + record.range.indexOf(field)
 
+interface Changed {
+  key: Buffer
+  slots: Set<number>
+  rows: Set<number>
+}
+
 /** Collects what one transaction changes. */
 export class Changes {
-  private readonly spaces = new Map<number, { key: Buffer; slots: Set<number> }>()
+  private readonly spaces = new Map<number, Changed>()
 
-  /** The slots of a space, to add to. */
-  of(space: Buffer): Set<number> {
-    const name = spaceName(space)
-    let entry = this.spaces.get(name)
-    if (entry === undefined) {
-      entry = { key: space, slots: new Set() }
-      this.spaces.set(name, entry)
-    }
-    return entry.slots
+  /** Notes a row that was written or deleted. Answers the slots of its space, to add to. */
+  row(space: Buffer, no: number): Set<number> {
+    const { slots, rows } = this.of(space)
+    rows.add(no)
+    return slots.add(ROWS_SLOT)
+  }
+
+  index(space: Buffer, slot: number): void {
+    this.of(space).slots.add(slot)
   }
 
   flush(env: TableEnvironment): void {
-    for (const { key, slots } of this.spaces.values()) {
+    for (const { key, slots, rows } of this.spaces.values()) {
       const before = env.changes.getBinary(key)
       const counts = Buffer.alloc(Math.max(before?.length ?? 0, 4 * (Math.max(...slots) + 1)))
       if (before !== undefined) counts.set(before)
       for (const slot of slots) counts.writeUInt32BE((countIn(counts, slot) + 1) >>> 0, 4 * slot)
       env.changes.putSync(key, counts)
+      const count = countIn(counts, ROWS_SLOT)
+      if (rows.size <= LISTED_ROWS_MAX)
+        env.changes.putSync(numberKey(key, count), Buffer.concat([...rows].map((no) => number4(no))))
+      if (count >= LISTED_MAX) env.changes.removeSync(numberKey(key, count - LISTED_MAX))
     }
     this.spaces.clear()
+  }
+
+  private of(space: Buffer): Changed {
+    const name = spaceName(space)
+    let changed = this.spaces.get(name)
+    if (changed === undefined) {
+      changed = { key: space, slots: new Set(), rows: new Set() }
+      this.spaces.set(name, changed)
+    }
+    return changed
   }
 }
 
 export const countIn = (counts: Buffer | undefined, slot: number): number =>
   counts === undefined || counts.length < 4 * slot + 4 ? 0 : counts.readUInt32BE(4 * slot)
+
+/** Rows that changed between two counts of their changes; undefined where they are too many, or too long ago. */
+export const changedRows = (
+  env: TableEnvironment,
+  options: { transaction: Transaction },
+  space: Buffer,
+  [from, to]: readonly [from: number, to: number],
+): Set<number> | undefined => {
+  if (to <= from || to - from > LISTED_MAX) return undefined
+  const rows = new Set<number>()
+  for (let count = from + 1; count <= to; count += 1) {
+    const bytes = readBinary(env.changes, numberKey(space, count), options)
+    if (bytes === undefined || rows.size > LISTED_ROWS_MAX) return undefined
+    for (let at = 0; at < bytes.length; at += 4) rows.add(bytes.readUInt32BE(at))
+  }
+  return rows
+}
+
+/** Types of LMDB name no options of `get`, which takes them. */
+export const readBinary = (
+  database: { get(key: Uint8Array, options: object): Buffer | undefined },
+  key: Uint8Array,
+  options: object,
+): Buffer | undefined => database.get(key, options)

@@ -1,6 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf } from '../table-store.ts'
-import type { KnownAnswer, KnownAnswers, Matches } from './answers.ts'
+import { type KnownAnswer, type KnownAnswers, type Matches, SORTED_IN_MEMORY_MAX } from './answers.ts'
 import type { RowSet } from './bits.ts'
 import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
 import { inOrder, insideOf, type Match } from './order.ts'
@@ -12,8 +12,6 @@ import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from '
  * field in order and takes what the set has, until the page is full: the larger the set, the sooner. Rows are decoded
  * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
  */
-const SORTED_IN_MEMORY_MAX = 1_500
-
 /** One question to one table and scope, on one snapshot. */
 export class Finder {
   private readonly source: FindSource
@@ -35,12 +33,14 @@ export class Finder {
   }
 
   async find<R extends Row>(): Promise<Found<R>> {
-    return (this.known.page ?? this.known.keepPage(await this.page())) as Found<R>
+    const known = this.known.page
+    if (known !== undefined) return known as Found<R>
+    const matches = this.known.matches ?? this.known.keepMatches(await this.matches())
+    return this.known.keepPage(await this.pageOf(matches), matches.name) as Found<R>
   }
 
-  private async page(): Promise<Found> {
+  private async pageOf(matches: Matches): Promise<Found> {
     const { limit, offset = 0 } = this.question
-    const matches = this.known.matches ?? this.known.keepMatches(await this.matches())
     const { sorted, set } = matches
     const start = sorted === undefined ? 0 : this.startIn(sorted)
     const found =
@@ -92,7 +92,7 @@ export class Finder {
     for (const no of set) {
       const doc = this.sets.docs.read(no, places)
       if (doc !== undefined && bounds.every(({ at, isInside }) => isInside(doc[at])))
-        matches.push({ id: doc[0] as string, value: valueAt === undefined ? null : doc[valueAt] })
+        matches.push({ no, id: doc[0] as string, value: valueAt === undefined ? null : doc[valueAt] })
     }
     return inOrder(matches, sort?.order === 'desc')
   }
@@ -165,7 +165,7 @@ export class Finder {
     const { sort } = this.question
     const places = sort === undefined ? [0] : [0, rangeField(this.source.record, sort.field)]
     const doc = this.sets.docs.read(no, places)
-    return doc === undefined ? undefined : { id: doc[0] as string, value: doc[1] ?? null }
+    return doc === undefined ? undefined : { no, id: doc[0] as string, value: doc[1] ?? null }
   }
 
   /** Where a row stands in the order: its value and id, or its id alone. */

@@ -12,6 +12,7 @@ type Value = string | number | null
 
 /** A row that matches, and its value of the field that the order follows. */
 export interface Match {
+  no: number
   id: string
   value: Value
 }
@@ -36,10 +37,28 @@ export const insideOf = ({ from, to }: Omit<Range, 'field'>): ((value: Value) =>
 
 /** By value, then by id: what is missing first, numbers, texts. */
 export const inOrder = (matches: readonly Match[], isDescending: boolean): Match[] => {
-  const isFast = matches.every(({ id, value }) => isPlain(value) && !NOT_PLAIN.test(id))
+  const isFast = matches.every(isPlainMatch)
   const compare = isFast ? byValue : byBytes
   return matches.toSorted(isDescending ? (a, b) => compare(b, a) : compare)
 }
+
+/** The same with some more. */
+export const inOrderWith = (matches: readonly Match[], more: readonly Match[], isDescending: boolean): Match[] => {
+  const all = [...matches]
+  for (const match of more) {
+    let [low, high] = [0, all.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const compare = isPlainMatch(match) && isPlainMatch(all[middle]) ? byValue : byBytes
+      if (compare(all[middle], match) > 0 === isDescending) low = middle + 1
+      else high = middle
+    }
+    all.splice(low, 0, match)
+  }
+  return all
+}
+
+const isPlainMatch = ({ id, value }: Match): boolean => isPlain(value) && !NOT_PLAIN.test(id)
 
 const byValue = (a: Match, b: Match): number => {
   if (a.value !== b.value) {
