@@ -1,5 +1,6 @@
 import { createClient, RESP_TYPES } from 'redis'
 import { test, type Test } from 'tap'
+import { Budget } from '../../src/engines/redis-tables/budget.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -146,4 +147,32 @@ test('index terms that were stored in another order are replaced all the same', 
   await tables.commit([thing(1, 'new')])
   t.strictSame(await Promise.all(['old', 'new'].map(total)), [0, 1])
   t.equal((await tables.find('things', 's', { text: 'old', limit: 1, total: true })).total, 0)
+})
+
+test('work that waits for a server goes on in order, and all at once where the server does not answer', async (t) => {
+  const budget = new Budget(10)
+  const gone: string[] = []
+  const take = (name: string, cost: number): void => void budget.take(cost).then(() => gone.push(name))
+  const settled = (): Promise<unknown> => new Promise(setImmediate)
+  for (const [name, cost] of [
+    ['a', 6],
+    ['b', 6],
+    ['c', 1],
+  ] as const)
+    take(name, cost)
+  await settled()
+  t.strictSame(gone, ['a'], 'what is small does not overtake')
+  budget.giveBack(6)
+  await settled()
+  t.strictSame(gone, ['a', 'b', 'c'])
+  for (const name of ['d', 'e', 'f']) take(name, 100)
+  await settled()
+  t.strictSame(gone.slice(3), [])
+  budget.letAll()
+  await settled()
+  t.strictSame(gone.slice(3), ['d', 'e', 'f'])
+  for (const cost of [6, 1, 100, 100, 100]) budget.giveBack(cost)
+  take('g', 10)
+  await settled()
+  t.equal(gone.at(-1), 'g', 'all of it is there again')
 })

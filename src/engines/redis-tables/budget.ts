@@ -23,6 +23,14 @@ export class Budget {
     this.giveBack(0)
   }
 
+  /** Lets all who wait go on: behind a server that does not answer they would wait for a deadline after the other. */
+  letAll(): void {
+    for (const { cost, go } of this.waiting.splice(0)) {
+      this.left -= cost
+      go()
+    }
+  }
+
   giveBack(cost: number): void {
     this.left += Math.min(cost, this.most)
     while (this.waiting.length > 0 && this.left >= this.waiting[0].cost) {

@@ -171,7 +171,13 @@ export class Commits {
   ): Promise<unknown> {
     for (;;) {
       await budget.take(cost)
-      const answer = await this.connection.fcall('commit', keys, args).finally(() => budget.giveBack(cost))
+      const answer = await this.connection
+        .fcall('commit', keys, args)
+        .catch((error: unknown) => {
+          budget.letAll()
+          throw error
+        })
+        .finally(() => budget.giveBack(cost))
       if (String((answer as Buffer[])[0]) !== 'wait') return answer
       await pause(WAIT_MS)
     }
