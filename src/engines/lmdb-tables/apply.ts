@@ -155,15 +155,14 @@ export class RowWriter {
     row: Row,
   ): void {
     let changed = before === undefined
+    const [idPart, noPart] = [idBytes(id), number4(no)]
     for (const [index, field] of record.range.entries()) {
       if (before !== undefined && isSame(before[field], row[field])) continue
-      const value = orderBytes(row[field])
-      const old = before === undefined ? undefined : orderBytes(before[field])
       changed = true
       this.changes.index(space, rangeSlot(record, field))
-      if (old !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, old, idBytes(id)))
+      if (before !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idPart))
       if (sortable(row[field]) === null && record.sparse?.includes(field)) continue
-      this.env.order.putSync(fieldKey(space, index + 1, value, idBytes(id)), number4(no))
+      this.env.order.putSync(fieldKey(space, index + 1, orderBytes(row[field]), idPart), noPart)
     }
     if (changed)
       this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))

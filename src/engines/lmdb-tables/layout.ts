@@ -114,7 +114,8 @@ export const isRowId = (id: string): boolean => id !== '' && Buffer.byteLength(i
 /** @throws Error for an id that no row can have. */
 export const idBytes = (id: string): Buffer => {
   const bytes = Buffer.from(id)
-  if (!isRowId(id)) throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
+  if (bytes.length === 0 || bytes.length > ID_BYTES_MAX)
+    throw new Error(`The id of a row takes 1 to ${ID_BYTES_MAX} bytes, not ${bytes.length}.`)
   return bytes
 }
 
@@ -127,8 +128,19 @@ export const numberKey = (space: Buffer, no: number): Buffer => {
   return key
 }
 
-export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): Buffer =>
-  Buffer.concat([space, Buffer.of(field), ...rest])
+export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): Buffer => {
+  let bytes = space.length + 1
+  for (const part of rest) bytes += part.length
+  const key = Buffer.allocUnsafe(bytes)
+  key.set(space, 0)
+  key[space.length] = field
+  let at = space.length + 1
+  for (const part of rest) {
+    key.set(part, at)
+    at += part.length
+  }
+  return key
+}
 
 export const time6 = (ms: number): Buffer => {
   const bytes = Buffer.allocUnsafe(6)
@@ -147,36 +159,51 @@ export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer,
 /** Bytes of a value that equality compares; undefined for what equality does not know. */
 export const equalityBytes = (value: unknown): Buffer | undefined => {
   if (typeof value === 'boolean') return Buffer.of(1, value ? 1 : 0)
-  if (typeof value === 'number') return Buffer.concat([Buffer.of(2), orderedDouble(value)])
+  if (typeof value === 'number') return orderedDouble(2, value)
   if (typeof value !== 'string') return undefined
-  const bytes = Buffer.from(value)
-  if (bytes.length > EQUALITY_STRING_BYTES_MAX)
-    return Buffer.concat([Buffer.of(4), createHash('sha256').update(bytes).digest()])
-  return Buffer.concat([Buffer.of(3), terminated(bytes)])
+  // A character takes at most three bytes, so short texts are not counted.
+  const isLong = value.length * 3 > EQUALITY_STRING_BYTES_MAX && Buffer.byteLength(value) > EQUALITY_STRING_BYTES_MAX
+  if (isLong) return Buffer.concat([Buffer.of(4), createHash('sha256').update(value).digest()])
+  return terminated(3, value)
 }
 
 export const wordBytes = (word: string): Buffer => Buffer.from(word)
 
 /** Bytes that sort as the values do: what is missing first, numbers, strings by code point (their first 400 bytes count). */
 export const orderBytes = (value: unknown): Buffer => {
-  if (typeof value === 'number' && !Number.isNaN(value)) return Buffer.concat([Buffer.of(1), orderedDouble(value)])
-  if (typeof value !== 'string') return Buffer.of(0)
-  return Buffer.concat([Buffer.of(2), terminated(Buffer.from(value).subarray(0, ORDER_STRING_BYTES_MAX))])
+  if (typeof value === 'number' && !Number.isNaN(value)) return orderedDouble(1, value)
+  if (typeof value !== 'string') return MISSING
+  const isLong = value.length * 3 > ORDER_STRING_BYTES_MAX && Buffer.byteLength(value) > ORDER_STRING_BYTES_MAX
+  if (!isLong) return terminated(2, value)
+  return Buffer.concat([Buffer.of(2), escaped(Buffer.from(value).subarray(0, ORDER_STRING_BYTES_MAX)), STRING_END])
 }
 
+const MISSING = Buffer.of(0)
+const STRING_END = Buffer.of(0, 0)
+
 // IEEE 754 doubles sort like unsigned integers once the sign is flipped, and negative ones inverted.
-const orderedDouble = (value: number): Buffer => {
-  const bytes = Buffer.allocUnsafe(8)
-  bytes.writeDoubleBE(value === 0 ? 0 : value, 0)
-  if (((bytes[0] as number) & 0x80) === 0) bytes[0] = (bytes[0] as number) ^ 0x80
-  else for (let at = 0; at < 8; at += 1) bytes[at] = (bytes[at] as number) ^ 0xff
+const orderedDouble = (kind: number, value: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(9)
+  bytes[0] = kind
+  bytes.writeDoubleBE(value === 0 ? 0 : value, 1)
+  if (((bytes[1] as number) & 0x80) === 0) bytes[1] = (bytes[1] as number) ^ 0x80
+  else for (let at = 1; at < 9; at += 1) bytes[at] = (bytes[at] as number) ^ 0xff
   return bytes
 }
 
 // 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and what follows is told apart.
-const terminated = (bytes: Buffer): Buffer => {
-  if (!bytes.includes(0)) return Buffer.concat([bytes, Buffer.of(0, 0)])
-  const escaped: number[] = []
-  for (const byte of bytes) byte === 0 ? escaped.push(0, 255) : escaped.push(byte)
-  return Buffer.concat([Buffer.from(escaped), Buffer.of(0, 0)])
+const terminated = (kind: number, value: string): Buffer => {
+  if (value.includes('\0')) return Buffer.concat([Buffer.of(kind), escaped(Buffer.from(value)), STRING_END])
+  const bytes = Buffer.allocUnsafe(value.length * 3 + 3)
+  bytes[0] = kind
+  const end = 1 + bytes.write(value, 1)
+  bytes[end] = 0
+  bytes[end + 1] = 0
+  return bytes.subarray(0, end + 2)
+}
+
+const escaped = (bytes: Buffer): Buffer => {
+  const all: number[] = []
+  for (const byte of bytes) byte === 0 ? all.push(0, 255) : all.push(byte)
+  return Buffer.from(all)
 }

@@ -109,7 +109,8 @@ export class TableWriter {
       if (move.fence < stored.fence) return { stale: stored }
       if (!isSameCheckpoint(move.from, stored.at))
         return move.at !== undefined && isSameCheckpoint(move.at, stored.at) ? undefined : { stale: stored }
-      this.putCheckpoint(move.consumer, { at: move.at, fence: move.fence })
+      if (move.at !== undefined) this.env.meta.putSync(checkpointKey(move.consumer), pack(move.at))
+      if (move.fence !== stored.fence) this.env.meta.putSync(fenceKey(move.consumer), pack(move.fence))
     }
     for (const part of parts) {
       for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part))
@@ -120,9 +121,8 @@ export class TableWriter {
 
   private take(consumer: string): JobResult {
     const { at, fence } = this.taken(consumer)
-    const taken = { at, fence: fence + 1 }
-    this.putCheckpoint(consumer, taken)
-    return { taken }
+    this.env.meta.putSync(fenceKey(consumer), pack(fence + 1))
+    return { taken: { at, fence: fence + 1 } }
   }
 
   private taken(consumer: string): Taken {
@@ -131,11 +131,6 @@ export class TableWriter {
       at: at === undefined ? undefined : unpack<Checkpoint>(at),
       fence: fence === undefined ? 0 : unpack<number>(fence),
     }
-  }
-
-  private putCheckpoint(consumer: string, { at, fence }: Taken): void {
-    if (at !== undefined) this.env.meta.putSync(checkpointKey(consumer), pack(at))
-    this.env.meta.putSync(fenceKey(consumer), pack(fence))
   }
 
   private putIfAbsent([table, scope, id, row, expiresAt]: PackedChange, now: number, rows: RowWriter): JobResult {
