@@ -101,6 +101,10 @@ export class CarriedLog implements EventLog {
     this.shift = state.endedAt === undefined ? 0 : Math.max(0, this.through - state.endedAt)
   }
 
+  get gatherMs(): number | undefined {
+    return this.log.gatherMs
+  }
+
   async append(...[stream, events, expected]: Parameters<EventLog['append']>): Promise<Appended> {
     const base = this.baseOf(stream)
     const own = typeof expected === 'number' ? expected - base : expected

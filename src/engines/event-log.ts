@@ -63,6 +63,8 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface EventLog {
+  /** Of an engine whose appends cost more than what they hold: for how long points of one stream are gathered before the next. */
+  readonly gatherMs?: number
   /** @throws WrongRevision, Failure engine_down (also for a full disk), Failure too_large over APPEND_BYTES_MAX. */
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
   /** At most `limit` events from revision `from` on (forwards), or from `from` down (backwards; 'end' is the newest). */

@@ -46,6 +46,8 @@ export interface EventstoredbOptions {
 
 const BATCH_EVENTS_MAX = 512
 const DEADLINE_MS = 10_000
+/** An append takes some 0.2 ms of this process and 0.3 of the server, whatever it holds: ten times as much as LMDB's. */
+const GATHER_MS = 25
 /** A server that is away says so soon all the same. */
 const AGAIN_MS = [10, 50, 150]
 /** Waits for a stream that was erased to be there again. */
@@ -60,6 +62,7 @@ export const openEventstoredbLog = async (options: EventstoredbOptions): Promise
   new EventstoredbLog(await connect(options.url, options.deadlineMs ?? DEADLINE_MS), options)
 
 class EventstoredbLog implements EventLog {
+  readonly gatherMs = GATHER_MS
   private readonly connection: Connection
   private readonly appends: AppendQueue
   private readonly closed = new AbortController()

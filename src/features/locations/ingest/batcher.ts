@@ -74,6 +74,10 @@ export class Batcher {
     this.ids = idSource(options.clock.now())
   }
 
+  private get beatMs(): number {
+    return this.options.log.gatherMs ?? BEAT_MS
+  }
+
   /** The log refuses at present: what is submitted waits. */
   get isRefusing(): boolean {
     return this.queues.some((queue) => queue.failures > 0)
@@ -170,7 +174,7 @@ export class Batcher {
     setTimeout(() => {
       this.isResting = false
       this.startDue()
-    }, BEAT_MS)
+    }, this.beatMs)
     for (const queue of queues) {
       if (queue.isRunning) continue
       const running = this.run(queue).finally(() => this.running.delete(running))
@@ -185,7 +189,7 @@ export class Batcher {
       const work = queue.next(this.options.clock.now(), now, (load) => this.pauseFor(load, now))
       if (work === undefined) break
       await this.append(queue, work)
-      if (work.batch.count >= SMALL_BATCH) continue
+      if (work.batch.count >= (SMALL_BATCH * this.beatMs) / BEAT_MS) continue
       queue.isRunning = false
       return this.wake(queue) // what came meanwhile is few points: more of them go together a moment later
     }

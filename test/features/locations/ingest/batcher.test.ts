@@ -67,6 +67,15 @@ test('the bulk route answers once points are durable: accepted, repeats, rejecte
   )
 })
 
+test('a log that costs more for each append gets them further apart', async (t) => {
+  const { bulk, log } = await open(t)
+  Object.assign(log, { gatherMs: 300 })
+  const begun = performance.now()
+  await bulk([fix(0)])
+  await bulk([fix(1)])
+  t.ok(performance.now() - begun > 290, 'the second one is a beat behind the first')
+})
+
 test('bodies that are no list of 1 to 10,000 points are refused', async (t) => {
   const { bulk } = await open(t)
   t.match(await bulk([]), { status: 400, body: { code: 'invalid' } })
