@@ -19,7 +19,7 @@ import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
 import { closeAll } from './roles/close-all.ts'
-import { assertLogReaches } from './roles/log-reaches.ts'
+import { assertLogReaches, lacksHistory } from './roles/log-reaches.ts'
 import type { ServiceParts } from './roles/role.ts'
 import { openService, type App } from './roles/service.ts'
 
@@ -60,6 +60,10 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const origin = await openLogOrigin(log, facts, () => ids.next())
     const history = kept(await openHistory(config))
     const files = kept(await openFiles(config))
+    if (await lacksHistory(history, tables, origin.partitions))
+      logger.warn(
+        'the history is empty, and points were stored in it before: name the right one with --history (see docs/migrate.md), or restore it; what the log still has comes back by waymark rebuild location-history, transitions, automation-runs and audit-log',
+      )
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
     await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })

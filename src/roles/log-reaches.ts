@@ -1,11 +1,13 @@
 import type { EventLog } from '../engines/event-log.ts'
+import { migrationsOf } from '../engines/clickhouse-sql/migrate.ts'
+import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { AUDIT } from '../features/audit/views.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { transitionStream } from '../features/transitions/events.ts'
 import { DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
-import { historyConsumer } from '../../projections/history-checkpoints.ts'
+import { historyCheckpoint, historyConsumer } from '../../projections/history-checkpoints.ts'
 import { LOCATION_HISTORY } from '../../projections/location-history.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { PROJECTIONS } from './product.ts'
@@ -36,6 +38,17 @@ export const assertLogReaches = async (
       if (at >= 0 && at > (await log.head(streamOf(partition))))
         throw ahead(name, `revision of ${streamOf(partition)}`, at)
     }
+}
+
+/** Whether points were stored in the history before, by the tables, and it has not even tables of its own: it is another one, or was lost. */
+export const lacksHistory = async (
+  history: Pick<HistoryStore, 'rows'>,
+  tables: Pick<TableStore, 'checkpoint'>,
+  partitions: number,
+): Promise<boolean> => {
+  if ((await migrationsOf(history)).done !== undefined) return false
+  const stored = await historyCheckpoint(tables, LOCATION_HISTORY, partitions)
+  return Object.values(stored).some((revision) => revision >= 0)
 }
 
 const ahead = (name: string, place: string, at: number): Error =>
