@@ -60,10 +60,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const origin = await openLogOrigin(log, facts, () => ids.next())
     const history = kept(await openHistory(config))
     const files = kept(await openFiles(config))
-    if (await lacksHistory(history, tables, origin.partitions))
-      logger.warn(
-        'the history is empty, and points were stored in it before: name the right one with --history (see docs/migrate.md), or restore it; what the log still has comes back by waymark rebuild location-history, transitions, automation-runs and audit-log',
-      )
+    if (await lacksHistory(history, tables, origin.partitions)) logger.warn(EMPTY_HISTORY)
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
     await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
@@ -94,6 +91,9 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     throw error
   }
 }
+
+const EMPTY_HISTORY =
+  'the history is empty, and points were stored in it before: name the right one with --history (docs/migrate.md), or restore it; what the log still has comes back by waymark rebuild location-history, transitions, automation-runs and audit-log'
 
 /** LMDB serves one process. */
 const isAlone = ({ tablesUrl }: Config): boolean => tablesUrl === 'lmdb:'
