@@ -221,6 +221,8 @@ test('an answer follows what was changed since, however much or little that was'
     name: i % 7 === 0 ? 'Garage nord 😀' : `Depot ${i} Nörd`,
     notes: 'x',
   })
+  const many = { status: 'done', hubId: LONG, teamIds: ['b', 'a'], name: 'Garage nord' }
+  await write(Array.from({ length: 100 }, (_, i) => [100 + i, { ...many, size: i }]))
   await compare('at first')
   await write([
     [5, thing(5)],

@@ -2,7 +2,7 @@ import type { Transaction } from 'lmdb'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, rangesOf, type StoredRow } from '../table-store.ts'
-import type { RowSet } from './bits.ts'
+import { chunkOf, type RowSet } from './bits.ts'
 import {
   changedRows,
   countIn,
@@ -29,6 +29,9 @@ import { sortable, storedBytes } from './terms.ts'
 
 /** More matches are kept as a set. */
 export const SORTED_IN_MEMORY_MAX = 1_500
+/** In rows that are found anew: what looking at a row that changed costs, and reading a chunk of a filter's sets. */
+const LOOK_COST = 3
+const CHUNK_COST = 3
 const MATCHES_BYTES = 16 * 1024 * 1024
 const PAGES_BYTES = 24 * 1024 * 1024
 const ROWS_BYTES = 16 * 1024 * 1024
@@ -166,6 +169,8 @@ export class KnownAnswer {
     if (value.sorted === undefined) return undefined
     const changed = changedRows(source.env, options, space, [rowsAt, this.rowsAt])
     if (changed === undefined) return undefined
+    const anewCost = value.sorted.length + CHUNK_COST * (chunkOf(Math.max(...changed)) + 1)
+    if (changed.size * LOOK_COST > anewCost) return undefined
     const fits = fitting(source.record, question)
     const docs = new DocReader(source.env, options.transaction, space)
     const now = [...changed].flatMap((no): Match[] => {
