@@ -95,6 +95,24 @@ test('an append at any revision whose answer was lost is stored once, also by a 
   t.same(idsOf(await log.read('a-1', 1, 10)), idsOf(events))
 })
 
+test('an append at any revision is stored once where its server dies after thousands of others', async (t) => {
+  const path = `${folderOf(t)}/log`
+  const first = await openEventstoredbServer({ path })
+  const log = await openLog(t, first.url, 60_000)
+  first.fault = 'lostAnswer'
+  const events = [newEvent()]
+  const appending = log.append('a-1', events, 'any')
+  await until('the append whose answer is lost', () => first.struck > 0)
+  first.fault = undefined
+  for (let round = 0; round < 21; round++)
+    await Promise.all(Array.from({ length: 100 }, (_, i) => log.append(`b-${round * 100 + i}`, [newEvent()], 'none')))
+  const { port } = first
+  await first.close()
+  await openServer(t, { path, port })
+  t.equal((await appending).revision, 0)
+  t.same(idsOf(await log.read('a-1', 0, 10)), idsOf(events))
+})
+
 test('a cluster that falls silent: no call waits longer for a node than its deadline, and all goes on after it', async (t) => {
   const server = await openServer(t)
   const proxy = await TcpProxy.open(server.port)

@@ -28,7 +28,7 @@ const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
 export class AppendQueue {
   private readonly connection: Connection
   private readonly closed: AbortSignal
-  /** Streams whose last append has an unknown outcome, or is under way. */
+  /** Streams whose last append has an unknown outcome: those alone, that many others do not push them out. */
   private readonly unsure = new RecentMap<string, boolean>(UNSURE_STREAMS)
   private readonly tails = new Map<string, { last: Promise<unknown>; waiting: number }>()
 
@@ -89,23 +89,25 @@ export class AppendQueue {
   ): Promise<AppendResult> {
     const { closed } = this
     const messages = events.map(messageOf)
+    let mayBeStored = this.unsure.get(stream) === true
     for (let tries = 0; ; tries++) {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
         await this.connection.connected(untilMs - performance.now())
-        const stored = expected === 'any' && this.unsure.get(stream) ? await this.stored(stream, events) : undefined
+        const stored = expected === 'any' && mayBeStored ? await this.stored(stream, events) : undefined
         if (stored !== undefined) return stored
-        this.unsure.set(stream, true)
+        mayBeStored = true
         const appended = await appendOnce(this.connection, stream, messages, expected, untilMs - performance.now())
         this.connection.heard()
-        this.unsure.set(stream, false)
+        if (this.unsure.get(stream) === true) this.unsure.set(stream, false)
         return appended
       } catch (error) {
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
         if (error instanceof Refused) throw error
         if (error instanceof MaxAppendSizeExceededError) throw new Failure('too_large', { cause: error })
+        if (mayBeStored) this.unsure.set(stream, true)
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
         if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)
         await pause(waitMs, undefined, { signal: closed }).catch(() => undefined)
