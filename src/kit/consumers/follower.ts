@@ -117,6 +117,7 @@ export class Follower {
   async close(): Promise<void> {
     this.abort.abort()
     await this.running
+    await this.storing.end().catch(() => undefined) // where a failure ended the rest
     this.caughtUp.reject(new Error(`${this.name} is closed`))
   }
 

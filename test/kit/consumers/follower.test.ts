@@ -206,3 +206,37 @@ test('an owner that has lost its checkpoint takes it back only while it is its o
   await until('the owner to go on', async () => ((await tables.checkpoint('owned'))?.all ?? 0) >= next)
   t.equal(handled, before + 1, 'the other one alone')
 })
+
+test('closing waits for rows that are on their way, also after a failure of what followed them', async (t) => {
+  const { clock, lines, ...services } = await open(t)
+  const event = { id: idFrom(1), type: 'x', data: encodeJson({}), isJson: true, metadata: {} }
+  const batch = (from: number) => ({
+    events: Array.from({ length: 256 }, (_, i) => ({
+      ...event,
+      ...{ stream: 'thing-1', revision: from + i, position: from + i, loggedAt: 0 },
+    })),
+    checkpoint: from + 255,
+    caughtUp: false,
+  })
+  const log = {
+    async *follow() {
+      yield batch(0)
+      yield batch(256)
+    },
+  }
+  let store = (): void => undefined
+  const stored = new Promise<void>((resolve) => (store = resolve))
+  const tables = { take: async () => ({ at: undefined, fence: 1 }), commit: () => stored }
+  const handle = ({ checkpoint }: { checkpoint: number }): [] => {
+    if (checkpoint > 255) throw new Error('not now')
+    return []
+  }
+  const follower = new Follower({ ...services, log, clock }, { name: 'closing', source: SOURCE, handle }).start(tables)
+  await until('it to fail', () => lines.length > 0)
+  let isClosed = false
+  const closing = follower.close().then(() => (isClosed = true))
+  await new Promise((resume) => setImmediate(resume))
+  t.equal(isClosed, false)
+  store()
+  await closing
+})
