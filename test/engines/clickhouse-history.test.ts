@@ -124,11 +124,14 @@ test('a question is waited for as long as the server answers pings, and no longe
   await Promise.all([...others, ...readers.map((reader) => reader.return?.())])
 })
 
-test('slow is not dead: whoever waits goes on waiting while pings are answered', async (t) => {
+test('slow is not dead: whoever waits goes on waiting while pings are answered, or refused by a server that is full', async (t) => {
   let pings = 0
   const server = createServer((_request, response) => {
     pings++
-    response.end('ping')
+    if (pings === 2) response.writeHead(500, { 'x-clickhouse-exception-code': '202' })
+    response.end(
+      pings === 2 ? 'Code: 202. DB::Exception: Too many simultaneous queries. (TOO_MANY_SIMULTANEOUS_QUERIES)' : 'ping',
+    )
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -138,7 +141,7 @@ test('slow is not dead: whoever waits goes on waiting while pings are answered',
     await liveness.close()
     server.close()
   })
-  const answer = until('a second ping', () => pings === 2)
+  const answer = until('a third ping', () => pings === 3)
   await liveness.whileAlive(answer, () => t.fail('given up'))
 })
 

@@ -32,7 +32,8 @@ export class Liveness {
       timer = setTimeout(() => {
         this.ping().then(
           () => isOver || look(),
-          () => isOver || giveUp(),
+          // A server that is full refuses a ping, and works on.
+          (error) => isOver || (error.code === 'overloaded' ? look() : giveUp()),
         )
       }, this.quietMs)
     }
