@@ -240,8 +240,17 @@ const keyOf = ({
 }: Find): string | undefined => {
   const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
   if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
-  const key = JSON.stringify([where, every, range ?? 0, ranges, text ?? 0, words, sort ?? 0, total === true])
-  // Numbers that JSON cannot say are null there.
+  const key = JSON.stringify([
+    Object.entries(where),
+    Object.entries(every),
+    range ?? 0,
+    ranges,
+    text ?? 0,
+    words,
+    sort ?? 0,
+    total === true,
+  ])
+  // Numbers that JSON cannot say, and values that are not there, are null in it.
   return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
 }
 
