@@ -137,6 +137,7 @@ const measure = async (service: Service, office: Office, barePort: number): Prom
   const full = async (name: string, own: { paths: string[]; method?: 'PATCH'; member?: string }): Promise<void> => {
     const bare = await driveHttp({ ...plan, ...own, port: barePort })
     const most = await driveHttp({ ...plan, ...own })
+    await caughtUp(service)
     const half = await driveHttp({ ...plan, ...own, perSecond: most.perSecond / 2 })
     table[name] = {
       'a second': Math.round(most.perSecond),
