@@ -4,6 +4,7 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import type { NewEvent } from '../../kernel/event.ts'
 import type { ExpectedRevision } from '../event-log.ts'
+import { insideOf } from './client-inside.ts'
 import type { Connection } from './connection.ts'
 
 type AppendReq = InstanceType<typeof streamsPb.AppendReq>
@@ -25,7 +26,7 @@ export const appendOnce = (
   expected: ExpectedRevision,
   deadlineMs: number,
 ): Promise<AppendResult> => {
-  const inside = client as unknown as ClientInside
+  const inside = insideOf(client)
   const call = (streams: Streams): Promise<AppendResult> =>
     new Promise((resolve, reject) => {
       const options = inside.callArguments({ credentials, requiresLeader: true, deadline: deadlineMs })
@@ -73,12 +74,6 @@ const resultOf = (answer: AppendResp): AppendResult => {
       prepare: BigInt(position.getPreparePosition()),
     },
   }
-}
-
-/** What the client keeps to itself. */
-interface ClientInside {
-  execute(service: unknown, name: string, call: (streams: Streams) => Promise<AppendResult>): Promise<AppendResult>
-  callArguments(options: object): [metadata: object, options: object]
 }
 
 interface Streams {

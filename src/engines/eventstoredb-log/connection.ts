@@ -11,6 +11,7 @@ import {
 } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Failure } from '../../kernel/errors.ts'
+import { insideOf } from './client-inside.ts'
 import { readToEnd } from './read.ts'
 import { Unanswered } from './unanswered.ts'
 
@@ -70,14 +71,6 @@ type ConnectionParts = Pick<Connection, 'url' | 'client' | 'credentials' | 'dead
 /** Timers are not exact. */
 const SILENT_SHARE = 0.9
 const NOT_ANSWERED = new UnavailableError({ name: 'Error', message: 'nothing is answered' } as never)
-
-/** What the client keeps to itself: it changes its connection for errors that say that the server is away. */
-interface ClientInside {
-  getGRPCClient(service: unknown, name: string): Promise<unknown>
-  handleError(service: unknown, error: Error): Promise<void>
-}
-
-const insideOf = (client: EventStoreDBClient): ClientInside => client as unknown as ClientInside
 
 /** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
 const SERVERS_MIN = [

@@ -3,6 +3,7 @@ import { AccessDeniedError, BACKWARDS, END, StreamNotFoundError } from '@eventst
 import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import type { Reclaimed } from '../event-log.ts'
+import { insideOf } from './client-inside.ts'
 import type { Connection } from './connection.ts'
 import { readToEnd } from './read.ts'
 
@@ -69,12 +70,6 @@ export class Scavenges {
   }
 }
 
-/** What the client keeps to itself: it has no call for a scavenge, and its connection is the one that is to be used. */
-interface ClientInside {
-  execute(service: unknown, name: string, call: (service: Operations) => Promise<number>): Promise<number>
-  callArguments(options: object): [metadata: object, options: object]
-}
-
 type Call = (
   request: object,
   metadata: object,
@@ -88,20 +83,10 @@ interface Operations {
 }
 
 /** Whether the user may start scavenges, which takes the same right as to stop one: that is tried with one that nobody began. */
-export const mayScavenge = async ({ client, credentials, deadlineMs }: Connection): Promise<boolean> => {
-  const inside = client as unknown as ClientInside
+export const mayScavenge = async (connection: Connection): Promise<boolean> => {
   const options = new operationsPb.StopScavengeReq.Options().setScavengeId(randomUUID())
-  const request = new operationsPb.StopScavengeReq().setOptions(options)
-  const call = (operations: Operations): Promise<number> =>
-    new Promise((resolve, reject) =>
-      operations.stopScavenge(
-        request,
-        ...inside.callArguments({ credentials, deadline: deadlineMs }),
-        (error, response) => (error === null ? resolve(response.getScavengeResult()) : reject(error)),
-      ),
-    )
   try {
-    await inside.execute(operationsGrpc.OperationsClient, 'stopScavenge', call)
+    await operate(connection, 'stopScavenge', new operationsPb.StopScavengeReq().setOptions(options))
     return true
   } catch (error) {
     if (isForbidden(error)) return false
@@ -110,19 +95,25 @@ export const mayScavenge = async ({ client, credentials, deadlineMs }: Connectio
   }
 }
 
-const startScavenge = ({ client, credentials, deadlineMs }: Connection): Promise<number> => {
-  const inside = client as unknown as ClientInside
+const startScavenge = (connection: Connection): Promise<number> => {
   const options = new operationsPb.StartScavengeReq.Options().setThreadCount(1).setStartFromChunk(0)
-  const request = new operationsPb.StartScavengeReq().setOptions(options)
+  return operate(connection, 'startScavenge', new operationsPb.StartScavengeReq().setOptions(options))
+}
+
+/** A call that the client does not offer. Answers what the server says came of it. */
+const operate = (
+  { client, credentials, deadlineMs }: Connection,
+  name: keyof Operations,
+  request: object,
+): Promise<number> => {
+  const inside = insideOf(client)
   const call = (operations: Operations): Promise<number> =>
     new Promise((resolve, reject) =>
-      operations.startScavenge(
-        request,
-        ...inside.callArguments({ credentials, deadline: deadlineMs }),
-        (error, response) => (error === null ? resolve(response.getScavengeResult()) : reject(error)),
+      operations[name](request, ...inside.callArguments({ credentials, deadline: deadlineMs }), (error, response) =>
+        error === null ? resolve(response.getScavengeResult()) : reject(error),
       ),
     )
-  return inside.execute(operationsGrpc.OperationsClient, 'startScavenge', call)
+  return inside.execute(operationsGrpc.OperationsClient, name, call)
 }
 
 const isForbidden = (error: unknown): boolean =>
