@@ -87,9 +87,8 @@ export class Commits {
               : this.storePlace(key, changes, move, false),
           ),
       )
-    const single = others.filter(([, [{ table }]]) => this.registry.tableOf(table).declaration.lives === 'row')
-    if (single.length > 0) await this.connection.replicated(single.map(([key]) => key))
     if (isSplit) await this.makeSure(move.consumer)
+    else await this.replicatedAlone(others)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
   }
 
@@ -113,6 +112,11 @@ export class Commits {
     }
     await this.connection.replicated([...places.keys()])
     this.unsure.delete(consumer)
+  }
+
+  private async replicatedAlone(others: readonly [string, RowChange[]][]): Promise<void> {
+    const own = others.filter(([, [{ table }]]) => this.registry.tableOf(table).declaration.lives === 'row')
+    if (own.length > 0) await this.connection.replicated(own.map(([key]) => key))
   }
 
   private async storePlace(
