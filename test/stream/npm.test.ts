@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
@@ -40,6 +41,11 @@ const isAlive = (pid: number): boolean => {
     return false
   }
 }
+
+test('what is built can be run by its name', async (t) => {
+  // npx makes it so where it installs, once: a link that it keeps would point to a later build, which is not.
+  t.doesNotThrow(() => accessSync('dist/src/main.js', constants.X_OK))
+})
 
 for (const [name, command, args] of STARTS)
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
