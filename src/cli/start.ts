@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { openApp, type App, type Bounds } from '../app.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
@@ -10,6 +11,9 @@ import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
 import { type StopSignal, stopSignal } from './stop-signal.ts'
 
+/** A start that is asked to end has so long to come to its own end. */
+const START_END_MS = 3_000
+
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. One that came while it starts ends it before it serves. */
 export const startCommand = async (
   config: Config,
@@ -20,7 +24,15 @@ export const startCommand = async (
   if (stop.isAsked()) return 0
   // A write beyond a limit of file sizes fails then and says so; without a listener it ends the process without a word.
   process.on('SIGXFSZ', () => undefined)
-  const app = await opened(config, logger, bounds)
+  const app = await Promise.race([
+    opened(config, logger, bounds),
+    stop.asked.then(() => setTimeout(START_END_MS, undefined, { ref: false })),
+  ])
+  if (app === undefined) {
+    // What it had begun goes on where it was stored: a start may have minutes of log to follow.
+    logger.info('stopped')
+    process.exit(0)
+  }
   if (stop.isAsked()) return close(app, logger, await stop.asked)
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })

@@ -31,8 +31,6 @@ export interface RateLimits {
 
 /** Bounds of the door. Every one of them has a named answer when it is reached. */
 export interface IngressLimits {
-  /** Open connections, of HTTP and WebSocket together; further ones are cut. */
-  connectionsMax: number
   /** Requests under way; further ones are answered 503 `overloaded`. */
   requestsMax: number
   /** Bytes of request bodies in memory at one time; further ones are answered 503 `overloaded`. */
@@ -51,7 +49,6 @@ export interface IngressLimits {
 }
 
 export const DEFAULT_LIMITS: IngressLimits = {
-  connectionsMax: 65_536,
   requestsMax: 10_000,
   bodyBytesInFlightMax: 512 * 1024 * 1024,
   bodyTimeoutMs: 30_000,
@@ -69,11 +66,6 @@ export interface ApiInfo {
 }
 
 export interface IngressOptions {
-  host: string
-  /** 0 takes a free one. */
-  port: number
-  /** Files in PEM. */
-  tls?: { certFile: string; keyFile: string }
   routes: readonly Route[]
   channels: readonly Channel[]
   /** Messages of the channels, for the AsyncAPI document. */
@@ -109,8 +101,6 @@ export interface IngressOptions {
 }
 
 export interface Ingress {
-  url: string
-  port: number
   /** No new connections or sockets; requests under way go on. Resolves when none is left, or the time is over. */
   stopAccepting(withinMs: number): Promise<void>
   /** Closes sockets with 1012, waits for requests under way, then cuts what is left. */

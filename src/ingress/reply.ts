@@ -95,6 +95,15 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   exchange.finish()
 }
 
+/** Answers at once, outside of an exchange, and ends the connection. */
+export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Answered, isHead: boolean): void => {
+  res.cork(() => {
+    writeHead(res, status, { ...SECURITY_HEADERS, ...headers })
+    if (isHead) res.endWithoutBody(Buffer.byteLength(body), true)
+    else res.end(body, true)
+  })
+}
+
 /**
  * Sends a whole answer and leaves the request open, for a client that still sends its body: it need not send all of it
  * to learn that it is refused. uWebSockets.js would end the request, and read on without end; so it takes the answer for

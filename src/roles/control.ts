@@ -34,7 +34,7 @@ export const controlOf =
     if (command === 'rotateTokenKey') return rotateTokenKey()
     if (command === 'resetPassword') {
       const { token, expiresAt } = await operatorLink(services, name, endsFactor)
-      return { url: `${await services.publicUrl}/reset-password?token=${token}`, expiresAt }
+      return { url: `${services.publicUrl}/reset-password?token=${token}`, expiresAt }
     }
     // Meanwhile nothing is truncated: the history and the log are copied one after the other.
     if (command === 'backup') return services.upkeepTurns.run(() => backUpRunning(services, name))

@@ -7,6 +7,7 @@ import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
 import { DeviceAuthenticator } from '../features/trackers/device-authenticator.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
 import type { AccessChange } from '../ingress/options.ts'
+import type { Port } from '../ingress/port.ts'
 import { startIngress } from '../ingress/server.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Route } from '../kit/http/route.ts'
@@ -17,9 +18,10 @@ import type { RoleServices } from './role.ts'
 /** Of the API that its documents describe. */
 const VERSION = '3.0.0'
 
-/** HTTP and WebSocket: who is behind a credential, and what the roles of this process answer. @throws Error for a port that is taken. */
+/** HTTP and WebSocket: who is behind a credential, and what the roles of this process answer. */
 export const openDoor = async (
   services: RoleServices,
+  port: Port,
   { routes, channels }: { routes: readonly Route[]; channels: readonly Channel[] },
 ) => {
   const { config, tables, keyring } = services
@@ -38,11 +40,8 @@ export const openDoor = async (
   const unwatch = async (): Promise<void> => {
     for (const follower of watching) await follower.close()
   }
-  const ingress = await startIngress({
+  const ingress = await startIngress(port, {
     ...services,
-    host: config.host,
-    port: config.port,
-    tls: config.tls && { certFile: config.tls.certPath, keyFile: config.tls.keyPath },
     routes,
     channels,
     channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
@@ -65,7 +64,6 @@ export const openDoor = async (
     throw error
   })
   return {
-    url: ingress.url,
     stopAccepting: (withinMs: number) => ingress.stopAccepting(withinMs),
     close: async (): Promise<void> => {
       await ingress.close()

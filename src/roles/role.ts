@@ -58,8 +58,8 @@ export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
   feeds: Feeds
   settle: Settle
   metrics: Metrics
-  /** What links in mails begin with; the address that it listens on is known once it does. */
-  publicUrl: Promise<string>
+  /** What links in mails begin with. */
+  publicUrl: string
   /** What works on whole streams and tables, of this process, one after the other. */
   upkeepTurns: InTurn
   /** Whether geofences are there for the caller. */
@@ -81,7 +81,7 @@ export interface Role {
 
 export type OpenRole = (services: RoleServices) => Promise<Role>
 
-export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: Promise<string>): RoleServices => {
+export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: string): RoleServices => {
   const { config } = parts
   const { log, logger } = services
   const settle = settling(services, PROJECTIONS)

@@ -1,6 +1,6 @@
 import type { Role as RoleName } from '../config.ts'
+import { openPort } from '../ingress/port.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
-import { defer } from '../kit/consumers/deferred.ts'
 import { tablesOf } from '../kit/consumers/projection.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import { operationsRoutes } from '../kit/operations/operations-routes.ts'
@@ -44,9 +44,10 @@ const CLOSE_REQUESTS_MS = 3_000
 
 /** The roles of this process on top of the engines, and the door before them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
-  const listening = defer<string>()
-  listening.promise.catch(() => undefined)
-  const services = roleServices(parts, listening.promise)
+  // Open before tables follow what was logged meanwhile, which takes minutes after a long absence.
+  const port = await openPort(parts.config)
+  parts.services.logger.info('starting', { url: port.url })
+  const services = roleServices(parts, parts.config.publicUrl ?? port.url)
   const { log, tables, history, files, clock, logger, metrics, feeds, projections, config } = services
   const health = new EngineHealth({ engines: { log, tables, history, files }, metrics, clock })
   const roles: Role[] = []
@@ -65,7 +66,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     let demoLogin: DemoLogin | undefined
     let isReady = false
     void Promise.all(roles.map(({ ready }) => ready)).then(() => (isReady = !stopping.signal.aborted))
-    const door = await openDoor(services, {
+    const door = await openDoor(services, port, {
       routes: [
         ...roles.flatMap(({ routes = [] }) => routes),
         ...operationsRoutes({ metrics, health, isReady: () => isReady }),
@@ -73,9 +74,8 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })
-    listening.resolve(config.publicUrl ?? door.url)
     return {
-      url: door.url,
+      url: port.url,
       showDemoLogin: (login) => {
         demoLogin = login
       },
@@ -89,7 +89,8 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       },
     }
   } catch (error) {
-    listening.reject(error)
+    port.stopListening()
+    port.close()
     await end()
     throw error
   }

@@ -329,7 +329,7 @@ test('binary garbage and a channel that fails cost only their connection', async
 
 test('connections are bounded together, and sockets that end make room', async (t) => {
   const { channel, opened } = noteChannel()
-  const door = await openDoor(t, { channels: [channel], limits: { connectionsMax: 3 } })
+  const door = await openDoor(t, { channels: [channel] }, { connectionsMax: 3 })
   for (let round = 0; round < 6; round++) {
     const { client, head } = await upgrade(t, door, 'Authorization: Bearer good\r\n')
     t.match(head, /^HTTP\/1.1 101 /, `round ${round}`)

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
+import { openPort, type PortOptions } from '../../src/ingress/port.ts'
 import { startIngress } from '../../src/ingress/server.ts'
 import type { AccessChange, Ingress, IngressOptions } from '../../src/ingress/options.ts'
 import type { Caller, UserCaller } from '../../src/kernel/caller.ts'
@@ -17,6 +18,7 @@ import { folderOf } from '../support/folder-of.ts'
 export interface Door {
   ingress: Ingress
   url: string
+  port: number
   /** What tokens stand for; a test takes one away to revoke it. */
   callers: Map<string, Caller>
   change(change: AccessChange): void
@@ -54,7 +56,12 @@ export const user = (change: Partial<UserCaller> = {}): UserCaller => ({
 })
 
 /** Opens a real door on a free port, with real tables and keys; it closes with the test. */
-export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): Promise<Door> => {
+export const openDoor = async (
+  t: Test,
+  options: Partial<IngressOptions> = {},
+  portOptions: Partial<PortOptions> = {},
+): Promise<Door> => {
+  const port = await openPort({ host: '127.0.0.1', port: 0, ...portOptions })
   const folder = mkdtempSync(`${folderOf(t)}/door-`)
   const tables = options.tables ?? (await openLmdbTableStore({ path: `${folder}/tables`, clock: systemClock }))
   const callers = new Map<string, Caller>([
@@ -69,9 +76,7 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     metrics.close()
     if (options.tables === undefined) await tables.close()
   }
-  const ingress = await startIngress({
-    host: '127.0.0.1',
-    port: 0,
+  const ingress = await startIngress(port, {
     routes: [],
     channels: [],
     channelDocuments: [],
@@ -96,6 +101,8 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
     metrics,
     ...options,
   }).catch(async (error: unknown) => {
+    port.stopListening()
+    port.close()
     await closeOwn()
     throw error
   })
@@ -105,12 +112,13 @@ export const openDoor = async (t: Test, options: Partial<IngressOptions> = {}): 
   })
   return {
     ingress,
-    url: ingress.url,
+    port: port.port,
+    url: port.url,
     callers,
     change: (change) => void [...listeners].map((listener) => listener(change)),
     lines,
     tables,
-    call: callOf(ingress.url),
+    call: callOf(port.url),
   }
 }
 
@@ -167,7 +175,7 @@ export interface RawClient {
 
 /** A client that speaks bytes. */
 export const rawClient = async (t: Test, door: Door): Promise<RawClient> => {
-  const socket = connect(door.ingress.port, '127.0.0.1')
+  const socket = connect(door.port, '127.0.0.1')
   t.teardown(() => socket.destroy())
   let text = ''
   const wake = new Set<() => void>()

@@ -9,8 +9,9 @@ import { openDoor, simpleRoute } from './support.ts'
 test('https and wss', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'waymark-tls-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  const tls = makeCertificate(folder)
-  if (tls === undefined) return void t.pass('https', { skip: 'there is no openssl to make a certificate with' })
+  const files = makeCertificate(folder)
+  if (files === undefined) return void t.pass('https', { skip: 'there is no openssl to make a certificate with' })
+  const tls = { certPath: files.certFile, keyPath: files.keyFile }
   const echo = {
     path: '/live',
     accepts: ['user' as const],
@@ -21,11 +22,8 @@ test('https and wss', async (t) => {
       closed: () => undefined,
     }),
   }
-  const door = await openDoor(t, {
-    tls,
-    routes: [simpleRoute({}, async () => ({ body: { data: 'x'.repeat(300_000) } }))],
-    channels: [echo],
-  })
+  const routes = [simpleRoute({}, async () => ({ body: { data: 'x'.repeat(300_000) } }))]
+  const door = await openDoor(t, { routes, channels: [echo] }, { tls })
   t.match(door.url, /^https:/)
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
   t.teardown(() => dispatcher.close())
@@ -41,7 +39,7 @@ test('https and wss', async (t) => {
   socket.addEventListener('open', () => socket.send('hello'))
   t.equal(await text, 'hello')
   socket.close()
-  await t.rejects(openDoor(t, { tls: { ...tls, certFile: '/nowhere.pem' }, tables: door.tables }), {
+  await t.rejects(openDoor(t, {}, { tls: { ...tls, certPath: '/nowhere.pem' } }), {
     message: /certificate .*nowhere/,
   })
 })

@@ -12,7 +12,7 @@ import { until } from './service.ts'
 export const openMailbox = async (t: Test, world: Awaited<ReturnType<typeof openIdentity>>) => {
   const path = join(folderOf(t), 'mail')
   const mailer = await openFileMailer({ path, from: 'waymark@localhost' })
-  const mails = await sendMails({ ...world, mailer, publicUrl: Promise.resolve('https://map.example.com') })
+  const mails = await sendMails({ ...world, mailer, publicUrl: 'https://map.example.com' })
   t.teardown(() => mails.close())
   const read = new Set<string>()
   /** The next mail to that address that was not answered before. */

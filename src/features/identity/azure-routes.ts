@@ -16,7 +16,7 @@ export interface AzureParts {
   /** The integration while it is active. */
   integrationOf(appIntegrationId: string): Promise<Integration | undefined>
   /** What clients call this service by. */
-  publicUrl: Promise<string>
+  publicUrl: string
 }
 
 const TAG = 'Authentication'
@@ -94,9 +94,8 @@ const start = async (
   const [browser, nonce, verifier] = [random(), random(), random()]
   const said: State = { appIntegrationId, nonce, verifier, browser: hashOf(browser), until: now + STATE_MS }
   const state = keyring.encrypt('sign-in-state', JSON.stringify(said))
-  const url = await publicUrl
-  const location = await provider.addressFor(integration, callbackUrl(url), { state, nonce, verifier }, now)
-  const secure = url.startsWith('https:') ? '; Secure' : ''
+  const location = await provider.addressFor(integration, callbackUrl(publicUrl), { state, nonce, verifier }, now)
+  const secure = publicUrl.startsWith('https:') ? '; Secure' : ''
   const cookie = `${COOKIE}=${browser}; Path=${COOKIE_PATH}; Max-Age=${STATE_MS / 1_000}; HttpOnly; SameSite=Lax${secure}`
   return { status: 302, raw: '', headers: { location, 'set-cookie': cookie } }
 }
@@ -133,7 +132,7 @@ const signedIn = async (
   if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw refused()
   const integration = await integrationOf(said.appIntegrationId)
   if (integration === undefined) throw new Failure('not_found')
-  const returnedTo = new URL(callbackUrl(await publicUrl))
+  const returnedTo = new URL(callbackUrl(publicUrl))
   for (const [name, value] of Object.entries(query)) if (value !== undefined) returnedTo.searchParams.set(name, value)
   const { nonce, verifier } = said
   const email = await provider.emailOf(integration, returnedTo, { state, nonce, verifier }, now)

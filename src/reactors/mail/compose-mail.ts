@@ -28,11 +28,11 @@ const PAGES: { readonly [kind in LinkKind]: string } = {
 /** Makes mails of the facts that they are owed for, from what is true at the time. */
 export class MailComposer {
   private readonly services: ResourceServices
-  private readonly publicUrl: Promise<string>
+  private readonly publicUrl: string
   private readonly organizations: ResourceWriter
   private readonly users: ResourceWriter
 
-  constructor(services: ResourceServices, publicUrl: Promise<string>) {
+  constructor(services: ResourceServices, publicUrl: string) {
     this.services = services
     this.publicUrl = publicUrl
     this.organizations = organization.writer(services)
@@ -69,7 +69,7 @@ export class MailComposer {
 
   private async urlOf({ kind, linkId }: LinkIssued, identityId: string): Promise<string> {
     const token = linkToken(this.services.keyring, identityId, linkId)
-    return `${await this.publicUrl}/${PAGES[kind]}?token=${token}`
+    return `${this.publicUrl}/${PAGES[kind]}?token=${token}`
   }
 
   private async viewOf(

@@ -21,7 +21,7 @@ const FORGOTTEN_MAX_MS = 3_600_000
 
 export interface MailServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
   mailer: Mailer
-  publicUrl: Promise<string>
+  publicUrl: string
   /** Whether it is still this process that sends. */
   isOurs?: IsOurs
   onMail?(outcome: MailOutcome['kind'] | 'unsent'): void

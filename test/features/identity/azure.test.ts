@@ -18,7 +18,7 @@ const open = async (t: Test, issuer: () => string) => {
     azureRoutes(identityContext(services, { signup: 'open', tokenTtlMs: 86_400_000 }), {
       provider: new AzureProvider(issuer),
       integrationOf: (id) => activeIntegration(services, id),
-      publicUrl: Promise.resolve(PUBLIC_URL),
+      publicUrl: PUBLIC_URL,
     }),
   )
   const owner = await world.signup()

@@ -32,7 +32,7 @@ const scripted = (answer: () => MailOutcome) => {
 }
 
 const begin = (world: Omit<World, 'close'>, mailer: Mailer) =>
-  sendMails({ ...world, mailer, publicUrl: Promise.resolve('https://map.example.com') })
+  sendMails({ ...world, mailer, publicUrl: 'https://map.example.com' })
 
 const owedRows = async ({ tables }: Pick<World, 'tables'>): Promise<OwedMailRow[]> =>
   (await tables.find<OwedMailRow>(OWED_MAILS.name, '-', { limit: 100 })).rows.map(({ row }) => row)
