@@ -97,6 +97,8 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
 
 /** Answers at once, outside of an exchange, and ends the connection. */
 export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Answered, isHead: boolean): void => {
+  // uWebSockets.js takes the answer of a HEAD for none and would end the process.
+  res.onAborted(() => undefined)
   res.cork(() => {
     writeHead(res, status, { ...SECURITY_HEADERS, ...headers })
     if (isHead) res.endWithoutBody(Buffer.byteLength(body), true)
