@@ -100,8 +100,11 @@ test('no call holds the server over 5 ms, on a table of 100,000 rows', {
       `${name}: ${calls.length} calls, ${slowest.micros} µs at most`,
     )
   }
+  // Another page each time: one that was asked for before is remembered.
   for (const [name, question] of Object.entries(QUESTIONS))
-    await judge(name, () => tables.find('trackers', 'org', { limit: 50, total: true, ...question }))
+    await judge(name, (time) =>
+      tables.find('trackers', 'org', { total: true, ...question, limit: (question.limit ?? 50) + time }),
+    )
   await judge('1,000 rows by id', () =>
     tables.getMany(
       'trackers',

@@ -1,6 +1,7 @@
 import type { Transaction } from 'lmdb'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
+import { freezePage, PAGE_ROWS_MAX, PAGES_BYTES, pageKey, pageWeight, questionKey, RowMemory } from '../page-memory.ts'
 import { type Find, type Found, rangesOf, type StoredRow } from '../table-store.ts'
 import { chunkOf, type RowSet } from './bits.ts'
 import {
@@ -33,17 +34,6 @@ export const SORTED_IN_MEMORY_MAX = 1_500
 const LOOK_COST = 3
 const CHUNK_COST = 3
 const MATCHES_BYTES = 16 * 1024 * 1024
-const PAGES_BYTES = 24 * 1024 * 1024
-const ROWS_BYTES = 16 * 1024 * 1024
-/** Larger rows are few, and cost more to send than to unpack. */
-const ROW_BYTES_MAX = 64 * 1024
-/** Whoever takes more rows at once walks over all of them, and comes once. */
-const PAGE_ROWS_MAX = 100
-/** Values of one condition, above which a question is nobody else's. */
-const VALUES_MAX = 100
-const KEY_LENGTH_MAX = 2_000
-/** What a row takes in memory for each packed byte, roughly: unpacked, packed, and as the text that is answered. */
-const UNPACKED = 6
 
 /** What matches: few rows in order, or many as a set; neither where every row within the bounds of the order does. */
 export interface Matches {
@@ -74,14 +64,14 @@ const matchesBytes = ({ value }: Kept<NamedMatches>): number =>
 interface KeptAll {
   allMatches: RecentMap<string, Kept<NamedMatches>>
   allPages: RecentMap<string, Page>
-  allRows: RecentMap<string, { bytes: Buffer; row: StoredRow }>
+  allRows: RowMemory
 }
 
 export class KnownAnswers {
   private readonly kept: KeptAll = {
     allMatches: new RecentMap(MATCHES_BYTES, matchesBytes),
-    allPages: new RecentMap(PAGES_BYTES, ({ bytes }) => 1_000 + bytes),
-    allRows: new RecentMap(ROWS_BYTES, ({ bytes }) => 300 + UNPACKED * bytes.length),
+    allPages: new RecentMap(PAGES_BYTES, ({ bytes }) => pageWeight(bytes)),
+    allRows: new RowMemory(),
   }
 
   /** For one question, on one snapshot. Nothing is remembered of one whose answer time alone may change. */
@@ -120,7 +110,7 @@ export class KnownAnswer {
     this.at = slotsOf(record, question)
       .map((slot) => countIn(counts, slot))
       .join()
-    const key = isLasting ? keyOf(question) : undefined
+    const key = isLasting ? questionKey(question) : undefined
     this.key = key === undefined ? undefined : `${record.number} ${scopeNumber} ${key}`
   }
 
@@ -143,7 +133,7 @@ export class KnownAnswer {
   }
 
   get page(): Found | undefined {
-    const key = this.pageKey()
+    const key = pageKey(this.question, this.key)
     const page = key === undefined ? undefined : this.kept.allPages.get(key)
     if (page === undefined || (page.at !== this.at && page.of !== this.matches?.name)) return undefined
     const { rows } = page.value
@@ -154,13 +144,11 @@ export class KnownAnswer {
   }
 
   keepPage(found: Found, of: object): Found {
-    const key = this.pageKey()
-    if (key === undefined || !found.rows.every(Object.isFrozen)) return found
-    Object.freeze(found.rows)
-    const value = Object.freeze(found)
+    const key = pageKey(this.question, this.key)
+    if (key === undefined || !freezePage(found)) return found
     const { at, rowsAt } = this
-    this.kept.allPages.set(key, { at, rowsAt, value, of, bytes: UNPACKED * this.rowBytes })
-    return value
+    this.kept.allPages.set(key, { at, rowsAt, value: found, of, bytes: this.rowBytes })
+    return found
   }
 
   /** Few matches with what became of the rows that changed since then; the same where that changes nothing of them. */
@@ -199,19 +187,7 @@ export class KnownAnswer {
     this.rowBytes += bytes.length
     if (this.question.limit > PAGE_ROWS_MAX) return { scope, id, row: unpack<Row>(stored.packed) }
     const name = `${this.space.readUInt32BE(0)} ${this.space.readUInt32BE(4)} ${id}`
-    const kept = this.kept.allRows.get(name)
-    if (kept?.bytes.equals(bytes)) return kept.row
-    const row = { scope, id, row: unpack<Row>(stored.packed) }
-    if (bytes.length > ROW_BYTES_MAX || !freezeAll(row.row)) return row
-    this.kept.allRows.set(name, { bytes, row: Object.freeze(row) })
-    return row
-  }
-
-  private pageKey(): string | undefined {
-    const { limit, offset = 0, after = '' } = this.question
-    return this.key === undefined || limit > PAGE_ROWS_MAX || after.length > KEY_LENGTH_MAX
-      ? undefined
-      : `${limit} ${offset} ${after} ${this.key}`
+    return this.kept.allRows.row(name, bytes, () => ({ scope, id, row: unpack<Row>(stored.packed) }))
   }
 }
 
@@ -225,40 +201,4 @@ const slotsOf = (record: TableRecord, question: Find): number[] => {
   if (text !== undefined || words !== undefined) slots.push(TEXT_SLOT)
   if (sort !== undefined) slots.push(rangeSlot(record, sort.field))
   return slots
-}
-
-/** Names the question apart from its page; undefined for one that is too long to be asked again. */
-const keyOf = ({
-  where = {},
-  every = {},
-  range,
-  ranges = [],
-  text,
-  words = [],
-  sort,
-  total,
-}: Find): string | undefined => {
-  const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
-  if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
-  const key = JSON.stringify([
-    Object.entries(where),
-    Object.entries(every),
-    range ?? 0,
-    ranges,
-    text ?? 0,
-    words,
-    sort ?? 0,
-    total === true,
-  ])
-  // Numbers that JSON cannot say, and values that are not there, are null in it.
-  return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
-}
-
-/** False for what holds bytes, which cannot be frozen. */
-const freezeAll = (value: unknown): boolean => {
-  if (typeof value !== 'object' || value === null) return true
-  if (ArrayBuffer.isView(value)) return false
-  if (!Object.values(value).every(freezeAll)) return false
-  Object.freeze(value)
-  return true
 }

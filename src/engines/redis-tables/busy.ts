@@ -1,7 +1,25 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 /** Between two tries of whoever finds a commit of several steps under way. */
-export const BUSY_MS = 2
+const BUSY_MS = 2
 /** A writer that died left its mark: what is there is answered. */
 const BUSY_TRIES = 500
 
 /** How the library is told to look at a place: while no commit is under way, again, or whatever is under way. */
-export const howOf = (tries: number): '0' | '1' | '2' => (tries === 0 ? '0' : tries < BUSY_TRIES ? '2' : '1')
+export type How = '0' | '1' | '2'
+
+const howOf = (tries: number): How => (tries === 0 ? '0' : tries < BUSY_TRIES ? '2' : '1')
+
+/** What the library answers once no commit is under way, behind the status; `sweep` deletes rows that have ended, where some wait for that. */
+export const answeredWhenFree = async (
+  ask: (how: How) => Promise<unknown>,
+  sweep?: () => Promise<unknown>,
+): Promise<unknown[]> => {
+  for (let tries = 0; ; tries++) {
+    const [status, ...answer] = (await ask(howOf(tries))) as [Buffer, ...unknown[]]
+    const said = String(status)
+    if (said === 'ok') return answer
+    if (said === 'ended') await sweep?.()
+    else await pause(BUSY_MS)
+  }
+}

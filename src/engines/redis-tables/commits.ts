@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { RowChange } from '../../kernel/table.ts'
 import { type CheckpointMove, StaleCommit } from '../table-store.ts'
 import { Budget } from './budget.ts'
+import { newToken } from './changes.ts'
 import type { Argument } from './clients.ts'
 import type { RedisConnection } from './connection.ts'
 import { down } from './failures.ts'
@@ -135,7 +136,13 @@ export class Commits {
     let isOver = false
     const store = async (step: Step): Promise<void> => {
       try {
-        const answer = await this.step(budget, step.cost, keys, [...of, nameOf(step), ...way, ...step.changes])
+        const answer = await this.step(budget, step.cost, keys, [
+          ...of,
+          nameOf(step),
+          ...way,
+          newToken(),
+          ...step.changes,
+        ])
         if (move !== undefined && this.isDone(move, answer)) isOver = true
       } catch (error) {
         isOver = true

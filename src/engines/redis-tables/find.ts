@@ -10,6 +10,7 @@ import {
   type Place,
   rowsOfIds,
   type Stretch,
+  type Visit,
   type Walk,
   walkOn,
   walkOnce,
@@ -35,50 +36,47 @@ const ALL: Stretch = { index: '', from: '-', to: '+' }
  * Answers a question in steps, each short for the server. A condition with few entries is answered by reading its rows;
  * otherwise the index of the order is walked, with conditions of equality looked up there and the others in the rows.
  */
-export const findRows = async <R extends Row>(place: Place, question: Find): Promise<Found<R>> => {
+export const findRows = async (place: Place, question: Find): Promise<{ found: Found; changes: string }> => {
   assertIndexed(place.table.declaration, question)
   for (let tries = 0; ; tries++) {
+    const visit: Visit = { ...place, commits: tries < WHOLE_TRIES ? '' : undefined, changes: '' }
     try {
-      return await answer<R>({ ...place, commits: tries < WHOLE_TRIES ? '' : undefined }, question)
+      const found = await answer(visit, question)
+      return { found, changes: visit.changes }
     } catch (error) {
       if (!(error instanceof Moved)) throw error
     }
   }
 }
 
-const answer = async <R extends Row>(place: Place, question: Find): Promise<Found<R>> => {
-  const driver = await mostSelective(place, question)
-  const others = othersThan(driver, question)
-  const walk = { stretches: driver.stretches, checks: others.filter(isLookedUp) }
-  if (driver.count <= FEW) return sortedHere<R>(place, question, walkRows<R>(place, walk))
+const answer = async (place: Visit, question: Find): Promise<Found> => {
+  const plan = await planOf(place, question)
+  const walk = { stretches: plan.stretches, checks: plan.others.filter(isLookedUp) }
+  if (plan.count <= FEW) return sortedHere(place, question, walkRows(place, walk))
   const wanted = (question.offset ?? 0) + question.limit + 1
   // The order's index holds one wanted entry among so many.
-  const isFew = (count: number): boolean => count <= FEW || count * ROW_COST < (wanted * driver.all) / count
-  let counted: number | undefined
-  if (driver.count <= COUNTED_FIRST && countsByIndex(question, driver)) {
-    if (others.length > 0 && driver.count <= LISTED_FIRST) {
+  const isFew = (count: number): boolean => count <= FEW || count * ROW_COST < (wanted * plan.all) / count
+  let counted = plan.isExact ? plan.count : undefined
+  if (counted === undefined && plan.count <= COUNTED_FIRST && countsByIndex(question, plan)) {
+    if (plan.count <= LISTED_FIRST) {
       const ids = await idsThatPass(place, walk)
-      if (isFew(ids.size)) return sortedHere<R>(place, question, rowsOfIds<R>(place, [...ids]))
+      if (isFew(ids.size)) return sortedHere(place, question, rowsOfIds(place, [...ids]))
       counted = ids.size
-    } else counted = await countAll(place, question, driver)
+    } else counted = await countAll(place, question, plan)
   }
-  if (isFew(counted ?? driver.count)) return sortedHere<R>(place, question, walkRows<R>(place, walk))
-  const rows = await walkInOrder<R>(place, question)
-  const total = question.total ? (counted ?? (await countAll(place, question, driver))) : undefined
+  if (isFew(counted ?? plan.count)) return sortedHere(place, question, walkRows(place, walk))
+  const rows = await walkInOrder(place, question, plan)
+  const total = question.total ? (counted ?? (await countAll(place, question, plan))) : undefined
   return { ...rows, ...(total !== undefined && { total }) }
 }
 
 /** Rows that meet the looked-up conditions at least: filtered, sorted and cut here. */
-const sortedHere = async <R extends Row>(
-  place: Place,
-  question: Find,
-  rows: AsyncIterable<{ id: string; row: R }>,
-): Promise<Found<R>> => {
-  const found = new Map<string, R>()
+const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<StoredRow>): Promise<Found> => {
+  const found = new Map<string, StoredRow>()
   const isMatch = matcherOf(place.table.declaration, question)
-  for await (const { id, row } of rows) if (isMatch(row)) found.set(id, row)
+  for await (const stored of rows) if (isMatch(stored.row)) found.set(stored.id, stored)
   const { sort, after, offset = 0, limit } = question
-  const ordered = [...found].map(([id, row]) => ({ id, row, entry: entryOf(sort, id, row) }))
+  const ordered = [...found.values()].map((stored) => ({ stored, entry: entryOf(sort, stored.id, stored.row) }))
   ordered.sort((a, b) => a.entry.compare(b.entry))
   if (sort?.order === 'desc') ordered.reverse()
   const cursor = after === undefined ? undefined : Buffer.from(after, 'base64url')
@@ -87,7 +85,7 @@ const sortedHere = async <R extends Row>(
   const left = ordered.filter(({ entry }) => isAfter(entry)).slice(offset)
   const page = left.slice(0, limit)
   return {
-    rows: page.map(({ id, row }) => ({ scope: place.scope, id, row })),
+    rows: page.map(({ stored }) => stored),
     next: left.length > limit ? (page.at(-1)?.entry.toString('base64url') ?? null) : null,
     ...(question.total && { total: ordered.length }),
   }
@@ -101,17 +99,17 @@ const entryOf = (sort: Find['sort'], id: string, row: Row): Buffer => {
   return Buffer.concat([encoded(sortable), Buffer.from(id)])
 }
 
-const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise<Omit<Found<R>, 'total'>> => {
+const walkInOrder = async (place: Visit, question: Find, plan: Plan): Promise<Omit<Found, 'total'>> => {
   const { sort, after, limit } = question
   const ranges = rangesOf(question)
   const isDown = sort?.order === 'desc'
   const stretch = orderStretch(sort, ranges)
   if (after !== undefined) moveBehind(stretch, Buffer.from(after, 'base64url'), isDown)
-  const checks = checksOf(question).filter(isLookedUp)
+  const checks = plan.checks.filter(isLookedUp)
   const isDecided =
     wordGroupsOf(question).length === 0 &&
     ranges.every(({ field }) => field === sort?.field) &&
-    checks.length === checksOf(question).length
+    checks.length === plan.checks.length
   const isMatch = matcherOf(place.table.declaration, question)
   const walk = { stretches: [stretch], checks, isDown }
   let skip = question.offset ?? 0
@@ -119,20 +117,20 @@ const walkInOrder = async <R extends Row>(place: Place, question: Find): Promise
     if (!(await skipped(place, { ...walk, wanted: 'count', most: skip }))) return { rows: [], next: null }
     skip = 0
   }
-  const rows: StoredRow<R>[] = []
+  const rows: StoredRow[] = []
   let last: Buffer | undefined
-  for await (const { id, row } of walkRows<R>(place, { ...walk, ...(isDecided && { most: limit + 1 }) })) {
-    if (!isMatch(row)) continue
+  for await (const stored of walkRows(place, { ...walk, ...(isDecided && { most: limit + 1 }) })) {
+    if (!isMatch(stored.row)) continue
     if (skip-- > 0) continue
     if (rows.length === limit) return { rows, next: last?.toString('base64url') ?? null }
-    rows.push({ scope: place.scope, id, row })
-    last = entryOf(sort, id, row)
+    rows.push(stored)
+    last = entryOf(sort, stored.id, stored.row)
   }
   return { rows, next: null }
 }
 
 /** Moves the beginning of the walk's stretch behind so many entries that pass; false where there are no more. */
-const skipped = async (place: Place, walk: Walk & { most: number }): Promise<boolean> => {
+const skipped = async (place: Visit, walk: Walk & { most: number }): Promise<boolean> => {
   const [stretch] = walk.stretches
   for (let left = walk.most; left > 0; ) {
     const { done, last, count } = await walkOnce(place, { ...walk, most: left })
@@ -173,64 +171,78 @@ const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
 
 const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK_VALUES_MAX
 
-interface Driver {
+/** How a question is answered. */
+interface Plan {
+  /** What must be read at least: of the condition with the fewest entries, or all rows. */
   stretches: Stretch[]
   count: number
   /** Of all rows. */
   all: number
-  /** The check that it stands for, if it is one. */
-  check?: Check
+  /** Whether each of these entries is a row that matches, and another one. */
+  isExact: boolean
+  /** The checks that not every row meets, the most selective first. */
+  checks: Check[]
+  /** Those but the one that is read. */
+  others: Check[]
 }
 
-/** What must be read at least to answer: the condition with the fewest entries, or all rows. */
-const mostSelective = async (place: Place, question: Find): Promise<Driver> => {
-  const conditions: { stretches: Stretch[]; check?: Check }[] = [{ stretches: [{ ...ALL }] }]
-  for (const check of checksOf(question))
-    conditions.push({ stretches: check.values.map((value) => valueStretch(check.index, value)), check })
-  for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)] })
-  for (const group of wordGroupsOf(question))
-    conditions.push({ stretches: group.map((word) => valueStretch('w', textStart(word))) })
+interface Condition {
+  stretches: Stretch[]
+  check?: Check
+  /** Whether a row has one entry at most. */
+  isSingle: boolean
+}
+
+const planOf = async (place: Visit, question: Find): Promise<Plan> => {
+  const conditions: Condition[] = [{ stretches: [{ ...ALL }], isSingle: true }]
+  for (const check of checksOf(question)) {
+    const stretches = check.values.map((value) => valueStretch(check.index, value))
+    conditions.push({ stretches, check, isSingle: stretches.length === 1 })
+  }
+  for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)], isSingle: true })
+  for (const group of wordGroupsOf(question)) {
+    const stretches = group.map((word) => valueStretch('w', textStart(word)))
+    conditions.push({ stretches, isSingle: false })
+  }
   const counts = await countStretches(
     place,
     conditions.flatMap(({ stretches }) => stretches),
   )
   const all = counts[0]
-  let least: Driver | undefined
   let next = 0
-  for (const { stretches, check } of conditions) {
-    const own = counts.slice(next, (next += stretches.length))
-    const count = own.reduce((sum, one) => sum + one, 0)
-    // Values that no row has need not be walked.
-    if (least === undefined || count < least.count)
-      least = { stretches: stretches.filter((_, i) => own[i] > 0), count, all, check }
+  const counted = conditions
+    .map((condition) => {
+      const own = counts.slice(next, (next += condition.stretches.length))
+      // Values that no row has need not be walked.
+      const stretches = condition.stretches.filter((_, i) => own[i] > 0)
+      return { ...condition, stretches, count: own.reduce((sum, one) => sum + one, 0) }
+    })
+    // What every row meets is no condition.
+    .filter(({ count, isSingle }, i) => i === 0 || count < all || !isSingle)
+  const least = counted.reduce((least, one) => (one.count < least.count ? one : least))
+  const others = counted.filter((one) => one !== least && one !== counted[0])
+  const checks = counted.flatMap(({ check, count }) => (check === undefined ? [] : [{ check, count }]))
+  checks.sort((a, b) => a.count - b.count)
+  const ordered = checks.map(({ check }) => check)
+  return {
+    stretches: least.stretches,
+    count: least.count,
+    all,
+    isExact: least.isSingle && others.length === 0,
+    checks: ordered,
+    others: ordered.filter((check) => check !== least.check),
   }
-  return least!
 }
 
-/** The checks of a question but the one that the driver stands for. */
-const othersThan = ({ check }: Driver, question: Find): Check[] =>
-  checksOf(question).filter(({ index, values }) => index !== check?.index || !isSame(values, check.values))
-
-const isSame = (values: readonly Buffer[], others: readonly Buffer[]): boolean =>
-  values.length === others.length && values.every((value, i) => value.equals(others[i]))
-
-/** Whether all conditions beside the driver are looked up in indexes, so that no row is read to count what matches. */
-const countsByIndex = (question: Find, driver: Driver): boolean =>
-  rangesOf(question).length === 0 &&
-  wordGroupsOf(question).length === 0 &&
-  othersThan(driver, question).every(isLookedUp)
+/** Whether all conditions beside what is read are looked up in indexes, so that no row is read to count what matches. */
+const countsByIndex = (question: Find, plan: Plan): boolean =>
+  rangesOf(question).length === 0 && wordGroupsOf(question).length === 0 && plan.others.every(isLookedUp)
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
-const countAll = async (place: Place, question: Find, driver: Driver): Promise<number> => {
-  const words = wordGroupsOf(question).length
-  const ranges = rangesOf(question)
-  const checks = checksOf(question)
-  const conditions = checks.length + ranges.length + words
-  if (conditions === 0 || (conditions === 1 && (ranges.length === 1 || checks[0]?.values.length === 1)))
-    return driver.count
-  const others = othersThan(driver, question)
-  const { stretches } = driver
-  if (!countsByIndex(question, driver)) {
+const countAll = async (place: Visit, question: Find, plan: Plan): Promise<number> => {
+  if (plan.isExact) return plan.count
+  const { stretches, others } = plan
+  if (!countsByIndex(question, plan)) {
     const isMatch = matcherOf(place.table.declaration, question)
     const seen = new Set<string>()
     const walk = { stretches, checks: others.filter(isLookedUp) }
@@ -245,7 +257,7 @@ const countAll = async (place: Place, question: Find, driver: Driver): Promise<n
   return (await idsThatPass(place, { stretches, checks: others })).size
 }
 
-const idsThatPass = async (place: Place, walk: Omit<Walk, 'wanted'>): Promise<Set<string>> => {
+const idsThatPass = async (place: Visit, walk: Omit<Walk, 'wanted'>): Promise<Set<string>> => {
   const seen = new Set<string>()
   for await (const { ids } of walkOn(place, { ...walk, wanted: 'ids' })) for (const id of ids) seen.add(id)
   return seen

@@ -2,13 +2,14 @@ import { registryFunctions } from './registry-functions.ts'
 import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark6'
+export const LIBRARY = 'waymark7'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
  * node of a cluster. `P` is the name of a place, such as `wm:{o:<organization>}`; a table's keys in it are
  * `P:<generation>:` + `rows` (id to row), `terms` (id to its index terms, packed), `ids` (all ids), `x` (ids by the time
- * of their end), `i:<index>` (members: an encoded value, then the id). Loops are bounded by what the caller asks for.
+ * of their end), `c` (which change touched what last), `i:<index>` (members: an encoded value, then the id). Loops are
+ * bounded by what the caller asks for.
  */
 export const LIBRARY_CODE = `#!lua name=${LIBRARY}
 local function now()
@@ -32,11 +33,15 @@ local function has_ended(base, id)
   return ends and tonumber(ends) <= now()
 end
 
-local function sweep(base, most)
+local function some_have_ended(base)
+  return redis.call('ZCOUNT', base .. 'x', '-inf', now()) > 0
+end
+
+local function sweep(base, most, token)
   local ended = redis.call('ZRANGE', base .. 'x', '-inf', now(), 'BYSCORE', 'LIMIT', 0, most)
   local changes = {}
   for i, id in ipairs(ended) do changes[i * 4 - 3], changes[i * 4 - 2], changes[i * 4 - 1], changes[i * 4] = id, '0', '', '' end
-  if #ended > 0 then store(base, changes) end
+  store(base, changes, token)
   return #ended
 end
 
@@ -66,8 +71,8 @@ redis.register_function('${LIBRARY}_check', function(keys, args)
   return check(keys[1], args[1], args[2], args[3]) or {'ok'}
 end)
 
--- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, then for each table generation and
--- changes: a MessagePack array of id, ends, row ('' deletes), terms, each. An id stands there once.
+-- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, token, then for each table generation
+-- and changes: a MessagePack array of id, ends, row ('' deletes), terms, each. An id stands there once.
 redis.register_function('${LIBRARY}_commit', function(keys, args)
   local place, consumer, fence, step = keys[1], args[1], args[2], args[3]
   if consumer ~= '' then
@@ -83,10 +88,10 @@ redis.register_function('${LIBRARY}_commit', function(keys, args)
   -- Who was kept waiting by the last commit of several steps reads before the next one begins.
   if step == 'first' and redis.call('EXISTS', place .. ':waiting') == 1 then return {'wait'} end
   if step == 'first' or step == 'next' then redis.call('SET', place .. ':busy', '1', 'PX', 5000) end
-  for i = 7, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1])) end
-  if #args > 6 then sweep(place .. ':' .. args[7] .. ':', 4) end
+  for i = 8, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1]), args[7]) end
+  if #args > 7 then sweep(place .. ':' .. args[8] .. ':', 4, args[7]) end
   if step == 'last' then redis.call('DEL', place .. ':busy') end
-  if #args > 6 then redis.call('INCR', place .. ':version') end
+  if #args > 7 then redis.call('INCR', place .. ':version') end
   if args[4] == '1' and args[6] ~= '' and (step == 'only' or step == 'last') then
     redis.call('HSET', place .. ':consumer', 'at', args[6])
   end
@@ -102,43 +107,67 @@ redis.register_function('${LIBRARY}_take', function(keys)
   return {stored[1] or '', text}
 end)
 
--- KEYS P, ARGV: generation, id, ends, row, terms. Answers the row that was there.
+-- KEYS P, ARGV: generation, token, id, ends, row, terms. Answers the row that was there.
 redis.register_function('${LIBRARY}_put_if_absent', function(keys, args)
   local base = keys[1] .. ':' .. args[1] .. ':'
-  local there = redis.call('HGET', base .. 'rows', args[2])
-  if there and not has_ended(base, args[2]) then return there end
-  store(base, {args[2], args[3], args[4], args[5]})
+  local there = redis.call('HGET', base .. 'rows', args[3])
+  if there and not has_ended(base, args[3]) then return there end
+  store(base, {args[3], args[4], args[5], args[6]}, args[2])
   redis.call('INCR', keys[1] .. ':version')
   return false
 end)
 
--- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, number of commits of
--- the place.
-redis.register_function('${LIBRARY}_rows', function(keys, args)
-  if is_busy(keys[1], args[2]) then return {'busy'} end
-  local base = keys[1] .. ':' .. args[1] .. ':'
+-- The rows whose ids the arguments name from the third on.
+local function rows_of(base, args)
   local some = redis.call('EXISTS', base .. 'x') == 1
   local found = redis.call('HMGET', base .. 'rows', unpack(args, 3))
   if some then
     for i = 1, #found do if found[i] and has_ended(base, args[i + 2]) then found[i] = false end end
   end
+  return found
+end
+
+-- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, number of commits of
+-- the place.
+redis.register_function('${LIBRARY}_rows', function(keys, args)
+  if is_busy(keys[1], args[2]) then return {'busy'} end
+  local found = rows_of(keys[1] .. ':' .. args[1] .. ':', args)
   return {'ok', found, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 
--- KEYS P, ARGV: generation, most to delete. Answers how many ended rows were deleted.
-redis.register_function('${LIBRARY}_sweep', function(keys, args)
-  return sweep(keys[1] .. ':' .. args[1] .. ':', args[2])
+-- KEYS P, ARGV: generation. Answers which change touched what last; nothing while rows wait to be swept, as what is
+-- remembered may have them.
+redis.register_function('${LIBRARY}_changes', function(keys, args)
+  local base = keys[1] .. ':' .. args[1] .. ':'
+  if some_have_ended(base) then return '' end
+  return changes_of(base)
 end)
 
--- KEYS P, ARGV: generation, then for each: index ('' for all ids), from, to. Answers how many entries each has.
-redis.register_function('${LIBRARY}_count', function(keys, args)
+-- KEYS P, ARGV: as of rows. Answers status, rows, number of commits of the place, and which change touched what last.
+redis.register_function('${LIBRARY}_page', function(keys, args)
+  if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
+  local found = rows_of(base, args)
+  return {'ok', found, redis.call('GET', keys[1] .. ':version') or '0', changes_of(base)}
+end)
+
+-- KEYS P, ARGV: generation, most to delete, token. Answers how many ended rows were deleted.
+redis.register_function('${LIBRARY}_sweep', function(keys, args)
+  return sweep(keys[1] .. ':' .. args[1] .. ':', args[2], args[3])
+end)
+
+-- KEYS P, ARGV: generation, force, then for each: index ('' for all ids), from, to. Answers status, how many entries each
+-- has, number of commits of the place, and which change touched what last.
+redis.register_function('${LIBRARY}_count', function(keys, args)
+  if is_busy(keys[1], args[2]) then return {'busy'} end
+  local base = keys[1] .. ':' .. args[1] .. ':'
+  if some_have_ended(base) then return {'ended'} end
   local counts = {}
-  for i = 2, #args, 3 do
+  for i = 3, #args, 3 do
     local key = args[i] == '' and base .. 'ids' or base .. 'i:' .. args[i]
     counts[#counts + 1] = redis.call('ZLEXCOUNT', key, args[i + 1], args[i + 2])
   end
-  return counts
+  return {'ok', counts, redis.call('GET', keys[1] .. ':version') or '0', changes_of(base)}
 end)
 
 local function read_checks(base, args, at)
@@ -178,12 +207,12 @@ end
 -- KEYS P, ARGV: generation, force, is descending, most entries to look at, most rows that pass, what is wanted of them
 -- (count ids rows), number of stretches, then for each: index ('' for all ids), from, to, then for each check: index, number
 -- of values, values (encoded). Goes through the stretches one after the other.
--- Answers: status, stretches that it came to the end of, last entry of the one it stands in, how many passed, ids, rows,
--- number of commits of the place.
+-- Answers: status, stretches that it came to the end of, last entry of the one it stands in, how many passed, ids as one
+-- MessagePack array, rows, number of commits of the place.
 redis.register_function('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
-  if redis.call('ZCOUNT', base .. 'x', '-inf', now()) > 0 then return {'ended'} end
+  if some_have_ended(base) then return {'ended'} end
   local down, budget, want, wanted, stretches = args[3] == '1', tonumber(args[4]), tonumber(args[5]), args[6], tonumber(args[7])
   local checks = read_checks(base, args, 8 + stretches * 3)
   local ids, count, done, last = {}, 0, 0, ''
@@ -215,7 +244,7 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
   end
   local rows = wanted == 'rows' and values_of(base .. 'rows', ids) or {}
   for i = 1, #rows do rows[i] = rows[i] or '' end
-  return {'ok', done, last, count, ids, rows, redis.call('GET', keys[1] .. ':version') or '0'}
+  return {'ok', done, last, count, cmsgpack.pack(ids), rows, redis.call('GET', keys[1] .. ':version') or '0'}
 end)
 
 -- KEYS counter, ARGV: window in ms. Answers the count and when it ends.

@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../kernel/errors.ts'
 import type { RedisConnection } from './connection.ts'
-import { BUSY_MS, howOf } from './busy.ts'
+import { answeredWhenFree } from './busy.ts'
 import { type KnownTable, placeKeys, tableKeys } from './places.ts'
 
 /** Rows of one call. */
@@ -97,12 +96,10 @@ export const readRows = async (
   isForced = false,
 ): Promise<{ rows: Rows; commits: string }> => {
   const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
-  for (let tries = 0; ; tries++) {
-    const args = [table.generation, isForced ? '1' : howOf(tries), ...ids]
-    const [status, rows, commits] = (await connection.fcall('rows', keys, args)) as [Buffer, Rows, Buffer]
-    if (String(status) === 'ok') return { rows, commits: String(commits) }
-    await pause(BUSY_MS)
-  }
+  const [rows, commits] = await answeredWhenFree((how) =>
+    connection.fcall('rows', keys, [table.generation, isForced ? '1' : how, ...ids]),
+  )
+  return { rows: rows as Rows, commits: String(commits) }
 }
 
 /** The questions of the next call. */

@@ -1,19 +1,19 @@
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
 import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
+import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
 import { Epoch } from './epoch.ts'
 import { examineServers } from './examine.ts'
 import { down } from './failures.ts'
-import { findRows } from './find.ts'
+import { KnownPages } from './known-pages.ts'
 import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
 import { READ_ROWS, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
 import { endOf, rowArguments } from './steps.ts'
 import { packed, unpackRow } from './terms.ts'
-import type { Place } from './walk.ts'
 
 export interface RedisOptions {
   /**
@@ -48,6 +48,7 @@ class RedisTables implements TableStore {
   private readonly commits: Commits
   private readonly reads: Reads
   private readonly epoch: Epoch
+  private readonly pages: KnownPages
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -56,6 +57,7 @@ class RedisTables implements TableStore {
     this.commits = new Commits(connection, places, this.registry)
     this.reads = new Reads(connection)
     this.epoch = new Epoch(connection, places, this.registry)
+    this.pages = new KnownPages((key) => this.epoch.confirm(key))
   }
 
   open(): Promise<void> {
@@ -92,10 +94,8 @@ class RedisTables implements TableStore {
 
   find<R extends Row>(name: string, scope: string, question: Find): Promise<Found<R>> {
     return this.steady(name, async (table) => {
-      const place = this.placeOf(table, scope)
-      const found = await findRows<R>(place, question)
-      await this.epoch.confirm(place.key)
-      return found
+      const place = { connection: this.connection, table, key: this.places.ofScope(table, scope), scope }
+      return (await this.pages.find(place, question)) as Found<R>
     })
   }
 
@@ -150,7 +150,7 @@ class RedisTables implements TableStore {
       this.connection.fcall(
         'put_if_absent',
         [...placeKeys(key), ...tableKeys(key, table)],
-        [table.generation, id, ends, bytes, terms],
+        [table.generation, newToken(), id, ends, bytes, terms],
       ),
     )
     return there === null ? undefined : unpackRow<R>(there as Buffer)
@@ -248,9 +248,5 @@ class RedisTables implements TableStore {
         if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
       }
     }
-  }
-
-  private placeOf(table: KnownTable, scope: string): Place {
-    return { connection: this.connection, table, key: this.places.ofScope(table, scope), scope }
   }
 }

@@ -42,16 +42,22 @@ local function collect(lists, packed, score, but)
 end
 
 -- Stores and deletes rows of one table, each named once: id, ends, row ('' deletes), terms, each. An index is called once for
--- all of them, with what changes.
-local function store(base, changes)
+-- all of them, with what changes. The token, which no other change anywhere has, is noted for all that this one touches:
+-- rows, ids, each index.
+local function store(base, changes, token)
+  if #changes == 0 then return end
   local ids = {}
   for at = 1, #changes, 4 do ids[#ids + 1] = changes[at] end
   local stored = values_of(base .. 'terms', ids)
   local put, cut, rows, terms, new, gone, ending, endless = {}, {}, {}, {}, {}, {}, {}, {}
+  local touched = {'rows', token}
   for no, id in ipairs(ids) do
     local ends, row, wanted, old = changes[no * 4 - 2], changes[no * 4 - 1], changes[no * 4], stored[no]
     if row == '' then
-      if old then collect(cut, old) end
+      if old then
+        collect(cut, old)
+        touched[3], touched[4] = 'ids', token
+      end
       gone[#gone + 1] = id
       endless[#endless + 1] = id
     else
@@ -63,6 +69,7 @@ local function store(base, changes)
           collect(put, wanted, '0')
           new[#new + 1] = '0'
           new[#new + 1] = id
+          touched[3], touched[4] = 'ids', token
         end
         terms[#terms + 1] = id
         terms[#terms + 1] = wanted
@@ -76,6 +83,13 @@ local function store(base, changes)
       end
     end
   end
+  local function touch(index)
+    touched[#touched + 1] = index
+    touched[#touched + 1] = token
+  end
+  for index in pairs(put) do touch(index) end
+  for index in pairs(cut) do touch(index) end
+  call_with('HSET', base .. 'c', touched)
   for index, members in pairs(put) do call_with('ZADD', base .. 'i:' .. index, members) end
   for index, members in pairs(cut) do call_with('ZREM', base .. 'i:' .. index, members) end
   call_with('HSET', base .. 'terms', terms)
@@ -86,5 +100,10 @@ local function store(base, changes)
   call_with('ZREM', base .. 'ids', gone)
   if #endless > 0 and redis.call('EXISTS', base .. 'x') == 1 then call_with('ZREM', base .. 'x', endless) end
   call_with('ZADD', base .. 'x', ending)
+end
+
+-- Which change touched what last: names and tokens, a line each; empty where none has.
+local function changes_of(base)
+  return table.concat(redis.call('HGETALL', base .. 'c'), '\\n')
 end
 `

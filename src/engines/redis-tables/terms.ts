@@ -10,6 +10,8 @@ export const packed = (value: unknown): Buffer => packr.pack(value)
 export const unpackRow = <R extends Row>({ buffer, byteOffset, byteLength }: Buffer): R =>
   packr.unpack(new Uint8Array(buffer, byteOffset, byteLength)) as R
 
+export const unpackIds = (bytes: Buffer): string[] => packr.unpack(bytes) as string[]
+
 const MISSING = Buffer.of(0)
 const NUMBER = 1
 const TEXT = 2

@@ -1,0 +1,94 @@
+import { RecentMap } from '../kernel/recent-map.ts'
+import type { Find, Found, StoredRow } from './table-store.ts'
+
+/*
+ * What engines of tables remember of pages that they answered: how a page is named, and rows beside the bytes that they
+ * were unpacked from. Whether a page still holds is each engine's own business.
+ */
+
+export const PAGES_BYTES = 24 * 1024 * 1024
+const ROWS_BYTES = 16 * 1024 * 1024
+/** Larger rows are few, and cost more to send than to unpack. */
+const ROW_BYTES_MAX = 64 * 1024
+/** Whoever takes more rows at once walks over all of them, and comes once. */
+export const PAGE_ROWS_MAX = 100
+/** Values of one condition, above which a question is nobody else's. */
+const VALUES_MAX = 100
+const KEY_LENGTH_MAX = 2_000
+/** What a row takes in memory for each packed byte, roughly: unpacked, packed, and as the text that is answered. */
+const UNPACKED = 6
+
+interface Remembered {
+  bytes: Buffer
+  row: StoredRow
+}
+
+const weightOf = ({ bytes }: Remembered): number => 300 + UNPACKED * bytes.length
+
+/** What a page weighs whose rows are of so many bytes, packed. */
+export const pageWeight = (rowBytes: number): number => 1_000 + UNPACKED * rowBytes
+
+export class RowMemory {
+  private readonly rows = new RecentMap<string, Remembered>(ROWS_BYTES, weightOf)
+
+  /** The row of these bytes; where they have not changed the same object as before, frozen. */
+  row(name: string, bytes: Buffer, unpack: () => StoredRow): StoredRow {
+    const kept = this.rows.get(name)
+    if (kept?.bytes.equals(bytes)) return kept.row
+    const row = unpack()
+    if (bytes.length > ROW_BYTES_MAX || !freezeAll(row.row)) return row
+    // A driver's buffer may be a part of a larger one, which it would hold.
+    this.rows.set(name, { bytes: Buffer.from(bytes), row: Object.freeze(row) })
+    return row
+  }
+}
+
+/** Freezes a page of frozen rows, to be answered to others too; false where a row is not. */
+export const freezePage = (found: Found): boolean => {
+  if (!found.rows.every(Object.isFrozen)) return false
+  Object.freeze(found.rows)
+  Object.freeze(found)
+  return true
+}
+
+/** Names the question apart from its page; undefined for one that is too long to be asked again. */
+export const questionKey = ({
+  where = {},
+  every = {},
+  range,
+  ranges = [],
+  text,
+  words = [],
+  sort,
+  total,
+}: Find): string | undefined => {
+  const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
+  if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
+  const key = JSON.stringify([
+    Object.entries(where),
+    Object.entries(every),
+    range ?? 0,
+    ranges,
+    text ?? 0,
+    words,
+    sort ?? 0,
+    total === true,
+  ])
+  // Numbers that JSON cannot say, and values that are not there, are null in it.
+  return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
+}
+
+/** Names the page of a question of that name; undefined for one that is not remembered. */
+export const pageKey = ({ limit, offset = 0, after = '' }: Find, question: string | undefined): string | undefined =>
+  question === undefined || limit > PAGE_ROWS_MAX || after.length > KEY_LENGTH_MAX
+    ? undefined
+    : `${limit} ${offset} ${after} ${question}`
+
+/** False for what holds bytes, which cannot be frozen. */
+const freezeAll = (value: unknown): boolean => {
+  if (typeof value !== 'object' || value === null) return true
+  if (ArrayBuffer.isView(value)) return false
+  if (!Object.values(value).every(freezeAll)) return false
+  Object.freeze(value)
+  return true
+}

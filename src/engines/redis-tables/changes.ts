@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto'
+import { type Find, rangesOf } from '../table-store.ts'
+
+/*
+ * What of a table's place was changed, so that pages that are remembered know whether they still hold. Each change has a
+ * token that no other one has. Redis notes it, with the change, for everything that it touches: rows, which there are
+ * (`ids`), each index. The same token thus stands there only while nothing else has touched it, whatever became of the
+ * server meanwhile: a counter might return to a number that it had, after a failover that lost some changes.
+ */
+
+const WRITER = randomBytes(9).toString('base64url')
+let changes = 0
+
+export const newToken = (): string => `${WRITER}${(changes++).toString(36)}`
+
+/** All that a page but its rows follows from. */
+export const dependencies = ({ where = {}, every = {}, range, ranges, text, words, sort }: Find): string[] => [
+  'ids',
+  ...[...Object.keys(where), ...Object.keys(every)].map((field) => `e:${field}`),
+  ...rangesOf({ range, ranges }).map(({ field }) => `r:${field}`),
+  ...(sort === undefined ? [] : [`r:${sort.field}`]),
+  ...(text === undefined && words === undefined ? [] : ['w']),
+]
+
+/** The last changes of some of what a text of Redis names, to be compared. */
+export const changesOf = (text: string, names: readonly string[]): string => {
+  const lines = text.split('\n')
+  const tokens = new Map<string, string>()
+  for (let i = 0; i + 1 < lines.length; i += 2) tokens.set(lines[i], lines[i + 1])
+  return names.map((name) => tokens.get(name) ?? '').join()
+}

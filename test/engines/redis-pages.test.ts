@@ -1,0 +1,173 @@
+import { isDeepStrictEqual } from 'node:util'
+import { createClient } from 'redis'
+import { test, type Test } from 'tap'
+import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
+import type { Find, TableStore } from '../../src/engines/table-store.ts'
+import type { Row } from '../../src/kernel/table.ts'
+import {
+  bruteForce,
+  drop,
+  put,
+  questions,
+  randomThing,
+  seededRandom,
+  THINGS,
+  thingId,
+} from '../contracts/table-store-rows.ts'
+import { folderOf } from '../support/folder-of.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { until } from '../support/service.ts'
+
+const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
+
+const opened = async (t: Test) => {
+  const folder = folderOf(t)
+  let server = await openRedisServer(folder)
+  const admin = createClient({ url: server.url, RESP: 2 })
+  admin.on('error', () => undefined)
+  await admin.connect()
+  const stores: TableStore[] = []
+  t.teardown(async () => {
+    for (const store of stores) await store.close()
+    admin.destroy()
+    await server.kill('SIGKILL')
+  })
+  const openStore = async (): Promise<TableStore> => {
+    const store = await openRedisTables({ url: server.url })
+    stores.push(store)
+    await store.declare(THINGS)
+    return store
+  }
+  return {
+    admin,
+    openStore,
+    /** Calls of our functions so far. */
+    calls: async () => Number(/cmdstat_fcall:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0),
+    /** The server dies, and another one comes in its place with what was saved last. */
+    fallBack: async () => {
+      await server.kill('SIGKILL')
+      server = await openRedisServer(folder, [], server.port)
+    },
+  }
+}
+
+const OPEN: Find = {
+  where: { status: 'open' },
+  sort: { field: 'name', order: 'asc' },
+  limit: 5,
+  total: true,
+}
+const open = (name: string, more: Row = {}): Row => ({ status: 'open', name, ...more })
+const namesOf = async (store: TableStore, question: Find = OPEN): Promise<unknown[]> =>
+  (await store.find('things', 's', question)).rows.map(({ row }) => row.name)
+
+test('pages that are asked for again cost one call for all who ask at the same time', { skip }, async (t) => {
+  const { openStore, calls } = await opened(t)
+  const store = await openStore()
+  await store.commit(Array.from({ length: 900 }, (_, i) => put('s', thingId(i), open(`Thing ${i}`, { size: i }))))
+  const asked: Find[] = [OPEN, { ...OPEN, offset: 5 }, { ...OPEN, sort: { field: 'size', order: 'desc' } }]
+  const all = () => Promise.all([...asked, ...asked].map((question) => store.find('things', 's', question)))
+  const first = await all()
+  const again = async (what: string, callsMax: number): Promise<void> => {
+    const before = await calls()
+    const found = await all()
+    t.ok((await calls()) - before <= callsMax, `${what}: ${(await calls()) - before} calls`)
+    t.ok(
+      found.every((page, i) => page === first[i]),
+      `${what}: the same pages`,
+    )
+  }
+  await again('nothing has changed', 1)
+  await store.commit([put('other', thingId(1), open('A'))])
+  await again('another scope has changed', 1)
+  const { rows } = first[0]!
+  await store.commit([put('s', rows[1]!.id, { ...rows[1]!.row, extra: 'nothing looks at this' })])
+  const changed = await store.find('things', 's', OPEN)
+  t.same(changed.rows[1]?.row, { ...rows[1]!.row, extra: 'nothing looks at this' })
+  const isShared = changed.rows.map(({ row }, i) => row === rows[i]?.row || isDeepStrictEqual(row, rows[i]?.row))
+  t.same(isShared, [true, false, true, true, true])
+})
+
+test('pages that are asked for again follow what other processes write', { skip, timeout: 60_000 }, async (t) => {
+  const { openStore } = await opened(t)
+  const [reader, writer] = [await openStore(), await openStore()]
+  const random = seededRandom(5)
+  const rows = new Map(Array.from({ length: 260 }, (_, index) => [thingId(index), randomThing(random)]))
+  await writer.commit([...rows].map(([id, row]) => put('s', id, row)))
+  const asked = questions().filter((_, index) => index % 37 === 0)
+  const wrong: unknown[] = []
+  for (let round = 0; round < 24; round++) {
+    for (const question of asked) {
+      const expected = bruteForce(rows, question)
+      const found = await reader.find('things', 's', { ...question, limit: 20, total: true })
+      const isRight =
+        found.total === expected.length &&
+        isDeepStrictEqual(
+          found.rows.map(({ id }) => id),
+          expected.slice(0, 20),
+        ) &&
+        found.rows.every(({ id, row }) => isDeepStrictEqual(row, rows.get(id)))
+      if (!isRight) wrong.push([round, question])
+    }
+    const id = thingId(Math.floor(random() * 280))
+    const before = rows.get(id)
+    // Rows that come, go, and change in one field each.
+    if (before !== undefined && round % 5 === 4) rows.delete(id)
+    else {
+      const fresh = randomThing(random)
+      const changed = Object.keys(fresh)[round % Object.keys(fresh).length] as string
+      rows.set(id, before === undefined ? fresh : { ...before, [changed]: fresh[changed] })
+    }
+    const row = rows.get(id)
+    await writer.commit([row === undefined ? drop('s', id) : put('s', id, row)])
+  }
+  t.strictSame(wrong.slice(0, 3), [], `${wrong.length} of ${24 * asked.length} answers wrong`)
+})
+
+test('a server that falls back to an earlier state and goes on differently is never answered for', {
+  skip,
+}, async (t) => {
+  const { admin, openStore, fallBack } = await opened(t)
+  const [reader, writer] = [await openStore(), await openStore()]
+  await writer.commit([put('s', 'a', open('Anna'))])
+  await admin.sendCommand(['SAVE'])
+  await writer.commit([put('s', 'b', open('Berta'))])
+  t.same(await namesOf(reader), ['Anna', 'Berta'])
+  await fallBack()
+  const settled = async (question: () => Promise<unknown>): Promise<boolean> =>
+    question().then(
+      () => true,
+      () => false,
+    )
+  await until('the writer to be connected', () => settled(() => writer.commit([put('s', 'c', open('Carla'))])))
+  await until('the reader to be connected', () => settled(() => reader.get('things', 's', 'a')))
+  t.same(await namesOf(reader), ['Anna', 'Carla'])
+})
+
+test('a row that has ended is on no page that was asked for before', { skip }, async (t) => {
+  const { openStore } = await opened(t)
+  const store = await openStore()
+  await store.commit([put('s', 'stays', open('Stays')), put('s', 'later', open('Later'), Date.now() + 3_600_000)])
+  await store.commit([put('s', 'ends', open('Ends'), Date.now() + 400)])
+  await until('it to end', async () => {
+    await namesOf(store)
+    return (await store.get('things', 's', 'ends')) === undefined
+  })
+  t.same(await namesOf(store), ['Later', 'Stays'])
+  t.equal((await store.find('things', 's', OPEN)).total, 2)
+})
+
+test('what is answered to several is frozen, rows with bytes belong to one asker', { skip }, async (t) => {
+  const { openStore } = await opened(t)
+  const store = await openStore()
+  await store.commit([put('s', 'a', open('Anna'))])
+  const two = () => Promise.all([store.find('things', 's', OPEN), store.find('things', 's', OPEN)])
+  const [one, other] = await two()
+  t.equal(one, other)
+  t.throws(() => Object.assign(one.rows[0]!.row, { name: 'changed' }), TypeError)
+  await store.commit([put('s', 'b', open('Berta', { bytes: new Uint8Array([1, 2]) }))])
+  const [own, others] = await two()
+  ;(own.rows[1]!.row.bytes as Uint8Array)[0] = 9
+  t.same([...(others.rows[1]!.row.bytes as Uint8Array)], [1, 2])
+  t.same([...((await store.find('things', 's', OPEN)).rows[1]!.row.bytes as Uint8Array)], [1, 2])
+})
