@@ -118,6 +118,8 @@ export class StaleCommit extends Error {
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface TableStore {
+  /** Of an engine that writes less for each row the more rows a commit has: so many are stored at once before anyone is served. */
+  readonly catchUpRowsMax?: number
   /** Makes the table known; changing a declaration's `version` is a new, empty table. Idempotent. */
   declare(table: TableDeclaration): Promise<void>
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
@@ -160,6 +162,7 @@ export interface TableStore {
 
 /** A store that answers some calls otherwise, and passes the others on. */
 export const tablesWith = (store: TableStore, other: Partial<TableStore>): TableStore => ({
+  catchUpRowsMax: store.catchUpRowsMax,
   declare: (table) => store.declare(table),
   get: (table, scope, id) => store.get(table, scope, id),
   getMany: (table, scope, ids) => store.getMany(table, scope, ids),

@@ -32,6 +32,8 @@ export interface LmdbTableStoreOptions {
 }
 
 const PACKING_COMMITS_MAX = 10_000
+/** A transaction writes each page once: 84,000 new tasks and records wrote 5.4 GB in commits of 2,048 rows, 0.7 GB in such. */
+const CATCH_UP_ROWS_MAX = 16_384
 
 /**
  * Tables in an LMDB environment, for one process: this thread reads, a thread of its own writes.
@@ -52,6 +54,7 @@ export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promis
 }
 
 class LmdbTableStore implements TableStore {
+  readonly catchUpRowsMax = CATCH_UP_ROWS_MAX
   private readonly folder: DataFolder
   private readonly env: TableEnvironment
   private readonly readers: TableReaders

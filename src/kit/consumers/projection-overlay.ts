@@ -46,8 +46,8 @@ export class ProjectedRows {
   }
 
   /** Whether no more should be applied before what there is is stored. */
-  get areMany(): boolean {
-    return this.rows.size >= ROWS_AT_ONCE_MAX || this.eventBytes >= EVENT_BYTES_AT_ONCE_MAX
+  areMany(rowsMax = ROWS_AT_ONCE_MAX): boolean {
+    return this.rows.size >= rowsMax || this.eventBytes >= EVENT_BYTES_AT_ONCE_MAX
   }
 
   /**

@@ -48,19 +48,23 @@ export const rebuildProjection = async (
   return owners.borrow([projection.name], async () => {
     const through = (await stored()) ?? NOTHING
     if ((from ?? NOTHING) > through) throw new Error(`${projection.name} went back in the log meanwhile; try again`)
-    await continueBeside(projection, services, signal, from, through)
+    await continueBeside(projection, services, signal, { from, target: through })
     const report = await compareTables(projection, tables)
     await promoteBeside(projection, tables)
     return report
   })
 }
 
-/** Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), answers the position reached. */
+/**
+ * Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), so many rows at
+ * once, answers the position reached.
+ */
 export const buildBeside = async (
   projection: Projection,
   services: RebuildServices,
   signal: AbortSignal,
   target?: number,
+  rowsMax?: number,
 ): Promise<number | undefined> => {
   const { tables } = services
   for (const table of projection.tables) await tables.declare({ ...table, name: table.name + NEXT })
@@ -68,7 +72,7 @@ export const buildBeside = async (
     projection.tables.map(({ name }) => name + NEXT),
     projection.name + NEXT,
   )
-  return continueBeside(projection, services, signal, undefined, target)
+  return continueBeside(projection, services, signal, { target, rowsMax })
 }
 
 /** Goes on from a position that `buildBeside` reached. */
@@ -76,8 +80,7 @@ const continueBeside = async (
   projection: Projection,
   { log, tables }: RebuildServices,
   signal: AbortSignal,
-  from: number | undefined,
-  target = Number.POSITIVE_INFINITY,
+  { from, target = Number.POSITIVE_INFINITY, rowsMax }: { from?: number; target?: number; rowsMax?: number },
 ): Promise<number | undefined> => {
   const rows = new ProjectedRows(projection, tables, NEXT)
   const storing = new Storing()
@@ -87,7 +90,7 @@ const continueBeside = async (
     await rows.apply(batch.events.filter((event) => event.position <= target))
     at = Math.min(target, Math.max(batch.checkpoint, at ?? batch.checkpoint))
     const isLast = batch.caughtUp || batch.checkpoint >= target
-    if (!isLast && storing.isRunning && !rows.areMany) continue
+    if (!isLast && !rows.areMany(rowsMax)) continue
     const [changes, all] = [rows.take() ?? [], at]
     await storing.begin(() => owned.commit(changes, { all, ...versionsOf(projection) }))
     if (!isLast) continue

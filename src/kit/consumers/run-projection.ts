@@ -66,7 +66,7 @@ export class RunningProjection implements Owned {
     const { name, services } = this
     const { clock, logger, tables } = services
     const renew = async (): Promise<void> => {
-      const builtThrough = await buildBeside(stale, services, signal, at)
+      const builtThrough = await buildBeside(stale, services, signal, at, tables.catchUpRowsMax)
       await promoteBeside(stale, tables)
       if (builtThrough !== undefined && builtThrough >= 0)
         logger.info('projection was built anew', { projection: name, tables: stale.tables.map((table) => table.name) })
@@ -82,6 +82,8 @@ export class RunningProjection implements Owned {
 /** Follows the log for one projection: each portion of rows is committed together with the position in the log. */
 const projectionFollower = (projection: Projection, services: ProjectionServices & { isOurs?: IsOurs }): Follower => {
   let rows = new ProjectedRows(projection, services.tables)
+  const { catchUpRowsMax } = services.tables
+  let isCatchingUp = true
   return new Follower(services, {
     name: projection.name,
     versions: versionsOf(projection),
@@ -92,7 +94,9 @@ const projectionFollower = (projection: Projection, services: ProjectionServices
     },
     handle: async ({ events, caughtUp }, _signal, isStoring) => {
       await rows.apply(events)
-      if (!caughtUp && isStoring() && !rows.areMany) return 'later'
+      const mayGoOn = isCatchingUp ? !rows.areMany(catchUpRowsMax) : isStoring() && !rows.areMany()
+      if (!caughtUp && events.length > 0 && mayGoOn) return 'later'
+      if (caughtUp) isCatchingUp = false
       // Whoever waits for an input waits for the checkpoint, also where the input changed no row.
       return rows.take()
     },

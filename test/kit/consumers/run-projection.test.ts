@@ -222,9 +222,10 @@ test('while it is behind it applies what follows on top of what is being stored,
   let commits = 0
   const tables = {
     ...services.tables,
+    catchUpRowsMax: 1,
     commit: async (...commit: Parameters<typeof services.tables.commit>) => {
       commits++
-      if (commits === 1) await until(() => applied.events >= 1_400)
+      if (commits === 1) await until(() => applied.events >= 1_000)
       if (commits === 2) throw new Error('not today')
       return services.tables.commit(...commit)
     },
@@ -240,6 +241,28 @@ test('while it is behind it applies what follows on top of what is being stored,
     'groups/b': { size: 4 },
   })
   t.ok(applied.events > 3_001, 'what was not stored was applied again')
+})
+
+test('who catches up stores as much at once as the engine likes, and each batch after that', async (t) => {
+  const services = await open(t)
+  for (let i = 0; i < 1_999; i++) void append(services, `count-${i}`, { group: 'a', by: 1 })
+  await append(services, 'count-1999', { group: 'a', by: 1 })
+  const stored: number[] = []
+  const tables = {
+    ...services.tables,
+    catchUpRowsMax: 1_500,
+    commit: (...commit: Parameters<typeof services.tables.commit>) => {
+      stored.push(commit[0].length)
+      return services.tables.commit(...commit)
+    },
+  }
+  const apply = async (event: RecordedEvent, rows: Rows): Promise<void> =>
+    rows.put('counters', 'all', event.stream, decodeJson<Counted>(event.data) as unknown as Row)
+  const { runner, settle } = await run(t, { ...services, tables }, counters(1, apply))
+  await runner.ready()
+  t.same(stored, [1_536, 464], 'three batches of 512, then the rest')
+  t.ok(await settle(await append(services, 'count-0', { group: 'a', by: 1 }), 60_000))
+  t.same(stored, [1_536, 464, 1])
 })
 
 test('the overlay answers what a batch has written so far', async (t) => {
