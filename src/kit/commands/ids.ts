@@ -1,4 +1,4 @@
-import { createHmac, hash } from 'node:crypto'
+import { createHmac, hash, randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 import type { IdSource } from '../http/route.ts'
 
@@ -17,9 +17,22 @@ export const idFrom = (...parts: (string | number)[]): string => {
 /** Whether an id has the form of those that follow from others. */
 export const isDerived = (id: string): boolean => id[14] === '5'
 
+/** Random bytes drawn for many ids at once: each draw asks the operating system. */
+const drawn = Buffer.alloc(16 * 256)
+let used = drawn.length
+
+const randomBytes = (): Uint8Array => {
+  if (used === drawn.length) {
+    randomFillSync(drawn)
+    used = 0
+  }
+  used += 16
+  return drawn.subarray(used - 16, used)
+}
+
 /** UUIDv7s of the given time; with a seed the same ones at each call (a repeated request makes the ids of the first). */
 export const idSource = (now: number, seed?: Buffer): IdSource => {
-  if (seed === undefined) return { next: () => v7({ msecs: now }) }
+  if (seed === undefined) return { next: () => v7({ msecs: now, random: randomBytes() }) }
   let made = 0
   return {
     next: () => v7({ msecs: now, random: createHmac('sha256', seed).update(String(made++)).digest().subarray(0, 16) }),
