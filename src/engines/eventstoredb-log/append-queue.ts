@@ -1,16 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  type AppendResult,
-  BACKWARDS,
-  END,
-  MaxAppendSizeExceededError,
-  StreamNotFoundError,
-} from '@eventstore/db-client'
+import { BACKWARDS, END, StreamNotFoundError } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
-import { appendOnce, messageOf, Refused } from './append-call.ts'
+import { type AppendCalls, type Outcome, proposalOf, Refused } from './append-calls.ts'
 import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
 import { readToEnd } from './read.ts'
 
@@ -27,19 +21,21 @@ const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
  */
 export class AppendQueue {
   private readonly connection: Connection
+  private readonly calls: AppendCalls
   private readonly closed: AbortSignal
   /** Streams whose last append has an unknown outcome: those alone, that many others do not push them out. */
   private readonly unsure = new RecentMap<string, boolean>(UNSURE_STREAMS)
   private readonly tails = new Map<string, { last: Promise<unknown>; waiting: number }>()
 
   /** @param closed aborted when the log closes */
-  constructor(connection: Connection, closed: AbortSignal) {
+  constructor(connection: Connection, calls: AppendCalls, closed: AbortSignal) {
     this.connection = connection
+    this.calls = calls
     this.closed = closed
   }
 
   /** @throws Refused, Failure engine_down (the outcome is unknown), too_large, overloaded */
-  async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<AppendResult> {
+  async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Outcome> {
     const untilMs = performance.now() + this.connection.deadlineMs
     const tail = this.tails.get(stream) ?? { last: Promise.resolve(), waiting: 0 }
     if (tail.waiting >= WAITING_MAX)
@@ -64,7 +60,7 @@ export class AppendQueue {
    * What an append at any revision came to that was sent before: a server remembers its ids for a while, and not after
    * another node has become the leader.
    */
-  private async stored(stream: string, events: readonly NewEvent[]): Promise<AppendResult | undefined> {
+  private async stored(stream: string, events: readonly NewEvent[]): Promise<Outcome | undefined> {
     const { client, credentials, deadlineMs } = this.connection
     const newest = client.readStream(stream, {
       direction: BACKWARDS,
@@ -78,7 +74,7 @@ export class AppendQueue {
       throw error
     })
     const last = found.find(({ event }) => event?.id === events[events.length - 1].id)?.event
-    return last && { success: true, nextExpectedRevision: last.revision, position: last.position }
+    return last && { revision: Number(last.revision), position: last.position && Number(last.position.commit) }
   }
 
   private async untilKnown(
@@ -86,27 +82,28 @@ export class AppendQueue {
     events: readonly NewEvent[],
     expected: ExpectedRevision,
     untilMs: number,
-  ): Promise<AppendResult> {
+  ): Promise<Outcome> {
     const { closed } = this
-    const messages = events.map(messageOf)
+    const proposal = proposalOf(events)
     let mayBeStored = this.unsure.get(stream) === true
     for (let tries = 0; ; tries++) {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
-        await this.connection.connected(untilMs - performance.now())
-        const stored = expected === 'any' && mayBeStored ? await this.stored(stream, events) : undefined
-        if (stored !== undefined) return stored
+        if (expected === 'any' && mayBeStored) {
+          await this.connection.connected(untilMs - performance.now())
+          const stored = await this.stored(stream, events)
+          if (stored !== undefined) return stored
+        }
         mayBeStored = true
-        const appended = await appendOnce(this.connection, stream, messages, expected, untilMs - performance.now())
+        const appended = await this.calls.append(stream, proposal, expected, untilMs)
         this.connection.heard()
         if (this.unsure.get(stream) === true) this.unsure.set(stream, false)
         return appended
       } catch (error) {
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
-        if (error instanceof Refused) throw error
-        if (error instanceof MaxAppendSizeExceededError) throw new Failure('too_large', { cause: error })
+        if (error instanceof Refused || error instanceof Failure) throw error
         if (mayBeStored) this.unsure.set(stream, true)
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
         if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)

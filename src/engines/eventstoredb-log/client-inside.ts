@@ -5,7 +5,7 @@ export interface ClientInside {
   getGRPCClient(service: unknown, name: string): Promise<unknown>
   handleError(service: unknown, error: Error): Promise<void>
   execute<Service, Answer>(service: unknown, name: string, call: (service: Service) => Promise<Answer>): Promise<Answer>
-  callArguments(options: object): [metadata: object, options: object]
+  callArguments(options: object, callOptions?: object): [metadata: object, options: object]
 }
 
 export const insideOf = (client: EventStoreDBClient): ClientInside => client as unknown as ClientInside

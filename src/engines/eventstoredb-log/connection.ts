@@ -49,7 +49,7 @@ export class Connection {
     this.heard()
     // Where a connection is still looked for there is none to give up.
     const current = await this.connected(0).catch(() => undefined)
-    if (current !== undefined) await insideOf(this.client).handleError(current, NOT_ANSWERED)
+    if (current !== undefined) await insideOf(this.client).handleError(current, notNow('nothing is answered'))
   }
 
   /**
@@ -70,7 +70,6 @@ type ConnectionParts = Pick<Connection, 'url' | 'client' | 'credentials' | 'dead
 
 /** Timers are not exact. */
 const SILENT_SHARE = 0.9
-const NOT_ANSWERED = new UnavailableError({ name: 'Error', message: 'nothing is answered' } as never)
 
 /** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
 const SERVERS_MIN = [
@@ -142,9 +141,15 @@ const keepAlive = (client: EventStoreDBClient): void => {
 export const logDown = (cause?: unknown): Failure =>
   new Failure('engine_down', { message: 'The log does not answer; try again later.', retryAfterSeconds: 1, cause })
 
+/** The server will never do what was asked. */
+export class Rejected extends Error {}
+
+/** The node cannot do it at present. */
+export const notNow = (message: string): Error => new UnavailableError({ name: 'Error', message } as never)
+
 /** Whether the server may have done what was asked although it did not say so, or may do it when asked again. */
 export const isPassing = (error: unknown): boolean =>
-  !(error instanceof Error) || !isCommandError(error) || PASSING.has(error.type)
+  !(error instanceof Rejected) && (!(error instanceof Error) || !isCommandError(error) || PASSING.has(error.type))
 
 /** The call ended by its deadline. */
 export const isUnanswered = (error: unknown): boolean =>

@@ -24,7 +24,7 @@ import {
   type Source,
   WrongRevision,
 } from '../event-log.ts'
-import { appendOnce, messageOf, Refused } from './append-call.ts'
+import { AppendCalls, proposalOf, Refused } from './append-calls.ts'
 import { AppendQueue } from './append-queue.ts'
 import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
@@ -46,7 +46,7 @@ export interface EventstoredbOptions {
 
 const BATCH_EVENTS_MAX = 512
 const DEADLINE_MS = 10_000
-/** An append takes some 0.2 ms of this process and 0.3 of the server, whatever it holds: ten times as much as LMDB's. */
+/** An append takes some 0.07 ms of this process and up to 0.2 of the server, whatever it holds: five times as much as LMDB's. */
 const GATHER_MS = 25
 /** A server that is away says so soon all the same. */
 const AGAIN_MS = [10, 50, 150]
@@ -64,6 +64,7 @@ export const openEventstoredbLog = async (options: EventstoredbOptions): Promise
 class EventstoredbLog implements EventLog {
   readonly gatherMs = GATHER_MS
   private readonly connection: Connection
+  private readonly calls: AppendCalls
   private readonly appends: AppendQueue
   private readonly closed = new AbortController()
   private readonly newId: () => string
@@ -76,7 +77,8 @@ class EventstoredbLog implements EventLog {
     this.connection = connection
     this.newId = newId
     this.scavenges = new Scavenges(connection, now)
-    this.appends = new AppendQueue(connection, this.closed.signal)
+    this.calls = new AppendCalls(connection)
+    this.appends = new AppendQueue(connection, this.calls, this.closed.signal)
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
         followPrefixes(connection, prefixes, position, signal, eventsMax),
@@ -90,12 +92,11 @@ class EventstoredbLog implements EventLog {
     for (const { data } of events) bytes += data.byteLength
     if (bytes > APPEND_BYTES_MAX) throw new Failure('too_large')
     try {
-      const { nextExpectedRevision, position } = await this.appends.append(stream, events, expected)
-      const revision = Number(nextExpectedRevision)
+      const { revision, position } = await this.appends.append(stream, events, expected)
       const isNew = revision < events.length
       if (typeof expected !== 'number' && !isNew && this.shown.get(stream) !== true) await this.untilShown(stream)
       this.shown.set(stream, true)
-      if (position !== undefined) return { revision, position: Number(position.commit) }
+      if (position !== undefined) return { revision, position }
       const [last] = await this.read(stream, revision, 1)
       // A repeat of what was erased since: the server still knows its ids.
       if (last?.revision !== revision) throw new WrongRevision(stream, await this.head(stream))
@@ -194,7 +195,8 @@ class EventstoredbLog implements EventLog {
     // The mark is there already where a process died before it could delete the stream.
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
-      await this.asked(() => appendOnce(this.connection, stream, [messageOf(mark)], 'any', asking.deadline))
+      const untilMs = performance.now() + asking.deadline
+      await this.asked(() => this.calls.append(stream, proposalOf([mark]), 'any', untilMs))
     }
     this.shown.set(stream, false)
     await this.asked(() => client.deleteStream(stream, asking))
@@ -215,6 +217,7 @@ class EventstoredbLog implements EventLog {
   async close(): Promise<void> {
     if (this.closed.signal.aborted) return
     this.closed.abort()
+    this.calls.close()
     await this.connection.client.dispose()
   }
 

@@ -3,7 +3,9 @@ import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import { Metadata, status } from '@grpc/grpc-js'
 import type { AppendOutcome, Expected, NewStoredEvent, StoredEvent } from './store.ts'
 
-type AppendReq = InstanceType<typeof streamsPb.AppendReq>
+type ProposedMessage =
+  | InstanceType<typeof streamsPb.AppendReq.ProposedMessage>
+  | InstanceType<typeof streamsPb.BatchAppendReq.ProposedMessage>
 type AppendResp = InstanceType<typeof streamsPb.AppendResp>
 type ReadResp = InstanceType<typeof streamsPb.ReadResp>
 type Uuid = InstanceType<typeof sharedPb.UUID>
@@ -19,27 +21,23 @@ export const nameOf = (identifier: { getStreamName(): Uint8Array | string } | un
 export const identifierOf = (stream: string): InstanceType<typeof sharedPb.StreamIdentifier> =>
   new sharedPb.StreamIdentifier().setStreamName(Buffer.from(stream).toString('base64'))
 
-export const expectedOf = (options: {
-  hasAny(): boolean
-  hasNoStream(): boolean
-  hasStreamExists(): boolean
-  getRevision(): string
-}): Expected => {
+/** What an append expects; the revision has another name in each kind of request. */
+export const expectedOf = (
+  options: { hasAny(): boolean; hasNoStream(): boolean; hasStreamExists(): boolean },
+  revision: string,
+): Expected => {
   if (options.hasAny()) return 'any'
   if (options.hasNoStream()) return 'no_stream'
-  return options.hasStreamExists() ? 'stream_exists' : BigInt(options.getRevision())
+  return options.hasStreamExists() ? 'stream_exists' : BigInt(revision)
 }
 
-export const proposedOf = (request: AppendReq): NewStoredEvent => {
-  const message = request.getProposedMessage()!
-  return {
-    id: uuidOf(message.getId()!),
-    type: message.getMetadataMap().get('type') ?? '',
-    contentType: message.getMetadataMap().get('content-type') ?? '',
-    data: message.getData_asU8(),
-    metadata: message.getCustomMetadata_asU8(),
-  }
-}
+export const proposedOf = (message: ProposedMessage): NewStoredEvent => ({
+  id: uuidOf(message.getId()!),
+  type: message.getMetadataMap().get('type') ?? '',
+  contentType: message.getMetadataMap().get('content-type') ?? '',
+  data: message.getData_asU8(),
+  metadata: message.getCustomMetadata_asU8(),
+})
 
 export const appendAnswer = (outcome: AppendOutcome, expected: Expected): AppendResp => {
   const answer = new streamsPb.AppendResp()
@@ -105,7 +103,7 @@ export const positionOf = <
   return message
 }
 
-const uuidOf = (uuid: Uuid): string => {
+export const uuidOf = (uuid: Uuid): string => {
   if (uuid.hasString()) return uuid.getString()
   const structured = uuid.getStructured()!
   const half = (bits: string): string => BigInt.asUintN(64, BigInt(bits)).toString(16).padStart(16, '0')

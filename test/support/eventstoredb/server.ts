@@ -17,9 +17,16 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js'
+import {
+  APPEND_BYTES_MAX,
+  type AppendCounts,
+  type BatchAppendCall,
+  type CallFailure,
+  serveBatchAppend,
+} from './batch-append.ts'
 import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf, streamDeleted } from './messages.ts'
 import { type ReadCall, serveRead, type SubscriptionCounts } from './reading.ts'
-import { StreamStore } from './store.ts'
+import { sizeOnDisk, StreamStore } from './store.ts'
 
 type AppendReq = InstanceType<typeof streamsPb.AppendReq>
 type AppendResp = InstanceType<typeof streamsPb.AppendResp>
@@ -55,6 +62,7 @@ export interface EventstoredbServer {
   leaderPort: number
   readonly port: number
   readonly subscriptions: SubscriptionCounts
+  readonly appends: AppendCounts
   /** Whether whoever asks has the group `$ops`. */
   mayScavenge: boolean
   /** That were carried out. */
@@ -73,7 +81,6 @@ export interface ServerOptions {
   user?: string
 }
 
-const APPEND_BYTES_MAX = 1024 * 1024
 const LATE_MS = 150
 
 /**
@@ -91,11 +98,12 @@ class Double implements EventstoredbServer {
   struck = 0
   delayMs = 0
   readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
+  readonly appends: AppendCounts = { calls: 0, begun: 0, owed: 0, owedMax: 0, owedBytes: 0, owedBytesMax: 0 }
   mayScavenge = true
   scavenges = 0
   port = 0
   leaderPort = 0
-  private readonly store: StreamStore
+  readonly store: StreamStore
   private readonly version: string
   private readonly options: ServerOptions
   private readonly server = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 })
@@ -109,6 +117,7 @@ class Double implements EventstoredbServer {
       read: (call: ReadCall) => void this.read(call),
       append: (call: ServerReadableStream<AppendReq, AppendResp>, reply: sendUnaryData<AppendResp>) =>
         void this.append(call, reply),
+      batchAppend: (call: BatchAppendCall) => serveBatchAppend(this, call),
       delete: (call: ServerUnaryCall<DeleteReq, DeleteResp>, reply: sendUnaryData<DeleteResp>) =>
         void this.delete(call, reply),
       tombstone: (call: ServerUnaryCall<TombstoneReq, TombstoneResp>, reply: sendUnaryData<TombstoneResp>) =>
@@ -165,15 +174,12 @@ class Double implements EventstoredbServer {
     if (failure === 'silent' || call.cancelled || requests.length < 2) return
     if (failure !== undefined) return reply(failure)
     const options = requests[0].getOptions()!
-    const events = requests.slice(1).map(proposedOf)
-    const bytes = events.reduce(
-      (sum, { type, data, metadata }) => sum + 2 * type.length + data.byteLength + metadata.byteLength,
-      0,
-    )
+    const events = requests.slice(1).map((request) => proposedOf(request.getProposedMessage()!))
+    const bytes = events.reduce((sum, event) => sum + sizeOnDisk(event), 0)
     if (bytes > APPEND_BYTES_MAX) return reply(appendTooLarge())
     const stream = nameOf(options.getStreamIdentifier())
     if (this.store.isTombstoned(stream)) return reply(streamDeleted(stream))
-    const expected = expectedOf(options)
+    const expected = expectedOf(options, options.getRevision())
     const write = (): AppendResp => appendAnswer(this.store.append(stream, events, expected), expected)
     if (this.fault === 'lateCommit') {
       setTimeout(write, LATE_MS)
@@ -203,9 +209,7 @@ class Double implements EventstoredbServer {
     reply(null, new streamsPb.TombstoneResp().setPosition(told))
   }
 
-  private async disturbed(call?: {
-    metadata: Metadata
-  }): Promise<'silent' | { code: number; details: string; metadata?: Metadata } | undefined> {
+  async disturbed(call?: { metadata: Metadata }): Promise<'silent' | CallFailure | undefined> {
     if (this.delayMs > 0) await pause(this.delayMs)
     const { user } = this.options
     const basic = `Basic ${Buffer.from(user ?? '').toString('base64')}`
@@ -246,7 +250,7 @@ class Double implements EventstoredbServer {
 
   private features(): unknown {
     const methods = new featuresPb.SupportedMethods().setEventStoreServerVersion(this.version)
-    for (const name of ['read', 'append', 'delete']) {
+    for (const name of ['read', 'append', 'batchappend', 'delete']) {
       const service = 'event_store.client.streams.streams'
       methods.addMethods(new featuresPb.SupportedMethod().setMethodName(name).setServiceName(service))
     }

@@ -35,6 +35,10 @@ interface StreamState {
   isTombstoned: boolean
 }
 
+/** As the server counts an event against the largest append. */
+export const sizeOnDisk = ({ type, data, metadata }: NewStoredEvent): number =>
+  2 * type.length + data.byteLength + metadata.byteLength
+
 /** What a soft deletion writes as `$tb`. */
 export const DELETED_BEFORE = 9_223_372_036_854_775_807n
 const SCAVENGED = 0x8000_0000

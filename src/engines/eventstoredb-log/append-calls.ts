@@ -1,0 +1,234 @@
+import { convertToCommandError } from '@eventstore/db-client'
+import sharedPb from '@eventstore/db-client/generated/shared_pb.js'
+import type statusPb from '@eventstore/db-client/generated/status_pb.js'
+import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
+import { Failure } from '../../kernel/errors.ts'
+import type { NewEvent } from '../../kernel/event.ts'
+import type { ExpectedRevision } from '../event-log.ts'
+import { insideOf } from './client-inside.ts'
+import { type Connection, notNow, Rejected } from './connection.ts'
+import { Unanswered } from './unanswered.ts'
+
+type Request = InstanceType<typeof streamsPb.BatchAppendReq>
+type Answer = InstanceType<typeof streamsPb.BatchAppendResp>
+type Message = InstanceType<typeof streamsPb.BatchAppendReq.ProposedMessage>
+type Status = InstanceType<typeof statusPb.Status>
+
+/** In flight on a connection; what is more waits here, where it costs the connection nothing. */
+const APPENDS_MAX = 1_024
+const BYTES_MAX = 4 * 1024 * 1024
+
+/** Events as they are sent, encoded once for all repeats. */
+export interface Proposal {
+  messages: Message[]
+  bytes: number
+}
+
+/** What became of an append; a server does not say where one stands that it knew from before. */
+export interface Outcome {
+  revision: number
+  position: number | undefined
+}
+
+/** The stream is elsewhere, as the server said; what it says of an erased stream is not what the port says. */
+export class Refused extends Error {}
+
+/**
+ * Appends of one connection, of all streams over one call: a call for each takes three times as much of both sides. The
+ * client's own batches keep the pending appends of every client of the process in one map, so that one broken connection
+ * rejects another's; here each call has its own. docs/decisions/0017-appends-share-one-call.md
+ */
+export class AppendCalls {
+  private readonly connection: Connection
+  private call: AppendCall | undefined
+  private appends = 0
+  private bytes = 0
+  private readonly waiting: { bytes: number; begin(): void }[] = []
+
+  constructor(connection: Connection) {
+    this.connection = connection
+  }
+
+  /** @throws Refused, Rejected, Failure too_large, Unanswered at that time, CommandError, Error of the connection */
+  async append(stream: string, proposal: Proposal, expected: ExpectedRevision, untilMs: number): Promise<Outcome> {
+    const { bytes } = proposal
+    if (this.waiting.length > 0 || !this.hasRoom(bytes))
+      await new Promise<void>((begin) => this.waiting.push({ bytes, begin }))
+    else this.take(bytes)
+    try {
+      const service = (await this.connection.connected(untilMs - performance.now())) as Streams
+      if (this.call?.service !== service || !this.call.isOpen) this.call = this.begin(service)
+      return await this.call.append(requestOf(stream, proposal, expected), untilMs - performance.now())
+    } finally {
+      this.release(bytes)
+    }
+  }
+
+  /** What is in flight may end by itself. */
+  close(): void {
+    this.call?.close()
+  }
+
+  private hasRoom(bytes: number): boolean {
+    return this.appends === 0 || (this.appends < APPENDS_MAX && this.bytes + bytes <= BYTES_MAX)
+  }
+
+  private take(bytes: number): void {
+    this.appends++
+    this.bytes += bytes
+  }
+
+  private release(bytes: number): void {
+    this.appends--
+    this.bytes -= bytes
+    for (let [next] = this.waiting; next !== undefined && this.hasRoom(next.bytes); [next] = this.waiting) {
+      this.waiting.shift()
+      this.take(next.bytes)
+      next.begin()
+    }
+  }
+
+  private begin(service: Streams): AppendCall {
+    this.call?.close()
+    const { client, credentials } = this.connection
+    const inside = insideOf(client)
+    const options = inside.callArguments({ credentials, requiresLeader: true }, { deadline: Number.POSITIVE_INFINITY })
+    return new AppendCall(service, service.batchAppend(...options), (error) => void inside.handleError(service, error))
+  }
+}
+
+interface InFlight {
+  done(outcome: Outcome): void
+  failed(error: Error): void
+  late: NodeJS.Timeout
+}
+
+class AppendCall {
+  readonly service: Streams
+  isOpen = true
+  private readonly sink: Sink
+  private readonly onError: (error: Error) => void
+  private readonly inFlight = new Map<string, InFlight>()
+  private count = 0
+
+  constructor(service: Streams, sink: Sink, onError: (error: Error) => void) {
+    this.service = service
+    this.sink = sink
+    this.onError = onError
+    sink.on('data', (answer) => this.take(answer))
+    sink.on('error', (error) => this.end(convertToCommandError(error) as Error))
+    sink.on('end', () => this.end(new Error('the server ended the call')))
+  }
+
+  append(request: Request, withinMs: number): Promise<Outcome> {
+    const id = `00000000-0000-4000-8000-${(++this.count).toString(16).padStart(12, '0')}`
+    return new Promise<Outcome>((done, failed) => {
+      const late = setTimeout(() => {
+        // What the server keeps to itself must not fill the connection with what would come after it.
+        this.isOpen = false
+        this.taken(id)
+        failed(new Unanswered('an append was not answered in time'))
+      }, withinMs)
+      this.inFlight.set(id, { done, failed, late })
+      this.sink.write(request.setCorrelationId(new sharedPb.UUID().setString(id)))
+    })
+  }
+
+  /** Takes nothing more, and ends when nothing is in flight. */
+  close(): void {
+    this.isOpen = false
+    if (this.inFlight.size === 0) this.sink.cancel()
+  }
+
+  private take(answer: Answer): void {
+    const append = this.taken(answer.getCorrelationId()?.getString() ?? '')
+    const status = answer.getError()
+    if (status === undefined) return append?.done(outcomeOf(answer))
+    const error = errorOf(status)
+    append?.failed(error)
+    this.onError(error)
+  }
+
+  private taken(id: string): InFlight | undefined {
+    const append = this.inFlight.get(id)
+    this.inFlight.delete(id)
+    clearTimeout(append?.late)
+    if (!this.isOpen) this.close()
+    return append
+  }
+
+  private end(error: Error): void {
+    // A call that was closed says that it was cancelled, which is no reason for another connection.
+    if (this.isOpen) this.onError(error)
+    this.isOpen = false
+    for (const { failed, late } of this.inFlight.values()) {
+      clearTimeout(late)
+      failed(error)
+    }
+    this.inFlight.clear()
+  }
+}
+
+export const proposalOf = (events: readonly NewEvent[]): Proposal => {
+  let bytes = 0
+  for (const { data } of events) bytes += data.byteLength
+  return { messages: events.map(messageOf), bytes }
+}
+
+const messageOf = ({ id, type, data, isJson, metadata }: NewEvent): Message => {
+  const message = new streamsPb.BatchAppendReq.ProposedMessage()
+    .setId(new sharedPb.UUID().setString(id))
+    .setData(data)
+    .setCustomMetadata(Buffer.from(JSON.stringify(metadata)))
+  message.getMetadataMap().set('type', type)
+  message.getMetadataMap().set('content-type', isJson ? 'application/json' : 'application/octet-stream')
+  return message
+}
+
+/** Without a deadline: the server would hold it against its own clock. */
+const requestOf = (stream: string, { messages }: Proposal, expected: ExpectedRevision): Request => {
+  const options = new streamsPb.BatchAppendReq.Options()
+  options.setStreamIdentifier(new sharedPb.StreamIdentifier().setStreamName(Buffer.from(stream)))
+  if (expected === 'any') options.setAny(new sharedPb.Empty())
+  else if (expected === 'none') options.setNoStream(new sharedPb.Empty())
+  else options.setStreamPosition(String(expected))
+  return new streamsPb.BatchAppendReq().setOptions(options).setProposedMessagesList(messages).setIsFinal(true)
+}
+
+const outcomeOf = (answer: Answer): Outcome => {
+  const success = answer.getSuccess()!
+  const position = success.getPosition()
+  return { revision: Number(success.getCurrentRevision()), position: position && Number(position.getCommitPosition()) }
+}
+
+const errorOf = (status: Status): Error => {
+  const message = status.getMessage()
+  switch (status.getDetails()?.getTypeName().replace('event_store.client.', '')) {
+    case 'WrongExpectedVersion':
+      return new Refused()
+    case 'MaximumAppendSizeExceeded':
+      return new Failure('too_large', { cause: new Error(message) })
+    case 'AccessDenied':
+    case 'StreamDeleted':
+    case 'BadRequest':
+      return new Rejected(message)
+    // Not ready, too busy, or no leader known.
+    case 'google.protobuf.Empty':
+      return notNow(message)
+    default:
+      return new Error(message)
+  }
+}
+
+interface Streams {
+  batchAppend(metadata: object, options: object): Sink
+}
+
+/** What this file uses of a call. */
+interface Sink {
+  write(request: Request): void
+  cancel(): void
+  on(event: 'data', listener: (answer: Answer) => void): void
+  on(event: 'error', listener: (error: Error) => void): void
+  on(event: 'end', listener: () => void): void
+}

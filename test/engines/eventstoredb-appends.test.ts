@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto'
+import { type Test, test } from 'tap'
+import type { EventLog } from '../../src/engines/event-log.ts'
+import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
+import { newEvent } from '../contracts/event-log.ts'
+import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
+import { until } from '../support/service.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+// All appends of a connection share one call.
+const openLog = async (t: Test, url: string, deadlineMs = 10_000): Promise<EventLog> => {
+  const log = await openEventstoredbLog({ url, deadlineMs, newId: randomUUID, now: Date.now })
+  t.teardown(() => log.close())
+  return log
+}
+
+const openServer = async (t: Test) => {
+  const server = await openEventstoredbServer()
+  t.teardown(() => server.close())
+  return server
+}
+
+const atOnce = (log: EventLog, count: number, bytes = 10): Promise<{ revision: number }>[] =>
+  Array.from({ length: count }, (_, i) =>
+    log.append(`a-${i}`, [{ ...newEvent(), data: new Uint8Array(bytes), isJson: false }], 'none'),
+  )
+
+test('a connection that breaks rejects no append of another', async (t) => {
+  const [quiet, broken] = [await openServer(t), await openServer(t)]
+  const proxy = await TcpProxy.open(broken.port)
+  t.teardown(() => proxy.close())
+  const log = await openLog(t, quiet.url, 1_500)
+  const other = await openLog(t, `esdb://127.0.0.1:${proxy.port}?tls=false`)
+  quiet.fault = broken.fault = 'lostAnswer'
+  const events = [newEvent()]
+  // Would succeed at its next attempt if it were told of the other connection's end.
+  const waits = t.rejects(log.append('a-1', events, 'none'), { code: 'engine_down' })
+  const repeated = other.append('a-1', [newEvent()], 'none')
+  await until('both to wait for an answer', () => quiet.struck === 1 && broken.struck === 1)
+  quiet.fault = broken.fault = undefined
+  proxy.cut()
+  t.equal((await repeated).revision, 0)
+  await waits
+  t.equal((await log.append('a-1', events, 'none')).revision, 0)
+  t.equal((await log.read('a-1', 0, 10)).length, 1)
+})
+
+test('so many appends are in flight, and so many bytes, and the rest waits its turn', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url)
+  server.delayMs = 300
+  t.ok((await Promise.all(atOnce(log, 2_500))).every(({ revision }) => revision === 0))
+  const { owedMax } = server.appends
+  t.ok(owedMax > 100 && owedMax <= 1_024, `${owedMax} in flight`)
+  const large = await openLog(t, server.url)
+  server.delayMs = 30
+  const appends = Array.from({ length: 12 }, (_, i) =>
+    large.append(`b-${i}`, [{ ...newEvent(), data: new Uint8Array(900_000), isJson: false }], 'none'),
+  )
+  t.ok((await Promise.all(appends)).every(({ revision }) => revision === 0))
+  const { owedBytesMax } = server.appends
+  t.ok(owedBytesMax > 1_000_000 && owedBytesMax < 4.5 * 1024 * 1024, `${owedBytesMax} bytes in flight`)
+})
+
+test('thousands of appends to a silent server are given up together, and all go on after it', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url, 400)
+  server.fault = 'silence'
+  for (const outcome of await Promise.allSettled(atOnce(log, 2_500)))
+    if (outcome.status === 'fulfilled' || outcome.reason.code !== 'engine_down') t.fail('an answer of a silent server')
+  t.ok(server.appends.owedMax <= 1_024, `${server.appends.owedMax} were sent`)
+  server.fault = undefined
+  const isBack = (): Promise<boolean> =>
+    log.append('b-1', [newEvent()], 'any').then(
+      () => true,
+      () => false,
+    )
+  await until('an append', isBack)
+  await until('calls that hang to end', () => server.appends.calls === 1)
+})
+
+test('an append that is never answered holds up no other, and the call on which it hangs is left', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url, 600)
+  server.fault = 'lostAnswer'
+  let isGivenUp = false
+  void log.append('b-1', [newEvent()], 'none').catch(({ code }) => (isGivenUp = code === 'engine_down'))
+  await until('it to be sent', () => server.struck === 1)
+  server.fault = undefined
+  await Promise.all(atOnce(log, 20))
+  t.equal(server.appends.calls, 1)
+  // Where something is heard the connection itself is kept.
+  await until('it to be given up', () => log.ping().then(() => isGivenUp))
+  await log.append('b-2', [newEvent()], 'none')
+  t.equal(server.appends.begun, 2)
+  await until('the call before to end', () => server.appends.calls === 1)
+  await log.close()
+  await until('the last one to end', () => server.appends.calls === 0)
+})
+
+test('a node that does not lead ends the call: all that was in flight goes to the leader, once', async (t) => {
+  const [leader, follower] = [await openServer(t), await openServer(t)]
+  const log = await openLog(t, follower.url)
+  await log.append('b-1', [newEvent()], 'none')
+  follower.fault = 'notLeader'
+  follower.leaderPort = leader.port
+  t.ok((await Promise.all(atOnce(log, 200))).every(({ revision }) => revision === 0))
+  const direct = await openLog(t, leader.url)
+  for (let i = 0; i < 200; i++) if ((await direct.head(`a-${i}`)) !== 0) t.fail(`stream ${i}`)
+})
+
+test('an append that the user may not do is refused at once', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url)
+  server.fault = 'forbidden'
+  await t.rejects(log.append('a-1', [newEvent()], 'none'), { code: 'engine_down', cause: { message: 'AccessDenied' } })
+  t.equal(server.struck, 1)
+})
