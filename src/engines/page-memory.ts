@@ -15,18 +15,21 @@ export const PAGE_ROWS_MAX = 100
 /** Values of one condition, above which a question is nobody else's. */
 const VALUES_MAX = 100
 const KEY_LENGTH_MAX = 2_000
-/** What a row takes in memory for each packed byte, roughly: unpacked, packed, and as the text that is answered. */
+/** What a row takes in memory for each packed byte: packed, and unpacked up to five times as much. */
 const UNPACKED = 6
+/** What a row takes besides: heads of objects, its name, its place in the map. */
+const ROW_BYTES = 600
+const PAGE_BYTES = 1_000
 
 interface Remembered {
   bytes: Buffer
   row: StoredRow
 }
 
-const weightOf = ({ bytes }: Remembered): number => 300 + UNPACKED * bytes.length
+const weightOf = ({ bytes }: Remembered): number => ROW_BYTES + UNPACKED * bytes.length
 
-/** What a page weighs whose rows are of so many bytes, packed. */
-export const pageWeight = (rowBytes: number): number => 1_000 + UNPACKED * rowBytes
+/** What a page of this name weighs whose rows are of so many bytes, packed. Their JSON is counted where it is kept. */
+export const pageWeight = (rowBytes: number, key: string): number => PAGE_BYTES + key.length + UNPACKED * rowBytes
 
 export class RowMemory {
   private readonly rows = new RecentMap<string, Remembered>(ROWS_BYTES, weightOf)

@@ -5,15 +5,23 @@
  */
 export class RecentMap<Key, Value> {
   private readonly least: number
-  private readonly weightOf: (value: Value) => number
-  private recent = new Map<Key, Value>()
-  private former = new Map<Key, Value>()
+  private readonly weightOf: (value: Value, key: Key) => number
+  private readonly emptyMap: () => Entries<Key, Value>
+  private recent: Entries<Key, Value>
+  private former: Entries<Key, Value>
   private weight = 0
 
-  /** Without `weightOf` each entry weighs one. */
-  constructor(least: number, weightOf: (value: Value) => number = () => 1) {
+  /** Without `weightOf` each entry weighs one. A WeakMap as `emptyMap` forgets what nobody else holds, too. */
+  constructor(
+    least: number,
+    weightOf: (value: Value, key: Key) => number = () => 1,
+    emptyMap: () => Entries<Key, Value> = () => new Map(),
+  ) {
     this.least = least
     this.weightOf = weightOf
+    this.emptyMap = emptyMap
+    this.recent = emptyMap()
+    this.former = emptyMap()
   }
 
   get(key: Key): Value | undefined {
@@ -27,10 +35,15 @@ export class RecentMap<Key, Value> {
   set(key: Key, value: Value): void {
     const before = this.recent.get(key)
     this.recent.set(key, value)
-    this.weight += this.weightOf(value) - (before === undefined ? 0 : this.weightOf(before))
+    this.weight += this.weightOf(value, key) - (before === undefined ? 0 : this.weightOf(before, key))
     if (this.weight < this.least) return
     this.former = this.recent
-    this.recent = new Map()
+    this.recent = this.emptyMap()
     this.weight = 0
   }
+}
+
+interface Entries<Key, Value> {
+  get(key: Key): Value | undefined
+  set(key: Key, value: Value): unknown
 }

@@ -58,8 +58,8 @@ interface Kept<Value> {
 
 type Page = Kept<Found> & { of: object; bytes: number }
 
-const matchesBytes = ({ value }: Kept<NamedMatches>): number =>
-  300 + (value.set?.bytes ?? 0) + 150 * (value.sorted?.length ?? 0)
+const matchesBytes = ({ value }: Kept<NamedMatches>, key: string): number =>
+  300 + key.length + (value.set?.bytes ?? 0) + 150 * (value.sorted?.length ?? 0)
 
 interface KeptAll {
   allMatches: RecentMap<string, Kept<NamedMatches>>
@@ -70,7 +70,7 @@ interface KeptAll {
 export class KnownAnswers {
   private readonly kept: KeptAll = {
     allMatches: new RecentMap(MATCHES_BYTES, matchesBytes),
-    allPages: new RecentMap(PAGES_BYTES, ({ bytes }) => pageWeight(bytes)),
+    allPages: new RecentMap(PAGES_BYTES, ({ bytes }, key) => pageWeight(bytes, key)),
     allRows: new RowMemory(),
   }
 

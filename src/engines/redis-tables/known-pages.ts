@@ -26,7 +26,7 @@ type Asked = Omit<Place, 'stored'>
  */
 export class KnownPages {
   private readonly confirm: (key: string) => Promise<void>
-  private readonly pages = new RecentMap<string, Page>(PAGES_BYTES, ({ rowBytes }) => pageWeight(rowBytes))
+  private readonly pages = new RecentMap<string, Page>(PAGES_BYTES, ({ rowBytes }, key) => pageWeight(rowBytes, key))
   private readonly rows = new RowMemory()
   private readonly answers = new Joint<Found>()
   private readonly lastChanges = new Joint<string>()

@@ -12,7 +12,7 @@ import {
   listQuerySchema,
   shownRow,
 } from '../../kit/http/list-query.ts'
-import { PageTexts } from '../../kit/http/page-texts.ts'
+import { pageTexts } from '../../kit/http/page-texts.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { listAnswer, rowAnswer, rowReply } from '../../kit/resource/answers.ts'
@@ -70,9 +70,8 @@ export const recordReads = (services: Services): Route[] => [
   readByTypeRoute(services),
 ]
 
-const listRoute = (services: Services): Route => {
-  const kept = new PageTexts()
-  return route<ListQuery>({
+const listRoute = (services: Services): Route =>
+  route<ListQuery>({
     method: 'GET',
     path: PATH,
     operationId: 'listData',
@@ -103,12 +102,11 @@ const listRoute = (services: Services): Route => {
           path: `/api/v3${PATH}`,
           ...question,
           ...searchOf(caller, types, own.q),
-          ...shownIn(types, caller, kept),
+          ...shownIn(types, caller),
         },
       )
     },
   })
-}
 
 const readRoute = (services: Services): Route =>
   route<{ fields?: string }>({
@@ -220,16 +218,12 @@ const SEARCHED_MAX = 1_000
 const VIEWED_MAX = 20
 
 /** Records as the caller may see them. */
-const shownIn = (
-  types: readonly DataTypeRow[],
-  caller: UserCaller,
-  kept: PageTexts,
-): Pick<ListRequest, 'present' | 'texts'> => {
+const shownIn = (types: readonly DataTypeRow[], caller: UserCaller): Pick<ListRequest, 'present' | 'texts'> => {
   const byId = new Map(types.map((type) => [type._id, type]))
   const show = (row: Row): Row => shownRecord(caller, byId.get(row.dataTypeId as string), row)
   if (types.length > VIEWED_MAX) return { present: (rows) => rows.map(show) }
   const view = types.map((type) => [type._id, type.version, ...hiddenOf(caller, type)])
-  return { texts: { kept, view: JSON.stringify(view), show } }
+  return { texts: { kept: pageTexts, view: JSON.stringify(view), show } }
 }
 
 /** `fields` with the fields of types under `values.`. @throws Failure invalid for a name that nothing has, forbidden for a hidden one */

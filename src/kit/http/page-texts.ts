@@ -1,39 +1,68 @@
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 
 /** Each row and page is kept as so many viewers see it; more begin anew. */
 const VIEWS_MAX = 4
+/** Of all texts together at least, and at most twice as much. */
+const TEXTS_BYTES = 32 * 1024 * 1024
+/** What a text takes beside its characters and the name of its view: heads of objects, and its share of the map. */
+const TEXT_BYTES = 300
+const TWO_BYTES = /[^\0-\xff]/
 const encoder = new TextEncoder()
+
+type Text = string | Uint8Array
+
+/** The texts of a row or page by view. */
+interface Views {
+  texts: ReadonlyMap<string, Text>
+  bytes: number
+}
 
 /**
  * The texts of rows and pages as they were answered. They are kept with the rows themselves: an engine that answers the
  * same row again has frozen it (TableStore), and a changed row is another object.
  */
 export class PageTexts {
-  private readonly rows = new WeakMap<object, Map<string, string>>()
-  private readonly pages = new WeakMap<object, Map<string, Uint8Array>>()
+  private readonly kept: RecentMap<object, Views>
+
+  constructor(bytes = TEXTS_BYTES) {
+    this.kept = new RecentMap(
+      bytes,
+      (views) => views.bytes,
+      () => new WeakMap(),
+    )
+  }
 
   /**
    * The JSON of all rows of a page, an array. `view` names how rows are shown: two that show a row differently have
    * different names.
    */
   ofPage(page: readonly { row: Row }[], view: string, show: (row: Row) => Row): Uint8Array {
-    return keeping(this.pages, page, view, () => {
-      const texts = page.map(({ row }) => keeping(this.rows, row, view, () => JSON.stringify(show(row))))
+    return this.keeping(page, view, () => {
+      const texts = page.map(({ row }) => this.keeping(row, view, () => JSON.stringify(show(row))))
       return encoder.encode(`[${texts.join()}]`)
     })
   }
+
+  private keeping<Made extends Text>(of: object, view: string, make: () => Made): Made {
+    if (!Object.isFrozen(of)) return make()
+    const views = this.kept.get(of)
+    const text = views?.texts.get(view)
+    if (text !== undefined) return text as Made
+    const made = make()
+    const others = views === undefined || views.texts.size >= VIEWS_MAX ? NONE : views
+    this.kept.set(of, {
+      texts: new Map([...others.texts, [view, made]]),
+      bytes: others.bytes + view.length + bytesOf(made),
+    })
+    return made
+  }
 }
 
-const keeping = <Text>(kept: WeakMap<object, Map<string, Text>>, of: object, view: string, make: () => Text): Text => {
-  if (!Object.isFrozen(of)) return make()
-  let texts = kept.get(of)
-  const text = texts?.get(view)
-  if (text !== undefined) return text
-  const made = make()
-  if (texts === undefined || texts.size >= VIEWS_MAX) {
-    texts = new Map()
-    kept.set(of, texts)
-  }
-  texts.set(view, made)
-  return made
-}
+const NONE: Views = { texts: new Map(), bytes: 0 }
+
+const bytesOf = (text: Text): number =>
+  TEXT_BYTES + (typeof text === 'string' && TWO_BYTES.test(text) ? 2 * text.length : text.length)
+
+/** Of the whole process: rows of two tables are never the same object. */
+export const pageTexts = new PageTexts()

@@ -4,7 +4,7 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../http/answer-list.ts'
-import { PageTexts } from '../http/page-texts.ts'
+import { pageTexts } from '../http/page-texts.ts'
 import {
   FIELDS_QUERY,
   idSchema,
@@ -109,7 +109,7 @@ const settling = (
 const listRoute = (served: Served): Route => {
   const { declaration, services, shape } = served
   const isPresented = (served.present ?? declaration.present) !== undefined
-  const texts = { kept: new PageTexts(), view: '', show: (row: Row) => row }
+  const texts = { kept: pageTexts, view: '', show: (row: Row) => row }
   const path = pathsOf(declaration).many
   return route<ListQuery>({
     method: 'GET',

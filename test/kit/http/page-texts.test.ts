@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
 import type { Row } from '../../../src/kernel/table.ts'
 import { PageTexts } from '../../../src/kit/http/page-texts.ts'
@@ -31,4 +33,36 @@ test('what may still change is not kept', async (t) => {
   rows[0].row.a = 2
   t.strictSame(parsed(texts.ofPage(rows, '', (row) => row)), [{ a: 2 }])
   t.strictSame(parsed(texts.ofPage([], '', (row) => row)), [])
+})
+
+test('texts take as much memory as they may, whatever their letters and however many see them', (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const used = (): number => {
+    collect()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const most = 1024 * 1024
+  for (const letter of ['a', 'ż']) {
+    const texts = new PageTexts(most / 2)
+    const row = JSON.stringify({ text: letter.repeat(200) })
+    const pages = Array.from({ length: 400 }, () =>
+      Object.freeze(page(...Array.from({ length: 20 }, () => JSON.parse(row) as Row))),
+    )
+    const before = used()
+    let taken = 0
+    for (const view of ['owner', 'planner', 'clerk'])
+      for (const [i, rows] of pages.entries()) {
+        texts.ofPage(rows, view, show)
+        if (i % 20 === 0) taken = Math.max(taken, used() - before)
+      }
+    t.ok(taken > most / 2 && taken < 1.5 * most, `${taken} bytes of texts with ${letter}`)
+    const [newest] = pages.slice(-1)
+    t.equal(
+      texts.ofPage(newest, 'clerk', () => t.fail('made again') as never),
+      texts.ofPage(newest, 'clerk', show),
+    )
+  }
+  t.end()
 })
