@@ -10,12 +10,17 @@ const PIECE_BYTES = 128 * 1024
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024
 const SCAN_BYTES = 1024 * 1024
 
-/** @throws Failure `invalid` for what is no JSON, too deep, or names a prototype, unless `takesAnyNames`; `too_large` */
+/**
+ * @throws Failure `invalid` for what is no JSON, too deep, or, unless `takesAnyNames`, names a prototype or a member twice
+ * (JSON.parse takes the last one, others the first); `too_large`
+ */
 export const parseJson = (bytes: Buffer, takesAnyNames = false): unknown => {
   if (bytes.length > PIECE_BYTES) return parseInPieces(bytes, takesAnyNames)
   const scan = new ListScan(bytes)
   scan.until(bytes.length)
-  return parsed(bytes, '', takesAnyNames)
+  const value = parsed(bytes, '', takesAnyNames)
+  if (!takesAnyNames && membersOf(value) !== scan.members) throw namedTwice(namesTwice(bytes.toString('utf8')))
+  return value
 }
 
 /** The event loop goes on while the lists of a large body are parsed: a list of the body itself, or of one of its members. */
@@ -37,6 +42,7 @@ const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unk
     end = list.to
   }
   const whole = parsed(Buffer.concat([...rest, bytes.subarray(end)]), '', takesAnyNames)
+  let members = membersOf(whole)
   const elementsOf = async (marker: unknown, path: string): Promise<unknown[]> => {
     const elements: unknown[] = []
     for (const piece of lists[(marker as [number])[0]].pieces) {
@@ -46,14 +52,51 @@ const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unk
       const some = parsed(text, path, takesAnyNames, elements.length) as unknown[]
       if (some.length !== piece.elements) throw notJson('an element is missing')
       for (const element of some) elements.push(element)
+      members += membersOf(some)
     }
     return elements
   }
-  if (Array.isArray(whole)) return elementsOf(whole, '')
   const body = whole as { [name: string]: unknown }
-  for (const [name, member] of Object.entries(body ?? {}))
-    if (Array.isArray(member)) body[name] = await elementsOf(member, `/${name}`)
-  return body
+  const rootList = Array.isArray(whole) ? await elementsOf(whole, '') : undefined
+  if (rootList === undefined)
+    for (const [name, member] of Object.entries(body ?? {}))
+      if (Array.isArray(member)) body[name] = await elementsOf(member, `/${name}`)
+  if (!takesAnyNames && members !== scan.members) throw namedTwice('')
+  return rootList ?? body
+}
+
+/** Members of all objects in a value: as many as there are colons in its text, unless an object names one twice. */
+const membersOf = (value: unknown): number => {
+  if (typeof value !== 'object' || value === null) return 0
+  const inner = Object.values(value)
+  let members = Array.isArray(value) ? 0 : inner.length
+  for (const one of inner) if (typeof one === 'object') members += membersOf(one)
+  return members
+}
+
+const namedTwice = (path: string): Failure =>
+  path === ''
+    ? new Failure('invalid', { message: 'An object of the body names a member twice.' })
+    : invalid(path, 'is named twice')
+
+/** The path of the first member that an object names again, in text that is JSON. */
+const namesTwice = (text: string): string => {
+  const open: { path: string; names: Set<string> | undefined; at: string | number }[] = []
+  for (const [token] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[\]{},]/g)) {
+    const top = open.at(-1)
+    if (token === '{' || token === '[') {
+      const path = top === undefined ? '' : `${top.path}/${top.at}`
+      open.push(token === '{' ? { path, names: new Set(), at: '' } : { path, names: undefined, at: 0 })
+    } else if (token === '}' || token === ']') open.pop()
+    else if (token === ',' && typeof top?.at === 'number') top.at++
+    else if (token.endsWith(':') && top?.names !== undefined) {
+      const name = JSON.parse(token.slice(0, -1)) as string
+      if (top.names.has(name)) return `${top.path}/${name}`
+      top.names.add(name)
+      top.at = name
+    }
+  }
+  return ''
 }
 
 const OPEN = Buffer.from('[')
@@ -82,6 +125,7 @@ const SPACE = 0x20
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
+const COLON = 0x3a
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
@@ -104,6 +148,8 @@ class ListScan {
   private depth = 0
   private isInString = false
   private at = 0
+  /** Colons between a name and its value, as far as it went. */
+  members = 0
 
   constructor(bytes: Buffer) {
     this.bytes = bytes
@@ -124,6 +170,7 @@ class ListScan {
       if (byte === QUOTE) this.isInString = true
       else if (byte === OPEN_LIST || byte === OPEN_OBJECT) this.open(byte, at)
       else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) this.close(byte, at)
+      else if (byte === COLON) this.members++
       else if (byte === COMMA && this.list !== undefined && this.depth === this.listDepth) this.comma(at)
     }
     this.at = at

@@ -78,3 +78,9 @@ export class Failure extends Error {
 /** A 400 that names one field, for example `invalid('/hubLat', 'must be <= 90')`. */
 export const invalid = (path: string, message: string): Failure =>
   new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })
+
+const FAULTS_MAX = 20
+
+/** A 400 that names each fault, up to 20. There is at least one. */
+export const refused = (faults: readonly FieldError[]): Failure =>
+  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })

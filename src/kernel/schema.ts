@@ -103,9 +103,13 @@ export const record = (values: Field, bounds: { max: number }): Field => ({
 /** An object of any content. */
 export const anyObject = (): Field => ({ schema: { type: 'object' } })
 
+/** Years from 0 to 9999, ms since the epoch: others have no RFC 3339 form. */
+export const TIME_MS_MIN = -62_167_219_200_000
+export const TIME_MS_MAX = 253_402_300_799_999
+
 /** A moment: RFC 3339 or epoch milliseconds in; kept and answered as RFC 3339 in UTC with milliseconds. */
 export const time = (): Field => ({
-  schema: { type: ['string', 'integer'], format: 'date-time' },
+  schema: { type: ['string', 'integer'], format: 'date-time', minimum: TIME_MS_MIN, maximum: TIME_MS_MAX },
   normalize: (value) => new Date(value as string | number).toISOString(),
 })
 

@@ -332,3 +332,30 @@ test('a route that takes no body refuses the members of one by name', async (t) 
   })
   t.equal((await call([])).status, 400)
 })
+
+test('a member that is named twice is refused by its path: clients and proxies differ in which one counts', async (t) => {
+  const any = simpleRoute(
+    { method: 'POST', path: '/any', body: { type: 'object' }, takesAnyNames: true },
+    async ({ body }) => ({ body: { data: body } }),
+  )
+  const door = await openDoor(t, { routes: [echo, any] })
+  const refused = async (body: string, path: string | undefined) =>
+    t.match(
+      await door.call('POST', '/echo', { body }),
+      { status: 400, body: { code: 'invalid', ...(path !== undefined && { errors: [{ path, message: /twice/ }] }) } },
+      body.slice(0, 60),
+    )
+  await refused('{"name":"a","name":"b"}', '/name')
+  await refused('{"name":"a","free":{"x":[{"y":1},{"z":"{\\"y\\":1","y":2,"\\u0079" : 3}]}}', '/free/x/1/y')
+  await refused('{"name":"a","list":[1],"list":[2]}', '/list')
+  await refused('{"name":"a","free":{"":1,"":1}}', '/free/')
+  const list = `[${Array.from({ length: 100_000 }, (_, i) => i)}]`
+  await refused(`{"name":"a","list":${list},"list":[]}`, undefined)
+  await refused(`{"name":"a","list":${list},"free":{"x":1,"x":1}}`, undefined)
+  for (const body of [
+    '{"name":"a:\\":","free":{"a":{"a":{"a":[{"a":1},{"a":":"}]}}}}',
+    `{"name":"a","list":${list},"free":{"x":[{"x":1},{"x":1}]}}`,
+  ])
+    t.equal((await door.call('POST', '/echo', { body })).status, 201, body.slice(0, 60))
+  t.equal((await door.call('POST', '/any', { body: '{"a":1,"a":2}' })).status, 200, 'where one must not lose others')
+})

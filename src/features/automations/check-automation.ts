@@ -133,7 +133,7 @@ const checkRules = (
   fields: JsonObject,
   before: { [key: string]: unknown },
 ): void => {
-  const whole = fieldsFault(fields)
+  const whole = isDeepStrictEqual(fields, before) ? undefined : fieldsFault(fields)
   if (whole !== undefined) throw invalid('/rules/fields', whole)
   const errors: FieldError[] = Object.keys(fields).flatMap((key) => {
     if (Object.hasOwn(before, key) && isDeepStrictEqual(before[key], fields[key])) return []

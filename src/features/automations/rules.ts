@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { valueAt } from '../../kernel/json.ts'
-import { linearPattern } from '../../kit/values/pattern.ts'
+import { linearPattern, patternsFault } from '../../kit/values/pattern.ts'
+import { TEXT_CHARS_MAX } from '../../kit/values/value-type.ts'
 import type { Rules } from './events.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 
@@ -26,9 +27,19 @@ export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] =>
 /** What is wrong with these fields as a whole; undefined when nothing is. */
 export const fieldsFault = (fields: { [key: string]: unknown }): string | undefined => {
   if (Object.keys(fields).length > FIELDS_MAX) return `must have at most ${FIELDS_MAX} keys`
-  return Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX
-    ? `must be at most ${FIELDS_BYTES_MAX} bytes`
+  if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return `must be at most ${FIELDS_BYTES_MAX} bytes`
+  const patterns = Object.values(fields).flatMap((value) => (isSchema(value) ? patternsIn(value, 0) : []))
+  return patterns.every((one) => typeof linearPattern(one) === 'function') && patternsFault(patterns, TEXT_CHARS_MAX)
+    ? 'must have simpler patterns, or fewer'
     : undefined
+}
+
+/** All of them are held against the texts of each event. */
+const patternsIn = (value: unknown, depth: number): string[] => {
+  if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return []
+  return Object.entries(value).flatMap(([key, member]) =>
+    key === 'pattern' && typeof member === 'string' ? [member] : patternsIn(member, depth + 1),
+  )
 }
 
 /** What keeps one field from being a rule; undefined when nothing does. */

@@ -1,4 +1,7 @@
-import { Failure, type FieldError } from '../../kernel/errors.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, refused } from '../../kernel/errors.ts'
+import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
   list,
@@ -17,7 +20,7 @@ import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { ruleFields } from '../../kit/values/value-type.ts'
 import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField } from './fields.ts'
-import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, RECORDS } from './views.ts'
+import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
 const FIELDS_MAX = 200
 /** Data types of one organization. */
@@ -97,13 +100,14 @@ export const dataType = defineResource({
 export const nameKey = (name: string): string => name.normalize('NFC').trim().toLowerCase()
 
 const kept = async (write: WriteContext): Promise<JsonObject> => {
-  const { id, values, before } = write
+  const { id, values, before, caller } = write
   const sent = values.fields as unknown as SentField[]
   const lastNo = Number(before?.lastNo ?? 0)
   const fields = keptFields(sent, (before?.fields ?? []) as unknown as StoredField[], lastNo)
   const primaryKey = renamedKey(fields, values.primaryKey as string)
   const faults = fieldsFaults(sent, primaryKey)
   if (faults.length > 0) throw refused(faults)
+  if (caller !== undefined && before !== undefined) assertHiddenKept(caller, id, before, fields)
   await assertReferences(write, fields)
   const dataTypeIds = [...new Set(fields.flatMap(({ dataTypeId }) => dataTypeId?.toLowerCase() ?? []))]
   return {
@@ -115,16 +119,34 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   }
 }
 
+/** With a rule of one's own a hidden value could be guessed: by which records are invalid then. @throws Failure forbidden */
+const assertHiddenKept = (
+  caller: UserCaller,
+  _id: string,
+  before: JsonObject,
+  fields: readonly StoredField[],
+): void => {
+  const own = before.fields as unknown as StoredField[]
+  const hidden = hiddenOf(caller, { _id, fields: own })
+  const changed = own.filter((field) => {
+    const next = fields.find((one) => one._id === field._id)
+    return next === undefined || !isDeepStrictEqual(rulesOf(next), rulesOf(field))
+  })
+  assertShown(
+    [...hidden],
+    changed.map(({ name }) => name),
+  )
+}
+
+const rulesOf = ({ name: _name, label: _label, formerNames: _former, slot: _slot, ...rules }: StoredField): Row => ({
+  ...rules,
+})
+
 /** The primary key follows the field that it names to its new name. */
 const renamedKey = (fields: readonly StoredField[], primaryKey: string): string =>
   fields.some(({ name }) => name === primaryKey)
     ? primaryKey
     : (fields.find(({ formerNames }) => formerNames?.includes(primaryKey))?.name ?? primaryKey)
-
-const FAULTS_MAX = 20
-
-const refused = (faults: readonly FieldError[]): Failure =>
-  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })
 
 /** Types that fields refer to are there, and no record needs another one of its own kind before it. */
 const assertReferences = async (

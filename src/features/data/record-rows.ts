@@ -1,3 +1,4 @@
+import { breathe } from '../../kernel/breath.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
@@ -72,6 +73,8 @@ const applyCheck = async (
   if (check === undefined) return
   const shape = { ...check, _id: dataTypeId }
   for (const id of ids) {
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
     if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id))
   }

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, type FieldError, invalid } from '../../kernel/errors.ts'
+import { Failure, type FieldError, invalid, refused } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
+import { actorOf } from '../../kit/http/request-context.ts'
 import { mergePatch, pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { ABSENT } from '../../kit/resource/decider.ts'
@@ -12,6 +13,7 @@ import { filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/val
 import { type AttachedFile, assertFits, assertRoom, filesOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import type { StoredField } from './fields.ts'
 import { isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
+import { RECORD_STREAMS } from './events.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
 
@@ -29,6 +31,7 @@ export class RecordWriter implements ResourceWrites {
   async create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
     const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
     const id = this.writer.idOf(origin, body)
+    await this.assertNoGuess(origin, type, id, body)
     const kept = keyed(type, body.values as JsonObject)
     for (const field of type.fields)
       if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
@@ -38,6 +41,21 @@ export class RecordWriter implements ResourceWrites {
       { ...body, _id: id, dataTypeId: type._id, values: values.values },
       extraOf(values),
     )
+  }
+
+  /**
+   * A create that repeats another one is answered like it. Whose role hides a field may so repeat their own alone: others'
+   * would tell them whether they guessed its value. @throws Failure conflict
+   */
+  private async assertNoGuess(
+    { caller }: WriteOrigin,
+    type: DataTypeRow,
+    id: string,
+    { _id }: JsonObject,
+  ): Promise<void> {
+    if (_id === undefined || caller === undefined || hiddenOf(caller, type).size === 0) return
+    const [first] = await this.services.log.read(RECORD_STREAMS + id, 0, 1)
+    if (first !== undefined && first.metadata.actor !== actorOf(caller)) throw taken('/_id', 'conflict')
   }
 
   /** A field that the caller's role hides keeps its value where a PUT leaves it out. @throws Failure as `create`, not_found, stale_version */
@@ -53,7 +71,9 @@ export class RecordWriter implements ResourceWrites {
         const own = ofType(type, before.values as JsonObject)
         const sent = keyed(type, (body.values ?? {}) as JsonObject)
         const merged =
-          kind === 'amend' ? (mergePatch(own, sent) as JsonObject) : { ...hiddenValues(caller, type, own), ...sent }
+          kind === 'amend' && body.values !== null
+            ? (mergePatch(own, sent) as JsonObject)
+            : { ...hiddenValues(caller, type, own), ...sent }
         return this.next(origin, type, id, before, merged)
       },
       expectedVersion,
@@ -160,14 +180,25 @@ export class RecordWriter implements ResourceWrites {
       else values[field._id] = value
     }
     if (faults.length > 0) throw refused(faults)
+    for (const field of type.fields) {
+      const value = valueIn(values, field._id)
+      if (
+        value === undefined ||
+        !isUnique(type, field) ||
+        !(await this.isTaken(organizationId, type, field, id, value))
+      )
+        continue
+      const isLeft = hidden.has(field.name) && isDeepStrictEqual(value, before && valueIn(before, field._id))
+      if (!isLeft) throw taken(`/values/${field.name}`)
+      leftWrong.add(field)
+    }
     const judged = { ...type, fields: type.fields.filter((field) => !leftWrong.has(field)) }
-    const recordIds = await this.references(organizationId, judged, values)
+    const recordIds = await this.references(organizationId, judged, id, values)
     const uniques = judged.fields.flatMap((field): UniqueValue[] => {
       const value = valueIn(values, field._id)
       if (value === undefined || !isUnique(type, field)) return []
       return [{ key: claimKey(type, field), value: uniqueKey(value), field: `values/${field.name}` }]
     })
-    await this.assertUnique(organizationId, judged, id, values)
     return { values, recordIds, uniques: uniques as unknown as Json }
   }
 
@@ -185,8 +216,13 @@ export class RecordWriter implements ResourceWrites {
     return isAsked ? 'is required' : undefined
   }
 
-  /** Records that are named are there, and are of the type that the field wants. */
-  private async references(organizationId: string, type: DataTypeRow, values: JsonObject): Promise<string[]> {
+  /** Records that are named are there, and are of the type that the field wants; one that names itself is not kept by that. */
+  private async references(
+    organizationId: string,
+    type: DataTypeRow,
+    id: string,
+    values: JsonObject,
+  ): Promise<string[]> {
     const named = type.fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
     const ids = named.map((field) => valueIn(values, field._id) as string)
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
@@ -194,18 +230,20 @@ export class RecordWriter implements ResourceWrites {
       rows[i]?.dataTypeId === dataTypeId ? [] : [{ path: `/values/${name}`, message: NAMES_NOTHING }],
     )
     if (faults.length > 0) throw refused(faults)
-    return [...new Set(ids)]
+    return [...new Set(ids)].filter((one) => one !== id)
   }
 
   /** Records of before a field became unique have no claim: the index has them. */
-  private async assertUnique(organizationId: string, type: DataTypeRow, id: string, values: JsonObject): Promise<void> {
-    for (const field of type.fields) {
-      const value = valueIn(values, field._id)
-      if (value === undefined || !isUnique(type, field)) continue
-      const where = { terms: uniqueTermOf(type._id, field, value) }
-      const { rows } = await this.services.tables.find(RECORDS, organizationId, { where, limit: 2 })
-      if (rows.some((row) => row.id !== id)) throw taken(`/values/${field.name}`)
-    }
+  private async isTaken(
+    organizationId: string,
+    type: DataTypeRow,
+    field: StoredField,
+    id: string,
+    value: Json,
+  ): Promise<boolean> {
+    const where = { terms: uniqueTermOf(type._id, field, value) }
+    const { rows } = await this.services.tables.find(RECORDS, organizationId, { where, limit: 2 })
+    return rows.some((row) => row.id !== id)
   }
 }
 
@@ -245,13 +283,8 @@ const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject 
 
 const extraOf = ({ recordIds, uniques }: { recordIds: string[]; uniques: Json }): JsonObject => ({ recordIds, uniques })
 
-const FAULTS_MAX = 20
-
-const refused = (faults: readonly FieldError[]): Failure =>
-  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })
-
-const taken = (path: string): Failure =>
-  new Failure('key_in_use', {
+const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_use'): Failure =>
+  new Failure(code, {
     message: `${path} is taken by another record.`,
     errors: [{ path, message: 'is taken by another record' }],
   })

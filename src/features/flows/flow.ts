@@ -1,4 +1,5 @@
-import { Failure, type FieldError } from '../../kernel/errors.ts'
+import { Failure, type FieldError, refused } from '../../kernel/errors.ts'
+import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
   bool,
@@ -24,7 +25,7 @@ import {
   type ValueRule,
   type ValueType,
 } from '../../kit/values/value-type.ts'
-import { DATA_TYPES, type DataTypeRow } from '../data/views.ts'
+import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { TASKS } from '../tasks/views.ts'
 import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
 
@@ -136,7 +137,7 @@ const structureFaults = (content: FlowContent, isCopied: boolean): FieldError[] 
 
 /** Data types are there, and what is mapped fits. */
 const dataFaults = async (
-  { services: { tables }, organizationId }: WriteContext,
+  { services: { tables }, organizationId, caller, before }: WriteContext,
   content: FlowContent,
 ): Promise<FieldError[]> => {
   const faults: FieldError[] = []
@@ -150,10 +151,15 @@ const dataFaults = async (
   if (source === undefined) return faults
   const type = await typeOf(source.dataTypeId)
   if (type === undefined) return [...faults, { path: '/dataSource/dataTypeId', message: NAMES_NOTHING }]
+  const known = (before as FlowContent | undefined)?.dataSource
+  const shownBefore = known?.dataTypeId === type._id ? Object.values(known.mapping) : []
   const components = new Map(componentsOf(content).map((one) => [one.id, one]))
   for (const [name, fieldName] of Object.entries(source.mapping)) {
     const field = type.fields.find((one) => one.name === fieldName || one.formerNames?.includes(fieldName) === true)
     const path = `/dataSource/mapping/${name}`
+    // Tasks show what is mapped to everybody: whoever does not see it cannot decide that.
+    if (field !== undefined && caller !== undefined && !shownBefore.includes(fieldName))
+      assertShown([...hiddenOf(caller, type)], [field.name])
     if (field === undefined) faults.push({ path, message: `must be the name of a field of ${type.name}` })
     else if (!fits(components.get(name) as Component, field))
       faults.push({ path, message: `must be a field of the type ${components.get(name)?.type}, not ${field.type}` })
@@ -181,8 +187,3 @@ const assertNoOpenTasks = async ({ services, organizationId, id: flowId }: Write
     errors: rows.map((row) => ({ path: `/task/${row.id}`, message: 'is not over' })),
   })
 }
-
-const FAULTS_MAX = 20
-
-const refused = (faults: readonly FieldError[]): Failure =>
-  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })

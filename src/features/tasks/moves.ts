@@ -55,7 +55,7 @@ export const decideMove = (task: TaskValues, move: Move, context: MoveContext): 
   if (move.type === 'assign') return assign(task, move, context)
   if (move.type === 'move') return moveTo(task, move.hubId)
   if (isRepeated(task, move)) return task
-  const atMs = timeOf(move.at, context)
+  const atMs = timeOf(task, move, context)
   if (move.type === 'start') return start(task, atMs, move.place)
   return move.type === 'finish' ? finish(task, atMs, move.place) : cancel(task, atMs, move.reason)
 }
@@ -128,8 +128,14 @@ const AT = { start: 'startedAt', finish: 'finishedAt', cancel: 'cancelledAt' } a
 const isRepeated = (task: TaskValues, { type, at }: Move & { type: keyof typeof AT }): boolean =>
   at !== undefined && task[AT[type]] === formatTime(at)
 
-const timeOf = (at: number | undefined, { now, createdAt }: MoveContext): number => {
-  if (at === undefined) return now
+const timeOf = (
+  { assignedAt, startedAt }: TaskValues,
+  { type, at }: Move & { type: keyof typeof AT },
+  { now, createdAt }: MoveContext,
+): number => {
+  // A device whose clock is ahead keeps nobody from going on: what is done now comes after what it said.
+  const before = (type === 'start' ? undefined : startedAt) ?? assignedAt
+  if (at === undefined) return Math.max(now, before === undefined ? now : Date.parse(before))
   if (at > now + AHEAD_MS) throw invalid('/at', 'must be at most 24 hours ahead')
   if (at < Date.parse(createdAt) - BEFORE_CREATION_MS) throw invalid('/at', 'must not be before the task was made')
   return at

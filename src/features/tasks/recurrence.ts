@@ -1,3 +1,4 @@
+import { TIME_MS_MAX } from '../../kernel/schema.ts'
 import { Rule, ruleFault } from './recurrence-rule.ts'
 
 /** When a schedule is due. */
@@ -48,23 +49,27 @@ export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
 
 /** The first due times after a moment, ms since the epoch. @throws Error for a rule that is none */
 export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number): number[] => {
+  const dues: number[] = []
+  for (const at of eachDueAfter(recurrence, afterMs)) if (dues.push(at) === count) break
+  return dues
+}
+
+/** The due times after a moment, each worked out when it is asked for: a thousand of a rare rule take a second. */
+export function* eachDueAfter(recurrence: Recurrence, afterMs: number): Generator<number, void> {
   const { timeZone, startTime, endTime } = recurrence
   // Rules know no milliseconds.
   const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
-  const endMs = endTime === undefined ? Number.POSITIVE_INFINITY : Date.parse(endTime)
+  const endMs = endTime === undefined ? TIME_MS_MAX : Date.parse(endTime)
   const clock = new WallClock(timeZone)
-  const dues: number[] = []
   let last = Math.max(afterMs, startMs - 1)
   // The rule runs on the clock on the wall; a little earlier, since that clock may have been set.
   for (const wallMs of ruleOf(recurrence, clock).after(clock.wallOf(last) - SHIFT_MS_MAX)) {
     const at = clock.instantOf(wallMs)
-    if (at > endMs) break
+    if (at > endMs) return
     if (at <= last) continue
-    dues.push(at)
     last = at
-    if (dues.length === count) break
+    yield at
   }
-  return dues
 }
 
 const ruleOf = ({ rrule, repeat, startTime }: Recurrence, clock: WallClock, strict = false): Rule => {

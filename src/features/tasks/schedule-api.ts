@@ -10,7 +10,7 @@ import { createSchema, type ResourceServices } from '../../kit/resource/declarat
 import { findRow } from '../../kit/resource/show.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import { originOf } from '../../kit/resource/writes.ts'
-import { duesAfter } from './recurrence.ts'
+import { eachDueAfter } from './recurrence.ts'
 import { recurrenceOf, schedule } from './schedule.ts'
 
 const BULK_MAX = 500
@@ -117,7 +117,12 @@ const previewRoute = (services: ResourceServices): Route =>
     },
     handler: async (request) => {
       const row = await findRow(schedule.declaration, services, request, request.params.scheduleId)
-      const dues = duesAfter(recurrenceOf(row as JsonObject), request.now, request.query.count ?? PREVIEW_DEFAULT)
-      return { body: { data: dues.map((at) => new Date(at).toISOString()) } }
+      const { count = PREVIEW_DEFAULT } = request.query
+      const dues: string[] = []
+      for (const at of eachDueAfter(recurrenceOf(row as JsonObject), request.now)) {
+        if (dues.push(new Date(at).toISOString()) === count) break
+        await breathe()
+      }
+      return { body: { data: dues } }
     },
   })

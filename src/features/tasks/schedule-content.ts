@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, refused } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { ResourceServices, WriteContext } from '../../kit/resource/declaration.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
@@ -24,8 +24,7 @@ export const assertContent = async ({ services, caller, ...write }: WriteContext
     const flow = await services.tables.get<FlowRow>(FLOWS, organizationId, String(values.flowId).toLowerCase())
     const sent = (components ?? {}) as JsonObject
     const faults = flow && (await fillComponents(services.tables, organizationId, flow, {}, sent, true)).faults
-    if (faults !== undefined && faults.length > 0)
-      throw new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, 20) })
+    if (faults !== undefined && faults.length > 0) throw refused(faults)
     if (dataSource !== undefined) await assertSource(services, organizationId, dataSource as unknown as Source)
   })
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
+import { Failure, invalid, refused } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
@@ -101,9 +101,10 @@ export class TaskWriter implements ResourceWrites {
   move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
     if (move.type === 'assign' || move.type === 'move') assertDispatches(origin)
     return this.update(origin, id, async (before) => {
-      const context = { now: origin.now, createdAt }
-      const next = await this.settled(origin, before, decideMove(before, move, context))
-      if (move.type !== 'finish' || next === before) return next
+      const moved = decideMove(before, move, { now: origin.now, createdAt })
+      if (moved === before) return before
+      const next = await this.settled(origin, before, moved)
+      if (move.type !== 'finish') return next
       return { ...next, components: await this.finished(origin, before, components) }
     })
   }
@@ -170,7 +171,8 @@ export class TaskWriter implements ResourceWrites {
       merged.dataSource = { ...source }
     }
     const flow = await this.flowOf(before)
-    const emptied = kind === 'replace' ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
+    const emptied =
+      kind === 'replace' || asked === null ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
     const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
     const rest = Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(fields, name)))
     const next = { ...rest, ...withDefaults(fields, merged), components } as unknown as TaskValues
@@ -288,8 +290,3 @@ const actorOf = ({ metadata, caller }: WriteOrigin): JsonObject => {
   const [type, id = ''] = (metadata.actor ?? 'service').split(':')
   return { type, id }
 }
-
-const FAULTS_MAX = 20
-
-const refused = (faults: readonly FieldError[]): Failure =>
-  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })

@@ -1,5 +1,6 @@
 import type { SchemaValidateFunction } from 'ajv'
 import type { Ajv2020 } from 'ajv/dist/2020.js'
+import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { keptText, textFault, type TextKind } from '../../kernel/text.ts'
 import addFormatsModule from 'ajv-formats'
 
@@ -52,7 +53,8 @@ const isDateTime = (value: string): boolean => {
   if (!RFC_3339.test(value)) return false
   // Date.parse takes 31 February for 3 March.
   const lastDay = new Date(Date.UTC(Number(value.slice(0, 4)), Number(value.slice(5, 7)), 0)).getUTCDate()
-  return !Number.isNaN(Date.parse(value)) && Number(value.slice(8, 10)) <= lastDay
+  const at = Date.parse(value)
+  return at >= TIME_MS_MIN && at <= TIME_MS_MAX && Number(value.slice(8, 10)) <= lastDay
 }
 
 const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))

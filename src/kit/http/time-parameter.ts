@@ -1,4 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
+import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { parseTime } from './parse-time.ts'
 
 /**
@@ -8,7 +9,8 @@ import { parseTime } from './parse-time.ts'
 export const timeParameter = (path: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
-  if (Number.isNaN(time)) throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
+  if (!(time >= TIME_MS_MIN && time <= TIME_MS_MAX))
+    throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
   return time
 }
 

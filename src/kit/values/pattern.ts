@@ -6,13 +6,39 @@ const PATTERN_CHARS_MAX = 500
 const PROGRAM_MAX = 5_000
 const KEPT_MAX = 1_000
 
+/** Instructions times characters: each step takes up to 20 ns, and a record may have its 256 KB of texts in such fields. */
+const STEPS_MAX = 1_000_000
+
 /** Whether a part of the text matches. Takes time that is linear in the text, whatever the pattern. */
 export type Pattern = (text: string) => boolean
 
-const kept = new RecentMap<string, Pattern | string>(KEPT_MAX / 2)
+interface Compiled {
+  matches: Pattern
+  /** Instructions. */
+  size: number
+}
+
+const kept = new RecentMap<string, Compiled | string>(KEPT_MAX / 2)
 
 /** A customer's regular expression, in the syntax of RE2; a string says why it is none. Never the engine of JavaScript, which some patterns keep busy for ever. */
 export const linearPattern = (source: string): Pattern | string => {
+  const pattern = compiledOnce(source)
+  return typeof pattern === 'string' ? pattern : pattern.matches
+}
+
+/** What is wrong with some patterns that are held against texts of so many characters; undefined when nothing is. */
+export const patternsFault = (sources: readonly string[], charsMax: number): string | undefined => {
+  let size = 0
+  for (const source of sources) {
+    const pattern = compiledOnce(source)
+    if (typeof pattern === 'string') return pattern
+    size += pattern.size
+  }
+  if (size * charsMax <= STEPS_MAX) return undefined
+  return `must be simpler, or for texts of at most ${Math.floor(STEPS_MAX / size)} characters`
+}
+
+const compiledOnce = (source: string): Compiled | string => {
   const known = kept.get(source)
   if (known !== undefined) return known
   const made = compiled(source)
@@ -20,11 +46,12 @@ export const linearPattern = (source: string): Pattern | string => {
   return made
 }
 
-const compiled = (source: string): Pattern | string => {
+const compiled = (source: string): Compiled | string => {
   if (source.length > PATTERN_CHARS_MAX) return `must be a pattern of at most ${PATTERN_CHARS_MAX} characters`
   try {
     const pattern = RE2JS.compile(source)
-    return pattern.programSize() > PROGRAM_MAX ? 'must be a simpler pattern' : (text) => pattern.test(text)
+    const size = pattern.programSize()
+    return size > PROGRAM_MAX ? 'must be a simpler pattern' : { matches: (text) => pattern.test(text), size }
   } catch (error) {
     return `must be a regular expression of RE2 (${(error as Error).message.slice(0, 200)})`
   }

@@ -10,10 +10,12 @@ import {
   optional,
   reference,
   text,
+  TIME_MS_MAX,
+  TIME_MS_MIN,
 } from '../../kernel/schema.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import { parseTime } from '../http/parse-time.ts'
-import { linearPattern } from './pattern.ts'
+import { linearPattern, patternsFault } from './pattern.ts'
 
 /** Types of the values that customers declare: fields of data types and components of flows. */
 export const VALUE_TYPES = [
@@ -92,8 +94,8 @@ export const ruleFaults = (rule: ValueRule, path: string): FieldError[] => {
   if (rule.min !== undefined && rule.max !== undefined && rule.min > rule.max)
     refuse('max', 'must not be less than min')
   if (only('pattern', TEXTS)) {
-    const pattern = linearPattern(rule.pattern as string)
-    if (typeof pattern === 'string') refuse('pattern', pattern)
+    const fault = patternsFault([rule.pattern as string], rule.max ?? TEXT_CHARS_MAX)
+    if (fault !== undefined) refuse('pattern', fault)
   }
   if (!only('options', CHOICES) && CHOICES.includes(rule.type)) refuse('options', 'is required')
   if (!only('dataTypeId', ['reference']) && rule.type === 'reference') refuse('dataTypeId', 'is required')
@@ -191,10 +193,9 @@ const isDate = (value: Json): boolean => {
   )
 }
 
-/** Years from 0 to 9999: others have no RFC 3339 form. */
 const momentOf = (value: Json): number => {
   const at = typeof value === 'number' ? value : typeof value === 'string' ? parseTime(value) : Number.NaN
-  return Number.isInteger(at) && at >= -62_167_219_200_000 && at < 253_402_300_800_000 ? at : Number.NaN
+  return Number.isInteger(at) && at >= TIME_MS_MIN && at <= TIME_MS_MAX ? at : Number.NaN
 }
 
 const isCoordinate = (value: Json): boolean => {

@@ -48,6 +48,8 @@ test('fields that could do harm are refused', (t) => {
     { 'a..b': 1 },
     JSON.parse('{"__proto__.x": 1}'),
     { a: 'x'.repeat(20_000) },
+    { a: { pattern: '^(.?){500}$' } },
+    { a: { anyOf: Array.from({ length: 30 }, () => ({ pattern: 'x{10}' })) } },
     Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
   ]
   for (const fields of bad) t.ok(faultOf(fields), JSON.stringify(fields).slice(0, 80))

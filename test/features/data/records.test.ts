@@ -234,6 +234,8 @@ test('a data type that could do harm is refused by its field', async (t) => {
   await refused([{ name: 'a.b', type: 'text' }], '/fields/1/name')
   await refused([{ name: 'ID', type: 'number' }], '/fields/1/name')
   await refused([{ name: 'a', type: 'text', pattern: '(?=x)' }], '/fields/1/pattern')
+  await refused([{ name: 'a', type: 'text', pattern: '^(.?){500}$' }], '/fields/1/pattern')
+  await refused([{ name: 'a', type: 'text', pattern: '^(.?){500}$', max: 500 }], '/fields/1/pattern')
   await refused([{ name: 'a', type: 'number', pattern: 'x' }], '/fields/1/pattern')
   await refused([{ name: 'a', type: 'option' }], '/fields/1/options')
   await refused([{ name: 'a', type: 'number', min: 3, max: 2 }], '/fields/1/max')
@@ -253,7 +255,12 @@ test('a data type that could do harm is refused by its field', async (t) => {
   const odd = await make('/data-type', {
     name: 'Odd',
     primaryKey: 'id',
-    fields: [key, { name: 'constructor', type: 'text' }, { name: 'slow', type: 'text', pattern: '(a+)+$' }],
+    fields: [
+      key,
+      { name: 'constructor', type: 'text' },
+      { name: 'slow', type: 'text', pattern: '(a+)+$' },
+      { name: 'short', type: 'text', pattern: '^(.?){500}$', max: 400 },
+    ],
   })
   const made = await make('/data', { dataTypeId: odd._id, values: { id: '1', constructor: 'x' } })
   t.equal(made.values.constructor, 'x')
@@ -262,4 +269,23 @@ test('a data type that could do harm is refused by its field', async (t) => {
     body: { errors: [{ path: '/values/slow' }] },
   })
   t.match(await call('POST', '/data-type', { name: 'ODD', primaryKey: 'id', fields: [key] }), { status: 409 })
+})
+
+test('a record that names itself can go, and null takes all values away', async (t) => {
+  const { call, make } = await openData(t)
+  const key = { name: 'id', type: 'text' }
+  const type = await make('/data-type', {
+    name: 'Boxes',
+    primaryKey: 'id',
+    fields: [key, { name: 'n', type: 'number' }],
+  })
+  const link = { name: 'in', type: 'reference', dataTypeId: type._id }
+  t.equal((await call('PATCH', `/data-type/${type._id}`, { fields: [...type.fields, link] })).status, 200)
+  const box = await make('/data', { dataTypeId: type._id, values: { id: '1', n: 1 } })
+  t.equal((await call('PATCH', `/data/${box._id}`, { values: { in: box._id } })).status, 200)
+  t.match(await call('PATCH', `/data/${box._id}`, { values: null }), {
+    status: 400,
+    body: { errors: [{ path: '/values/id', message: 'is required' }] },
+  })
+  t.equal((await call('DELETE', `/data/${box._id}`)).status, 200)
 })

@@ -110,3 +110,45 @@ test('a list that is asked for again shows each viewer what is theirs, as it is 
   for (const [viewer] of viewers)
     t.match(await list(`dataTypeId=${type._id}&sortBy=createdAt`, viewer), { total: 0, data: [] })
 })
+
+test('no write tells whether a hidden value was guessed', async (t) => {
+  const { call, make, checked } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const values = { number: 'C-1', name: 'Shop', phone: 'secret' }
+  const made = await make('/data', { dataTypeId: type._id, values })
+  const clerk = { ...hiding(type._id, 'phone'), userId: 'clerk' }
+  const repeat = async (phone: string, caller: Partial<UserCaller>) => {
+    const { _id, dataTypeId } = made
+    return (await call('POST', '/data', { _id, dataTypeId, values: { ...values, phone } }, caller)).status
+  }
+  t.same([await repeat('wrong', clerk), await repeat('secret', clerk)], [409, 409], 'a create of somebody else')
+  t.equal(await repeat('secret', {}), 201, 'whoever sees all may repeat it')
+  const own = { ...values, _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b61' }
+  const body = { _id: own._id, dataTypeId: type._id, values: { number: 'C-2', name: 'Own', phone: 'mine' } }
+  for (const _ of [1, 2]) t.equal((await call('POST', '/data', body, clerk)).status, 201, 'and each what is their own')
+
+  const rules = (change: object) => ({
+    fields: type.fields.map((field: { name: string }) => (field.name === 'phone' ? { ...field, ...change } : field)),
+  })
+  const amend = (body: object) => call('PATCH', `/data-type/${type._id}`, body, clerk)
+  for (const change of [{ pattern: '^s' }, { unique: false }, { type: 'number' }])
+    t.match(await amend(rules(change)), { status: 403, body: { fields: ['phone'] } }, JSON.stringify(change))
+  const without = type.fields.filter(({ name }: { name: string }) => name !== 'phone')
+  t.match(await amend({ fields: without }), { status: 403, body: { fields: ['phone'] } }, 'nor taken away')
+  t.equal((await amend({ ...rules({ name: 'call', label: 'Call' }), type: 'other' })).status, 200, 'but be renamed')
+  await checked(type._id)
+})
+
+test('a hidden value that another record has too is for others to put right', async (t) => {
+  const { call, make, checked } = await openData(t)
+  const field = { name: 'code', type: 'text' }
+  const type = await make('/data-type', { ...CUSTOMERS, name: 'Late', fields: [...CUSTOMERS.fields, field] })
+  const of = (number: string) => ({ dataTypeId: type._id, values: { number, name: 'N', code: 'same' } })
+  const two = [await make('/data', of('C-1')), await make('/data', of('C-2'))]
+  await call('PATCH', `/data-type/${type._id}`, { fields: [...type.fields.slice(0, -1), { ...field, unique: true }] })
+  await checked(type._id)
+  const clerk = hiding(type._id, 'code')
+  for (const { _id } of two)
+    t.equal((await call('PATCH', `/data/${_id}`, { values: { name: 'New' } }, clerk)).status, 200)
+  t.equal((await call('PATCH', `/data/${two[0]._id}`, { values: { name: 'Other' } })).status, 409, 'who sees it has to')
+})

@@ -120,3 +120,34 @@ test('a flow that does not hold is refused by its member', async (t) => {
   t.match(await call('POST', '/flow', flowOf([{ id: 'constructor', type: 'text' }])), { status: 201 })
   t.equal((await call('POST', '/flow', flowOf(COMPONENTS, { name: 'dELIVERY' }))).status, 409)
 })
+
+test('a flow maps what its editor sees, and keeps what others mapped', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const make = async (path: string, body: object) => (await owner.call('POST', path, body)).body.data
+  const fields = ['number', 'name', 'gate'].map((name) => ({ name, type: 'text' }))
+  const type = await make('/data-type', { name: 'Customers', primaryKey: 'number', fields })
+  const mapping = (named: object) => ({ dataSource: { dataTypeId: type._id, mapping: named } })
+  const flow = await make('/flow', flowOf(COMPONENTS, mapping({ receiver: 'name' })))
+  const { permissions } = (await owner.call('GET', `/role/${await roleId(owner, 'admin')}`)).body.data
+  const permissionDetails = [{ permissionName: 'view/data', dataTypeId: type._id, hiddenFields: ['gate', 'name'] }]
+  const role = await make('/role', { name: 'Clerk', permissions, permissionDetails })
+  const password = 'Correct-horse-9-battery'
+  await make('/user', {
+    name: 'C',
+    email: 'clerk@example.com',
+    password,
+    roleId: role._id,
+    hubId: owner.body.data.hubId,
+  })
+  const clerk = await login('clerk@example.com', password)
+  const path = `/flow/${flow._id}`
+  for (const [method, url, body] of [
+    ['PATCH', path, mapping({ receiver: 'gate' })],
+    ['PUT', path, flowOf(COMPONENTS, mapping({ receiver: 'gate' }))],
+    ['POST', '/flow', flowOf(COMPONENTS, { name: 'Mine', ...mapping({ receiver: 'gate' }) })],
+  ] as const)
+    t.match(await clerk.call(method, url, body), { status: 403, body: { fields: ['gate'] } }, method)
+  t.equal((await clerk.call('PATCH', path, { description: 'Ours' })).status, 200)
+  t.equal((await clerk.call('PATCH', path, mapping({ receiver: 'number' }))).status, 200)
+})

@@ -244,3 +244,11 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
       rrule,
     )
 })
+
+test('a rule ends with the last year that times can name', (t) => {
+  const rule: Recurrence = { rrule: 'FREQ=YEARLY;INTERVAL=1000', timeZone: 'UTC', startTime: '2030-01-01T00:00:00Z' }
+  const dues = duesAfter(rule, Date.parse(rule.startTime), 1_000).map((at) => new Date(at).toISOString())
+  t.same(dues.at(-1), '9030-01-01T00:00:00.000Z')
+  t.equal(dues.length, 7)
+  t.end()
+})

@@ -92,6 +92,8 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
   await refused({ repeat: undefined, rrule: 'FREQ=SECONDLY' }, '/rrule')
   await refused({ repeat: undefined }, '/rrule')
   await refused({ timeZone: 'Mars/Olympus' }, '/timeZone')
+  for (const moment of [1e308, 2 ** 53, 253_402_300_800_000, '9999-12-31T23:59:59-23:59'])
+    await refused({ startTime: moment }, '/startTime')
   await refused({ flowId: hubId }, '/flowId')
   const bulk = await call('POST', '/task/schedules/bulk', {
     schedules: [of({ isActive: false }), of({ flowId: hubId }), { name: 'Nothing else' }, 5],

@@ -89,7 +89,12 @@ test('what was done without a connection is judged by its time', async (t) => {
     { status: 200, body: { data: { state: 'finished', finishedAt: finished, cancelledAt: undefined } } },
     'it was finished before it was cancelled',
   )
-  t.match(await move(one, 'finish', { at: finished }, ada.session), { status: 200 }, 'the same again')
+  const again = { at: finished, components: { receiver: 'Y' } }
+  t.match(
+    await move(one, 'finish', again, ada.session),
+    { status: 200, body: { data: { components: { receiver: 'X' } } } },
+    'the same move again changes nothing',
+  )
   const late = await move(two, 'start', { at: at(1) }, ada.session)
   t.match(late, { status: 409, body: { data: { state: 'cancelled' } } }, 'it was cancelled by then')
   t.equal((await move(three, 'finish', { at: finished }, ada.session)).status, 409, 'it was never started')
@@ -301,4 +306,27 @@ test('tasks are found by what an office asks for', async (t) => {
       .priority,
     3,
   )
+})
+
+test('a device whose clock is ahead does not hold up what comes after it', async (t) => {
+  const { task, move, ada, at } = await openTasks(t)
+  const tomorrow = at(23 * 3600)
+  const started = async (): Promise<string> => {
+    const { _id } = await task({ assigneeIds: [ada.id] })
+    t.match(await move(_id, 'start', { at: tomorrow }, ada.session), { status: 200 })
+    return _id
+  }
+  const [one, two] = [await started(), await started()]
+  t.match(await move(one, 'finish', { at: at(60) }), { status: 400, body: { errors: [{ path: '/at' }] } })
+  t.match(await move(one, 'finish', { components: { receiver: 'X' } }), {
+    status: 200,
+    body: { data: { finishedAt: tomorrow } },
+  })
+  t.match(await move(two, 'cancel'), { status: 200, body: { data: { cancelledAt: tomorrow } } })
+})
+
+test('null takes all values of components away', async (t) => {
+  const { task, owner } = await openTasks(t)
+  const { _id } = await task({ components: { parcels: 3, receiver: 'X' } })
+  t.same((await owner.call('PATCH', `/task/${_id}`, { components: null })).body.data.components, {})
 })
