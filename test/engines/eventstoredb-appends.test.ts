@@ -81,7 +81,7 @@ test('thousands of appends to a silent server are given up together, and all go 
 
 test('an append that is never answered holds up no other, and the call on which it hangs is left', async (t) => {
   const server = await openServer(t)
-  const log = await openLog(t, server.url, 600)
+  const log = await openLog(t, server.url, 1_500)
   server.fault = 'lostAnswer'
   let isGivenUp = false
   void log.append('b-1', [newEvent()], 'none').catch(({ code }) => (isGivenUp = code === 'engine_down'))

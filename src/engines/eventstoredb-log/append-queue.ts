@@ -1,36 +1,51 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { BACKWARDS, END, StreamNotFoundError } from '@eventstore/db-client'
+import {
+  BACKWARDS,
+  END,
+  FORWARDS,
+  type ReadStreamOptions,
+  type ResolvedEvent,
+  StreamNotFoundError,
+} from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
 import { type AppendCalls, type Outcome, proposalOf, Refused } from './append-calls.ts'
 import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
+import { ERASED } from './events.ts'
 import { readToEnd } from './read.ts'
 
 /** Appends of one stream that may wait for each other. */
 const WAITING_MAX = 10_000
-/** Events that others may have appended since. */
-const LOOKED_BACK = 32
-const UNSURE_STREAMS = 1_000
+/** Events that are read at once in search of an append. */
+const SEARCHED_EVENTS = 64
+const UNSURE_APPENDS = 10_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
+
+/** Revisions that streams are known to have reached; -1 for one that this process erased. */
+export type KnownHeads = RecentMap<string, number>
 
 /**
  * Appends with one in flight for each stream, in the order in which they came. One whose outcome is unknown is repeated
- * with the same ids until its deadline, which counts from when it was asked for, and then given up as unknown.
+ * with the same ids until its deadline, which counts from when it was asked for, and then given up as unknown. At an
+ * expected revision the server knows a repeat from the stream; at any revision it remembers ids for a while, and not after
+ * another node has become the leader. So such a repeat is first looked for among all that was appended since.
  */
 export class AppendQueue {
   private readonly connection: Connection
   private readonly calls: AppendCalls
   private readonly closed: AbortSignal
-  /** Streams whose last append has an unknown outcome: those alone, that many others do not push them out. */
-  private readonly unsure = new RecentMap<string, boolean>(UNSURE_STREAMS)
+  private readonly heads: KnownHeads
+  /** Appends at any revision that were given up, by their last id: the revision above which they stand, if they do. */
+  private readonly unsure = new RecentMap<string, number>(UNSURE_APPENDS)
   private readonly tails = new Map<string, { last: Promise<unknown>; waiting: number }>()
 
   /** @param closed aborted when the log closes */
-  constructor(connection: Connection, calls: AppendCalls, closed: AbortSignal) {
+  constructor(connection: Connection, calls: AppendCalls, heads: KnownHeads, closed: AbortSignal) {
     this.connection = connection
     this.calls = calls
+    this.heads = heads
     this.closed = closed
   }
 
@@ -56,25 +71,39 @@ export class AppendQueue {
     }
   }
 
-  /**
-   * What an append at any revision came to that was sent before: a server remembers its ids for a while, and not after
-   * another node has become the leader.
-   */
-  private async stored(stream: string, events: readonly NewEvent[]): Promise<Outcome | undefined> {
+  /** A revision that the stream has reached: what is appended from now on stands above it. */
+  private async floorOf(stream: string): Promise<number> {
+    const known = this.heads.get(stream)
+    if (known !== undefined) return known
+    const [last] = await this.read(stream, { direction: BACKWARDS, fromRevision: END, maxCount: 1 })
+    if (last?.event === undefined) return -1
+    const revision = Number(last.event.revision)
+    if (last.event.type !== ERASED) this.heads.set(stream, revision)
+    return revision
+  }
+
+  /** What an append came to that stands above that revision, if it stands there. */
+  private async stored(stream: string, lastId: string, above: number): Promise<Outcome | undefined> {
+    for (let from = above + 1; ; ) {
+      const fromRevision = BigInt(from)
+      const found = await this.read(stream, { direction: FORWARDS, fromRevision, maxCount: SEARCHED_EVENTS })
+      const event = found.find((resolved) => resolved.event?.id === lastId)?.event
+      if (event !== undefined)
+        return { revision: Number(event.revision), position: event.position && Number(event.position.commit) }
+      if (found.length < SEARCHED_EVENTS) return undefined
+      from = Number(found.at(-1)?.event?.revision) + 1
+    }
+  }
+
+  private async read(stream: string, asked: ReadStreamOptions): Promise<ResolvedEvent[]> {
     const { client, credentials, deadlineMs } = this.connection
-    const newest = client.readStream(stream, {
-      direction: BACKWARDS,
-      fromRevision: END,
-      maxCount: events.length + LOOKED_BACK,
-      credentials,
-      requiresLeader: true,
-    })
-    const found = await readToEnd(newest, deadlineMs).catch((error) => {
-      if (error instanceof StreamNotFoundError) return []
-      throw error
-    })
-    const last = found.find(({ event }) => event?.id === events[events.length - 1].id)?.event
-    return last && { revision: Number(last.revision), position: last.position && Number(last.position.commit) }
+    await this.connection.connected(deadlineMs)
+    return readToEnd(client.readStream(stream, { ...asked, credentials, requiresLeader: true }), deadlineMs).catch(
+      (error) => {
+        if (error instanceof StreamNotFoundError) return []
+        throw error
+      },
+    )
   }
 
   private async untilKnown(
@@ -85,26 +114,23 @@ export class AppendQueue {
   ): Promise<Outcome> {
     const { closed } = this
     const proposal = proposalOf(events)
-    let mayBeStored = this.unsure.get(stream) === true
+    const lastId = events[events.length - 1].id
+    let floor = this.unsure.get(lastId)
     for (let tries = 0; ; tries++) {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
-        if (expected === 'any' && mayBeStored) {
-          await this.connection.connected(untilMs - performance.now())
-          const stored = await this.stored(stream, events)
-          if (stored !== undefined) return stored
-        }
-        mayBeStored = true
+        const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor)
+        if (stored !== undefined) return stored
+        if (expected === 'any') floor ??= await this.floorOf(stream)
         const appended = await this.calls.append(stream, proposal, expected, untilMs)
         this.connection.heard()
-        if (this.unsure.get(stream) === true) this.unsure.set(stream, false)
         return appended
       } catch (error) {
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
         if (error instanceof Refused || error instanceof Failure) throw error
-        if (mayBeStored) this.unsure.set(stream, true)
+        if (floor !== undefined) this.unsure.set(lastId, floor)
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
         if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)
         await pause(waitMs, undefined, { signal: closed }).catch(() => undefined)

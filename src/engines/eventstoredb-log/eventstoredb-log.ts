@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   BACKWARDS,
@@ -25,7 +26,7 @@ import {
   WrongRevision,
 } from '../event-log.ts'
 import { AppendCalls, proposalOf, Refused } from './append-calls.ts'
-import { AppendQueue } from './append-queue.ts'
+import { AppendQueue, type KnownHeads } from './append-queue.ts'
 import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
 import { ERASED, fromResolved } from './events.ts'
@@ -52,7 +53,7 @@ const GATHER_MS = 25
 const AGAIN_MS = [10, 50, 150]
 /** Waits for a stream that was erased to be there again. */
 const SHOWN_MS = [5, 10, 25, 50, 100, 200, 500, 1_000]
-const SHOWN_STREAMS = 10_000
+const KNOWN_STREAMS = 10_000
 
 /**
  * The log on an EventStoreDB or KurrentDB server or cluster. Resolves when the server has answered.
@@ -70,15 +71,16 @@ class EventstoredbLog implements EventLog {
   private readonly newId: () => string
   private readonly shared: SharedSubscription
   private readonly scavenges: Scavenges
-  /** Streams that were not erased when this process last wrote to them. */
-  private readonly shown = new RecentMap<string, boolean>(SHOWN_STREAMS)
+  private readonly heads: KnownHeads = new RecentMap(KNOWN_STREAMS)
 
   constructor(connection: Connection, { newId, now }: EventstoredbOptions) {
     this.connection = connection
     this.newId = newId
     this.scavenges = new Scavenges(connection, now)
     this.calls = new AppendCalls(connection)
-    this.appends = new AppendQueue(connection, this.calls, this.closed.signal)
+    this.appends = new AppendQueue(connection, this.calls, this.heads, this.closed.signal)
+    // Each append that pauses listens.
+    setMaxListeners(0, this.closed.signal)
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
         followPrefixes(connection, prefixes, position, signal, eventsMax),
@@ -94,8 +96,9 @@ class EventstoredbLog implements EventLog {
     try {
       const { revision, position } = await this.appends.append(stream, events, expected)
       const isNew = revision < events.length
-      if (typeof expected !== 'number' && !isNew && this.shown.get(stream) !== true) await this.untilShown(stream)
-      this.shown.set(stream, true)
+      const isShown = isNew || typeof expected === 'number' || (this.heads.get(stream) ?? -1) >= 0
+      if (!isShown) await this.untilShown(stream)
+      this.heads.set(stream, revision)
       if (position !== undefined) return { revision, position }
       const [last] = await this.read(stream, revision, 1)
       // A repeat of what was erased since: the server still knows its ids.
@@ -198,7 +201,7 @@ class EventstoredbLog implements EventLog {
       const untilMs = performance.now() + asking.deadline
       await this.asked(() => this.calls.append(stream, proposalOf([mark]), 'any', untilMs))
     }
-    this.shown.set(stream, false)
+    this.heads.set(stream, -1)
     await this.asked(() => client.deleteStream(stream, asking))
   }
 

@@ -36,6 +36,7 @@ interface AppendingServer {
   readonly store: StreamStore
   readonly appends: AppendCounts
   readonly fault: string | undefined
+  struck: number
   disturbed(call: { metadata: Metadata }): Promise<'silent' | CallFailure | undefined>
 }
 
@@ -144,6 +145,7 @@ class BatchAppends {
     if (failure !== undefined && ENDING.has(failure.code)) return void call.emit('error', failure)
     if (failure !== undefined) return statusOf(failure)
     if (append.events.some(({ type }) => type === '')) return badRequest('no type')
+    if (server.fault === 'lateCommit' || server.fault === 'lostAnswer') server.struck++
     if (server.fault === 'lateCommit') {
       setTimeout(() => this.write(append), LATE_MS)
       return timeout()

@@ -82,6 +82,8 @@ export interface ServerOptions {
 }
 
 const LATE_MS = 150
+/** Strike one kind of call only. */
+const OF_ONE_KIND: ReadonlySet<ServerFault> = new Set(['lateCommit', 'lostAnswer', 'noDelete'])
 
 /**
  * A server that speaks EventStoreDB's protocol as far as Waymark uses it: Streams, ServerFeatures and Gossip over gRPC.
@@ -181,6 +183,7 @@ class Double implements EventstoredbServer {
     if (this.store.isTombstoned(stream)) return reply(streamDeleted(stream))
     const expected = expectedOf(options, options.getRevision())
     const write = (): AppendResp => appendAnswer(this.store.append(stream, events, expected), expected)
+    if (this.fault === 'lateCommit' || this.fault === 'lostAnswer') this.struck++
     if (this.fault === 'lateCommit') {
       setTimeout(write, LATE_MS)
       return reply({ code: status.ABORTED, details: 'Operation timed out' })
@@ -193,6 +196,7 @@ class Double implements EventstoredbServer {
     const failure = await this.disturbed(call)
     if (failure === 'silent') return
     if (failure !== undefined) return reply(failure)
+    if (this.fault === 'noDelete') this.struck++
     if (this.fault === 'noDelete') return reply({ code: status.UNAVAILABLE, details: 'not now' })
     const deleted = this.store.delete(nameOf(call.request.getOptions()?.getStreamIdentifier()))
     const answer = new streamsPb.DeleteResp()
@@ -215,7 +219,7 @@ class Double implements EventstoredbServer {
     const basic = `Basic ${Buffer.from(user ?? '').toString('base64')}`
     if (user !== undefined && call?.metadata.get('authorization')[0] !== basic)
       return { code: status.UNAUTHENTICATED, details: 'Unauthenticated' }
-    if (this.fault !== undefined) this.struck++
+    if (this.fault !== undefined && !OF_ONE_KIND.has(this.fault)) this.struck++
     if (this.fault === 'silence') return 'silent'
     if (this.fault === 'notReady') return { code: status.UNAVAILABLE, details: 'Server Is Not Ready' }
     if (this.fault === 'forbidden') return accessDenied()
