@@ -102,9 +102,13 @@ test('no call holds the server over 5 ms, on a table of 100,000 rows', {
   }
   // Another page each time: one that was asked for before is remembered.
   for (const [name, question] of Object.entries(QUESTIONS))
-    await judge(name, (time) =>
-      tables.find('trackers', 'org', { total: true, ...question, limit: (question.limit ?? 50) + time }),
-    )
+    await judge(name, async () => {
+      // What a process answered before it remembers.
+      const fresh = await openRedisTables({ url: server.url })
+      await fresh.declare(TRACKERS)
+      await fresh.find('trackers', 'org', { limit: 50, total: true, ...question })
+      await fresh.close()
+    })
   await judge('1,000 rows by id', () =>
     tables.getMany(
       'trackers',

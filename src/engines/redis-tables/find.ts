@@ -1,8 +1,10 @@
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf, type StoredRow, wordGroupsOf } from '../table-store.ts'
+import { changesOf, dependencies } from './changes.ts'
 import { assertIndexed, matcherOf, valuesOf } from './matching.ts'
 import { encoded, textStart } from './terms.ts'
 import {
+  type Arguments,
   type Check,
   countStretches,
   Moved,
@@ -32,42 +34,70 @@ const WHOLE_TRIES = 20
 
 const ALL: Stretch = { index: '', from: '-', to: '+' }
 
+/** What is known of a question from its other pages, and the changes for which that was so. */
+export interface Known {
+  total?: { total: number; changes: string }
+  /** The page that ends where this one begins. */
+  before?: { next: string | null; changes: string }
+  /** The walk that this page needed first when it was made before. */
+  first?: Arguments
+}
+
+export interface Answer {
+  found: Found
+  /** Which change had touched what last, before the answer. */
+  changes: string
+  first?: Arguments
+}
+
 /**
  * Answers a question in steps, each short for the server. A condition with few entries is answered by reading its rows;
  * otherwise the index of the order is walked, with conditions of equality looked up there and the others in the rows.
  */
-export const findRows = async (place: Place, question: Find): Promise<{ found: Found; changes: string }> => {
+export const findRows = async (place: Place, question: Find, known: Known): Promise<Answer> => {
   assertIndexed(place.table.declaration, question)
   for (let tries = 0; ; tries++) {
-    const visit: Visit = { ...place, commits: tries < WHOLE_TRIES ? '' : undefined, changes: '' }
+    const visit: Visit = { ...place, isWhole: tries < WHOLE_TRIES, changes: '', first: known.first }
     try {
-      const found = await answer(visit, question)
-      return { found, changes: visit.changes }
+      const found = await answer(visit, question, known)
+      return { found, changes: visit.changes, ...(visit.hasWalked && { first: visit.first }) }
     } catch (error) {
       if (!(error instanceof Moved)) throw error
     }
   }
 }
 
-const answer = async (place: Visit, question: Find): Promise<Found> => {
-  const plan = await planOf(place, question)
+const answer = async (visit: Visit, asked: Find, known: Known): Promise<Found> => {
+  const plan = await planOf(visit, asked)
+  const names = dependencies(asked)
+  const now = changesOf(visit.changes, names)
+  const holds = (what: { changes: string } | undefined): boolean =>
+    what !== undefined && visit.changes !== '' && changesOf(what.changes, names) === now
+  const total = holds(known.total) ? known.total?.total : undefined
+  const { before } = known
+  if (before === undefined || !holds(before)) return answerBy(plan, visit, asked, total)
+  if (before.next !== null) return answerBy(plan, visit, { ...asked, offset: 0, after: before.next }, total)
+  return answerBy(plan, visit, asked, total)
+}
+
+const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number | undefined): Promise<Found> => {
   const walk = { stretches: plan.stretches, checks: plan.others.filter(isLookedUp) }
-  if (plan.count <= FEW) return sortedHere(place, question, walkRows(place, walk))
+  if (plan.count <= FEW) return sortedHere(visit, question, walkRows(visit, walk))
   const wanted = (question.offset ?? 0) + question.limit + 1
   // The order's index holds one wanted entry among so many.
   const isFew = (count: number): boolean => count <= FEW || count * ROW_COST < (wanted * plan.all) / count
-  let counted = plan.isExact ? plan.count : undefined
+  let counted = plan.isExact ? plan.count : total
   if (counted === undefined && plan.count <= COUNTED_FIRST && countsByIndex(question, plan)) {
     if (plan.count <= LISTED_FIRST) {
-      const ids = await idsThatPass(place, walk)
-      if (isFew(ids.size)) return sortedHere(place, question, rowsOfIds(place, [...ids]))
+      const ids = await idsThatPass(visit, walk)
+      if (isFew(ids.size)) return sortedHere(visit, question, rowsOfIds(visit, [...ids]))
       counted = ids.size
-    } else counted = await countAll(place, question, plan)
+    } else counted = await countAll(visit, question, plan)
   }
-  if (isFew(counted ?? plan.count)) return sortedHere(place, question, walkRows(place, walk))
-  const rows = await walkInOrder(place, question, plan)
-  const total = question.total ? (counted ?? (await countAll(place, question, plan))) : undefined
-  return { ...rows, ...(total !== undefined && { total }) }
+  if (isFew(counted ?? plan.count)) return sortedHere(visit, question, walkRows(visit, walk))
+  const rows = await walkInOrder(visit, question, plan)
+  if (!question.total) return rows
+  return { ...rows, total: counted ?? (await countAll(visit, question, plan)) }
 }
 
 /** Rows that meet the looked-up conditions at least: filtered, sorted and cut here. */

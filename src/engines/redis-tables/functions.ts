@@ -91,7 +91,6 @@ redis.register_function('${LIBRARY}_commit', function(keys, args)
   for i = 8, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1]), args[7]) end
   if #args > 7 then sweep(place .. ':' .. args[8] .. ':', 4, args[7]) end
   if step == 'last' then redis.call('DEL', place .. ':busy') end
-  if #args > 7 then redis.call('INCR', place .. ':version') end
   if args[4] == '1' and args[6] ~= '' and (step == 'only' or step == 'last') then
     redis.call('HSET', place .. ':consumer', 'at', args[6])
   end
@@ -113,7 +112,6 @@ redis.register_function('${LIBRARY}_put_if_absent', function(keys, args)
   local there = redis.call('HGET', base .. 'rows', args[3])
   if there and not has_ended(base, args[3]) then return there end
   store(base, {args[3], args[4], args[5], args[6]}, args[2])
-  redis.call('INCR', keys[1] .. ':version')
   return false
 end)
 
@@ -127,12 +125,11 @@ local function rows_of(base, args)
   return found
 end
 
--- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, number of commits of
--- the place.
+-- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, last change.
 redis.register_function('${LIBRARY}_rows', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
-  local found = rows_of(keys[1] .. ':' .. args[1] .. ':', args)
-  return {'ok', found, redis.call('GET', keys[1] .. ':version') or '0'}
+  local base = keys[1] .. ':' .. args[1] .. ':'
+  return {'ok', rows_of(base, args), last_change(base)}
 end)
 
 -- KEYS P, ARGV: generation. Answers which change touched what last; nothing while rows wait to be swept, as what is
@@ -143,31 +140,16 @@ redis.register_function('${LIBRARY}_changes', function(keys, args)
   return changes_of(base)
 end)
 
--- KEYS P, ARGV: as of rows. Answers status, rows, number of commits of the place, and which change touched what last.
+-- KEYS P, ARGV: as of rows. Answers status, rows, and which change touched what last.
 redis.register_function('${LIBRARY}_page', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
-  local found = rows_of(base, args)
-  return {'ok', found, redis.call('GET', keys[1] .. ':version') or '0', changes_of(base)}
+  return {'ok', rows_of(base, args), changes_of(base)}
 end)
 
 -- KEYS P, ARGV: generation, most to delete, token. Answers how many ended rows were deleted.
 redis.register_function('${LIBRARY}_sweep', function(keys, args)
   return sweep(keys[1] .. ':' .. args[1] .. ':', args[2], args[3])
-end)
-
--- KEYS P, ARGV: generation, force, then for each: index ('' for all ids), from, to. Answers status, how many entries each
--- has, number of commits of the place, and which change touched what last.
-redis.register_function('${LIBRARY}_count', function(keys, args)
-  if is_busy(keys[1], args[2]) then return {'busy'} end
-  local base = keys[1] .. ':' .. args[1] .. ':'
-  if some_have_ended(base) then return {'ended'} end
-  local counts = {}
-  for i = 3, #args, 3 do
-    local key = args[i] == '' and base .. 'ids' or base .. 'i:' .. args[i]
-    counts[#counts + 1] = redis.call('ZLEXCOUNT', key, args[i + 1], args[i + 2])
-  end
-  return {'ok', counts, redis.call('GET', keys[1] .. ':version') or '0', changes_of(base)}
 end)
 
 local function read_checks(base, args, at)
@@ -204,20 +186,34 @@ local function passing(checks, ids)
   return left
 end
 
--- KEYS P, ARGV: generation, force, is descending, most entries to look at, most rows that pass, what is wanted of them
--- (count ids rows), number of stretches, then for each: index ('' for all ids), from, to, then for each check: index, number
--- of values, values (encoded). Goes through the stretches one after the other.
--- Answers: status, stretches that it came to the end of, last entry of the one it stands in, how many passed, ids as one
--- MessagePack array, rows, number of commits of the place.
+-- How many entries of a table each stretch has: index ('' for all ids), from, to, each.
+local function count_entries(base, args, at, stretches)
+  local counts = {}
+  for i = at, at + stretches * 3 - 1, 3 do
+    local key = args[i] == '' and base .. 'ids' or base .. 'i:' .. args[i]
+    counts[#counts + 1] = redis.call('ZLEXCOUNT', key, args[i + 1], args[i + 2])
+  end
+  return counts
+end
+
+-- KEYS P, ARGV: generation, force, number of stretches to count, is descending, most entries to look at, most rows that
+-- pass, what is wanted of them (count ids rows), number of stretches, then for each to count, and for each: index ('' for all
+-- ids), from, to, then for each check: index, number of values, values (encoded). Goes through the stretches one after the
+-- other.
+-- Answers: status, last change, stretches that it came to the end of, last entry of the one it stands in, how many passed,
+-- ids as one MessagePack array, rows, counts, and, where some were to count, which change touched what last.
 redis.register_function('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   if some_have_ended(base) then return {'ended'} end
-  local down, budget, want, wanted, stretches = args[3] == '1', tonumber(args[4]), tonumber(args[5]), args[6], tonumber(args[7])
-  local checks = read_checks(base, args, 8 + stretches * 3)
+  local counted, down, budget, want = tonumber(args[3]), args[4] == '1', tonumber(args[5]), tonumber(args[6])
+  local wanted, stretches = args[7], tonumber(args[8])
+  local first = 9 + counted * 3
+  local counts = count_entries(base, args, 9, counted)
+  local checks = read_checks(base, args, first + stretches * 3)
   local ids, count, done, last = {}, 0, 0, ''
   while done < stretches and budget > 0 and count < want do
-    local at = 8 + done * 3
+    local at = first + done * 3
     local by_id = args[at] == ''
     local key = by_id and base .. 'ids' or base .. 'i:' .. args[at]
     local low, high = args[at + 1], args[at + 2]
@@ -244,7 +240,8 @@ redis.register_function('${LIBRARY}_walk', function(keys, args)
   end
   local rows = wanted == 'rows' and values_of(base .. 'rows', ids) or {}
   for i = 1, #rows do rows[i] = rows[i] or '' end
-  return {'ok', done, last, count, cmsgpack.pack(ids), rows, redis.call('GET', keys[1] .. ':version') or '0'}
+  local changes = counted > 0 and changes_of(base) or ''
+  return {'ok', last_change(base), done, last, count, cmsgpack.pack(ids), rows, counts, changes}
 end)
 
 -- KEYS counter, ARGV: window in ms. Answers the count and when it ends.

@@ -3,21 +3,31 @@ import { freezePage, PAGE_ROWS_MAX, PAGES_BYTES, pageKey, pageWeight, questionKe
 import type { Find, Found, StoredRow } from '../table-store.ts'
 import { answeredWhenFree } from './busy.ts'
 import { changesOf, dependencies } from './changes.ts'
-import { findRows } from './find.ts'
+import { type Answer, findRows, type Known } from './find.ts'
 import { Joint } from './joint.ts'
 import { placeKeys, tableKeys } from './places.ts'
 import { unpackRow } from './terms.ts'
 import type { Place } from './walk.ts'
 
-interface Page {
-  found: Found
-  /** The last changes in its table and place for which it is known to hold, as Redis tells them. */
-  changes: string
+/** With the last changes of its table and place for which it is known to hold, as Redis tells them. */
+interface Page extends Answer {
   rowBytes: number
 }
 
+type Total = NonNullable<Known['total']>
+
 /** Where a question is answered. */
 type Asked = Omit<Place, 'stored'>
+
+/** Names of a question in its place; undefined for what is not remembered. */
+interface Names {
+  question: string | undefined
+  page: string | undefined
+  /** The page that ends where this one begins. */
+  before: string | undefined
+}
+
+const TOTALS_BYTES = 2 * 1024 * 1024
 
 /**
  * Answers pages, and remembers them with the last changes of what they follow from (changes.ts). One call, shared by all
@@ -27,6 +37,11 @@ type Asked = Omit<Place, 'stored'>
 export class KnownPages {
   private readonly confirm: (key: string) => Promise<void>
   private readonly pages = new RecentMap<string, Page>(PAGES_BYTES, ({ rowBytes }, key) => pageWeight(rowBytes, key))
+  /** Of questions, whichever of their pages was asked for. */
+  private readonly totals = new RecentMap<string, Total>(
+    TOTALS_BYTES,
+    ({ changes }, key) => 300 + key.length + changes.length,
+  )
   private readonly rows = new RowMemory()
   private readonly answers = new Joint<Found>()
   private readonly lastChanges = new Joint<string>()
@@ -38,15 +53,16 @@ export class KnownPages {
 
   /** @throws Failure engine_down, overloaded */
   async find(place: Asked, question: Find): Promise<Found> {
-    const page = pageKey(question, questionKey(question))
-    if (page === undefined) return (await this.anew(place, question)).found
-    const name = `${place.key} ${place.table.generation} ${page}`
-    return this.answers.ask(name, () => this.answer(name, place, question))
+    const names = namesOf(place, question)
+    const { page } = names
+    if (page === undefined) return (await this.anew(place, question, names)).found
+    return this.answers.ask(page, () => this.answer(page, place, question, names))
   }
 
-  private async answer(name: string, place: Asked, question: Find): Promise<Found> {
+  private async answer(name: string, place: Asked, question: Find, names: Names): Promise<Found> {
     const kept = this.pages.get(name)
-    const page = (kept && (await this.asItIs(kept, place, question))) ?? (await this.anew(place, question))
+    const held = kept && (await this.asItIs(kept, place, question))
+    const page = held ?? (await this.anew(place, question, names, kept))
     // Where nothing was ever changed, nothing would tell of a server that lost its rows.
     if (page !== kept && freezePage(page.found) && page.changes !== '') this.pages.set(name, page)
     return page.found
@@ -64,16 +80,13 @@ export class KnownPages {
     return this.withRowsAnew(kept, place, (changes) => changesOf(changes, names) === before)
   }
 
-  private async withRowsAnew(
-    { found }: Page,
-    place: Asked,
-    holds: (changes: string) => boolean,
-  ): Promise<Page | undefined> {
+  private async withRowsAnew(kept: Page, place: Asked, holds: (changes: string) => boolean): Promise<Page | undefined> {
+    const { found } = kept
     const keys = [...placeKeys(place.key), ...tableKeys(place.key, place.table).slice(0, 5)]
     const ids = found.rows.map(({ id }) => id)
-    const [bytes, , changes] = (await answeredWhenFree((how) =>
+    const [bytes, changes] = (await answeredWhenFree((how) =>
       place.connection.fcall('page', keys, [place.table.generation, how, ...ids]),
-    )) as [(Buffer | null)[], Buffer, Buffer]
+    )) as [(Buffer | null)[], Buffer]
     if (!holds(String(changes))) return undefined
     const rows: StoredRow[] = []
     let rowBytes = 0
@@ -83,33 +96,53 @@ export class KnownPages {
       rowBytes += packed.length
     }
     const isSame = rows.every((row, i) => row === found.rows[i])
-    return { found: isSame ? found : { ...found, rows }, changes: String(changes), rowBytes }
+    return { ...kept, found: isSame ? found : { ...found, rows }, changes: String(changes), rowBytes }
   }
 
-  private async anew(place: Asked, question: Find): Promise<Page> {
+  private async anew(place: Asked, question: Find, names: Names, kept?: Page): Promise<Page> {
     const sizes = new Map<string, number>()
     const stored = (id: string, bytes: Buffer): StoredRow => {
       sizes.set(id, bytes.length)
-      return question.limit > PAGE_ROWS_MAX ? this.unpacked(place, id, bytes) : this.remembered(place, id, bytes)
+      return question.limit > PAGE_ROWS_MAX ? unpacked(place, id, bytes) : this.remembered(place, id, bytes)
     }
-    const { found, changes } = await findRows({ ...place, stored }, question)
+    const before = names.before === undefined ? undefined : this.pages.get(names.before)
+    const known: Known = {
+      total: names.question === undefined ? undefined : this.totals.get(names.question),
+      before: before && { next: before.found.next, changes: before.changes },
+      first: kept?.first,
+    }
+    const answer = await findRows({ ...place, stored }, question, known)
     await this.confirm(place.key)
-    return { found, changes, rowBytes: found.rows.reduce((sum, { id }) => sum + sizes.get(id)!, 0) }
+    const { found, changes } = answer
+    if (names.question !== undefined && found.total !== undefined && changes !== '')
+      this.totals.set(names.question, { total: found.total, changes })
+    return { ...answer, rowBytes: found.rows.reduce((sum, { id }) => sum + sizes.get(id)!, 0) }
   }
 
   private remembered(place: Asked, id: string, bytes: Buffer): StoredRow {
-    const name = `${place.key} ${place.table.generation} ${id}`
-    return this.rows.row(name, bytes, () => this.unpacked(place, id, bytes))
+    return this.rows.row(nameOf(place, id), bytes, () => unpacked(place, id, bytes))
   }
 
-  private unpacked({ scope }: Asked, id: string, bytes: Buffer): StoredRow {
-    return { scope, id, row: unpackRow(bytes) }
-  }
-
-  private changesIn({ connection, key, table }: Asked): Promise<string> {
+  private changesIn(place: Asked): Promise<string> {
+    const { connection, key, table } = place
     const keys = [key, ...tableKeys(key, table).slice(0, 5)]
-    return this.lastChanges.ask(`${key} ${table.generation}`, async () =>
+    return this.lastChanges.ask(nameOf(place, ''), async () =>
       String(await connection.fcall('changes', keys, [table.generation])),
     )
   }
 }
+
+const nameOf = ({ key, table }: Asked, what: string): string => `${key} ${table.generation} ${what}`
+
+const namesOf = (place: Asked, question: Find): Names => {
+  const asked = questionKey(question)
+  const name = (what: string | undefined): string | undefined => (what === undefined ? undefined : nameOf(place, what))
+  const { offset = 0, limit } = question
+  return {
+    question: name(asked),
+    page: name(pageKey(question, asked)),
+    before: offset < limit ? undefined : name(pageKey({ ...question, offset: offset - limit }, asked)),
+  }
+}
+
+const unpacked = ({ scope }: Asked, id: string, bytes: Buffer): StoredRow => ({ scope, id, row: unpackRow(bytes) })

@@ -72,7 +72,7 @@ export class Places {
 }
 
 /** Keys of a place that its commits and reads touch, whatever table they are about. */
-export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`, `${place}:version`]
+export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`]
 
 /** Keys of a place that say who wrote it, and how far. */
 export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `${place}:fences`]

@@ -87,19 +87,19 @@ export class Reads {
   }
 }
 
-/** At most READ_ROWS rows, and how many commits of the place they have seen. `isForced`: also of a commit that is under way. */
+/** At most READ_ROWS rows, and the last change of the table that they have seen. `isForced`: also of a commit that is under way. */
 export const readRows = async (
   connection: RedisConnection,
   table: KnownTable,
   place: string,
   ids: readonly string[],
   isForced = false,
-): Promise<{ rows: Rows; commits: string }> => {
-  const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 4)]
-  const [rows, commits] = await answeredWhenFree((how) =>
+): Promise<{ rows: Rows; change: string }> => {
+  const keys = [...placeKeys(place), ...tableKeys(place, table).slice(0, 5)]
+  const [rows, change] = await answeredWhenFree((how) =>
     connection.fcall('rows', keys, [table.generation, isForced ? '1' : how, ...ids]),
   )
-  return { rows: rows as Rows, commits: String(commits) }
+  return { rows: rows as Rows, change: String(change) }
 }
 
 /** The questions of the next call. */

@@ -102,6 +102,10 @@ local function store(base, changes, token)
   call_with('ZADD', base .. 'x', ending)
 end
 
+local function last_change(base)
+  return redis.call('HGET', base .. 'c', 'rows') or ''
+end
+
 -- Which change touched what last: names and tokens, a line each; empty where none has.
 local function changes_of(base)
   return table.concat(redis.call('HGETALL', base .. 'c'), '\\n')
