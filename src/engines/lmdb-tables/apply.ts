@@ -1,13 +1,11 @@
 import type { Row } from '../../kernel/table.ts'
-import { Chunk, chunkOf, offsetOf } from './bits.ts'
-import { Changes, equalitySlot, MEMBERS_SLOT, rangeSlot, TEXT_SLOT } from './changes.ts'
+import { Changes, equalitySlotAt, MEMBERS_SLOT, rangeSlotAt, TEXT_SLOT } from './changes.ts'
 import {
   ALL_FIELD,
-  fieldKey,
   idBytes,
+  KEY_BYTES_MAX,
   number4,
   numberKey,
-  orderBytes,
   pack,
   rowKey,
   spaceKey,
@@ -16,9 +14,10 @@ import {
   type TableRecord,
   time6,
   unpack,
+  writeOrder,
 } from './layout.ts'
+import { Postings } from './postings.ts'
 import {
-  equalityTerms,
   expiryKeys,
   isSame,
   NOTHING,
@@ -28,16 +27,26 @@ import {
   sortable,
   spaceName,
   storedBytes,
+  termsOf,
   wordTerms,
 } from './terms.ts'
+
+/** What a transaction changes in one scope of a table. */
+interface Space {
+  key: Buffer
+  postings: Postings
+  changes: Changes
+  /** Number of the next new row; undefined where none is made. */
+  next: number | undefined
+}
 
 /** Changes rows together with their indexes. Lives for one transaction: what it holds in memory is written by `flush`. */
 export class RowWriter {
   private readonly env: TableEnvironment
-  private readonly chunks = new Map<number, Map<string, { key: Buffer; chunk: Chunk }>>()
-  private readonly spaces = new Map<number, { key: Buffer; next: number }>()
-  private readonly changes = new Changes()
+  private readonly spaces = new Map<number, Space>()
   private readonly scopeNumber: (name: string) => number
+  /** Of the row that was written last, as those of one scope follow each other. */
+  private last: { record: TableRecord; scope: string; space: Space } | undefined
   /** Change of the bytes that rows take. */
   bytesAdded = 0
 
@@ -47,16 +56,17 @@ export class RowWriter {
   }
 
   read(record: TableRecord, scope: string, id: string): StoredBytes | undefined {
-    return storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, this.scopeNumber(scope)), id)))
+    return storedBytes(this.env.rows.getBinary(rowKey(this.spaceOf(record, scope).key, idBytes(id))))
   }
 
   /** Stores a row, or deletes it when there are no bytes. */
   write(record: TableRecord, scope: string, id: string, packed: Buffer | null, expiresAt: number): void {
-    const space = spaceKey(record.number, this.scopeNumber(scope))
-    const key = rowKey(space, id)
+    const space = this.spaceOf(record, scope)
+    const idPart = idBytes(id)
+    const key = rowKey(space.key, idPart)
     const old = storedBytes(this.env.rows.getBinary(key))
     if (packed === null) {
-      if (old !== undefined) this.remove(record, space, key, id, old)
+      if (old !== undefined) this.remove(record, space, key, idPart, old)
       return
     }
     const no = old?.no ?? this.newNumber(space)
@@ -64,28 +74,30 @@ export class RowWriter {
     const row = unpack<Row>(packed)
     this.env.rows.putSync(key, rowBytes(no, expiresAt, packed))
     this.bytesAdded += packed.length - (old?.packed.length ?? -key.length)
-    const changed = this.changes.row(space, no)
+    space.changes.row(no)
     if (old === undefined) {
-      changed.add(MEMBERS_SLOT)
-      this.post(space, ALL_FIELD, '', NOTHING, no, true)
+      space.changes.index(MEMBERS_SLOT)
+      space.postings.post(ALL_FIELD, '', no, true)
     }
     this.index(record, space, no, before, row)
-    this.putOrder(record, space, no, id, before, row)
+    this.putOrder(record, space, no, id, idPart, before, row)
     if ((old?.expiresAt ?? 0) !== expiresAt) {
       if (old !== undefined && old.expiresAt > 0) this.removeExpiry(space, no, old.expiresAt)
-      if (expiresAt > 0) for (const entry of expiryKeys(space, no, expiresAt)) this.env.expiry.putSync(entry, NOTHING)
+      if (expiresAt > 0)
+        for (const entry of expiryKeys(space.key, no, expiresAt)) this.env.expiry.putSync(entry, NOTHING)
     }
   }
 
   /** Deletes the row of this number when it ends by then. */
-  expire(record: TableRecord, space: Buffer, no: number, expiresAt: number): void {
+  expire(record: TableRecord, key: Buffer, no: number, expiresAt: number): void {
+    const space = this.spaceAt(key)
     this.removeExpiry(space, no, expiresAt)
-    const doc = this.env.docs.getBinary(numberKey(space, no))
+    const doc = this.env.docs.getBinary(numberKey(key, no))
     if (doc === undefined) return
-    const id = unpack<[string]>(doc)[0]
-    const key = rowKey(space, id)
-    const old = storedBytes(this.env.rows.getBinary(key))
-    if (old !== undefined && old.no === no && old.expiresAt === expiresAt) this.remove(record, space, key, id, old)
+    const idPart = idBytes(unpack<[string]>(doc)[0])
+    const row = rowKey(key, idPart)
+    const old = storedBytes(this.env.rows.getBinary(row))
+    if (old !== undefined && old.no === no && old.expiresAt === expiresAt) this.remove(record, space, row, idPart, old)
   }
 
   /** Counts the bytes of a row that is deleted together with its whole table. */
@@ -95,119 +107,109 @@ export class RowWriter {
   }
 
   flush(): void {
-    for (const chunks of this.chunks.values()) {
-      for (const { key, chunk } of chunks.values()) {
-        const bytes = chunk.serialize()
-        if (bytes === undefined) this.env.postings.removeSync(key)
-        else this.env.postings.putSync(key, bytes)
-      }
+    for (const { key, postings, changes, next } of this.spaces.values()) {
+      postings.flush()
+      if (next !== undefined) this.env.spaces.putSync(key, time6(next))
+      changes.flush(this.env, key)
     }
-    for (const { key, next } of this.spaces.values()) this.env.spaces.putSync(key, time6(next))
-    this.changes.flush(this.env)
-    this.chunks.clear()
     this.spaces.clear()
+    this.last = undefined
   }
 
-  private remove(record: TableRecord, space: Buffer, key: Buffer, id: string, old: StoredBytes): void {
+  private remove(record: TableRecord, space: Space, key: Buffer, idPart: Buffer, old: StoredBytes): void {
     const before = unpack<Row>(old.packed)
     this.env.rows.removeSync(key)
-    this.env.docs.removeSync(numberKey(space, old.no))
-    this.post(space, ALL_FIELD, '', NOTHING, old.no, false)
-    const changed = this.changes.row(space, old.no).add(MEMBERS_SLOT)
+    this.env.docs.removeSync(numberKey(space.key, old.no))
+    space.postings.post(ALL_FIELD, '', old.no, false)
+    space.changes.row(old.no)
+    space.changes.index(MEMBERS_SLOT)
     this.index(record, space, old.no, before, undefined)
     for (const [index, field] of record.range.entries()) {
-      changed.add(rangeSlot(record, field))
-      this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idBytes(id)))
+      space.changes.index(rangeSlotAt(record, index))
+      this.env.order.removeSync(orderKey(space.key, index + 1, before[field], idPart))
     }
     if (old.expiresAt > 0) this.removeExpiry(space, old.no, old.expiresAt)
     this.bytesAdded -= old.packed.length + key.length
   }
 
-  private index(record: TableRecord, space: Buffer, no: number, before: Row | undefined, row: Row | undefined): void {
+  private index(record: TableRecord, space: Space, no: number, before: Row | undefined, row: Row | undefined): void {
     for (const [index, field] of record.equality.entries()) {
       const [old, now] = [before?.[field], row?.[field]]
       if (isSame(old, now)) continue
-      this.changes.index(space, equalitySlot(record, field))
-      this.repost(space, index + 1, no, equalityTerms(old), equalityTerms(now))
+      space.changes.index(equalitySlotAt(index))
+      space.postings.repost(index + 1, no, termsOf(old), termsOf(now))
     }
     if (record.text.every((field) => isSame(before?.[field], row?.[field]))) return
-    this.changes.index(space, TEXT_SLOT)
-    this.repost(space, TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
-  }
-
-  private repost(
-    space: Buffer,
-    field: number,
-    no: number,
-    before: ReadonlyMap<string, Buffer>,
-    now: ReadonlyMap<string, Buffer>,
-  ): void {
-    for (const [text, value] of before) if (!now.has(text)) this.post(space, field, text, value, no, false)
-    for (const [text, value] of now) if (!before.has(text)) this.post(space, field, text, value, no, true)
+    space.changes.index(TEXT_SLOT)
+    space.postings.repost(TEXT_FIELD, no, wordTerms(before, record.text), wordTerms(row, record.text))
   }
 
   private putOrder(
     record: TableRecord,
-    space: Buffer,
+    space: Space,
     no: number,
     id: string,
+    idPart: Buffer,
     before: Row | undefined,
     row: Row,
   ): void {
+    const { order, docs } = this.env
     let changed = before === undefined
-    const [idPart, noPart] = [idBytes(id), number4(no)]
+    const noPart = number4(no)
     for (const [index, field] of record.range.entries()) {
-      if (before !== undefined && isSame(before[field], row[field])) continue
+      const value = row[field]
+      if (before !== undefined && isSame(before[field], value)) continue
       changed = true
-      this.changes.index(space, rangeSlot(record, field))
-      if (before !== undefined) this.env.order.removeSync(fieldKey(space, index + 1, orderBytes(before[field]), idPart))
-      if (sortable(row[field]) === null && record.sparse?.includes(field)) continue
-      this.env.order.putSync(fieldKey(space, index + 1, orderBytes(row[field]), idPart), noPart)
+      space.changes.index(rangeSlotAt(record, index))
+      if (before !== undefined) order.removeSync(orderKey(space.key, index + 1, before[field], idPart))
+      if (sortable(value) === null && record.sparse?.includes(field)) continue
+      order.putSync(orderKey(space.key, index + 1, value, idPart), noPart)
     }
     if (changed)
-      this.env.docs.putSync(numberKey(space, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
+      docs.putSync(numberKey(space.key, no), pack([id, ...record.range.map((field) => sortable(row[field]))]))
   }
 
-  /** `text` is the value as a string of its bytes: a name of the chunk in memory that costs less than the key. */
-  private post(space: Buffer, field: number, text: string, value: Buffer, no: number, on: boolean): void {
-    const chunks = this.chunksOf(space)
-    const name = `${field} ${chunkOf(no)} ${text}`
-    let entry = chunks.get(name)
-    if (entry === undefined) {
-      const key = fieldKey(space, field, value, number4(chunkOf(no)))
-      entry = { key, chunk: Chunk.parse(this.env.postings.getBinary(key)) }
-      chunks.set(name, entry)
+  private spaceOf(record: TableRecord, scope: string): Space {
+    if (this.last?.record === record && this.last.scope === scope) return this.last.space
+    const space = this.spaceAt(spaceKey(record.number, this.scopeNumber(scope)))
+    this.last = { record, scope, space }
+    return space
+  }
+
+  private spaceAt(key: Buffer): Space {
+    const name = spaceName(key)
+    let space = this.spaces.get(name)
+    if (space === undefined) {
+      space = { key, postings: new Postings(this.env, key), changes: new Changes(), next: undefined }
+      this.spaces.set(name, space)
     }
-    if (on) entry.chunk.add(offsetOf(no))
-    else entry.chunk.remove(offsetOf(no))
+    return space
   }
 
-  private chunksOf(space: Buffer): Map<string, { key: Buffer; chunk: Chunk }> {
-    const name = spaceName(space)
-    let chunks = this.chunks.get(name)
-    if (chunks === undefined) {
-      chunks = new Map()
-      this.chunks.set(name, chunks)
-    }
-    return chunks
-  }
-
-  private newNumber(space: Buffer): number {
-    const name = spaceName(space)
-    let entry = this.spaces.get(name)
-    if (entry === undefined) {
-      const value = this.env.spaces.getBinary(space)
-      entry = { key: space, next: value?.readUIntBE(0, 6) ?? 0 }
-      this.spaces.set(name, entry)
+  private newNumber(space: Space): number {
+    let next = space.next
+    if (next === undefined) {
+      next = this.env.spaces.getBinary(space.key)?.readUIntBE(0, 6) ?? 0
+      if (next <= NUMBER_MAX) space.postings.endsBefore(next)
     }
     // After four thousand million rows the numbers begin anew, and some are taken.
-    while (entry.next > NUMBER_MAX && this.env.docs.doesExist(numberKey(space, entry.next >>> 0))) entry.next += 1
-    const no = entry.next >>> 0
-    entry.next += 1
-    return no
+    while (next > NUMBER_MAX && this.env.docs.doesExist(numberKey(space.key, next >>> 0))) next += 1
+    space.next = next + 1
+    return next >>> 0
   }
 
-  private removeExpiry(space: Buffer, no: number, expiresAt: number): void {
-    for (const entry of expiryKeys(space, no, expiresAt)) this.env.expiry.removeSync(entry)
+  private removeExpiry({ key }: Space, no: number, expiresAt: number): void {
+    for (const entry of expiryKeys(key, no, expiresAt)) this.env.expiry.removeSync(entry)
   }
+}
+
+// The driver copies a key before it returns, so one buffer serves all.
+const keyBytes = Buffer.alloc(KEY_BYTES_MAX)
+
+const orderKey = (space: Buffer, field: number, value: unknown, id: Buffer): Buffer => {
+  keyBytes.set(space, 0)
+  keyBytes[space.length] = field
+  const end = writeOrder(keyBytes, space.length + 1, value)
+  keyBytes.set(id, end)
+  return keyBytes.subarray(0, end + id.length)
 }

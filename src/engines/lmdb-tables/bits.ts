@@ -10,6 +10,10 @@ const LIST_MAX = BITMAP_BYTES / 2 - 1
 
 export const chunkOf = (no: number): number => no >>> CHUNK_BITS
 export const offsetOf = (no: number): number => no & (CHUNK_ROWS - 1)
+/** The first chunk all of whose rows have this number or a higher one. */
+export const firstWholeChunk = (no: number): number => Math.ceil(no / CHUNK_ROWS)
+
+const oneRow = Buffer.alloc(2)
 
 /** One chunk that a transaction changes. */
 export class Chunk {
@@ -26,6 +30,19 @@ export class Chunk {
       for (let at = 0; at < bytes.length; at += 2) chunk.list?.push(bytes.readUInt16BE(at))
     }
     return chunk
+  }
+
+  /** With one row. */
+  static of(offset: number): Chunk {
+    const chunk = new Chunk()
+    chunk.list = [offset]
+    return chunk
+  }
+
+  /** A chunk with one row as it is stored, in memory that the next one takes over. */
+  static bytesOf(offset: number): Buffer {
+    oneRow.writeUInt16BE(offset)
+    return oneRow
   }
 
   add(offset: number): void {

@@ -1,6 +1,5 @@
 import type { Transaction } from 'lmdb'
 import { number4, numberKey, type TableEnvironment, type TableRecord } from './layout.ts'
-import { spaceName } from './terms.ts'
 
 /*
  * What of a table's scope was changed, so that answers that are remembered know whether they still hold: how often its
@@ -17,55 +16,43 @@ const LISTED_MAX = 128
 const LISTED_ROWS_MAX = 500
 
 export const equalitySlot = (record: TableRecord, field: string): number =>
-  FIRST_INDEX_SLOT + record.equality.indexOf(field)
+  equalitySlotAt(record.equality.indexOf(field))
 
 export const rangeSlot = (record: TableRecord, field: string): number =>
-  FIRST_INDEX_SLOT + record.equality.length + record.range.indexOf(field)
+  rangeSlotAt(record, record.range.indexOf(field))
 
-interface Changed {
-  key: Buffer
-  slots: Set<number>
-  rows: Set<number>
-}
+/** Of the fields at a place in their declaration. */
+export const equalitySlotAt = (index: number): number => FIRST_INDEX_SLOT + index
+export const rangeSlotAt = ({ equality }: TableRecord, index: number): number =>
+  FIRST_INDEX_SLOT + equality.length + index
 
-/** Collects what one transaction changes. */
+/** Collects what one transaction changes in one space. */
 export class Changes {
-  private readonly spaces = new Map<number, Changed>()
+  private readonly slots = new Set<number>()
+  private readonly rows = new Set<number>()
 
-  /** Notes a row that was written or deleted. Answers the slots of its space, to add to. */
-  row(space: Buffer, no: number): Set<number> {
-    const { slots, rows } = this.of(space)
-    rows.add(no)
-    return slots.add(ROWS_SLOT)
+  /** Notes a row that was written or deleted. */
+  row(no: number): void {
+    this.rows.add(no)
+    this.slots.add(ROWS_SLOT)
   }
 
-  index(space: Buffer, slot: number): void {
-    this.of(space).slots.add(slot)
+  index(slot: number): void {
+    this.slots.add(slot)
   }
 
-  flush(env: TableEnvironment): void {
-    for (const { key, slots, rows } of this.spaces.values()) {
-      const before = env.changes.getBinary(key)
-      const counts = Buffer.alloc(Math.max(before?.length ?? 0, 4 * (Math.max(...slots) + 1)))
-      if (before !== undefined) counts.set(before)
-      for (const slot of slots) counts.writeUInt32BE((countIn(counts, slot) + 1) >>> 0, 4 * slot)
-      env.changes.putSync(key, counts)
-      const count = countIn(counts, ROWS_SLOT)
-      if (rows.size <= LISTED_ROWS_MAX)
-        env.changes.putSync(numberKey(key, count), Buffer.concat([...rows].map((no) => number4(no))))
-      if (count >= LISTED_MAX) env.changes.removeSync(numberKey(key, count - LISTED_MAX))
-    }
-    this.spaces.clear()
-  }
-
-  private of(space: Buffer): Changed {
-    const name = spaceName(space)
-    let changed = this.spaces.get(name)
-    if (changed === undefined) {
-      changed = { key: space, slots: new Set(), rows: new Set() }
-      this.spaces.set(name, changed)
-    }
-    return changed
+  flush(env: TableEnvironment, space: Buffer): void {
+    const { slots, rows } = this
+    if (rows.size === 0) return
+    const before = env.changes.getBinary(space)
+    const counts = Buffer.alloc(Math.max(before?.length ?? 0, 4 * (Math.max(...slots) + 1)))
+    if (before !== undefined) counts.set(before)
+    for (const slot of slots) counts.writeUInt32BE((countIn(counts, slot) + 1) >>> 0, 4 * slot)
+    env.changes.putSync(space, counts)
+    const count = countIn(counts, ROWS_SLOT)
+    if (rows.size <= LISTED_ROWS_MAX)
+      env.changes.putSync(numberKey(space, count), Buffer.concat([...rows].map((no) => number4(no))))
+    if (count >= LISTED_MAX) env.changes.removeSync(numberKey(space, count - LISTED_MAX))
   }
 }
 

@@ -119,7 +119,12 @@ export const idBytes = (id: string): Buffer => {
   return bytes
 }
 
-export const rowKey = (space: Buffer, id: string): Buffer => Buffer.concat([space, idBytes(id)])
+export const rowKey = (space: Buffer, id: Buffer): Buffer => {
+  const key = Buffer.allocUnsafe(space.length + id.length)
+  key.set(space, 0)
+  key.set(id, space.length)
+  return key
+}
 
 export const numberKey = (space: Buffer, no: number): Buffer => {
   const key = Buffer.allocUnsafe(12)
@@ -156,54 +161,80 @@ export const number4 = (no: number): Buffer => {
 
 export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Bytes of a value that equality compares; undefined for what equality does not know. */
-export const equalityBytes = (value: unknown): Buffer | undefined => {
-  if (typeof value === 'boolean') return Buffer.of(1, value ? 1 : 0)
-  if (typeof value === 'number') return orderedDouble(2, value)
-  if (typeof value !== 'string') return undefined
+/** Writes the bytes of a value that equality compares; answers where they end, -1 for what equality does not know. */
+export const writeEquality = (target: Buffer, at: number, value: unknown): number => {
+  if (typeof value === 'number') return writeDouble(target, at, 2, value)
+  if (typeof value === 'boolean') return writeByte(target, writeByte(target, at, 1), value ? 1 : 0)
+  if (typeof value !== 'string') return -1
   // A character takes at most three bytes, so short texts are not counted.
   const isLong = value.length * 3 > EQUALITY_STRING_BYTES_MAX && Buffer.byteLength(value) > EQUALITY_STRING_BYTES_MAX
-  if (isLong) return Buffer.concat([Buffer.of(4), createHash('sha256').update(value).digest()])
-  return terminated(3, value)
+  if (!isLong) return writeText(target, at, 3, value)
+  return (
+    writeByte(target, at, 4) +
+    createHash('sha256')
+      .update(value)
+      .digest()
+      .copy(target, at + 1)
+  )
+}
+
+export const equalityBytes = (value: unknown): Buffer | undefined => {
+  const end = writeEquality(written, 0, value)
+  return end < 0 ? undefined : Buffer.from(written.subarray(0, end))
 }
 
 export const wordBytes = (word: string): Buffer => Buffer.from(word)
 
-/** Bytes that sort as the values do: what is missing first, numbers, strings by code point (their first 400 bytes count). */
-export const orderBytes = (value: unknown): Buffer => {
-  if (typeof value === 'number' && !Number.isNaN(value)) return orderedDouble(1, value)
-  if (typeof value !== 'string') return MISSING
+/**
+ * Writes bytes that sort as the values do: what is missing first, numbers, strings by code point (their first 400 bytes
+ * count). Answers where they end.
+ */
+export const writeOrder = (target: Buffer, at: number, value: unknown): number => {
+  if (typeof value === 'number' && !Number.isNaN(value)) return writeDouble(target, at, 1, value)
+  if (typeof value !== 'string') return writeByte(target, at, 0)
   const isLong = value.length * 3 > ORDER_STRING_BYTES_MAX && Buffer.byteLength(value) > ORDER_STRING_BYTES_MAX
-  if (!isLong) return terminated(2, value)
-  return Buffer.concat([Buffer.of(2), escaped(Buffer.from(value).subarray(0, ORDER_STRING_BYTES_MAX)), STRING_END])
+  return isLong
+    ? writeEscaped(target, at, 2, Buffer.from(value).subarray(0, ORDER_STRING_BYTES_MAX))
+    : writeText(target, at, 2, value)
 }
 
-const MISSING = Buffer.of(0)
-const STRING_END = Buffer.of(0, 0)
+export const orderBytes = (value: unknown): Buffer => Buffer.from(written.subarray(0, writeOrder(written, 0, value)))
+
+/** Room for any key. */
+export const KEY_BYTES_MAX = 4_096
+const written = Buffer.alloc(KEY_BYTES_MAX)
+
+const writeByte = (target: Buffer, at: number, byte: number): number => {
+  target[at] = byte
+  return at + 1
+}
 
 // IEEE 754 doubles sort like unsigned integers once the sign is flipped, and negative ones inverted.
-const orderedDouble = (kind: number, value: number): Buffer => {
-  const bytes = Buffer.allocUnsafe(9)
-  bytes[0] = kind
-  bytes.writeDoubleBE(value === 0 ? 0 : value, 1)
-  if (((bytes[1] as number) & 0x80) === 0) bytes[1] = (bytes[1] as number) ^ 0x80
-  else for (let at = 1; at < 9; at += 1) bytes[at] = (bytes[at] as number) ^ 0xff
-  return bytes
+const writeDouble = (target: Buffer, at: number, kind: number, value: number): number => {
+  target[at] = kind
+  target.writeDoubleBE(value === 0 ? 0 : value, at + 1)
+  if ((target[at + 1] & 0x80) === 0) target[at + 1] ^= 0x80
+  else for (let i = at + 1; i < at + 9; i += 1) target[i] ^= 0xff
+  return at + 9
 }
 
 // 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and what follows is told apart.
-const terminated = (kind: number, value: string): Buffer => {
-  if (value.includes('\0')) return Buffer.concat([Buffer.of(kind), escaped(Buffer.from(value)), STRING_END])
-  const bytes = Buffer.allocUnsafe(value.length * 3 + 3)
-  bytes[0] = kind
-  const end = 1 + bytes.write(value, 1)
-  bytes[end] = 0
-  bytes[end + 1] = 0
-  return bytes.subarray(0, end + 2)
+const writeText = (target: Buffer, at: number, kind: number, value: string): number => {
+  if (value.includes('\0')) return writeEscaped(target, at, kind, Buffer.from(value))
+  target[at] = kind
+  const end = at + 1 + target.write(value, at + 1)
+  target[end] = 0
+  target[end + 1] = 0
+  return end + 2
 }
 
-const escaped = (bytes: Buffer): Buffer => {
-  const all: number[] = []
-  for (const byte of bytes) byte === 0 ? all.push(0, 255) : all.push(byte)
-  return Buffer.from(all)
+const writeEscaped = (target: Buffer, at: number, kind: number, bytes: Buffer): number => {
+  let end = writeByte(target, at, kind)
+  for (const byte of bytes) {
+    target[end++] = byte
+    if (byte === 0) target[end++] = 255
+  }
+  target[end] = 0
+  target[end + 1] = 0
+  return end + 2
 }

@@ -1,6 +1,15 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/table.ts'
-import { bufferOf, isRowId, rowKey, spaceKey, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
+import {
+  bufferOf,
+  idBytes,
+  isRowId,
+  rowKey,
+  spaceKey,
+  type TableEnvironment,
+  type TableRecord,
+  unpack,
+} from './layout.ts'
 import { storedBytes } from './terms.ts'
 import type { StoredRow } from '../table-store.ts'
 
@@ -21,7 +30,7 @@ export class RowReader {
   read<R extends Row>(record: TableRecord, scope: string, id: string): R | undefined {
     const number = this.scopeNumber(scope)
     if (number === undefined || !isRowId(id)) return undefined
-    const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), id)))
+    const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), idBytes(id))))
     return stored === undefined || this.hasEnded(stored.expiresAt) ? undefined : unpack<R>(stored.packed)
   }
 

@@ -1,5 +1,6 @@
 import type { Row } from '../../kernel/table.ts'
-import { bufferOf, equalityBytes, number4, ROW_HEADER_BYTES, time6, wordBytes } from './layout.ts'
+import type { Term } from './postings.ts'
+import { bufferOf, equalityBytes, number4, ROW_HEADER_BYTES, time6 } from './layout.ts'
 import { wordsOfRow } from '../../kernel/words.ts'
 
 /*
@@ -17,12 +18,16 @@ export const storedBytes = (value: Buffer | undefined): StoredBytes | undefined 
   return { no: bytes.readUInt32BE(0), expiresAt: bytes.readDoubleBE(4), packed: bytes.subarray(ROW_HEADER_BYTES) }
 }
 
+let written = Buffer.alloc(8_192)
+
+/** A row as it is stored, in memory that the next one takes over: the driver copies it at once. */
 export const rowBytes = (no: number, expiresAt: number, packed: Buffer): Buffer => {
-  const bytes = Buffer.allocUnsafe(ROW_HEADER_BYTES + packed.length)
-  bytes.writeUInt32BE(no, 0)
-  bytes.writeDoubleBE(expiresAt, 4)
-  bytes.set(packed, ROW_HEADER_BYTES)
-  return bytes
+  const bytes = ROW_HEADER_BYTES + packed.length
+  if (bytes > written.length) written = Buffer.alloc(2 * bytes)
+  written.writeUInt32BE(no, 0)
+  written.writeDoubleBE(expiresAt, 4)
+  written.set(packed, ROW_HEADER_BYTES)
+  return written.subarray(0, bytes)
 }
 
 export const expiryKeys = (space: Buffer, no: number, expiresAt: number): Buffer[] => [
@@ -51,8 +56,20 @@ export const equalityTerms = (value: unknown): ReadonlyMap<string, Buffer> => {
   return terms
 }
 
-export const wordTerms = (row: Row | undefined, fields: readonly string[]): ReadonlyMap<string, Buffer> =>
-  row === undefined ? NONE : new Map(wordsOfRow(row, fields).map((word) => [word, wordBytes(`${word}\0`)]))
+/** The terms under which a value is found, each once. */
+export const termsOf = (value: unknown): readonly Term[] => {
+  if (!Array.isArray(value)) return isTerm(value) ? [value] : NO_TERMS
+  const terms = value.filter(isTerm)
+  return terms.length > 1 ? [...new Set(terms)] : terms
+}
+
+export const wordTerms = (row: Row | undefined, fields: readonly string[]): readonly Term[] =>
+  row === undefined || fields.length === 0 ? NO_TERMS : wordsOfRow(row, fields)
+
+const NO_TERMS: readonly Term[] = []
+
+const isTerm = (value: unknown): value is Term =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 
 export const sortable = (value: unknown): string | number | null =>
   typeof value === 'string' || typeof value === 'number' ? value : null
