@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
@@ -259,6 +260,24 @@ test('TLS with a user: the right one may; what is wrong with another, its rights
   await t.rejects(openLog(t, `esdb://a:b@${mistaken}`), /^--log cannot be used: .*Integer/)
   server.fault = 'forbidden'
   await t.rejects(openLog(t, `esdb://way%20mark:s%40cret@${at}`), /way mark may not read \$all/)
+})
+
+test('a server that takes connections and says nothing is refused by the deadline', async (t) => {
+  const taken: Socket[] = []
+  const server = createServer((socket) => void taken.push(socket))
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => {
+    server.close()
+    for (const socket of taken) socket.destroy()
+  })
+  const { port } = server.address() as AddressInfo
+  const opening = openEventstoredbLog({
+    url: `esdb://127.0.0.1:${port}?tls=false`,
+    deadlineMs: 200,
+    newId: randomUUID,
+    now: Date.now,
+  })
+  await t.rejects(opening, { code: 'engine_down', cause: { message: 'no answer in 200 ms' } })
 })
 
 test('servers that may lose events are refused by their version', async (t) => {

@@ -92,6 +92,17 @@ test('a server that would drop rows is refused, with what to do', { skip }, asyn
   }
 })
 
+test('a server that cannot be used is refused with its own reason', { skip }, async (t) => {
+  const server = await openRedisServer(folderOf(t))
+  t.teardown(() => server.kill('SIGKILL'))
+  for (const [url, reason] of [
+    [server.url.replace('//', '//ada:secret@'), /^WRONGPASS/],
+    [`${server.url}/99`, /DB index is out of range/],
+    [`redis://127.0.0.1:${await freePort()}`, /ECONNREFUSED/],
+  ] as const)
+    await t.rejects(openRedisTables({ url }), { code: 'engine_down', cause: { message: reason } })
+})
+
 test('a server whose memory is full takes no more, keeps what it has, and goes on when there is room', {
   skip,
 }, async (t) => {

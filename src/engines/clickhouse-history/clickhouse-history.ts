@@ -237,7 +237,7 @@ class ClickhouseHistory implements HistoryStore {
       yield* checkedBody(this.liveness.watched(body, giveUp), answer.tag)
     } catch (error) {
       signal?.throwIfAborted()
-      throw gone.signal.aborted ? historyDown(error) : failureOf(error)
+      throw gone.signal.aborted ? historyDown(new Error('it answers neither the query nor a ping')) : failureOf(error)
     } finally {
       ended.removeEventListener('abort', onAbort)
       // A body that is left before its end closes its connection, and the server then ends the query.

@@ -56,14 +56,19 @@ export class Connection {
    * Resolves when a node was found to ask. The client looks for one of a cluster for minutes, with every call waiting.
    * @throws Unanswered after so many ms; Error for a cluster of which no node answers
    */
-  async connected(withinMs: number): Promise<unknown> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Unanswered(`no node was found in ${Math.round(withinMs)} ms`)), withinMs)
-    })
+  connected(withinMs: number): Promise<unknown> {
     const found = insideOf(this.client).getGRPCClient(streamsGrpc.StreamsClient, 'streams')
-    return Promise.race([found, late]).finally(() => clearTimeout(timer))
+    return within(withinMs, 'no node was found', found)
   }
+}
+
+/** @throws Unanswered after so many ms */
+const within = <Answer>(ms: number, otherwise: string, answer: Promise<Answer>): Promise<Answer> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Unanswered(`${otherwise} in ${Math.round(ms)} ms`)), ms)
+  })
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
 }
 
 type ConnectionParts = Pick<Connection, 'url' | 'client' | 'credentials' | 'deadlineMs'>
@@ -90,7 +95,7 @@ export const connect = async (url: string, deadlineMs: number): Promise<Connecti
   try {
     const connection = new Connection({ url, client, credentials, deadlineMs })
     await connection.connected(deadlineMs)
-    connection.version = await serverVersion(client)
+    connection.version = await within(deadlineMs, 'no answer', serverVersion(client))
     assertVersion(connection.version)
     await assertRights(connection)
     return connection
