@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, readdirSync } from 'node:fs'
+import { createConnection } from 'node:net'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
+import { hasRedis } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 
 /** The ways in which a person starts the service: each puts npm, and some a shell, above it. */
@@ -69,3 +71,42 @@ test('Ctrl+C, which npm passes on a second time, stops the service in good order
     t.match(lines.at(-1), '"stopped"', `${name}: its last word is that it has stopped`)
   }
 })
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((done) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.once('connect', () => done(false)).once('error', () => done(true))
+    socket.once('connect', () => socket.destroy())
+  })
+
+/** `npm run engines`, or what it starts, with a temporary folder of its own. */
+const startEngines = async (command: string, args: string[], folder: string): Promise<[ChildProcess, number[]]> => {
+  const stdio = ['ignore', 'pipe', 'ignore'] as const
+  const child = spawn(command, args, { stdio: [...stdio], env: { ...process.env, TMPDIR: folder } })
+  for await (const line of createInterface({ input: child.stdout! }))
+    if (line.startsWith('{')) {
+      child.stdout!.resume()
+      const urls = JSON.parse(line) as { [engine: string]: string }
+      return [child, Object.values(urls).map((url) => Number(new URL(url.replace(/^\w+:/, 'http:')).port))]
+    }
+  throw new Error('it ended without a line of JSON')
+}
+
+for (const [name, command, args, signal] of [
+  ['npm run engines', 'npm', ['run', 'engines', '--ignore-scripts'], 'SIGTERM'],
+  ['npm run engines', 'npm', ['run', 'engines', '--ignore-scripts'], 'SIGKILL'],
+  ['the engines themselves', process.execPath, ['dist/test/support/engines-main.js'], 'SIGKILL'],
+] as [string, string, string[], NodeJS.Signals][])
+  test(`${signal} to ${name} ends them all and leaves nothing`, {
+    skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+    timeout: 300_000,
+  }, async (t) => {
+    const folder = folderOf(t)
+    const [child, ports] = await startEngines(command, args, folder)
+    t.equal(ports.length, 3)
+    for (const port of ports) t.notOk(await isFree(port), `${port} is served`)
+    child.kill(signal)
+    const areFree = async () => (await Promise.all(ports.map(isFree))).every(Boolean)
+    await until('free ports', areFree)
+    await until('an empty folder', () => readdirSync(folder).length === 0)
+  })

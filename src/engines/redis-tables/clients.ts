@@ -73,8 +73,7 @@ const openOne = async (
   let hasConnected = false
   const options = clientOptions(url)
   // A server that never answered is told of at once; one that did is tried again for ever.
-  const first = (retries: number, cause: Error): number | Error =>
-    hasConnected ? reconnectStrategy(retries) : cause
+  const first = (retries: number, cause: Error): number | Error => (hasConnected ? reconnectStrategy(retries) : cause)
   const socket = { ...options.socket, host, port, reconnectStrategy: first }
   const one = createClient({ ...options, database: url.database, socket })
   one.on('error', () => undefined) // each command says so itself
