@@ -34,6 +34,7 @@ export const startService = async (
   flags: readonly string[] = [],
   port = 0,
   entry = 'dist/src/main.js',
+  limitMs = LIMIT_MS,
 ): Promise<Service> => {
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   // Without the runner's hooks, which it hands on in NODE_OPTIONS: they catch the signals of crashes.
@@ -48,7 +49,7 @@ export const startService = async (
   const url = await new Promise<string>((found, failed) => {
     const timer = setTimeout(
       () => failed(new Error(`not listening: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)),
-      LIMIT_MS,
+      limitMs,
     )
     timer.unref()
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -61,7 +62,7 @@ export const startService = async (
       failed(new Error(`ended with ${code}: ${errors.join('').slice(-800)} ${lines.slice(-5).join('\n')}`)),
     )
   })
-  await until('ready', async () => (await request(`${url}/readyz`)).statusCode === 200, LIMIT_MS)
+  await until('ready', async () => (await request(`${url}/readyz`)).statusCode === 200, limitMs)
   const end = async (signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> => {
     child.kill(signal)
     return exited
