@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
-import { TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { DEFINITIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { MIGRATIONS } from '../../src/engines/clickhouse-sql/migrations.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { Failure } from '../../src/kernel/errors.ts'
@@ -67,6 +67,23 @@ test('a history without numbers is brought to this schema, with its rows; each c
     applied,
     MIGRATIONS.map((_, i) => ({ number: i + 1, times: 1 })),
   )
+})
+
+test('merges of a history from before are forced no sooner than a day after the last insert of a month', async (t) => {
+  const history = await openOld(t)
+  for (const sql of MIGRATIONS.slice(1, 7).flatMap((change) => change({ ...RETENTION, database: 'default' })))
+    await history.command(sql)
+  const before = 'min_age_to_force_merge_seconds = 120, min_age_to_force_merge_on_partition_only = 0'
+  const tables = Object.keys(DEFINITIONS)
+  for (const table of tables) await history.command(`ALTER TABLE ${table} MODIFY SETTING ${before}`)
+  await migrateHistory(history, RETENTION)
+  const made = await history.rows<{ sql: string }>(
+    'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name IN {tables:Array(String)}',
+    { tables },
+  )
+  t.equal(made.length, tables.length)
+  for (const { sql } of made)
+    t.match(sql, /min_age_to_force_merge_seconds = 86400, .*min_age_to_force_merge_on_partition_only = (1|true)/)
 })
 
 test('a crash between a change and its number does no harm', async (t) => {

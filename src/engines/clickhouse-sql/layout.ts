@@ -22,11 +22,18 @@ export interface Definition {
   shardBy: string
 }
 
-/** Inserts and merges reach the disk before they count; parts older than two minutes are merged, so that reads meet few. */
+/**
+ * A month becomes one part (or parts of the largest size) once nothing was inserted into it for a day. Forced any sooner, or
+ * for some of its parts, the whole month would be written again at each lull. What has expired is removed once a day.
+ */
+export const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
+  enable_max_bytes_limit_for_min_age_to_force_merge = 1, merge_with_ttl_timeout = 86400`
+
+/** Inserts and merges reach the disk before they count. */
 const TABLE_SETTINGS = `
   fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
   non_replicated_deduplication_window = 100,
-  min_age_to_force_merge_seconds = 120, ttl_only_drop_parts = 0, index_granularity = 8192`
+  ${MERGE_SETTINGS}, ttl_only_drop_parts = 0, index_granularity = 8192`
 
 /** The server puts the table's own id and the macros of each node in: a table that is dropped and made again is another one. */
 const REPLICA = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"

@@ -1,6 +1,6 @@
 import { AUDIT, DEFINITIONS, POINTS, type Retention, RUNS, type TableName } from './history-tables.ts'
 import { TABLES, TRANSITIONS, TRIPS, timeToLive } from './history-tables.ts'
-import { alterTable, createTable, type Layout } from './layout.ts'
+import { alterTable, createTable, type Layout, MERGE_SETTINGS, shardsOf } from './layout.ts'
 import { createViews } from './views.ts'
 
 /** What a change of the schema depends on. */
@@ -35,6 +35,9 @@ export const MIGRATIONS: readonly ((schema: Schema) => string[])[] = [
       `ADD COLUMN IF NOT EXISTS audience SimpleAggregateFunction(max, String) MATERIALIZED ${AUDIENCE_SQL} CODEC(ZSTD(3))`,
       schema,
     ),
+  // Forced after two minutes, merges wrote a whole month again at each lull.
+  (schema) =>
+    Object.keys(DEFINITIONS).map((table) => `ALTER TABLE ${shardsOf(table, schema)} MODIFY SETTING ${MERGE_SETTINGS}`),
 ]
 
 const SUBJECT = (member: string): string => `JSONExtractString(trigger, 'subject', '${member}')`
