@@ -8,8 +8,8 @@ export const LIBRARY = 'waymark7'
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
  * node of a cluster. `P` is the name of a place, such as `wm:{o:<organization>}`; a table's keys in it are
  * `P:<generation>:` + `rows` (id to row), `terms` (id to its index terms, packed), `ids` (all ids), `x` (ids by the time
- * of their end), `c` (which change touched what last), `i:<index>` (members: an encoded value, then the id). Loops are
- * bounded by what the caller asks for.
+ * of their end), `c` (which change touched what last), `l` (what the last changes did, for a while), `i:<index>` (members: an
+ * encoded value, then the id). Loops are bounded by what the caller asks for.
  */
 export const LIBRARY_CODE = `#!lua name=${LIBRARY}
 local function now()
@@ -132,12 +132,16 @@ redis.register_function('${LIBRARY}_rows', function(keys, args)
   return {'ok', rows_of(base, args), last_change(base)}
 end)
 
--- KEYS P, ARGV: generation. Answers which change touched what last; nothing while rows wait to be swept, as what is
--- remembered may have them.
+-- KEYS P, ARGV: generation, token. Answers which change touched what last, and where it is still known how many there were
+-- since that token, each one's token and what it did. Nothing while rows wait to be swept, as what is remembered may have them.
 redis.register_function('${LIBRARY}_changes', function(keys, args)
-  local base = keys[1] .. ':' .. args[1] .. ':'
-  if some_have_ended(base) then return '' end
-  return changes_of(base)
+  local base, since = keys[1] .. ':' .. args[1] .. ':', args[2]
+  if some_have_ended(base) then return {''} end
+  local changes = changes_of(base)
+  if last_change(base) == since then return {changes, {}} end
+  local at = redis.call('LPOS', base .. 'l', since, 'RANK', -1)
+  if not at then return {changes} end
+  return {changes, redis.call('LRANGE', base .. 'l', at + 2, -1)}
 end)
 
 -- KEYS P, ARGV: as of rows. Answers status, rows, and which change touched what last.

@@ -7,6 +7,7 @@ import { type Answer, findRows, type Known } from './find.ts'
 import { Joint } from './joint.ts'
 import { placeKeys, tableKeys } from './places.ts'
 import { unpackRow } from './terms.ts'
+import { concerns, ToldChanges } from './told-changes.ts'
 import type { Place } from './walk.ts'
 
 /** With the last changes of its table and place for which it is known to hold, as Redis tells them. */
@@ -28,6 +29,8 @@ interface Names {
 }
 
 const TOTALS_BYTES = 2 * 1024 * 1024
+/** Tables and places of which the last changes are remembered, at least. */
+const TOLD_PLACES = 100
 
 /**
  * Answers pages, and remembers them with the last changes of what they follow from (changes.ts). One call, shared by all
@@ -42,6 +45,7 @@ export class KnownPages {
     TOTALS_BYTES,
     ({ changes }, key) => 300 + key.length + changes.length,
   )
+  private readonly told = new RecentMap<string, ToldChanges>(TOLD_PLACES)
   private readonly rows = new RowMemory()
   private readonly answers = new Joint<Found>()
   private readonly lastChanges = new Joint<string>()
@@ -70,14 +74,17 @@ export class KnownPages {
 
   /** The page as it is now; undefined where it must be made anew. */
   private async asItIs(kept: Page, place: Asked, question: Find): Promise<Page | undefined> {
-    const now = await this.changesIn(place)
+    const since = lastOf(kept.changes)
+    const now = await this.changesIn(place, since)
     if (now === '' || now === kept.changes) return now === '' ? undefined : kept
     const names = dependencies(question)
-    const before = changesOf(kept.changes, names)
-    if (changesOf(now, names) !== before) return undefined
-    const isSame = changesOf(now, ['rows']) === changesOf(kept.changes, ['rows'])
-    if (isSame || kept.found.rows.length === 0) return { ...kept, changes: now }
-    return this.withRowsAnew(kept, place, (changes) => changesOf(changes, names) === before)
+    const changed = changesOf(now, names)
+    const told = this.told.get(nameOf(place, ''))?.since(since)
+    if (changed !== changesOf(kept.changes, names) && (told?.some(concerns(question)) ?? true)) return undefined
+    const ids = new Set(kept.found.rows.map(({ id }) => id))
+    const isSame = told === undefined ? lastOf(now) === since : !told.some(({ id }) => ids.has(id))
+    if (isSame || ids.size === 0) return { ...kept, changes: now }
+    return this.withRowsAnew(kept, place, (changes) => changesOf(changes, names) === changed)
   }
 
   private async withRowsAnew(kept: Page, place: Asked, holds: (changes: string) => boolean): Promise<Page | undefined> {
@@ -123,14 +130,25 @@ export class KnownPages {
     return this.rows.row(nameOf(place, id), bytes, () => unpacked(place, id, bytes))
   }
 
-  private changesIn(place: Asked): Promise<string> {
+  /** Which change touched what last; learns what changes did since the last ones that are known, or since that one. */
+  private changesIn(place: Asked, since: string): Promise<string> {
     const { connection, key, table } = place
-    const keys = [key, ...tableKeys(key, table).slice(0, 5)]
-    return this.lastChanges.ask(nameOf(place, ''), async () =>
-      String(await connection.fcall('changes', keys, [table.generation])),
-    )
+    const name = nameOf(place, '')
+    const keys = [key, ...tableKeys(key, table).slice(0, 6)]
+    return this.lastChanges.ask(name, async () => {
+      const known = this.told.get(name) ?? new ToldChanges(since)
+      const answer = (await connection.fcall('changes', keys, [table.generation, known.last])) as [Buffer, Buffer[]?]
+      const changes = String(answer[0])
+      const [, told] = answer
+      known.add(told ?? [])
+      this.told.set(name, told === undefined ? new ToldChanges(lastOf(changes)) : known)
+      return changes
+    })
   }
 }
+
+/** The last change of any row. */
+const lastOf = (changes: string): string => changesOf(changes, ['rows'])
 
 const nameOf = ({ key, table }: Asked, what: string): string => `${key} ${table.generation} ${what}`
 

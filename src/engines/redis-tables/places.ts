@@ -79,7 +79,7 @@ export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `
 
 /** Every key that rows of a table have in a place. */
 export const tableKeys = (place: string, { generation, indexes }: KnownTable): string[] =>
-  ['rows', 'terms', 'ids', 'x', 'c', ...indexes.map((index) => `i:${index}`)].map(
+  ['rows', 'terms', 'ids', 'x', 'c', 'l', ...indexes.map((index) => `i:${index}`)].map(
     (suffix) => `${place}:${generation}:${suffix}`,
   )
 

@@ -1,3 +1,10 @@
+/** What is told of the last changes of a table and place: more rows at once, or more bytes, are looked at anew. */
+const TOLD_ROWS_MAX = 16
+const TOLD_BYTES_MAX = 16_384
+const TOLD_CHANGES = 64
+/** Where nothing more is written, nothing of it stays. */
+const TOLD_MS = 10_000
+
 /** How Redis stores rows with what its indexes name them by, as part of the library. */
 export const STORE_FUNCTIONS = `-- A command on a key with a list of arguments: as many at once as the stack takes.
 local function call_with(command, key, list)
@@ -41,6 +48,25 @@ local function collect(lists, packed, score, but)
   end
 end
 
+local function last_change(base)
+  return redis.call('HGET', base .. 'c', 'rows') or ''
+end
+
+-- Keeps for a while what a change did, so that others can tell what it does not concern: its token, then for each row id,
+-- terms before, terms now, each behind its length; '=' before where terms are the same. First stands a change of which only
+-- the token is known.
+local function tell(base, token, told)
+  local list, packed = base .. 'l', told and table.concat(told)
+  if not packed or #packed > ${TOLD_BYTES_MAX} then
+    redis.call('DEL', list)
+    return
+  end
+  if redis.call('EXISTS', list) == 0 then redis.call('RPUSH', list, last_change(base), '') end
+  redis.call('RPUSH', list, token, packed)
+  redis.call('LTRIM', list, -2 * ${TOLD_CHANGES}, -1)
+  redis.call('PEXPIRE', list, ${TOLD_MS})
+end
+
 -- Stores and deletes rows of one table, each named once: id, ends, row ('' deletes), terms, each. An index is called once for
 -- all of them, with what changes. The token, which no other change anywhere has, is noted for all that this one touches:
 -- rows, ids, each index.
@@ -51,12 +77,17 @@ local function store(base, changes, token)
   local stored = values_of(base .. 'terms', ids)
   local put, cut, rows, terms, new, gone, ending, endless = {}, {}, {}, {}, {}, {}, {}, {}
   local touched = {'rows', token}
+  local told = #ids <= ${TOLD_ROWS_MAX} and {} or nil
+  local function note(id, before, now)
+    if told then told[#told + 1] = struct.pack('>I4', #id) .. id .. struct.pack('>I4', #before) .. before .. struct.pack('>I4', #now) .. now end
+  end
   for no, id in ipairs(ids) do
     local ends, row, wanted, old = changes[no * 4 - 2], changes[no * 4 - 1], changes[no * 4], stored[no]
     if row == '' then
       if old then
         collect(cut, old)
         touched[3], touched[4] = 'ids', token
+        note(id, old, '')
       end
       gone[#gone + 1] = id
       endless[#endless + 1] = id
@@ -73,6 +104,8 @@ local function store(base, changes, token)
         end
         terms[#terms + 1] = id
         terms[#terms + 1] = wanted
+        note(id, old or '', wanted)
+      else note(id, '=', '')
       end
       rows[#rows + 1] = id
       rows[#rows + 1] = row
@@ -89,6 +122,7 @@ local function store(base, changes, token)
   end
   for index in pairs(put) do touch(index) end
   for index in pairs(cut) do touch(index) end
+  tell(base, token, told)
   call_with('HSET', base .. 'c', touched)
   for index, members in pairs(put) do call_with('ZADD', base .. 'i:' .. index, members) end
   for index, members in pairs(cut) do call_with('ZREM', base .. 'i:' .. index, members) end
@@ -100,10 +134,6 @@ local function store(base, changes, token)
   call_with('ZREM', base .. 'ids', gone)
   if #endless > 0 and redis.call('EXISTS', base .. 'x') == 1 then call_with('ZREM', base .. 'x', endless) end
   call_with('ZADD', base .. 'x', ending)
-end
-
-local function last_change(base)
-  return redis.call('HGET', base .. 'c', 'rows') or ''
 end
 
 -- Which change touched what last: names and tokens, a line each; empty where none has.

@@ -1,0 +1,123 @@
+import { type Find, rangesOf, wordGroupsOf } from '../table-store.ts'
+import { valuesOf } from './matching.ts'
+import { encoded } from './terms.ts'
+
+/** Values by index, as bytes in a string; undefined for no row. */
+type Terms = ReadonlyMap<string, readonly string[]> | undefined
+
+interface RowTold {
+  id: string
+  /** Whether its terms are as before. */
+  isSame: boolean
+  before: Terms
+  now: Terms
+}
+
+interface Told {
+  token: string
+  packed: Buffer
+  /** Read when they are asked for. */
+  rows?: RowTold[]
+}
+
+/** Changes that a process remembers of a table and place, and their bytes. */
+const CHANGES_MAX = 256
+const BYTES_MAX = 64 * 1024
+
+/** What the last changes of one table and place did, in their order, as far as it is known without a hole. */
+export class ToldChanges {
+  /** The change before the first one that is known. */
+  private before: string
+  private readonly told: Told[] = []
+  private bytes = 0
+
+  constructor(before: string) {
+    this.before = before
+  }
+
+  get last(): string {
+    return this.told.at(-1)?.token ?? this.before
+  }
+
+  /** Of each change behind the last one its token and what it did, as Redis tells it. */
+  add(told: readonly Buffer[]): void {
+    for (let i = 0; i + 1 < told.length; i += 2) {
+      // The driver's buffer is a part of a larger one, which it would hold.
+      this.told.push({ token: String(told[i]), packed: Buffer.from(told[i + 1]) })
+      this.bytes += told[i + 1].length
+    }
+    while (this.told.length > CHANGES_MAX || this.bytes > BYTES_MAX) {
+      const { token, packed } = this.told.shift()!
+      this.before = token
+      this.bytes -= packed.length
+    }
+  }
+
+  /** Rows that were changed after a change; undefined where that is not known. */
+  since(token: string): readonly RowTold[] | undefined {
+    const at = this.told.findLastIndex((one) => one.token === token)
+    if (at < 0 && token !== this.before) return undefined
+    return this.told.slice(at + 1).flatMap((one) => (one.rows ??= rowsTold(one.packed)))
+  }
+}
+
+/** Whether a change of this row may change which rows a question finds, or their order. */
+export const concerns = (question: Find): ((row: RowTold) => boolean) => {
+  const { where = {}, every = {} } = question
+  const conditions = [
+    ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, any: valuesOf(wanted) })),
+    ...Object.entries(every).flatMap(([field, all]) => all.map((one) => ({ index: `e:${field}`, any: [one] }))),
+  ].map(({ index, any }) => ({ index, any: new Set(any.map(textOf)) }))
+  const bounds = rangesOf(question).map(({ field, from, to }) => ({
+    index: `r:${field}`,
+    // A row without the field has a zero byte there.
+    from: from === undefined ? '\x01' : textOf(from),
+    to: to === undefined ? undefined : textOf(to),
+  }))
+  const groups = wordGroupsOf(question).map((group) => group.map((word) => textOf(word).slice(0, -2)))
+  const fits = (terms: Terms): boolean =>
+    terms !== undefined &&
+    conditions.every(({ index, any }) => terms.get(index)?.some((value) => any.has(value))) &&
+    bounds.every(({ index, from, to }) =>
+      terms.get(index)?.some((value) => value >= from && (to === undefined || value <= to)),
+    ) &&
+    groups.every((group) => terms.get('w')?.some((word) => group.some((start) => word.startsWith(start))))
+  return ({ isSame, before, now }) => !isSame && (fits(before) || fits(now))
+}
+
+const textOf = (value: unknown): string => encoded(value).toString('latin1')
+
+/** For each row id, terms before, terms now. */
+const rowsTold = (packed: Buffer): RowTold[] => {
+  const parts: Buffer[] = []
+  for (let at = 0; at < packed.length; ) {
+    const start = at + 4
+    at = start + packed.readUInt32BE(at)
+    parts.push(packed.subarray(start, at))
+  }
+  const rows: RowTold[] = []
+  for (let i = 0; i + 2 < parts.length; i += 3) {
+    const [id, before, now] = parts.slice(i, i + 3)
+    const isSame = before.length === 1
+    const [was, is] = isSame ? [undefined, undefined] : [before, now].map((terms) => termsOf(terms, id.length))
+    rows.push({ id: String(id), isSame, before: was, now: is })
+  }
+  return rows
+}
+
+/** Terms as a writer packs them: for each its length, then index, zero byte, value, id. */
+const termsOf = (packed: Buffer, idLength: number): Terms => {
+  if (packed.length === 0) return undefined
+  const terms = new Map<string, string[]>()
+  for (let at = 0; at < packed.length; ) {
+    const start = at + 4
+    at = start + packed.readUInt32BE(at)
+    const cut = packed.indexOf(0, start)
+    const index = packed.toString('latin1', start, cut)
+    const value = packed.toString('latin1', cut + 1, at - idLength)
+    const values = terms.get(index)
+    if (values === undefined) terms.set(index, [value])
+    else values.push(value)
+  }
+  return terms
+}
