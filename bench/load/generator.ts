@@ -22,6 +22,9 @@ export interface LoadPlan {
 
 export interface LoadResult {
   acknowledgedPointsPerSecond: number
+  /** Acknowledged since the first frame, warm-up included, and the time that took. */
+  points: number
+  seconds: number
   ackMs: Percentiles
   liveMs?: Percentiles
   livePositions?: number
@@ -84,12 +87,14 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const liveMs = new Sampled()
   let measuring = false
   let acknowledged = 0
+  let points = 0
   let livePositions = 0
   const onAck = (line: Line, seq: number): void => {
     const now = performance.now()
     while (line.acknowledged < seq) {
       line.acknowledged++
       const sentAt = line.sentAt.shift() as number
+      points += plan.framePoints
       if (!measuring) continue
       acknowledged += plan.framePoints
       ackMs.add(now - sentAt)
@@ -104,6 +109,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     livePositions++
     liveMs.add(ms)
   })
+  const startedMs = performance.now()
   const stop =
     plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
   await new Promise((resume) => setTimeout(resume, plan.warmupMs))
@@ -119,6 +125,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   for (const socket of viewers) socket.close()
   return {
     acknowledgedPointsPerSecond: acknowledged / seconds,
+    points,
+    seconds: (performance.now() - startedMs) / 1000,
     ackMs: ackMs.percentiles(),
     ...(plan.viewers && { liveMs: liveMs.percentiles(), livePositions }),
     generatorCpuShare: (cpu.user + cpu.system) / 1e6 / seconds,

@@ -38,8 +38,11 @@ const drive = async (rows: Rows, flags: readonly string[]): Promise<Map<string, 
       for (const [name, plan] of [
         ['frames of 100', frames100],
         ['frames of 1', frames1],
-      ] as const)
-        found.set(name, (await report(rows, name, service, plan)).acknowledgedPointsPerSecond)
+      ] as const) {
+        const { acknowledgedPointsPerSecond, storedPointsPerSecond } = await report(rows, name, service, plan)
+        found.set(`${name}, acknowledged`, acknowledgedPointsPerSecond)
+        found.set(`${name}, stored`, storedPointsPerSecond)
+      }
     },
     flags,
   )

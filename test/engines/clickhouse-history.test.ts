@@ -6,6 +6,7 @@ import { type Test, test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { exceptionIn } from '../../src/engines/clickhouse-history/checked-body.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
+import { isSameMachine } from '../../src/engines/clickhouse-history/insert-body.ts'
 import { Liveness } from '../../src/engines/clickhouse-history/liveness.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { blockOf } from '../contracts/history-store.ts'
@@ -177,7 +178,7 @@ test('each request says what the promises depend on, whatever the profile of its
     insert_deduplication_token: 'points.3.17',
     distributed_foreground_insert: '1',
   }
-  t.match(last(), { query: 'INSERT INTO kept FORMAT Native', settings: inserts, encoding: 'br' })
+  t.match(last(), { query: 'INSERT INTO kept FORMAT Native', settings: inserts, encoding: undefined })
   t.notOk(last().settings.insert_quorum, 'there is no replica to wait for')
 
   await store.command('INSERT INTO kept SELECT 2, {text:String}', { text: 'two' })
@@ -219,6 +220,24 @@ test('each request says what the promises depend on, whatever the profile of its
   await cluster.rows('SELECT 1 AS one')
   t.match(last(), { settings: { ...reads, load_balancing: 'in_order', skip_unavailable_shards: '0' } })
   await cluster.close()
+})
+
+test('what is inserted over a network travels compressed', async (t) => {
+  const { front, store } = await openBoth(t)
+  const far = await openClickhouseHistory({ url: front.url.replace('127.0.0.1', '0.0.0.0') })
+  t.teardown(() => far.close())
+  const ids = Array.from({ length: 100_000 }, (_, id) => id)
+  await far.insert('kept', blockOf(ids), 'one')
+  t.match(front.requests.at(-1), { query: 'INSERT INTO kept FORMAT Native', encoding: 'br' })
+  t.same(await store.rows('SELECT count() AS count, sum(id) AS sum FROM kept'), [
+    { count: 100_000, sum: 4_999_950_000 },
+  ])
+  t.same(
+    ['localhost', '127.0.0.1', '127.1.2.3', '[::1]', '10.0.0.1', '127.example.org', 'localhost.example.org'].map(
+      isSameMachine,
+    ),
+    [true, true, true, true, false, false, false],
+  )
 })
 
 test('data that looks like an exception is data where the server marks its own', (t) => {

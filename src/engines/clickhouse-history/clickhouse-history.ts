@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client'
 import { Failure } from '../../kernel/errors.ts'
 import { historyDown } from '../clickhouse-sql/failures.ts'
@@ -8,6 +8,7 @@ import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } f
 import type { Examination } from '../examination.ts'
 import { examineHistory } from './examine.ts'
 import { checkedBody } from './checked-body.ts'
+import { insertBody, isSameMachine } from './insert-body.ts'
 import { failureOf, Liveness } from './liveness.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
@@ -32,8 +33,6 @@ const STREAM_SECONDS_MAX = 3_600
 const STREAM_ROWS_MAX = 1_000_000_000
 /** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
 const INSERT_MS_MAX = 30_000
-/** Blocks of points shrink to a quarter by it: a sixth of the time of gzip at its default, and two thirds of its bytes. */
-const INSERT_COMPRESSION = { codec: 'br', quality: 2 } as const
 /** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
 const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const
 /** Parameters above this size go into the body: servers refuse long addresses. */
@@ -59,6 +58,7 @@ class ClickhouseHistory implements HistoryStore {
   private readonly reader: ClickHouseClient
   private readonly writer: ClickHouseClient
   private readonly liveness: Liveness
+  private readonly compresses: boolean
   private readonly queueMax: number
   private readonly queryBytesMax: number
   private readonly abort = new AbortController()
@@ -84,9 +84,10 @@ class ClickhouseHistory implements HistoryStore {
       max_open_connections: queueMax,
       log: { level: ClickHouseLogLevel.OFF },
     }
-    // Two clients: one compresses what it sends, the other must not, since it sends forms.
+    this.compresses = !isSameMachine(address.hostname)
+    // Two clients, that open reads leave writes their connections.
     this.reader = createClient({ ...shared, compression: { response: true, request: false } })
-    this.writer = createClient({ ...shared, compression: { response: false, request: INSERT_COMPRESSION } })
+    this.writer = createClient({ ...shared, compression: { response: false, request: false } })
     this.liveness = new Liveness(shared, { quietMs })
   }
 
@@ -117,7 +118,7 @@ class ClickhouseHistory implements HistoryStore {
     await this.write(async () => {
       const { stream } = await this.writer.exec({
         query: `INSERT INTO ${table} FORMAT Native`,
-        values: Readable.from([block], { objectMode: false }),
+        ...(await insertBody(block, this.compresses)),
         abort_signal: AbortSignal.any([this.abort.signal, AbortSignal.timeout(INSERT_MS_MAX)]),
         clickhouse_settings: {
           ...this.durable(),

@@ -7,11 +7,12 @@ import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Wa
 
 /** Events of one read while following. */
 const PAGE_EVENTS = 64
-/** Own events that come back from the log within a second: from then on they are not read any more. */
-const ECHOES_MAX = 32
-const ECHOES_MS = 1_000
-/** The log is followed again once this process has appended nothing for so long. */
-const QUIET_MS = 100
+/** Own events that come back from the log: from so many on they are not read any more. */
+const ECHOES_MAX = 16
+/** Each event of another process outweighs so many: who shares a partition goes on following it. */
+const ECHOES_LOST = 8
+/** The log is followed again once this process has appended nothing for so long: under load a partition gets a few large batches a second. */
+const QUIET_MS = 1_000
 /** A handler that is under way is waited for so long when its partition goes. */
 const LEAVE_MS = 2_000
 
@@ -72,8 +73,8 @@ export class PartitionFeed<Entry> {
 
 /**
  * The consumers of one partition's stream, and what this process knows of its end. While this process appends all the
- * time it does not follow the log, which would only bring back what it has just written: what another one appends in
- * between makes the next own revision skip some, and consumers read those.
+ * time, and nobody else does, it does not follow the log, which would only bring back what it has just written: what
+ * another one appends in between makes the next own revision skip some; consumers read those, and it is followed again.
  */
 class FedPartition<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
@@ -83,7 +84,7 @@ class FedPartition<Entry> {
   private follower: Follower | undefined
   private closing: Promise<unknown> = Promise.resolve()
   private quiet: NodeJS.Timeout | undefined
-  private echoes = { count: 0, sinceMs: 0 }
+  private echoes = 0
   private head = -1
   private isClosed = false
 
@@ -114,9 +115,12 @@ class FedPartition<Entry> {
   }
 
   offer(waiting: Waiting<Entry>): void {
-    this.quiet?.refresh()
+    const isAlone = waiting.revision <= this.head + 1
     this.noteHead(waiting.revision, waiting.loggedAt)
     for (const member of this.members.values()) member.offer(waiting)
+    if (this.quiet === undefined) return
+    if (isAlone) this.quiet.refresh()
+    else this.follow()
   }
 
   async learnHead(): Promise<void> {
@@ -141,8 +145,9 @@ class FedPartition<Entry> {
   private follow(): void {
     const { log, logger, streamOf } = this.options
     const stream = streamOf(this.partition)
+    clearTimeout(this.quiet)
     this.quiet = undefined
-    this.echoes = { count: 0, sinceMs: systemClock.monotonic() }
+    this.echoes = 0
     this.follower = new Follower(
       { log, logger, clock: systemClock },
       {
@@ -154,12 +159,10 @@ class FedPartition<Entry> {
     ).startBehind(this.head)
   }
 
-  /** Counts what came back although nobody wanted it, and ends following where that is all the time. */
-  private noteEchoes(count: number): void {
-    const nowMs = systemClock.monotonic()
-    if (nowMs - this.echoes.sinceMs > ECHOES_MS) this.echoes = { count: 0, sinceMs: nowMs }
-    this.echoes.count += count
-    if (this.echoes.count < ECHOES_MAX || this.follower === undefined || this.isClosed) return
+  /** Counts what came back although nobody wanted it, and ends following where that is nearly all. */
+  private noteEchoes(own: number, others: number): void {
+    this.echoes = Math.max(0, this.echoes + own - others * ECHOES_LOST)
+    if (this.echoes < ECHOES_MAX || this.follower === undefined || this.isClosed) return
     this.closing = this.follower.close()
     this.follower = undefined
     this.quiet = setTimeout(() => this.follow(), QUIET_MS).unref()
@@ -182,7 +185,7 @@ class FedPartition<Entry> {
       const waiting = wanting.length > 0 ? this.decoded(event) : undefined
       if (waiting !== undefined) for (const member of wanting) member.offer(waiting)
     }
-    if (echoes > 0) this.noteEchoes(echoes)
+    this.noteEchoes(echoes, events.length - echoes)
     return undefined
   }
 

@@ -94,32 +94,63 @@ test('a consumer that keeps up is given what was appended without reading it aga
   t.equal(decodedCount(), 0, 'nothing was decoded, also while an entry was being handled')
 })
 
-test('what this process appends all the time is not read back, and what another one appends is heard all the same', async (t) => {
-  const { log, feed, append } = await open(t)
-  let ended = 0
+/** How often the log was followed, and how often that has ended. */
+const watchFollowing = ({ log }: Awaited<ReturnType<typeof open>>): { begun: number; ended: number } => {
+  const counts = { begun: 0, ended: 0 }
   const follow = log.follow.bind(log)
   log.follow = (source, checkpoint, signal, eventsMax) => {
-    signal.addEventListener('abort', () => ended++)
+    counts.begun++
+    signal.addEventListener('abort', () => counts.ended++)
     return follow(source, checkpoint, signal, eventsMax)
   }
+  return counts
+}
+
+test('what this process alone appends is not read back, and what another one appends is heard all the same', async (t) => {
+  const opened = await open(t)
+  const { feed, append } = opened
+  const following = watchFollowing(opened)
   const one = collector('one')
   await feed.add(one, 0)
   let count = 0
   const own = async (): Promise<void> => {
-    const appended = await Promise.all(Array.from({ length: 16 }, () => append()))
-    for (const { revision, n } of appended) feed.offer(0, revision, 0, n)
-    count += appended.length
+    const { revision, n } = await append()
+    feed.offer(0, revision, 0, n)
+    count++
   }
   await until('its following to end', async () => {
     await own()
-    return ended > 0
+    return following.ended > 0
   })
   await append() // of another process, between two own appends
   await own()
   await until('the one between', () => one.seen.length === count + 1)
+  t.same(following, { begun: 2, ended: 1 }, 'it is followed again at the gap')
+  await until('its following to end again', async () => {
+    await own()
+    return following.ended > 1
+  })
   await append() // of another process, while this one is quiet
   await until('the one after it', () => one.seen.length === count + 2)
   t.same(one.seen, upTo(count + 2))
+})
+
+test('a partition that another process appends to as well goes on being followed', async (t) => {
+  const opened = await open(t)
+  const { feed, append } = opened
+  const following = watchFollowing(opened)
+  const one = collector('one')
+  await feed.add(one, 0)
+  for (let round = 1; round <= 20; round++) {
+    await append()
+    await until('what another process appended', () => one.seen.length === 4 * round - 3)
+    for (let i = 0; i < 3; i++) {
+      const { revision, n } = await append()
+      feed.offer(0, revision, 0, n)
+    }
+    await until('what this one appended', () => one.seen.length === 4 * round)
+  }
+  t.same(following, { begun: 1, ended: 0 })
 })
 
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {

@@ -1,7 +1,8 @@
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import { Metadata, status } from '@grpc/grpc-js'
-import type { AppendOutcome, Expected, NewStoredEvent, StoredEvent } from './store.ts'
+import type { StoredEvent } from './records.ts'
+import type { AppendOutcome, Expected, NewStoredEvent } from './store.ts'
 
 type ProposedMessage =
   | InstanceType<typeof streamsPb.AppendReq.ProposedMessage>

@@ -12,7 +12,8 @@ import {
   streamDeleted,
   streamNotFound,
 } from './messages.ts'
-import type { StoredEvent, StreamStore } from './store.ts'
+import type { StoredEvent } from './records.ts'
+import type { StreamStore } from './store.ts'
 
 type ReadReq = InstanceType<typeof streamsPb.ReadReq>
 type ReadResp = InstanceType<typeof streamsPb.ReadResp>

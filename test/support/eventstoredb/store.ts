@@ -1,19 +1,6 @@
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { RecentMap } from '../../../src/kernel/recent-map.ts'
-
-/** One event as the server keeps it. `position` is the offset of its record in the file. */
-export interface StoredEvent {
-  id: string
-  stream: string
-  revision: number
-  position: number
-  type: string
-  contentType: string
-  /** Ticks of 100 ns since the epoch. */
-  created: bigint
-  data: Uint8Array
-  metadata: Uint8Array
-}
+import { decode, encode, FiledEvent, SCAVENGED, type StoredEvent } from './records.ts'
 
 export type NewStoredEvent = Pick<StoredEvent, 'id' | 'type' | 'contentType' | 'data' | 'metadata'>
 
@@ -41,7 +28,6 @@ export const sizeOnDisk = ({ type, data, metadata }: NewStoredEvent): number =>
 
 /** What a soft deletion writes as `$tb`. */
 export const DELETED_BEFORE = 9_223_372_036_854_775_807n
-const SCAVENGED = 0x8000_0000
 const TOMBSTONE = '$streamDeleted'
 const RECENT_IDS = 20_000
 const RETURNS_AFTER_MS = 15
@@ -74,8 +60,8 @@ export class StreamStore {
   constructor(path: string | undefined) {
     if (path === undefined) return
     const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0)
-    this.end = this.load(bytes)
     this.file = openSync(path, existsSync(path) ? 'r+' : 'w+')
+    this.end = this.load(bytes)
     ftruncateSync(this.file, this.end)
   }
 
@@ -223,14 +209,8 @@ export class StreamStore {
   }
 
   private blank(event: StoredEvent): void {
-    if (this.file !== undefined) {
-      const record = encode(event)
-      const blankBytes = event.data.byteLength + event.metadata.byteLength
-      record.fill(0, record.byteLength - blankBytes)
-      record.writeUInt32BE((record.readUInt32BE(4) | SCAVENGED) >>> 0, 4)
-      writeSync(this.file, record, 0, undefined, event.position)
-    }
-    event.data = event.metadata = new Uint8Array(0)
+    if (event instanceof FiledEvent) event.blank()
+    else event.data = event.metadata = new Uint8Array(0)
   }
 
   private undelete(stream: string, revision: number): void {
@@ -272,7 +252,7 @@ export class StreamStore {
       records.push(record)
     }
     if (this.file !== undefined) writeSync(this.file, Buffer.concat(records), 0, undefined, events[0].position)
-    for (const event of events) this.take(event)
+    for (const [index, event] of events.entries()) this.take(this.filed(event, records[index]))
     for (const listener of this.listeners) listener(events[0].stream)
   }
 
@@ -289,6 +269,10 @@ export class StreamStore {
     state.truncateBefore = state.isDeleted ? Number.MAX_SAFE_INTEGER : Number(before)
   }
 
+  private filed(event: StoredEvent, record: Buffer): StoredEvent {
+    return this.file === undefined ? event : new FiledEvent(event, record, this.file)
+  }
+
   private load(bytes: Buffer): number {
     let at = 0
     while (at + 8 <= bytes.byteLength) {
@@ -297,7 +281,7 @@ export class StreamStore {
       const record = bytes.subarray(at, at + length)
       const isScavenged = (record.readUInt32BE(4) & SCAVENGED) !== 0
       if (isScavenged) record.writeUInt32BE((record.readUInt32BE(4) & ~SCAVENGED) >>> 0, 4)
-      this.take(decode(record, at))
+      this.take(this.filed(decode(record, at), record))
       if (isScavenged) this.scavenged.add((this.all.pop() as StoredEvent).position)
       at += length
     }
@@ -311,21 +295,4 @@ const isExpected = (expected: Expected, { isDeleted }: StreamState, last: number
   if (expected === 'no_stream') return last < 0 || isDeleted
   if (expected === 'stream_exists') return last >= 0 && !isDeleted
   return Number(expected) === last
-}
-
-/** Length, length of the head (and whether it was scavenged), head, data, metadata. */
-const encode = ({ data, metadata, position: _position, created, ...rest }: StoredEvent): Buffer => {
-  const head = Buffer.from(JSON.stringify({ ...rest, created: String(created), dataBytes: data.byteLength }))
-  const sizes = Buffer.alloc(8)
-  sizes.writeUInt32BE(8 + head.byteLength + data.byteLength + metadata.byteLength, 0)
-  sizes.writeUInt32BE(head.byteLength, 4)
-  return Buffer.concat([sizes, head, data, metadata])
-}
-
-const decode = (record: Buffer, position: number): StoredEvent => {
-  const headEnd = 8 + record.readUInt32BE(4)
-  const { dataBytes, created, ...rest } = JSON.parse(record.subarray(8, headEnd).toString())
-  const dataEnd = headEnd + dataBytes
-  const data = new Uint8Array(record.subarray(headEnd, dataEnd))
-  return { ...rest, created: BigInt(created), position, data, metadata: new Uint8Array(record.subarray(dataEnd)) }
 }
