@@ -7,14 +7,14 @@ import type { Personal } from '../../kernel/hidden-fields.ts'
 import { answered } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
-import type { ResourceWrites, WriteOrigin, Written } from './writes.ts'
+import type { LeavingRecord, ResourceWrites, WriteOrigin, Written } from './writes.ts'
 
 /** All resources that there are (`ResourceSet`): what a reference names, and what names a record. */
 export interface KnownResources {
   all(): readonly ResourceDeclaration[]
   declarationOf(plural: string): ResourceDeclaration
   isDeclared(plural: string): boolean
-  assertUnused(services: ResourceServices, origin: WriteOrigin, plural: string, id: string): Promise<void>
+  assertUnused(services: ResourceServices, origin: WriteOrigin, record: LeavingRecord): Promise<void>
   redirect(
     services: ResourceServices,
     origin: WriteOrigin,

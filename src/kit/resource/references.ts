@@ -5,6 +5,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { hubsOf, seesRow } from '../http/list-query.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
+import type { WriteOrigin } from './writes.ts'
 
 /** A field of one resource that names records of another one. */
 export interface Reference {
@@ -82,4 +83,18 @@ export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: str
         : 'must be one of your hubs',
     )
   }
+}
+
+/** The row that takes the place of one that is deleted. @throws Failure invalid */
+export const heirOf = async (
+  { plural, hubField }: ResourceDeclaration,
+  { tables }: Pick<ResourceServices, 'tables'>,
+  { caller, organizationId }: Pick<WriteOrigin, 'caller' | 'organizationId'>,
+  id: string,
+  replaceWith: string,
+): Promise<Row> => {
+  const row = await tables.get(plural, organizationId, replaceWith)
+  const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, hubField))
+  if (!isSeen || replaceWith === id) throw invalid('/replaceWith', 'must be the id of another one of them')
+  return row
 }

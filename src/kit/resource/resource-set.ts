@@ -9,10 +9,10 @@ import type { KnownResources, Redirected, ResourceDeclaration, ResourceServices 
 import { pathsOf, words } from './answers.ts'
 import { namedIn, type Reference, referencesOf } from './references.ts'
 import { ResourceWriter } from './write.ts'
-import { asService, type WriteOrigin } from './writes.ts'
+import { asService, type LeavingRecord, type WriteOrigin } from './writes.ts'
 
 /** A resource whose records name those of another one in a field. */
-interface Namer extends Reference {
+interface NamingField extends Reference {
   declaration: ResourceDeclaration
 }
 
@@ -24,7 +24,7 @@ const NAMED_MAX = 5
 /** All resources, so that a reference is known from both sides: what it names, and what names a record. */
 export class ResourceSet implements KnownResources {
   private readonly declarations: ReadonlyMap<string, ResourceDeclaration>
-  private readonly namers = new Map<string, Namer[]>()
+  private readonly namers = new Map<string, NamingField[]>()
 
   /** @throws Error for a reference to what is no resource, or that a deletion could not take out. */
   constructor(resources: readonly { declaration: ResourceDeclaration }[]) {
@@ -54,7 +54,11 @@ export class ResourceSet implements KnownResources {
   }
 
   /** @throws Failure conflict that names what uses the record, when its resource refuses to be deleted then. */
-  async assertUnused(services: ResourceServices, origin: WriteOrigin, plural: string, id: string): Promise<void> {
+  async assertUnused(
+    services: ResourceServices,
+    origin: WriteOrigin,
+    { plural, id, lately }: LeavingRecord,
+  ): Promise<void> {
     if (this.declarationOf(plural).whenReferenced === 'takeOut') return
     const errors: FieldError[] = []
     const users: string[] = []
@@ -66,6 +70,12 @@ export class ResourceSet implements KnownResources {
       if (total === 0) continue
       users.push(`${total} ${words(total === 1 ? declaration.noun : declaration.plural)}`)
       errors.push(...usesOf(origin, namer, rows, total))
+    }
+    for (const namer of errors.length > 0 ? [] : lately) {
+      const { state } = await new ResourceWriter(this.declarationOf(namer.plural), services).load(namer.id)
+      const fields = (this.namers.get(plural) ?? []).filter(({ declaration }) => declaration.plural === namer.plural)
+      if (state.status !== 'live' || !fields.some(({ field }) => namedIn(state.values, field).includes(id))) continue
+      throw new Failure('conflict', { message: 'It has just come into use.' })
     }
     if (errors.length === 0) return
     throw new Failure('conflict', { message: `It is still in use by ${users.join(', ')}.`, errors })
@@ -98,7 +108,7 @@ export class ResourceSet implements KnownResources {
     return { wrote, isDone: true }
   }
 
-  private add(namer: Namer): void {
+  private add(namer: NamingField): void {
     const { target, field, declaration } = namer
     const { whenReferenced = 'refuse' } = this.declarationOf(target)
     if (whenReferenced === 'takeOut' && !namer.isOptional)
@@ -125,7 +135,7 @@ async function* idsNaming(
 /** The records that use one, those by name that the caller sees. */
 const usesOf = (
   { caller }: WriteOrigin,
-  { declaration, field }: Namer,
+  { declaration, field }: NamingField,
   rows: readonly { id: string; row: Row }[],
   total: number,
 ): FieldError[] => {

@@ -23,7 +23,8 @@ import {
   type ResourceServices,
 } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
-import { assertHubs, assertReferences } from './references.ts'
+import { assertHubs, assertReferences, heirOf } from './references.ts'
+import { Naming } from './naming.ts'
 import { ResourceSecrets } from './secrets.ts'
 import { madeOnce, stillTold, toldOf } from './told-once.ts'
 import {
@@ -32,6 +33,7 @@ import {
   type Change,
   type Deletion,
   GIVE_WAY,
+  type RecordRef,
   type ResourceWrites,
   type WriteOrigin,
   type Written,
@@ -46,6 +48,7 @@ export class ResourceWriter implements ResourceWrites {
   private readonly services: ResourceServices
   private readonly secrets: ResourceSecrets
   private readonly claims: ResourceClaims
+  private readonly naming: Naming
   private readonly check: Check
   private readonly decider: Decider<ResourceState, ResourceCommand>
 
@@ -54,6 +57,7 @@ export class ResourceWriter implements ResourceWrites {
     this.services = services
     this.secrets = new ResourceSecrets(declaration, services.keyring)
     this.claims = new ResourceClaims(declaration, services, (id) => this.load(id))
+    this.naming = new Naming(declaration, services)
     this.check = compileCheck(valuesSchema(declaration))
     this.decider = resourceDecider(declaration, (data) => this.secrets.opened(data))
   }
@@ -113,20 +117,27 @@ export class ResourceWriter implements ResourceWrites {
     const { processes, resources } = this.services
     const { plural } = this.declaration
     let last: { state: ResourceState; version: number } | undefined
-    const assertDeletable = async (state: ResourceState, version: number): Promise<void> => {
+    const assertDeletable = async (
+      state: ResourceState,
+      version: number,
+      lately: readonly RecordRef[] = [],
+    ): Promise<void> => {
       await this.assertSeen(origin, id, state, version)
       assertVersion(expectedVersion, version)
       const { organizationId, values } = state
       const { caller, now } = origin
       const write = { services: this.services, caller, organizationId, id, now, values, before: values }
-      const heir = replaceWith === undefined ? undefined : await this.heirOf(origin, id, replaceWith)
+      const heir =
+        replaceWith === undefined ? undefined : await heirOf(this.declaration, this.services, origin, id, replaceWith)
       await this.declaration.beforeDelete?.(write, heir)
-      if (heir === undefined) await resources.assertUnused(this.services, origin, plural, id)
+      if (heir === undefined) await resources.assertUnused(this.services, origin, { plural, id, lately })
       last = { state, version }
     }
     const wrote =
       replaceWith === undefined
-        ? await this.remove(origin, id, assertDeletable)
+        ? await this.naming.deletion(id, (lately) =>
+            this.remove(origin, id, (state, version) => assertDeletable(state, version, lately)),
+          )
         : await processes.run(GIVE_WAY, id, asService(origin), async () => {
             const { state, version } = await this.load(id)
             await assertDeletable(state, version)
@@ -207,15 +218,13 @@ export class ResourceWriter implements ResourceWrites {
   ): Promise<Handled<ResourceState>> {
     const context = { ids, metadata, isOnce }
     const take = this.claims.takerFor(organizationId, id, context)
-    return handleCommand(
-      this.services.log,
-      this.stream(id),
-      this.decider,
-      prepare,
-      context,
-      async (after, before, at) => {
-        if (after.status === 'live') await take(after.values, before.status === 'live' ? before.values : undefined, at)
-      },
+    return this.naming.write(id, (nameIn) =>
+      handleCommand(this.services.log, this.stream(id), this.decider, prepare, context, async (after, before, at) => {
+        if (after.status !== 'live') return
+        const values = before.status === 'live' ? before.values : undefined
+        await nameIn(after.values, values)
+        await take(after.values, values, at)
+      }),
     )
   }
 
@@ -267,15 +276,6 @@ export class ResourceWriter implements ResourceWrites {
       assertHubs(caller, values, hubField)
     await assertReferences(this.declaration, this.services, caller, organizationId, values, before)
     await checks?.({ services: this.services, caller, organizationId, id, now, values, before })
-  }
-
-  /** The row that takes the place of one that is deleted. @throws Failure invalid */
-  private async heirOf({ caller, organizationId }: WriteOrigin, id: string, replaceWith: string): Promise<Row> {
-    const { plural, hubField } = this.declaration
-    const row = await this.services.tables.get(plural, organizationId, replaceWith)
-    const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, hubField))
-    if (!isSeen || replaceWith === id) throw invalid('/replaceWith', 'must be the id of another one of them')
-    return row
   }
 
   private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {

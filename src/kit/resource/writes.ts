@@ -42,6 +42,19 @@ export interface Deletion {
   erase?: boolean
 }
 
+/** A record, such as one that names another one. */
+export interface RecordRef {
+  /** Of the resource. */
+  plural: string
+  id: string
+}
+
+/** A record that is to be deleted. */
+export interface LeavingRecord extends RecordRef {
+  /** Who came to name it: the tables may not have them yet. */
+  lately: readonly RecordRef[]
+}
+
 export interface GiveWayData {
   /** Of the resource. */
   plural: string

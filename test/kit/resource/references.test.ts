@@ -95,6 +95,34 @@ test('what is taken out of what names it is gone from there when the deletion is
   t.same((await read('shelf', two)).crateIds, [crate], 'a linked member follows those who name it')
 })
 
+test('what is named at the very moment of its deletion is either kept or named by nobody', async (t) => {
+  const { call, make } = await openWarehouse(t)
+  const home = await make('depot', { name: 'Home' })
+  for (let i = 0; i < 12; i++) {
+    const depotId = await make('depot', { name: 'North' })
+    const crate = await make('crate', { name: 'A', depotId: home })
+    const remove = () => call('DELETE', `/depot/${depotId}`)
+    const name = () => call('POST', '/crate', { name: 'B', depotId })
+    const calls = [name, remove, () => call('PATCH', `/crate/${crate}`, { depotId })]
+    await Promise.all((i % 2 === 0 ? calls : [remove, ...calls]).map((one) => one()))
+    const isGone = (await call('GET', `/depot/${depotId}`)).status === 404
+    const { total } = (await call('GET', `/crates?depotId=${depotId}`)).body
+    t.equal(isGone, total === 0, `${total} name it`)
+  }
+  const used = await make('depot', { name: 'Used' })
+  await make('crate', { name: 'C', depotId: used })
+  const busy = await Promise.all(
+    Array.from({ length: 10 }, (_, i) =>
+      i % 2 === 0 ? call('DELETE', `/depot/${used}`) : call('POST', '/crate', { name: 'D', depotId: used }),
+    ),
+  )
+  t.same(
+    busy.map(({ status }) => status),
+    Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? 409 : 201)),
+    'a deletion that is refused refuses nobody else',
+  )
+})
+
 test('a set of resources says at once what is wrong with it', (t) => {
   const [depot, shelf, crate] = WAREHOUSE
   t.throws(() => new ResourceSet([shelf]), /there is no resource depots/)
