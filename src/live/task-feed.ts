@@ -2,7 +2,7 @@ import type { EventLog } from '../engines/event-log.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../features/tasks/views.ts'
 import { seesHubs } from '../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
-import { idOfStream, type ResourceData, rowOf } from '../kit/commands/declared-event.ts'
+import { idOfStream, type ResourceData, rowAfter } from '../kit/commands/declared-event.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
 import { partOf } from './cursor.ts'
 import type { LiveHub } from './hub.ts'
@@ -41,7 +41,7 @@ const taskEvent = async (
   if (event.type !== TASK.created && event.type !== TASK.changed && event.type !== TASK.deleted) return undefined
   const id = idOfStream(event.stream)
   const data = decodeJson<ResourceData>(event.data)
-  const row = rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }) as TaskRow
+  const row = rowAfter(event, data) as TaskRow
   const isGone = event.type === TASK.deleted
   const before = isGone ? placeOf(data) : event.type === TASK.created ? undefined : await places.before(event)
   const after = isGone ? undefined : placeOf(data)

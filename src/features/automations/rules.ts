@@ -49,10 +49,16 @@ export const ruleFault = (key: string, value: unknown): string | undefined =>
 /** A key as a step of a JSON pointer. */
 export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
 
-/** Compiles fields that have no faults. */
+const matchers = new WeakMap<object, Matcher>()
+
+/** Compiles fields that have no faults; the same object again is known. */
 export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {
+  const known = matchers.get(fields)
+  if (known !== undefined) return known
   const tests = Object.entries(fields).map(([key, value]) => testOf(key.split('.'), value))
-  return (data) => tests.every((test) => test(data))
+  const matcher: Matcher = (data) => tests.every((test) => test(data))
+  matchers.set(fields, matcher)
+  return matcher
 }
 
 const testOf = (path: readonly string[], value: unknown): Matcher => {

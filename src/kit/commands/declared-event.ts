@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 
@@ -12,19 +13,23 @@ export interface ResourceData {
   at: string
 }
 
-/** The row of a resource: made of its events alone. */
+/**
+ * The row of a resource: made of its events alone, with what follows from its values. Its own members come first: adding
+ * members to the copy of an object costs V8 a microsecond each.
+ */
 export const rowOf = (
-  id: string,
+  _id: string,
   version: number,
-  data: Pick<ResourceData, 'organizationId' | 'values' | 'createdAt'> & { updatedAt: string },
-): Row => ({
-  ...data.values,
-  _id: id,
-  organizationId: data.organizationId,
-  version,
-  createdAt: data.createdAt,
-  updatedAt: data.updatedAt,
-})
+  { organizationId, values, createdAt, updatedAt }: Omit<ResourceData, 'sealed' | 'at'> & { updatedAt: string },
+  derived?: JsonObject,
+): Row => ({ _id, organizationId, version, createdAt, updatedAt, ...values, ...derived })
+
+/** The same as an event left it. */
+export const rowAfter = (
+  { stream, revision }: Pick<RecordedEvent, 'stream' | 'revision'>,
+  { organizationId, values, createdAt, at }: ResourceData,
+  derived?: JsonObject,
+): Row => rowOf(idOfStream(stream), revision + 1, { organizationId, values, createdAt, updatedAt: at }, derived)
 
 /** What stands after the category in the name of a stream. */
 export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, rowOf, type ResourceData } from '../commands/declared-event.ts'
+import { eventTypes, idOfStream, rowAfter, type ResourceData } from '../commands/declared-event.ts'
 import type { Projection, Rows } from '../consumers/projection.ts'
 import { linkRows } from '../http/link-rows.ts'
 import type { ListShape } from '../http/list-query.ts'
@@ -82,7 +82,7 @@ const putRow = async (
   rows: Rows,
 ): Promise<void> => {
   const id = idOfStream(event.stream)
-  const row = { ...rowOf(id, event.revision + 1, { ...data, updatedAt: data.at }), ...derived?.(data.values) }
+  const row = rowAfter(event, data, derived?.(data.values))
   const members = Object.keys(links)
   const before = members.length === 0 ? undefined : await rows.get(table, data.organizationId, id)
   for (const member of members) row[member] = before?.[member] ?? []

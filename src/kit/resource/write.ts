@@ -286,7 +286,7 @@ export class ResourceWriter implements ResourceWrites {
 
   private async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
     const { derived, links, plural } = this.declaration
-    const row = { ...rowOf(id, version, state), ...derived?.(state.values) }
+    const row = rowOf(id, version, state, derived?.(state.values))
     if (links === undefined) return row
     const stored = await this.services.tables.get(plural, state.organizationId, id)
     return { ...row, ...Object.fromEntries(Object.keys(links).map((member) => [member, stored?.[member] ?? []])) }

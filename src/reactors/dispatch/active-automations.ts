@@ -7,6 +7,7 @@ const PAGE = 500
 export class ActiveAutomations {
   private readonly tables: Pick<TableStore, 'find'>
   private readonly known = new Map<string, Promise<AutomationRow[]>>()
+  private readonly areAny = new Map<string, boolean>()
 
   constructor(tables: Pick<TableStore, 'find'>) {
     this.tables = tables
@@ -24,9 +25,22 @@ export class ActiveAutomations {
     return rows
   }
 
+  /** Whether there are any, at once where that was asked before. */
+  any(organizationId: string, trigger: string): boolean | Promise<boolean> {
+    const key = `${organizationId}:${trigger}`
+    return (
+      this.areAny.get(key) ??
+      this.of(organizationId, trigger).then(({ length }) => {
+        this.areAny.set(key, length > 0)
+        return length > 0
+      })
+    )
+  }
+
   /** The events that come now were read later. */
   forget(): void {
     this.known.clear()
+    this.areAny.clear()
   }
 
   private async find(organizationId: string, trigger: string): Promise<AutomationRow[]> {

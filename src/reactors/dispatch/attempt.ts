@@ -126,22 +126,32 @@ const attemptOf = (
   const { runId, automationId, owedAt, trigger } = run
   const { statusCode, answer } = outcome
   const wrote = outcome.kind === 'done' ? outcome.wrote : undefined
-  const made = {
+  const error = outcome.kind === 'done' ? undefined : outcome.error
+  return {
     runId,
     automationId,
     organizationId: trigger.organizationId,
     owedAt,
     at,
     durationMs,
+    ...standingAfter(scheduleMs, run, outcome, at + durationMs),
     ...(statusCode !== undefined && { statusCode }),
     ...(answer !== undefined && { answer: sealAnswer(keyring, answer) }),
     ...(wrote !== undefined && { wrote: JSON.stringify(wrote) }),
+    ...(error !== undefined && { error }),
   }
-  if (outcome.kind === 'done') return { ...made, failures: run.attempts, status: 'succeeded' }
-  const failures = run.attempts + 1
-  const failed = { ...made, ...(outcome.error !== undefined && { error: outcome.error }), failures }
+}
+
+const standingAfter = (
+  scheduleMs: readonly number[],
+  { runId, attempts }: Run,
+  outcome: Seen,
+  endedAt: number,
+): Pick<AttemptMade, 'failures' | 'status' | 'dueAt' | 'delayMs'> => {
+  if (outcome.kind === 'done') return { failures: attempts, status: 'succeeded' }
+  const failures = attempts + 1
   const scheduledMs = outcome.ends === undefined ? retryDelayMs(scheduleMs, failures, runId) : undefined
-  if (scheduledMs === undefined) return { ...failed, status: 'dead' }
+  if (scheduledMs === undefined) return { failures, status: 'dead' }
   const delayMs = Math.max(scheduledMs, Math.min(outcome.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS))
-  return { ...failed, status: 'pending', dueAt: at + durationMs + delayMs, delayMs }
+  return { failures, status: 'pending', dueAt: endedAt + delayMs, delayMs }
 }

@@ -21,7 +21,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
-import { eventTypes, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { eventTypes, rowAfter, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { shownRow } from '../../kit/http/list-query.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
 import { listShape } from '../../kit/resource/rows.ts'
@@ -156,7 +156,7 @@ export class TableDirectory implements Directory {
     if (event === undefined) return undefined
     const data = decodeJson<ResourceData>(event.data)
     if (data.organizationId !== organizationId || data.values === undefined) return undefined
-    return rowOf(id, event.revision + 1, { ...data, updatedAt: data.at })
+    return rowAfter(event, data)
   }
 
   private async lastGeofence(organizationId: string, geofenceId: string): Promise<Row> {

@@ -15,14 +15,14 @@ import type { HearFacts } from './hear-facts.ts'
 import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
 import type { OwedFact } from './owed-facts.ts'
-import { type HeardEvent, oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
+import { oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './backlog.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { sharedReads } from './shared-reads.ts'
 import { SteadyTime } from './retry-schedule.ts'
-import { isAnyActive, triggersOf } from './subject-event.ts'
+import { type HeardEvent, heardEvent, isAnyActive } from './subject-event.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
@@ -212,7 +212,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
         const heard: HeardEvent[] = []
         for (const event of events)
           if (pending.cutLogAt === event.position || (await isAnyActive(this.active, event)))
-            heard.push({ event, triggers: await triggersOf(this.options.directory.subjects.rows, event) })
+            heard.push(await heardEvent(this.options.directory.subjects.rows, event))
         const some = heard.filter(({ triggers }) => triggers.length > 0)
         return some.length === 0 ? [] : oweLogRuns(this.oweOptions(), pending, rates, some, this.active)
       })

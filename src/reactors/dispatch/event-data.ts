@@ -10,10 +10,7 @@ import { seeSubject } from './subject-event.ts'
 /** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
 export const seeEvent = async (directory: Directory, trigger: RunTrigger, loggedAt: number): Promise<EventSeen> => {
   const { organizationId, subject, event, at, point } = trigger
-  if (subject.type === 'task' || subject.type === 'record') {
-    const seen = await seeSubject(directory.subjects, trigger)
-    return { ...seen, isFor: (editor) => editor.permissions.has(EVENTS[event].permission) && seen.isFor(editor) }
-  }
+  if (subject.type === 'task' || subject.type === 'record') return seeSubject(directory.subjects, trigger)
   if (subject.type !== 'tracker') throw new Error(`events of a ${subject.type} are not known yet`)
   const seenAt = Math.min(point?.recordedAt ?? at, loggedAt)
   const tracker = await directory.tracker(organizationId, subject.id, seenAt)

@@ -10,5 +10,5 @@ export interface EventSeen {
   /** Whether an editor of automations may see it. */
   isFor(editor: UserCaller): boolean
   /** What a webhook says about it, as far as the viewer may see that: its schema is in event-table.ts. */
-  data(viewer: Viewer): Promise<EventData>
+  data(viewer: Viewer): EventData | Promise<EventData>
 }

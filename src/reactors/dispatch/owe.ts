@@ -12,6 +12,7 @@ import { rulesData, seeEvent } from './event-data.ts'
 import type { EventSeen } from './event-seen.ts'
 import { type OwedFact, OwedFacts, RUNS_PER_EVENT_MAX } from './owed-facts.ts'
 import type { PendingRuns } from './pending-runs.ts'
+import { type HeardEvent, subjectSeen } from './subject-event.ts'
 import type { SubjectRates } from './subject-rates.ts'
 
 /** One event of a transition stream, decoded once per process. */
@@ -59,7 +60,8 @@ export const oweRuns = async (
   const owed: Owed[] = []
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
-    const concerned = await look.concerned(trigger, position, decided.sourceLoggedAt)
+    const see = (): Promise<EventSeen> => look.see(trigger, decided.sourceLoggedAt)
+    const concerned = await look.concerned(trigger, position, see)
     const automations = concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
@@ -75,13 +77,10 @@ export const oweRuns = async (
   return facts.done()
 }
 
-/** An event of a task or a record, and what it is to automations. */
-export interface HeardEvent {
-  event: RecordedEvent
-  triggers: readonly RunTrigger[]
-}
-
-/** The same of events of tasks and records, in the order of the log; automations may have led to them themselves. */
+/**
+ * The same of events of tasks and records, in the order of the log; automations may have led to them themselves. They are
+ * judged on what they left of their subject, whatever became of it since.
+ */
 export const oweLogRuns = async (
   options: OweOptions,
   pending: PendingRuns,
@@ -89,13 +88,13 @@ export const oweLogRuns = async (
   heard: readonly HeardEvent[],
   active: ActiveAutomations,
 ): Promise<OwedFact[]> => {
-  // All of it was logged before anything is looked up: what the events meant to find is there.
   const look = new EntryLook(active, options)
   const added = new Map<string, number>()
   const facts = new OwedFacts('log', options.now(), pending.progress.sequence)
-  for (const { event, triggers } of heard) {
-    const owed = await owedFor(options, pending, rates, look, added, { event, triggers })
-    if (owed.length > 0 || pending.cutLogAt === event.position) facts.add(event.position, owed)
+  for (const one of heard) {
+    const owed = await owedFor(options, pending, rates, look, added, one)
+    const { position } = one.event
+    if (owed.length > 0 || pending.cutLogAt === position) facts.add(position, owed)
   }
   return facts.done()
 }
@@ -106,10 +105,13 @@ const owedFor = async (
   rates: SubjectRates,
   look: EntryLook,
   added: Map<string, number>,
-  { event: { position, loggedAt, metadata }, triggers }: HeardEvent,
+  { event: { position, loggedAt, metadata }, triggers, after, before }: HeardEvent,
 ): Promise<Owed[]> => {
   const concerned: { trigger: RunTrigger; rows: AutomationRow[] }[] = []
-  for (const trigger of triggers) concerned.push({ trigger, rows: await look.concerned(trigger, position, loggedAt) })
+  for (const trigger of triggers) {
+    const see = (): EventSeen => subjectSeen(options.directory.subjects, trigger, after, before)
+    concerned.push({ trigger, rows: await look.concerned(trigger, position, see) })
+  }
   const wanted = concerned.reduce((sum, { rows }) => sum + rows.length, 0)
   const share = shareOf(metadata.chain, wanted)
   const chain = { depth: metadata.chain?.depth ?? 0, runs: share.runs }
@@ -123,7 +125,7 @@ const owedFor = async (
       return [{ automationId, ...(reason !== undefined && { reason }) }]
     })
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
-      owed.push({ trigger: { ...trigger, chain }, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
+      owed.push({ trigger: { chain, ...trigger }, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
   return owed
 }
@@ -193,16 +195,25 @@ class EntryLook {
     }
   }
 
+  /** A decision about a tracker, with what it refers to as it is now. */
+  see(trigger: RunTrigger, loggedAt: number): Promise<EventSeen> {
+    return seeEvent(this.directory, trigger, loggedAt)
+  }
+
   /**
    * The automations that fire for this event.
    * @param position of the event in the log: automations that were activated before it count
    */
-  async concerned(trigger: RunTrigger, position: number, loggedAt: number): Promise<AutomationRow[]> {
+  async concerned(
+    trigger: RunTrigger,
+    position: number,
+    see: () => Promise<EventSeen> | EventSeen,
+  ): Promise<AutomationRow[]> {
     const { organizationId, event, geofence } = trigger
     const active = await this.active.of(organizationId, triggerKey(event, geofence?.geofenceGroupId))
     const rows = active.filter((row) => row.activatedPosition < position)
     if (rows.length === 0) return rows
-    const seen = await seeEvent(this.directory, trigger, loggedAt)
+    const seen = await see()
     const concerned: AutomationRow[] = []
     for (const row of rows) {
       const editor = await this.directory.editor(trigger.organizationId, row.editorId)

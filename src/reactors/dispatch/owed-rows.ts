@@ -171,10 +171,10 @@ export class OwedRows {
   }
 }
 
-const rowOf = ({ stored: _stored, ...run }: Run): Row => ({
-  ...run,
-  ...(run.alone ? { dueKey: keyOf(run.automationId, run.dueAt) } : { orderKey: keyOf(run.automationId, run.sequence) }),
-})
+const rowOf = ({ stored: _stored, ...run }: Run): Row =>
+  run.alone
+    ? { dueKey: keyOf(run.automationId, run.dueAt), ...run }
+    : { orderKey: keyOf(run.automationId, run.sequence), ...run }
 
 const runOf = (row: Row): Run => ({
   runId: row.runId as string,

@@ -105,7 +105,11 @@ const concerned = ({ type, data }: Fact): Map<string, string[]> => {
   return runs
 }
 
-export const skipFact = (
+/** The editor of the automation may not see the event, or not do this. */
+export const hiddenFact = ({ runId, automationId, owedAt, trigger }: Run): Fact =>
+  skipFact(automationId, trigger.organizationId, 'hidden', [{ runId, owedAt }])
+
+const skipFact = (
   automationId: string,
   organizationId: string,
   reason: SkipReason,

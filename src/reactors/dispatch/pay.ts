@@ -1,14 +1,27 @@
 import { ATTEMPTS_MADE } from '../../features/automations/events.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
+import type { Fact } from '../../kernel/event.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { type Attempted, attemptRun, findAutomation, type AttemptOptions } from './attempt.ts'
 import type { Run } from './owed-rows.ts'
-import { isFirstAttempt, skipFact, skipRuns, type OwnedPartition } from './partition.ts'
+import { hiddenFact, isFirstAttempt, skipRuns, type OwnedPartition } from './partition.ts'
 import { hasRoom } from './backlog.ts'
 import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
-import { type Due, limitAfter, newSender, nextDueAt, oldestDue, Places, UnderWay, type Sender } from './sender.ts'
+import {
+  backlogsOf,
+  type Due,
+  held,
+  limitAfter,
+  newSender,
+  nextDueAt,
+  Places,
+  type Sender,
+  takeOldest,
+  UnderWay,
+  type Waiting,
+} from './sender.ts'
 
 /** `gone`: what it does can never be done again; `failing`: five days of nothing but failures. */
 export type EndReason = 'gone' | 'failing'
@@ -26,6 +39,9 @@ export interface PayOptions extends AttemptOptions {
   /** Attempts under way that call somebody outside; beyond it an automation has one at a time. Default 1,024. */
   outsideMax?: number
 }
+
+/** The automation as it is when attempts begin that share the look-up. */
+type Finding = Promise<AutomationRow | undefined>
 
 /** After a failure of our own (an engine is down): no attempt is used up. */
 const OWN_RETRY_MS = 1_000
@@ -115,10 +131,9 @@ export class PayRuns {
   }
 
   private senderOf(automationId: string, organizationId: string): Sender {
-    const known = this.senders.get(automationId)
-    if (known !== undefined) return known
-    const sender = newSender(automationId, organizationId)
-    this.senders.set(automationId, sender)
+    let sender = this.senders.get(automationId)
+    if (sender !== undefined) return sender
+    this.senders.set(automationId, (sender = newSender(automationId, organizationId)))
     this.learnHealth(sender)
     return sender
   }
@@ -138,44 +153,51 @@ export class PayRuns {
     )
   }
 
-  /** Starts all that may be started now, and sets the timer for what is due later. */
+  /** Starts what may be started now, once for all that ends or comes in the same turn of the event loop. */
   private pump(sender: Sender): void {
+    if (sender.isWoken) return
+    sender.isWoken = true
+    queueMicrotask(() => {
+      sender.isWoken = false
+      this.start(sender)
+    })
+  }
+
+  /** Starts all that may be started now, and sets the timer for what is due later. */
+  private start(sender: Sender): void {
     if (!sender.isKnown || sender.isSkipping || this.isDraining) return
     const now = this.options.time.now()
     const isProbe = isProbing(sender.health)
     if (isProbe && sender.underWay > 0) return
     if (isProbe && now < (sender.health.probeAt ?? 0)) return this.wakeAt(sender, sender.health.probeAt ?? now)
-    this.refill(sender)
+    const { automationId, organizationId } = sender
+    const backlogs = backlogsOf(this.owned.values(), automationId)
+    for (const one of backlogs) this.refill(sender, one)
     const under = this.places.of(sender)
+    let finding: Finding | undefined
     while (sender.underWay < (isProbe ? 1 : sender.limit)) {
       if (sender.underWay > 0 && under.isFull) return void under.starved.add(sender)
-      const oldest = oldestDue(this.owned.values(), sender.automationId, now)
-      if (oldest === undefined) return this.rest(sender)
-      oldest.owned.pending.get(sender.automationId)?.order.take(now)
-      sender.underWay++
-      under.enter()
-      this.attempts.get(oldest.owned)?.enter()
-      void this.attempt(sender, under, oldest, isProbe)
+      const due = takeOldest(backlogs, now)
+      if (due === undefined) return this.rest(sender)
+      finding ??= findAutomation(this.options, organizationId, automationId, sender.version)
+      void this.attempt(sender, under, due, isProbe, finding)
     }
   }
 
-  private refill(sender: Sender): void {
-    for (const { pending } of this.owned.values()) {
-      const backlog = pending.get(sender.automationId)
-      if (backlog === undefined || backlog.reading || !hasRoom(backlog)) continue
-      pending.refill(backlog).then(
-        (isFilled) => isFilled && this.pump(sender),
-        (error) => {
-          this.options.logger.warn('owed runs not read', { automationId: sender.automationId, error: String(error) })
-          this.wakeAt(sender, this.options.time.now() + OWN_RETRY_MS)
-        },
-      )
-    }
+  private refill(sender: Sender, { owned: { pending }, backlog }: Waiting): void {
+    if (backlog.reading || !hasRoom(backlog)) return
+    pending.refill(backlog).then(
+      (isFilled) => isFilled && this.pump(sender),
+      (error) => {
+        this.options.logger.warn('owed runs not read', { automationId: sender.automationId, error: String(error) })
+        this.wakeAt(sender, this.options.time.now() + OWN_RETRY_MS)
+      },
+    )
   }
 
   /** Nothing is due: sleeps until something is, or forgets an automation that has nothing left. */
   private rest(sender: Sender): void {
-    const dueAt = nextDueAt(this.owned.values(), sender.automationId)
+    const dueAt = nextDueAt(backlogsOf(this.owned.values(), sender.automationId))
     if (dueAt !== undefined) this.wakeAt(sender, dueAt)
     else if (sender.underWay === 0 && this.waiting(sender.automationId) === 0) this.forget(sender)
   }
@@ -195,12 +217,22 @@ export class PayRuns {
     })
   }
 
-  private async attempt(sender: Sender, under: UnderWay, { owned, run }: Due, isProbe: boolean): Promise<void> {
+  private async attempt(sender: Sender, under: UnderWay, due: Due, isProbe: boolean, finding: Finding): Promise<void> {
+    const { owned, run } = due
+    sender.underWay++
+    under.enter()
+    this.attempts.get(owned)?.enter()
     try {
-      const { organizationId } = run.trigger
-      const automation = await findAutomation(this.options, organizationId, run.automationId, sender.version)
-      if (automation?.isActive === true) await this.deliver(sender, owned, run, automation, isProbe)
-      else await this.giveUp(sender, owned, run)
+      const automation = await finding
+      if (automation?.isActive !== true) return await this.giveUp(sender, owned, run)
+      const attempted = await attemptRun(this.options, run, automation, isFirstAttempt(owned, run))
+      if (attempted === 'hidden') return await this.note(owned, hiddenFact(run), 'skipped')
+      const { attempt } = attempted
+      const reason = this.learn(sender, attempted, isProbe)
+      const fact = { type: ATTEMPTS_MADE, data: { attempts: [attempt] } }
+      const noted = this.note(owned, fact, attempt.status === 'pending' ? 'failed' : attempt.status)
+      if (reason === undefined) await noted
+      else await held(sender, () => noted.then(() => this.end(sender, automation, reason)))
     } catch (error) {
       if (!(error instanceof StreamLost)) this.giveBack(owned, run, error)
     } finally {
@@ -212,39 +244,17 @@ export class PayRuns {
     }
   }
 
-  private async deliver(
-    sender: Sender,
-    owned: OwnedPartition,
-    run: Run,
-    automation: AutomationRow,
-    isProbe: boolean,
-  ): Promise<void> {
-    const attempted = await attemptRun(this.options, run, automation, isFirstAttempt(owned, run))
-    if (attempted === 'hidden') return this.hide(owned, run)
-    const { outcome, attempt, isOutside } = attempted
+  private async note({ stream }: OwnedPartition, fact: Fact, outcome: DeliveryOutcome): Promise<void> {
+    await stream.append(fact)
+    this.options.onDelivery(outcome, 1)
+  }
+
+  /** Learns from how an attempt went; answers why the automation ends with it, if it does. */
+  private learn(sender: Sender, { outcome, attempt, isOutside }: Attempted, isProbe: boolean): EndReason | undefined {
     this.places.note(sender, isOutside)
     sender.limit = limitAfter(sender.limit, attempt.durationMs)
-    const reason = isOutside ? this.noteHealth(sender, outcome, isProbe) : undefined
-    const record = async (): Promise<void> => {
-      await owned.stream.append({ type: ATTEMPTS_MADE, data: { attempts: [attempt] } })
-      this.options.onDelivery(attempt.status === 'pending' ? 'failed' : attempt.status, 1)
-    }
-    if (reason === undefined) return record()
-    await this.held(sender, async () => {
-      await record()
-      await this.end(sender, automation, reason)
-    })
-  }
-
-  private async hide({ stream }: OwnedPartition, { runId, automationId, owedAt, trigger }: Run): Promise<void> {
-    await stream.append(skipFact(automationId, trigger.organizationId, 'hidden', [{ runId, owedAt }]))
-    this.options.onDelivery('skipped', 1)
-  }
-
-  /** Answers why the automation ends with this outcome, if it does. */
-  private noteHealth(sender: Sender, outcome: Attempted['outcome'], isProbe: boolean): EndReason | undefined {
     const { health, automationId } = sender
-    if (outcome.kind === 'done' && health.failuresInRow === 0) return undefined
+    if (!isOutside || (outcome.kind === 'done' && health.failuresInRow === 0)) return undefined
     const now = this.options.time.now()
     sender.health =
       outcome.kind === 'done' ? HEALTHY : afterFailure(health, isProbe, now, this.options.scheduleMs, automationId)
@@ -268,20 +278,10 @@ export class PayRuns {
     }
   }
 
-  /** Nothing of the automation is begun while this work lasts. */
-  private async held(sender: Sender, work: () => Promise<void>): Promise<void> {
-    sender.isSkipping = true
-    try {
-      await work()
-    } finally {
-      sender.isSkipping = false
-    }
-  }
-
   /** The automation is gone or inactive. */
   private async giveUp(sender: Sender, owned: OwnedPartition, run: Run): Promise<void> {
     owned.pending.get(run.automationId)?.order.again(run.runId, run)
-    if (!sender.isSkipping) await this.held(sender, () => this.skipAll(sender.automationId))
+    if (!sender.isSkipping) await held(sender, () => this.skipAll(sender.automationId))
   }
 
   private giveBack(owned: OwnedPartition, run: Run, error: unknown): void {
@@ -294,7 +294,7 @@ export class PayRuns {
     for (const sender of under.starved) {
       if (under.isFull) return
       under.starved.delete(sender)
-      this.pump(sender)
+      this.start(sender)
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
+import type { Backlog } from './backlog.ts'
 import type { OwnedPartition } from './partition.ts'
 import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
 import type { Run } from './owed-rows.ts'
@@ -15,6 +16,8 @@ export interface Sender {
   /** Attempts that may be under way at once; grows with fast answers, falls with slow ones. */
   limit: number
   isSkipping: boolean
+  /** What is due will be looked at before this turn of the event loop ends. */
+  isWoken: boolean
   /** The version that the automation is known to have at least. */
   version: number
   cancelTimer: (() => void) | undefined
@@ -34,6 +37,7 @@ export const newSender = (automationId: string, organizationId: string): Sender 
   underWay: 0,
   limit: LIMIT_FIRST,
   isSkipping: false,
+  isWoken: false,
   version: 0,
   cancelTimer: undefined,
 })
@@ -50,21 +54,50 @@ export interface Due {
   run: Run
 }
 
-/** The run of an automation that was owed first among those that are due, and its partition. */
-export const oldestDue = (owned: Iterable<OwnedPartition>, automationId: string, now: number): Due | undefined => {
-  let oldest: Due | undefined
-  for (const one of owned) {
-    const run = one.pending.get(automationId)?.order.peek(now)
-    if (run !== undefined && (oldest === undefined || run.owedAt < oldest.run.owedAt)) oldest = { owned: one, run }
+/** Nothing of the automation is begun while this work lasts. */
+export const held = async (sender: Sender, work: () => Promise<void>): Promise<void> => {
+  sender.isSkipping = true
+  try {
+    await work()
+  } finally {
+    sender.isSkipping = false
   }
-  return oldest
 }
 
-/** When the next run of an automation is due, ms since the epoch; undefined when none waits in memory. */
-export const nextDueAt = (owned: Iterable<OwnedPartition>, automationId: string): number | undefined => {
+/** What waits of an automation in a partition. */
+export interface Waiting {
+  owned: OwnedPartition
+  backlog: Backlog
+}
+
+export const backlogsOf = (owned: Iterable<OwnedPartition>, automationId: string): Waiting[] => {
+  const waiting: Waiting[] = []
+  for (const one of owned) {
+    const backlog = one.pending.get(automationId)
+    if (backlog !== undefined) waiting.push({ owned: one, backlog })
+  }
+  return waiting
+}
+
+/** Takes the run that was owed first among those that are due. */
+export const takeOldest = (waiting: readonly Waiting[], now: number): Due | undefined => {
+  let from: Waiting | undefined
+  let oldest: Run | undefined
+  for (const one of waiting) {
+    const run = one.backlog.order.peek(now)
+    if (run === undefined || (oldest !== undefined && run.owedAt >= oldest.owedAt)) continue
+    oldest = run
+    from = one
+  }
+  const run = from?.backlog.order.take(now)
+  return from === undefined || run === undefined ? undefined : { owned: from.owned, run }
+}
+
+/** When the next of those that wait in memory is due, ms since the epoch; undefined when none waits there. */
+export const nextDueAt = (waiting: readonly Waiting[]): number | undefined => {
   let next: number | undefined
-  for (const { pending } of owned) {
-    const dueAt = pending.get(automationId)?.order.nextDueAt()
+  for (const { backlog } of waiting) {
+    const dueAt = backlog.order.nextDueAt()
     if (dueAt !== undefined && (next === undefined || dueAt < next)) next = dueAt
   }
   return next

@@ -1,3 +1,4 @@
+import { EVENTS } from '../../features/automations/event-table.ts'
 import type { AutomationEvent, RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
@@ -13,7 +14,7 @@ import type { SubjectRows } from './subject-rows.ts'
 /** Streams whose events concern automations beside the decisions about trackers. */
 export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
 
-const EVENTS: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
+const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
   [RECORD.created]: ['onDataSourceCreated'],
   [TASK.created]: ['onTaskCreated', 'onTaskAssigned', 'onTaskFinished'],
   [TASK.changed]: ['onTaskAssigned', 'onTaskFinished'],
@@ -21,39 +22,42 @@ const EVENTS: { readonly [type: string]: readonly AutomationEvent[] | undefined 
 
 /** Whether the organization has an automation that such an event may concern: most have none, and the event is not decoded. */
 export const isAnyActive = async (active: ActiveAutomations, { type, metadata }: RecordedEvent): Promise<boolean> => {
-  for (const event of EVENTS[type] ?? [])
-    if ((await active.of(metadata.organizationId ?? '', event)).length > 0) return true
+  for (const event of EVENTS_OF[type] ?? []) if (await active.any(metadata.organizationId ?? '', event)) return true
   return false
 }
 
-/** What an event of a task or a record is to automations: none, one, or for a task that is made assigned two. */
-export const triggersOf = async (rows: SubjectRows, event: RecordedEvent): Promise<RunTrigger[]> => {
+/** An event of a task or a record as automations take it. */
+export interface HeardEvent {
+  event: RecordedEvent
+  /** What it is to automations: nothing, one event, or for a task that is made assigned two. */
+  triggers: readonly RunTrigger[]
+  /** What it left of its subject, and what was there before. */
+  after?: Row
+  before?: Row
+}
+
+export const heardEvent = async (rows: SubjectRows, event: RecordedEvent): Promise<HeardEvent> => {
   const { stream, type, id: sourceId, revision, position } = event
-  if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return []
+  if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return { event, triggers: [] }
   const data = decodeJson<ResourceData>(event.data)
-  const { organizationId, at } = data
+  const { organizationId } = data
+  const at = Date.parse(data.at)
   const row = rows.note(event, data)
   const common = { sourceId, organizationId, revision, position }
-  if (type === RECORD.created)
-    return [
-      {
-        ...common,
-        event: 'onDataSourceCreated',
-        subject: { type: 'record', id: idOfStream(stream) },
-        at: Date.parse(at),
-      },
-    ]
+  if (type === RECORD.created) {
+    const subject = { type: 'record' as const, id: idOfStream(stream) }
+    return { event, triggers: [{ event: 'onDataSourceCreated', subject, at, ...common }], after: row }
+  }
   const after = row as TaskRow
   const before =
     type === TASK.created ? undefined : ((await rows.at(stream, organizationId, revision - 1)) as TaskRow | undefined)
   const subject = { type: 'task' as const, id: idOfStream(stream), hubId: after.hubId }
-  const task = { ...common, subject }
   const triggers: RunTrigger[] = []
-  if (type === TASK.created) triggers.push({ ...task, event: 'onTaskCreated', at: Date.parse(at) })
-  if (gainsPeople(before, after)) triggers.push({ ...task, event: 'onTaskAssigned', at: Date.parse(at) })
+  if (type === TASK.created) triggers.push({ event: 'onTaskCreated', subject, at, ...common })
+  if (gainsPeople(before, after)) triggers.push({ event: 'onTaskAssigned', subject, at, ...common })
   if (after.state === 'finished' && before?.state !== 'finished')
-    triggers.push({ ...task, event: 'onTaskFinished', at: Date.parse(after.finishedAt ?? at) })
-  return triggers
+    triggers.push({ event: 'onTaskFinished', subject, at: Date.parse(after.finishedAt ?? data.at), ...common })
+  return { event, triggers, after, ...(before !== undefined && { before }) }
 }
 
 const gainsPeople = (before: TaskValues | undefined, after: TaskValues): boolean => {
@@ -70,39 +74,58 @@ export interface SubjectServices {
   row(table: string, organizationId: string, id: string): Promise<Row | undefined>
 }
 
-/** A task or a record with what its event carries. */
-export const seeSubject = async (services: SubjectServices, trigger: RunTrigger): Promise<EventSeen> =>
-  trigger.subject.type === 'task' ? seeTask(services, trigger) : seeRecord(services, trigger)
+/** A task or a record as it is now, with what its event carries. */
+export const seeSubject = async (services: SubjectServices, trigger: RunTrigger): Promise<EventSeen> => {
+  const { organizationId, subject, revision = 0, event } = trigger
+  const isTask = subject.type === 'task'
+  const stream = (isTask ? TASK_STREAMS : RECORD_STREAMS) + subject.id
+  const now = await services.rows.now(stream, organizationId)
+  const hasBefore = isTask && event !== 'onTaskCreated'
+  return subjectSeen(
+    services,
+    trigger,
+    now,
+    hasBefore ? await services.rows.at(stream, organizationId, revision - 1) : undefined,
+  )
+}
 
-const seeTask = async (
-  { rows }: SubjectServices,
-  { organizationId, subject, revision = 0, event }: RunTrigger,
-): Promise<EventSeen> => {
-  const stream = TASK_STREAMS + subject.id
-  const now = (await rows.now(stream, organizationId)) as TaskRow | undefined
-  const before = event === 'onTaskCreated' ? undefined : await rows.at(stream, organizationId, revision - 1)
+/** The same as a row has it. */
+export const subjectSeen = (
+  services: SubjectServices,
+  trigger: RunTrigger,
+  row: Row | undefined,
+  before: Row | undefined,
+): EventSeen => {
+  const { organizationId, subject, event } = trigger
+  const { permission } = EVENTS[event]
+  if (subject.type === 'record') return recordSeen(services, trigger, row as RecordRow | undefined)
+  const task = row as TaskRow | undefined
   return {
-    isFor: (editor) => now !== undefined && seesHubs(editor, [now.hubId]) && seesTask(editor, now),
-    data: async () => ({ organizationId, task: now ?? { _id: subject.id }, before: before ?? null }),
+    isFor: (editor) =>
+      task !== undefined &&
+      editor.permissions.has(permission) &&
+      seesHubs(editor, [task.hubId]) &&
+      seesTask(editor, task),
+    data: () => ({ organizationId, task: task ?? { _id: subject.id }, before: before ?? null }),
   }
 }
 
-const seeRecord = async (
-  { rows, row }: SubjectServices,
-  { organizationId, subject }: RunTrigger,
-): Promise<EventSeen> => {
-  const kept = (await rows.now(RECORD_STREAMS + subject.id, organizationId)) as RecordRow | undefined
-  const type = kept && ((await row(DATA_TYPES, organizationId, kept.dataTypeId)) as DataTypeRow | undefined)
-  const { recordIds: _records, uniques: _uniques, ...record }: Row = kept ?? { _id: subject.id }
-  return {
-    isFor: () => kept !== undefined,
-    data: async (viewer) => ({
+const recordSeen = (
+  { row }: SubjectServices,
+  { organizationId, subject, event }: RunTrigger,
+  kept: RecordRow | undefined,
+): EventSeen => ({
+  isFor: (editor) => kept !== undefined && editor.permissions.has(EVENTS[event].permission),
+  data: async (viewer) => {
+    const type = kept && ((await row(DATA_TYPES, organizationId, kept.dataTypeId)) as DataTypeRow | undefined)
+    const { recordIds: _records, uniques: _uniques, ...record }: Row = kept ?? { _id: subject.id }
+    return {
       organizationId,
       record: kept === undefined ? record : shownRecord(viewer, type, record),
       dataType: type === undefined ? { _id: kept?.dataTypeId } : shownType(type),
-    }),
-  }
-}
+    }
+  },
+})
 
 /** What of a type an event carries. */
 const shownType = ({

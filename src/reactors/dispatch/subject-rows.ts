@@ -3,7 +3,7 @@ import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
-import { idOfStream, rowOf, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { rowAfter, type ResourceData } from '../../kit/commands/declared-event.ts'
 
 /** What an event left of its subject. */
 interface Left {
@@ -32,7 +32,7 @@ export class SubjectRows {
   /** What an event left that was read anyway. */
   note(event: RecordedEvent, data: ResourceData): Row {
     const { stream, revision } = event
-    const row = withoutFiles(rowOf(idOfStream(stream), revision + 1, { ...data, updatedAt: data.at }))
+    const row = withoutFiles(rowAfter(event, data))
     if (event.data.byteLength > KEPT_BYTES_MAX) return row
     const known = this.known.get(stream)
     const isNext = known?.revision === revision - 1

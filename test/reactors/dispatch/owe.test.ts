@@ -2,15 +2,16 @@ import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { runIdOf, type RunTrigger } from '../../../src/features/automations/events.ts'
 import type { AutomationRow } from '../../../src/features/automations/views.ts'
-import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
+import { encodeJson } from '../../../src/kernel/event.ts'
+import type { JsonObject } from '../../../src/kernel/json.ts'
 import { ActiveAutomations } from '../../../src/reactors/dispatch/active-automations.ts'
 import { OwedRows } from '../../../src/reactors/dispatch/owed-rows.ts'
 import { type OwedFact, RUNS_PER_EVENT_MAX } from '../../../src/reactors/dispatch/owed-facts.ts'
-import { type HeardEvent, oweLogRuns } from '../../../src/reactors/dispatch/owe.ts'
+import { oweLogRuns } from '../../../src/reactors/dispatch/owe.ts'
 import { PendingRuns } from '../../../src/reactors/dispatch/pending-runs.ts'
 import { SteadyTime } from '../../../src/reactors/dispatch/retry-schedule.ts'
+import type { HeardEvent } from '../../../src/reactors/dispatch/subject-event.ts'
 import { SubjectRates } from '../../../src/reactors/dispatch/subject-rates.ts'
-import { SubjectRows } from '../../../src/reactors/dispatch/subject-rows.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { KnownThings, owner } from './world.ts'
 
@@ -18,20 +19,15 @@ const BUSY = '0190f3a2-0000-7000-8000-0000000000b1'
 const QUIET = '0190f3a2-0000-7000-8000-0000000000b2'
 
 /** Automations for new tasks: `automations` in one organization, none in the other. */
-const openOwing = (automations: number) => {
+const openOwing = (automations: number, fields: JsonObject = {}) => {
   const clock = new FakeClock()
   const known = new KnownThings()
   const editor = { ...owner, permissions: new Set(['view/task', 'dispatch/task']) }
   known.editors.set(owner.userId, editor)
-  const data = (organizationId: string) =>
-    encodeJson({ organizationId, values: { hubId: 'h1', state: 'new', assigneeIds: [] }, createdAt: 'c', at: 'a' })
-  const streams = new Map<string, RecordedEvent>()
-  known.subjects.rows = new SubjectRows({
-    head: async (stream) => streams.get(stream)?.revision ?? -1,
-    read: async (stream) => [streams.get(stream)].filter((event) => event !== undefined),
-  })
+  const values = { hubId: 'h1', state: 'new', assigneeIds: [] }
+  const data = (organizationId: string) => encodeJson({ organizationId, values, createdAt: 'c', at: 'a' })
   const rows = Array.from({ length: automations }, (_, i) => {
-    const rules = { fields: {}, schema: {} }
+    const rules = { fields, schema: {} }
     return {
       row: { _id: `automation-${i}`, activatedPosition: -1, editorId: owner.userId, rules } as unknown as AutomationRow,
     }
@@ -43,7 +39,6 @@ const openOwing = (automations: number) => {
     const stream = `task-${position}`
     const common = { id: `e${position}`, type: 'taskCreated', isJson: true, metadata: {}, loggedAt: 0 }
     const event = { ...common, data: data(organizationId), stream, revision: 0, position }
-    streams.set(stream, event)
     const subject = { type: 'task' as const, id: String(position) }
     const trigger: RunTrigger = {
       sourceId: event.id,
@@ -53,7 +48,7 @@ const openOwing = (automations: number) => {
       at: 0,
       revision: 0,
     }
-    return { event, triggers: [trigger] }
+    return { event, triggers: [trigger], after: { _id: subject.id, ...values } }
   }
   const begin = () => new PendingRuns(0, new OwedRows(tables, 0), new SteadyTime(clock))
   const owe = (pending: PendingRuns, events: HeardEvent[]): Promise<OwedFact[]> => {
@@ -93,6 +88,13 @@ test('what several events owe goes into one fact, by the last of them', async (t
     many.map(({ fact }) => fact.data.firstSequence),
     many.map((_, i) => 5 + idsOf(many.slice(0, i)).length),
   )
+})
+
+test('rules look at what the event left, whatever became of it since', async (t) => {
+  const { heard, begin, owe } = openOwing(1, { 'task.state': 'new' })
+  const event = heard(10, BUSY)
+  t.equal(idsOf(await owe(begin(), [event])).length, 1, 'nothing is asked of the task as it is by now')
+  t.strictSame(await owe(begin(), [{ ...event, after: { ...event.after, state: 'assigned' } }]), [])
 })
 
 test('an event that was cut short is finished after a crash, and nothing of it is owed twice', async (t) => {

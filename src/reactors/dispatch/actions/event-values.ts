@@ -55,8 +55,15 @@ const fieldsToChoose = async (
   return source === undefined ? 'needs a flow with a data source' : new Set(source.keys())
 }
 
-/** Whether a value is read from the record of a task. */
-export const namesDataSource = (value: Json): boolean => dynamicsIn(value).some(({ from }) => from === 'dataSource')
+const known = new WeakMap<object, boolean>()
+
+/** Whether a value is read from the record of a task. Each run asks it of the same details. */
+export const namesDataSource = (details: Json): boolean => {
+  if (typeof details !== 'object' || details === null) return false
+  const names = known.get(details) ?? dynamicsIn(details).some(({ from }) => from === 'dataSource')
+  known.set(details, names)
+  return names
+}
 
 interface SourceField {
   dataTypeId: string

@@ -50,12 +50,17 @@ const sentenceOf = ({ code, message }: Failure): string => `${code}: ${message}`
 const PAGE_EVENTS = 20
 
 /** Whether the run has written this stream already; only what was logged since it was owed is looked at. */
-export const hasWritten = async (
-  { log }: Pick<InsideServices, 'log'>,
+export const hasWritten = (
+  services: Pick<InsideServices, 'log'>,
   stream: string,
   { run, isFirst }: Work,
+): boolean | Promise<boolean> => (isFirst ? false : findsWritten(services, stream, run))
+
+const findsWritten = async (
+  { log }: Pick<InsideServices, 'log'>,
+  stream: string,
+  run: Work['run'],
 ): Promise<boolean> => {
-  if (isFirst) return false
   for (let from: number | 'end' = 'end'; ; ) {
     const events = await log.read(stream, from, PAGE_EVENTS, 'backwards')
     if (events.some(({ metadata }) => metadata.$causationId === run.runId)) return true
