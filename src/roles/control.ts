@@ -42,11 +42,11 @@ export const controlOf =
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const down = await health.down()
+    const engines = Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)]))
+    // How far each is, is told by these two.
+    if (!engines.log || !engines.tables) return { engines, consumers: [] }
     const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
-    return {
-      engines: Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)])),
-      consumers: worstByConsumer([...(await lags()), ...absent]),
-    }
+    return { engines, consumers: worstByConsumer([...(await lags()), ...absent]) }
   }
 
 const backUpRunning = async (services: RoleServices, folder: string): Promise<unknown> => {

@@ -67,7 +67,7 @@ test('the embedded engines: written to and read back, or in use by the service t
   const config = readConfig(['--data', data], {})
   const clock = { ...systemClock, now: () => Date.now() + 3_600_000 }
   const begun = performance.now()
-  const ahead = await engineFindings({ config, clock, deadlineMs: 60_000, isInUse: false })
+  const { findings: ahead } = await engineFindings({ config, clock, deadlineMs: 60_000, isInUse: false })
   const tookSeconds = (performance.now() - begun) / 1000
   const skewed = ahead.filter(({ ok }) => ok === false)
   t.match(skewed, [{ area: 'history', what: /clock .*differ by 3\d{3}\.\d s/, advice: /NTP/ }], 'a clock that is wrong')
@@ -95,17 +95,25 @@ test('production engines: settings that lose data are named, and an engine that 
   const { flags, servers } = await startEngines(t, folder)
   const base = ['--data', folder, ...flags]
   const well = await doctor(...base)
-  t.same(
-    well.bad.map(({ area }) => area),
-    ['keys'],
-    `no keyring yet, all else is well: ${well.out}`,
-  )
+  t.same(well.bad, [], `nothing was started here yet, and all is well: ${well.out}`)
+  t.match(well.of('keys'), /is not there yet: the first start makes it/)
+  const nowhere = await doctor(...base, '--data', join(folder, 'nowhere'))
+  t.match(nowhere.bad, [{ area: 'machine', what: /data folder \S+nowhere does not exist/ }])
+  t.match(nowhere.of('tables'), /keeps what is written/, 'servers are tried without it')
   t.match(well.of('log'), /version 23\.10[\s\S]*the right to start scavenges is granted/)
   t.match(well.of('history'), /fsync_after_insert is not asked for[\s\S]*async_insert of the service's inserts is 0/)
   t.match(
     well.of('tables'),
     /version 7[\s\S]*appendonly is yes[\s\S]*appendfsync is always[\s\S]*maxmemory-policy is noeviction[\s\S]*WAIT, .* is not asked for: there are none/,
   )
+
+  const service = await startService(join(folder, 'service'), flags)
+  t.teardown(() => service.kill())
+  servers.tables.proxy.silence()
+  const down = await doctor('--data', join(folder, 'service'), ...flags, '--deadline', '8s')
+  servers.tables.proxy.heal()
+  t.match(down.of('service'), /engine log answers\nengine tables does not answer\nengine history answers/, down.out)
+  await service.kill()
 
   const forgetful = await openRedisServer(folder, ['--requirepass', 'hunter2', '--appendfsync', 'no'])
   t.teardown(() => forgetful.kill())

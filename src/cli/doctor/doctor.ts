@@ -49,12 +49,15 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
   if (values['rotate-token-key']) return rotateKey(config)
   const deadlineMs = durationMs('deadline', (values.deadline as string | undefined) ?? DEADLINE)
-  const findings = machineFindings(dataPath)
-  if (existsSync(dataPath)) {
-    findings.push(keyringFinding(keysPath), ...(await serviceFindings(dataPath, deadlineMs)))
-    const isInUse = ownerOfFolder(dataPath) !== undefined
-    findings.push(...(await engineFindings({ config, clock: systemClock, deadlineMs, isInUse })))
-  }
+  const isInUse = ownerOfFolder(dataPath) !== undefined
+  const service = existsSync(dataPath) ? await serviceFindings(dataPath, deadlineMs) : []
+  const engines = await engineFindings({ config, clock: systemClock, deadlineMs, isInUse })
+  const findings = [
+    ...machineFindings(dataPath),
+    keyringFinding(keysPath, engines.hasLog),
+    ...service,
+    ...engines.findings,
+  ]
   process.stdout.write(
     values.json
       ? `${JSON.stringify({ ok: isWell(findings), findings: findings.map(({ ok = null, ...rest }) => ({ ...rest, ok })) })}\n`
@@ -88,9 +91,10 @@ const machineFindings = (dataPath: string): Finding[] => {
   ]
 }
 
-const keyringFinding = (keysPath: string): Finding => {
+const keyringFinding = (keysPath: string, hasLog: boolean): Finding => {
   const area = 'keys'
   if (!existsSync(keysPath)) {
+    if (!hasLog) return { area, ok: true, what: `keyring ${keysPath} is not there yet: the first start makes it` }
     const advice =
       'put the copy of it in its place, or name it with --keys; without it tokens and secrets cannot be read'
     return { area, ok: false, what: `keyring ${keysPath} does not exist`, advice }

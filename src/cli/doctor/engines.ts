@@ -23,7 +23,8 @@ interface Checked {
   area: string
   /** As it may be shown. */
   shown: string
-  /** Its folder, where it is embedded. */
+  isEmbedded: boolean
+  /** Its folder, where it is embedded and has one of its own. */
   folder?: string
   try(): Promise<Tried>
 }
@@ -32,8 +33,17 @@ interface Opened {
   close(): Promise<void>
 }
 
-/** Opens every engine of the configuration, writes to it and reads back, all beside each other; an engine that hangs is left at the deadline. */
-export const engineFindings = async (services: EngineServices): Promise<Finding[]> => {
+export interface EngineFindings {
+  findings: Finding[]
+  /** Whether a service was ever started on the log; true where that cannot be told. */
+  hasLog: boolean
+}
+
+/**
+ * Opens every engine of the configuration, writes to it and reads back, all beside each other; an engine that hangs is left at
+ * the deadline. Where there is no data folder, only servers are tried: nothing is made.
+ */
+export const engineFindings = async (services: EngineServices): Promise<EngineFindings> => {
   const { config, clock } = services
   const ids = idSource(clock.now())
   const newId = (): string => ids.next()
@@ -41,6 +51,7 @@ export const engineFindings = async (services: EngineServices): Promise<Finding[
   const { dataPath, logUrl, tablesUrl, historyUrl, filesUrl, smtpUrl } = config
   const of = (area: string, url: string, open: () => Promise<Tried>): Checked => ({
     area,
+    isEmbedded: isEmbedded(url),
     shown: isEmbedded(url) && !url.startsWith('file:') ? `${url} ${join(dataPath, area)}` : shownUrl(url),
     ...(isEmbedded(url) && !url.startsWith('file:') && { folder: join(dataPath, area) }),
     try: open,
@@ -58,30 +69,36 @@ export const engineFindings = async (services: EngineServices): Promise<Finding[
       }),
     ),
   ]
-  return (await Promise.all(checked.map((one) => findingsOf(services, one)))).flat()
+  const possible = existsSync(dataPath) ? checked : checked.filter(({ isEmbedded }) => !isEmbedded)
+  const found = await Promise.all(possible.map((one) => findingsOf(services, one)))
+  return {
+    findings: found.flatMap(({ findings }) => findings),
+    hasLog: found[possible.findIndex(({ area }) => area === 'log')]?.hasLog ?? false,
+  }
 }
 
-const findingsOf = async (services: EngineServices, checked: Checked): Promise<Finding[]> => {
+const findingsOf = async (services: EngineServices, checked: Checked): Promise<EngineFindings> => {
   const { area, shown, folder } = checked
+  const only = (finding: Finding, hasLog = true): EngineFindings => ({ findings: [finding], hasLog })
   if (folder !== undefined && !existsSync(folder))
-    return [{ area, ok: true, what: `${area} (${shown}) is not there yet: the first start makes it` }]
+    return only({ area, ok: true, what: `${area} (${shown}) is not there yet: the first start makes it` }, false)
   if (folder !== undefined && services.isInUse) {
     const size = `${(sizeOf(folder) / 2 ** 20).toFixed(0)} MiB`
     const what = `${area} (${shown}, ${size}) is open in the running process: what it says stands above, it is not opened twice`
-    return [{ area, ok: true, what }]
+    return only({ area, ok: true, what })
   }
   try {
     return await triedFindings(services, checked)
   } catch (error) {
     const reason = (error as Error).message.replace(/^--\w+ \S+ does not answer: /, '')
-    return [{ area, ok: false, what: `${area} (${shown}) cannot be used: ${reason}`, advice: adviceFor(checked) }]
+    return only({ area, ok: false, what: `${area} (${shown}) cannot be used: ${reason}`, advice: adviceFor(checked) })
   }
 }
 
-const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Checked): Promise<Finding[]> => {
+const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Checked): Promise<EngineFindings> => {
   const { area, shown } = checked
   const asked = clock.now()
-  const { version, now, latencyMs, settings } = await inTime(checked.try(), clock, deadlineMs)
+  const { version, now, latencyMs, settings, hasBegun } = await inTime(checked.try(), clock, deadlineMs)
   const findings: Finding[] = [
     {
       area,
@@ -106,7 +123,7 @@ const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Che
       what: `${area}: ${name} ${value === undefined ? 'cannot be asked for from here' : `is ${value}`}`,
       advice,
     })
-  return findings
+  return { findings, hasLog: hasBegun ?? true }
 }
 
 const adviceFor = ({ area, folder }: Checked): string => {

@@ -8,12 +8,13 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { encodeJson } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
+import { readLogOrigin } from '../../kit/consumers/log-origin.ts'
 
 /** What an engine showed when it was asked, written to and read. */
 export interface Tried extends Examination {
   latencyMs: number
-  /** Further sentences on what was found. */
-  notes?: string[]
+  /** Of a log: whether a service was ever started on it. */
+  hasBegun?: boolean
 }
 
 export interface TryServices {
@@ -35,7 +36,8 @@ export const tryLog = async (log: EventLog, { clock, newId }: TryServices): Prom
   await log.erase(TRIAL_STREAM)
   if (read?.id !== id) throw new Error('an event that was written did not come back')
   const examination = await log.examine?.()
-  return { settings: [], ...examination, ...(examination && { now: read.loggedAt }), latencyMs }
+  const hasBegun = (await readLogOrigin(log)) !== undefined
+  return { settings: [], ...examination, ...(examination && { now: read.loggedAt }), latencyMs, hasBegun }
 }
 
 /** Stores a row in a table of its own, reads it back and deletes it. */
