@@ -254,6 +254,48 @@ test('an answer follows what was changed since, however much or little that was'
   await compare('two of many rows')
 })
 
+test('pages within bounds of other fields than the order follows are those that looking at each row finds', async (t) => {
+  const store = await opened(t, 0)
+  const values = ['ś', 'S', '\ud83d\ude00', 'x'.repeat(450), undefined, 7, -1, 'a']
+  const rows = new Map(
+    Array.from({ length: 2_500 }, (_, i): [string, Row] => {
+      const name = values[(i * 13) % values.length]
+      return [thingId(i), { status: 'open', size: (i * 7) % 900, ...(name !== undefined && { name }) }]
+    }),
+  )
+  await store.commit([...rows].map(([id, row]) => put('s', id, row)))
+  for (const order of ['asc', 'desc'] as const)
+    for (const [field, from] of [
+      ['name', 20],
+      ['size', 890],
+      ['size', 20],
+    ] as const) {
+      const question: Find = {
+        where: { status: 'open' },
+        range: { field: 'size', from },
+        sort: { field, order },
+        limit: 9,
+        total: true,
+      }
+      const expected = bruteForce(rows, question)
+      for (const offset of [0, 1, 700, 1_900]) {
+        const found = await store.find('things', 's', { ...question, offset })
+        t.strictSame(
+          found.rows.map(({ id }) => id),
+          expected.slice(offset, offset + 9),
+          `${field} ${order} from ${from}, ${offset} on`,
+        )
+        t.equal(found.total, expected.length)
+        if (found.next === null) continue
+        const next = await store.find('things', 's', { ...question, after: found.next })
+        t.strictSame(
+          next.rows.map(({ id }) => id),
+          expected.slice(offset + 9, offset + 18),
+        )
+      }
+    }
+})
+
 const LONG = 'a hub with a name of more bytes than the index keeps as they are '.repeat(5)
 
 test('what is put into an order stands where sorting puts it', (t) => {

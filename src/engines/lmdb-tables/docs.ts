@@ -16,6 +16,7 @@ export class DocReader {
   private readonly docs: FastGet
   private readonly options: { transaction: Transaction }
   private readonly key = Buffer.alloc(12)
+  private bytes: Buffer | undefined
 
   constructor({ docs }: TableEnvironment, transaction: Transaction, space: Buffer) {
     this.docs = docs as unknown as FastGet
@@ -27,9 +28,15 @@ export class DocReader {
   read(no: number, places: readonly number[]): DocMember[] | undefined {
     this.key.writeUInt32BE(no, 8)
     const bytes = this.docs.getBinaryFast(this.key, this.options)
+    this.bytes = bytes
     return bytes === undefined ? undefined : membersOf(bytes, places)
   }
+
+  /** The id of the row that was read last: most are looked at and passed by. Only before anything else is read. */
+  readonly id = (): string => membersOf(this.bytes as Buffer, ID_PLACE)[0] as string
 }
+
+const ID_PLACE = [0]
 
 const ARRAY_16 = 0xdc
 const NIL = 0xc0

@@ -1,10 +1,10 @@
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf } from '../table-store.ts'
 import { type KnownAnswer, type KnownAnswers, type Matches, SORTED_IN_MEMORY_MAX } from './answers.ts'
-import type { RowSet } from './bits.ts'
+import { RowSet } from './bits.ts'
 import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
-import { inOrder, insideOf, type Match } from './order.ts'
-import { AFTER_ALL, type Bounds, breathe, type FindSource, QuestionSets } from './sets.ts'
+import { FirstMatches, inOrder, type Match } from './order.ts'
+import { AFTER_ALL, type Bounds, breathe, BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
 
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
@@ -21,6 +21,8 @@ export class Finder {
   private readonly after: Buffer | undefined
   /** The bounds on the field that the sort follows. */
   private readonly sortRange: Range | undefined
+  /** All up to the end of the page, where they were found together with what matches. */
+  private first: Match[] | undefined
 
   constructor(source: FindSource, question: Find, known: KnownAnswers) {
     this.source = source
@@ -45,7 +47,7 @@ export class Finder {
     const start = sorted === undefined ? 0 : this.startIn(sorted)
     const found =
       sorted === undefined
-        ? await this.walked(set, offset, limit + 1)
+        ? (this.first?.slice(offset) ?? (await this.walked(set, offset, limit + 1)))
         : sorted.slice(start + offset, start + offset + limit + 1)
     const page = found.slice(0, limit)
     const last = page.at(-1)
@@ -58,14 +60,36 @@ export class Finder {
 
   private async matches(): Promise<Matches> {
     let set = await this.sets.filtered()
+    let size = set?.size ?? Number.POSITIVE_INFINITY
     const isCountable = this.isCountable(set)
+    let isBounded = false
     for (const range of rangesOf(this.question)) {
       const isWalked = range === this.sortRange && (this.question.total !== true || isCountable)
-      if (!isWalked && (set === undefined || set.size > SORTED_IN_MEMORY_MAX)) set = await this.sets.ranged(range, set)
+      if (isWalked || size <= SORTED_IN_MEMORY_MAX) continue
+      isBounded = true
+      if (size <= BY_ROW_MAX) continue
+      set = await this.sets.ranged(range, set)
+      size = set.size
     }
     if (set === undefined) return {}
     if (this.sets.expired !== undefined) set.drop(this.sets.expired)
-    return set.size > SORTED_IN_MEMORY_MAX ? { set } : { sorted: this.sorted(set) }
+    if (set.size <= SORTED_IN_MEMORY_MAX) return { sorted: await this.sorted(set) }
+    return isBounded && size <= BY_ROW_MAX ? { set: await this.bounded(set) } : { set }
+  }
+
+  /** The rows of a set that keep all bounds. Their first page is found on the way: in the index they may stand far apart. */
+  private async bounded(set: RowSet): Promise<RowSet> {
+    const { limit, offset = 0, sort } = this.question
+    const count = offset + limit + 1
+    const isFirst = this.after === undefined && count <= SORTED_IN_MEMORY_MAX
+    const first = isFirst && sort !== undefined ? new FirstMatches(count, sort.order === 'desc') : undefined
+    const inside = new RowSet()
+    await this.sets.lookAt(set, (no, value, id) => {
+      inside.add(no)
+      if (first?.mayHave(value) === true) first.add({ no, id: id(), value })
+    })
+    this.first = first?.inOrder()
+    return inside
   }
 
   /** Whether the entries of the index are what matches. */
@@ -80,21 +104,10 @@ export class Finder {
     return this.sortRange === undefined ? this.sets.all().size : this.sets.countBounded(this.sortRange)
   }
 
-  private sorted(set: RowSet): Match[] {
-    const { sort } = this.question
-    const placeOf = (field: string): number => rangeField(this.source.record, field)
-    const ranges = rangesOf(this.question)
-    const fields = [...ranges.map(({ field }) => field), ...(sort === undefined ? [] : [sort.field])]
-    const places = [...new Set([0, ...fields.map(placeOf)])].sort((a, b) => a - b)
-    const bounds = ranges.map((range) => ({ at: places.indexOf(placeOf(range.field)), isInside: insideOf(range) }))
-    const valueAt = sort === undefined ? undefined : places.indexOf(placeOf(sort.field))
+  private async sorted(set: RowSet): Promise<Match[]> {
     const matches: Match[] = []
-    for (const no of set) {
-      const doc = this.sets.docs.read(no, places)
-      if (doc !== undefined && bounds.every(({ at, isInside }) => isInside(doc[at])))
-        matches.push({ no, id: doc[0] as string, value: valueAt === undefined ? null : doc[valueAt] })
-    }
-    return inOrder(matches, sort?.order === 'desc')
+    await this.sets.lookAt(set, (no, value, id) => matches.push({ no, id: id(), value }))
+    return inOrder(matches, this.question.sort?.order === 'desc')
   }
 
   /** Where the page begins: behind the cursor. */

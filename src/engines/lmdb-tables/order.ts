@@ -42,6 +42,40 @@ export const inOrder = (matches: readonly Match[], isDescending: boolean): Match
   return matches.toSorted(isDescending ? (a, b) => compare(b, a) : compare)
 }
 
+/** The first `count` in that order of all that are added, without keeping the others. */
+export class FirstMatches {
+  private readonly count: number
+  private readonly isDescending: boolean
+  private matches: Match[] = []
+  /** The last of those that were first so far, once they are as many as are wanted. */
+  private last: Match | undefined
+
+  constructor(count: number, isDescending: boolean) {
+    this.count = count
+    this.isDescending = isDescending
+  }
+
+  /** False for a row of this value that so many stand before, whatever its id is. */
+  mayHave(value: Value): boolean {
+    if (this.last === undefined || !isPlain(value) || !isPlain(this.last.value)) return true
+    const compared = compareValues(value, this.last.value)
+    return this.isDescending ? compared >= 0 : compared <= 0
+  }
+
+  add(match: Match): void {
+    this.matches.push(match)
+    if (this.matches.length < 4 * this.count + FIRST_AT_ONCE) return
+    this.matches = this.inOrder()
+    this.last = this.matches.at(-1)
+  }
+
+  inOrder(): Match[] {
+    return inOrder(this.matches, this.isDescending).slice(0, this.count)
+  }
+}
+
+const FIRST_AT_ONCE = 200
+
 /** The same with some more. */
 export const inOrderWith = (matches: readonly Match[], more: readonly Match[], isDescending: boolean): Match[] => {
   const all = [...matches]
@@ -60,13 +94,14 @@ export const inOrderWith = (matches: readonly Match[], more: readonly Match[], i
 
 const isPlainMatch = ({ id, value }: Match): boolean => isPlain(value) && !NOT_PLAIN.test(id)
 
-const byValue = (a: Match, b: Match): number => {
-  if (a.value !== b.value) {
-    const kinds = kindOf(a.value) - kindOf(b.value)
-    if (kinds !== 0) return kinds
-    return (a.value as string) < (b.value as string) ? -1 : 1
-  }
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+const byValue = (a: Match, b: Match): number =>
+  compareValues(a.value, b.value) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+
+const compareValues = (a: Value, b: Value): number => {
+  if (a === b) return 0
+  const kinds = kindOf(a) - kindOf(b)
+  if (kinds !== 0) return kinds
+  return (a as string) < (b as string) ? -1 : 1
 }
 
 const kindOf = (value: Value): number => (value === null ? 0 : typeof value === 'number' ? 1 : 2)

@@ -1,6 +1,6 @@
 import type { Transaction } from 'lmdb'
 import { RowSet } from './bits.ts'
-import { DocReader } from './docs.ts'
+import { type DocMember, DocReader } from './docs.ts'
 import {
   ALL_FIELD,
   bufferOf,
@@ -18,7 +18,7 @@ import {
 } from './layout.ts'
 import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
-import { type Find, type Range, wordGroupsOf } from '../table-store.ts'
+import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
 
 const ENTRIES_AT_ONCE_MAX = 8_000
 const VALUES_AT_ONCE = 250
@@ -32,8 +32,8 @@ export interface Bounds {
   high: Buffer
 }
 
-/** Rows of a set that are looked at one by one where its bounds are asked for. */
-const BY_ROW_MAX = 20_000
+/** Rows of a set that are looked at one by one where bounds are asked for. */
+export const BY_ROW_MAX = 20_000
 
 export interface FindSource {
   env: TableEnvironment
@@ -137,7 +137,6 @@ export class QuestionSets {
 
   /** The rows within the bounds, of those in the set. */
   async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
-    if (set !== undefined && set.size <= BY_ROW_MAX) return this.rangedByRow(range, set)
     const inside = new RowSet()
     const { low, high } = this.bounds(range)
     for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
@@ -147,17 +146,22 @@ export class QuestionSets {
     return inside
   }
 
-  /** Few rows are looked at one by one: the bounds may hold many more. */
-  private async rangedByRow(range: Range, set: RowSet): Promise<RowSet> {
-    const inside = new RowSet()
-    const places = [rangeField(this.source.record, range.field)]
-    const isInside = insideOf(range)
+  /** Hands over each row of the set that keeps all bounds, with its value of the sort's field, and its id where wanted. */
+  async lookAt(set: RowSet, take: (no: number, value: DocMember, id: () => string) => void): Promise<void> {
+    const { record } = this.source
+    const { sort } = this.question
+    const ranges = rangesOf(this.question)
+    const fields = [...ranges.map(({ field }) => field), ...(sort === undefined ? [] : [sort.field])]
+    const placeOf = (field: string): number => rangeField(record, field)
+    const places = [...new Set(fields.map(placeOf))].sort((a, b) => a - b)
+    const bounds = ranges.map((range) => ({ at: places.indexOf(placeOf(range.field)), isInside: insideOf(range) }))
+    const valueAt = sort === undefined ? -1 : places.indexOf(placeOf(sort.field))
     for (const no of set) {
       const doc = this.docs.read(no, places)
-      if (doc !== undefined && isInside(doc[0])) inside.add(no)
+      if (doc !== undefined && bounds.every(({ at, isInside }) => isInside(doc[at])))
+        take(no, valueAt < 0 ? null : doc[valueAt], this.docs.id)
       if (this.isTimeToBreathe()) await breathe()
     }
-    return inside
   }
 
   /** How many rows lie within the bounds, ended ones too. */
