@@ -1,4 +1,4 @@
-import { auditBlock } from '../src/engines/clickhouse-sql/audit.ts'
+import { auditBlock, type AuditEntry } from '../src/engines/clickhouse-sql/audit.ts'
 import { AUDIT as AUDIT_TABLE } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import { AUDIT, auditedPrefixes, auditEntry } from '../src/features/audit/views.ts'
@@ -27,13 +27,15 @@ const GATHER_MS = 250
 export interface AuditedEvent {
   revision: number
   event: RecordedEvent
+  /** Its row, once it was made. */
+  row?: AuditEntry
 }
 
 /** The rows of the audit log, without those of organizations that are erased. */
 export const auditBuffer = (nouns: ReadonlySet<string>, erased: Erased): EntryBuffer<AuditedEvent> => {
-  const rowOf = ({ event }: AuditedEvent) => {
-    const row = auditEntry(event, nouns)
-    return row === undefined || erased.hasAllOf(row.organizationId) ? undefined : row
+  const rowOf = (entry: AuditedEvent) => {
+    entry.row ??= auditEntry(entry.event, nouns)
+    return entry.row === undefined || erased.hasAllOf(entry.row.organizationId) ? undefined : entry.row
   }
   return new EntryBuffer(
     (entry) => (rowOf(entry) === undefined ? 0 : 1),

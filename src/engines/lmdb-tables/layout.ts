@@ -44,6 +44,13 @@ export interface TableRecord {
   sparse?: readonly string[]
 }
 
+/**
+ * Free pages that the driver, whose types do not name this, keeps in memory from commit to commit: each commit puts those
+ * that it frees into their sorted list. With its 75,000 a commit of one row took 0.9 ms of processor time once many rows
+ * had been written, with these 0.25.
+ */
+const FREE_PAGES = { maxFreeSpaceToRetain: 2_000 }
+
 export const openTableEnvironment = (path: string): TableEnvironment => {
   // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
   const root = open({
@@ -55,6 +62,7 @@ export const openTableEnvironment = (path: string): TableEnvironment => {
     keyEncoding: 'binary',
     maxDbs: 16,
     maxReaders: 1_000,
+    ...FREE_PAGES,
   })
   const database = (name: string): Binary =>
     root.openDB<Buffer, Uint8Array>({ name, encoding: 'binary', keyEncoding: 'binary' })

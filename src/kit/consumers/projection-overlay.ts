@@ -10,6 +10,9 @@ const PAGE_ROWS = 500
 const ROWS_AT_ONCE_MAX = 2_048
 const EVENT_BYTES_AT_ONCE_MAX = 8 * 1024 * 1024
 
+/** Rows that a portion remembers as it read them: what each event looks at, such as the type of a record. */
+const READ_ROWS_MAX = 256
+
 /**
  * The rows of a projection between the log and the tables. While a portion is being stored, what follows is applied on top
  * of it, and what changes a row twice is stored once.
@@ -69,6 +72,7 @@ export class RowsOverlay implements Rows {
   private readonly suffix: string
   private readonly changes = new Map<string, RowChange>()
   private readonly under: ReadonlyMap<string, RowChange> | undefined
+  private readonly read = new Map<string, Row | undefined>()
 
   /**
    * `suffix` is put behind the name of each table (`@next` for one that is built beside the live one). `under` are rows on
@@ -85,9 +89,13 @@ export class RowsOverlay implements Rows {
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
-    const change = this.changeOf(keyOf(table, scope, id))
+    const key = keyOf(table, scope, id)
+    const change = this.changeOf(key)
     if (change !== undefined) return (change.row ?? undefined) as R | undefined
-    return this.tables.get<R>(table + this.suffix, scope, id)
+    if (this.read.has(key)) return this.read.get(key) as R | undefined
+    const row = await this.tables.get<R>(table + this.suffix, scope, id)
+    if (this.read.size < READ_ROWS_MAX) this.read.set(key, row)
+    return row
   }
 
   async findBy<R extends Row>(
