@@ -6,9 +6,12 @@ export const wordsOf = (text: string): string[] => {
   const plain = (isAscii ? text : text.normalize('NFKD').replace(/\p{M}/gu, '')).toLowerCase()
   const words = new Set<string>()
   for (const word of plain.split(isAscii ? /[^a-z0-9]+/ : /[^\p{L}\p{N}]+/u))
-    if (word !== '') words.add(word.slice(0, WORD_CHARACTERS_MAX))
+    if (word !== '') words.add(wordStart(word))
   return [...words]
 }
+
+/** What of a word counts. */
+export const wordStart = (word: string): string => word.slice(0, WORD_CHARACTERS_MAX)
 
 /** The words of all these fields of a row; a field may be a string or an array of strings. */
 export const wordsOfRow = (row: { [field: string]: unknown }, fields: readonly string[]): string[] => {

@@ -260,13 +260,17 @@ test('pages within bounds of other fields than the order follows are those that 
   const rows = new Map(
     Array.from({ length: 2_500 }, (_, i): [string, Row] => {
       const name = values[(i * 13) % values.length]
-      return [thingId(i), { status: 'open', size: (i * 7) % 900, ...(name !== undefined && { name }) }]
+      return [
+        thingId(i),
+        { status: 'open', size: (i * 7) % 900, createdAt: i % 3, ...(name !== undefined && { name }) },
+      ]
     }),
   )
   await store.commit([...rows].map(([id, row]) => put('s', id, row)))
   for (const order of ['asc', 'desc'] as const)
     for (const [field, from] of [
       ['name', 20],
+      ['createdAt', 20],
       ['size', 890],
       ['size', 20],
     ] as const) {
@@ -294,6 +298,21 @@ test('pages within bounds of other fields than the order follows are those that 
         )
       }
     }
+})
+
+test('a total of more rows than are counted at once is that of all of them', async (t) => {
+  const store = await opened(t, 20_050)
+  const total = async (from: number, to?: number): Promise<unknown> =>
+    (
+      await store.find('things', 's', {
+        range: { field: 'size', from, ...(to !== undefined && { to }) },
+        sort: { field: 'size', order: 'asc' },
+        limit: 1,
+        total: true,
+      })
+    ).total
+  for (const from of [0, 49, 50, 51, 20_049]) t.equal(await total(from), 20_050 - from)
+  t.equal(await total(1, 20_001), 20_001)
 })
 
 const LONG = 'a hub with a name of more bytes than the index keeps as they are '.repeat(5)

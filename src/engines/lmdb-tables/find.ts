@@ -54,7 +54,7 @@ export class Finder {
     const next = found.length > limit && last !== undefined ? this.placeOf(last).toString('base64url') : null
     const rows = this.known.rows(page.map(({ id }) => id))
     if (this.question.total !== true) return { rows, next }
-    matches.total ??= this.totalOf(matches)
+    matches.total ??= await this.totalOf(matches)
     return { rows, next, total: matches.total }
   }
 
@@ -98,7 +98,7 @@ export class Finder {
     return isAlone && set === undefined && this.sets.expired === undefined
   }
 
-  private totalOf({ sorted, set }: Matches): number {
+  private async totalOf({ sorted, set }: Matches): Promise<number> {
     if (sorted !== undefined) return sorted.length
     if (set !== undefined) return set.size
     return this.sortRange === undefined ? this.sets.all().size : this.sets.countBounded(this.sortRange)

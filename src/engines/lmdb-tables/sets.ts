@@ -22,6 +22,7 @@ import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts
 
 const ENTRIES_AT_ONCE_MAX = 8_000
 const VALUES_AT_ONCE = 250
+const COUNTED_AT_ONCE = 20_000
 /** Entries that a walk passes in the time of one look-up. */
 const WALKED_FOR_ONE = 8
 export const AFTER_ALL = Buffer.of(255)
@@ -165,9 +166,17 @@ export class QuestionSets {
   }
 
   /** How many rows lie within the bounds, ended ones too. */
-  countBounded(range: Range): number {
+  async countBounded(range: Range): Promise<number> {
+    const { order } = this.source.env
     const { low, high } = this.bounds(range)
-    return this.source.readers.order.getKeysCount({ start: low, end: high, ...this.options })
+    let [start, count] = [low, 0]
+    for (;;) {
+      const [next] = order.getKeys({ start, end: high, offset: COUNTED_AT_ONCE, limit: 1, ...this.options })
+      if (next === undefined) return count + order.getKeysCount({ start, end: high, ...this.options })
+      start = Buffer.from(next)
+      count += COUNTED_AT_ONCE
+      await breathe()
+    }
   }
 
   /** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { wordsOf } from '../../kernel/words.ts'
+import { wordsOf, wordStart } from '../../kernel/words.ts'
 import { isEmpty, valueFault, type ValueType } from '../../kit/values/value-type.ts'
 import { SLOTS, type StoredField } from './fields.ts'
 import { valueIn } from './views.ts'
@@ -67,14 +67,17 @@ const taggedWords = (dataTypeId: string, field: StoredField, value: string): str
     .join(' ')
 
 const wordTagOf = (dataTypeId: string, { no }: StoredField): string =>
-  `${TAG}${dataTypeId.replaceAll('-', '')}${TAG}${no}${TAG}`
+  `${TAG}${dataTypeId.replaceAll('-', '').toLowerCase()}${TAG}${no}${TAG}`
 
 /** The beginnings by which the words of a search are found in some fields: one group for each word. */
 export const wordGroups = (
   q: string,
   fields: readonly { dataTypeId: string; field: StoredField }[],
-): readonly (readonly string[])[] =>
-  wordsOf(q).map((word) => fields.flatMap(({ dataTypeId, field }) => wordsOf(wordTagOf(dataTypeId, field) + word)))
+): readonly (readonly string[])[] => {
+  const tags = fields.map(({ dataTypeId, field }) => wordTagOf(dataTypeId, field))
+  // Neither a tag nor such a word has anything that `wordsOf` would change.
+  return wordsOf(q).map((word) => tags.map((tag) => wordStart(tag + word)))
+}
 
 /** Whether the values keep the rules of their type, as far as the values themselves can say. */
 export const areValid = (shape: Shape, values: JsonObject): boolean =>

@@ -64,6 +64,7 @@ export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: Lis
 
 /** @throws Failure forbidden that lists the fields, where the caller's role hides one in one of the types. */
 export const assertShown = (caller: UserCaller, types: readonly DataTypeRow[], names: readonly string[]): void => {
+  if (names.length === 0) return
   const hidden = new Set(types.flatMap((type) => [...hiddenOf(caller, type)]))
   const fields = [...new Set(names)].filter((name) => hidden.has(name))
   if (fields.length > 0)

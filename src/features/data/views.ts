@@ -39,15 +39,16 @@ export const hiddenOf = (
   viewer: Restricted,
   { _id, fields }: Pick<DataTypeRow, '_id' | 'fields'>,
 ): ReadonlySet<string> => {
-  const entries = viewer.permissionDetails.filter(
-    (entry) => entry.permissionName === 'view/data' && entry.dataTypeId === _id,
-  )
-  const hidden = new Set(entries.flatMap(({ hiddenFields }) => hiddenFields))
-  if (hidden.size === 0) return hidden
-  const isHidden = ({ _id: key, name, formerNames = [] }: StoredField): boolean =>
-    hidden.has(name) || hidden.has(key) || formerNames.some((former) => hidden.has(former))
+  const listed = viewer.permissionDetails
+    .filter((entry) => entry.permissionName === 'view/data' && entry.dataTypeId === _id)
+    .flatMap(({ hiddenFields }) => hiddenFields)
+  if (listed.length === 0) return NONE
+  const isHidden = ({ _id: key, name, formerNames }: StoredField): boolean =>
+    listed.includes(name) || listed.includes(key) || formerNames?.some((former) => listed.includes(former)) === true
   return new Set(fields.filter(isHidden).map(({ name }) => name))
 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 /**
  * A record as a viewer may see it: values by the names that their fields have now, without those that the role hides.
