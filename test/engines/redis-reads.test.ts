@@ -73,3 +73,21 @@ test('whoever waits behind a silent server is refused with those before', { skip
   }
   t.strictSame([...new Set(await Promise.all(asked))], ['engine_down'])
 })
+
+test('whoever asks for a page behind a silent server is refused with those before', { skip }, async (t) => {
+  const { tables, proxy } = await opened(t, 2_000)
+  proxy.silence()
+  const refused = (): Promise<unknown> =>
+    tables.find('things', 's', { limit: 5 }).then(
+      () => 'answered',
+      (error: { code?: string }) => error.code,
+    )
+  const first = refused()
+  await new Promise(setImmediate)
+  let isOver = false
+  const second = refused().finally(() => (isOver = true))
+  t.equal(await first, 'engine_down')
+  await new Promise(setImmediate)
+  t.ok(isOver, 'not after a deadline of its own')
+  t.equal(await second, 'engine_down')
+})

@@ -1,6 +1,7 @@
 /**
  * Asks once for all who want the same at the same time: whoever comes while a question is under way shares the next one,
- * which begins after they came. An answer that is not frozen is given to one alone; the others ask for themselves.
+ * which begins after they came; where the one under way fails, they fail with it, instead of waiting for a deadline after
+ * the other. An answer that is not frozen is given to one alone; the others ask for themselves.
  */
 export class Joint<Answer> {
   private readonly waiting = new Map<string, Promise<Answer>>()
@@ -14,17 +15,23 @@ export class Joint<Answer> {
   }
 
   private next(name: string, question: () => Promise<Answer>): Promise<Answer> {
-    const answer = Promise.resolve(this.running.get(name)).then(() => {
-      this.waiting.delete(name)
-      const asked = question()
-      const end = (): void => {
-        if (this.running.get(name) === ended) this.running.delete(name)
-      }
-      const ended: Promise<void> = asked.then(end, end)
-      this.running.set(name, ended)
-      return asked
-    })
+    const answer = this.asked(name, question)
     this.waiting.set(name, answer)
     return answer
+  }
+
+  private async asked(name: string, question: () => Promise<Answer>): Promise<Answer> {
+    try {
+      await this.running.get(name)
+    } finally {
+      this.waiting.delete(name)
+    }
+    const asked = question()
+    this.running.set(name, asked)
+    try {
+      return await asked
+    } finally {
+      if (this.running.get(name) === asked) this.running.delete(name)
+    }
   }
 }

@@ -1,6 +1,6 @@
 /** What is told of the last changes of a table and place: more rows at once, or more bytes, are looked at anew. */
 const TOLD_ROWS_MAX = 16
-const TOLD_BYTES_MAX = 16_384
+const TOLD_BYTES_MAX = 8_192
 const TOLD_CHANGES = 64
 /** Where nothing more is written, nothing of it stays. */
 const TOLD_MS = 10_000
