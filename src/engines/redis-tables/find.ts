@@ -1,12 +1,11 @@
 import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf, type StoredRow, wordGroupsOf } from '../table-store.ts'
 import { changesOf, dependencies } from './changes.ts'
-import { assertIndexed, matcherOf, valuesOf } from './matching.ts'
-import { encoded, textStart } from './terms.ts'
+import { assertIndexed, matcherOf } from './matching.ts'
+import { ALL, countsByIndex, isLookedUp, type Plan, planOf, rangeStretch } from './plan.ts'
+import { encoded } from './terms.ts'
 import {
   type Arguments,
-  type Check,
-  countStretches,
   Moved,
   moveBehind,
   type Place,
@@ -19,8 +18,6 @@ import {
   walkRows,
 } from './walk.ts'
 
-/** A condition with more values is judged by the rows. */
-const CHECK_VALUES_MAX = 16
 /** A condition with at most so many entries is answered by reading all of its rows. */
 const FEW = 200
 /** Below so many entries what matches several conditions is counted before it is decided how it is read. */
@@ -32,8 +29,6 @@ const ROW_COST = 4
 /** Times that an answer of several calls is begun again because a commit came between them. */
 const WHOLE_TRIES = 20
 
-const ALL: Stretch = { index: '', from: '-', to: '+' }
-
 /** What is known of a question from its other pages, and the changes for which that was so. */
 export interface Known {
   total?: { total: number; changes: string }
@@ -43,11 +38,21 @@ export interface Known {
   first?: Arguments
 }
 
+/** A row that matches, and its entry in the index that the order follows. */
+export interface Match {
+  id: string
+  entry: Buffer
+}
+
 export interface Answer {
   found: Found
+  /** The rows of it, as they are stored; others too. */
+  packed: ReadonlyMap<string, Buffer>
   /** Which change had touched what last, before the answer. */
   changes: string
   first?: Arguments
+  /** All that match, in order, where they were found together. */
+  matches?: readonly Match[]
 }
 
 /**
@@ -57,17 +62,26 @@ export interface Answer {
 export const findRows = async (place: Place, question: Find, known: Known): Promise<Answer> => {
   assertIndexed(place.table.declaration, question)
   for (let tries = 0; ; tries++) {
-    const visit: Visit = { ...place, isWhole: tries < WHOLE_TRIES, changes: '', first: known.first }
+    const isWhole = tries < WHOLE_TRIES
+    const visit: Visit = { ...place, packed: new Map(), isWhole, changes: '', first: known.first }
     try {
-      const found = await answer(visit, question, known)
-      return { found, changes: visit.changes, ...(visit.hasWalked && { first: visit.first }) }
+      const { matches, ...found } = await answer(visit, question, known)
+      return {
+        found,
+        packed: visit.packed,
+        changes: visit.changes,
+        matches,
+        ...(visit.hasWalked && { first: visit.first }),
+      }
     } catch (error) {
       if (!(error instanceof Moved)) throw error
     }
   }
 }
 
-const answer = async (visit: Visit, asked: Find, known: Known): Promise<Found> => {
+type FoundHere = Found & Pick<Answer, 'matches'>
+
+const answer = async (visit: Visit, asked: Find, known: Known): Promise<FoundHere> => {
   const plan = await planOf(visit, asked)
   const names = dependencies(asked)
   const now = changesOf(visit.changes, names)
@@ -80,7 +94,7 @@ const answer = async (visit: Visit, asked: Find, known: Known): Promise<Found> =
   return answerBy(plan, visit, asked, total)
 }
 
-const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number | undefined): Promise<Found> => {
+const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number | undefined): Promise<FoundHere> => {
   const walk = { stretches: plan.stretches, checks: plan.others.filter(isLookedUp) }
   if (plan.count <= FEW) return sortedHere(visit, question, walkRows(visit, walk))
   const wanted = (question.offset ?? 0) + question.limit + 1
@@ -101,23 +115,33 @@ const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number 
 }
 
 /** Rows that meet the looked-up conditions at least: filtered, sorted and cut here. */
-const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<StoredRow>): Promise<Found> => {
+const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<StoredRow>): Promise<FoundHere> => {
   const found = new Map<string, StoredRow>()
   const isMatch = matcherOf(place.table.declaration, question)
   for await (const stored of rows) if (isMatch(stored.row)) found.set(stored.id, stored)
-  const { sort, after, offset = 0, limit } = question
-  const ordered = [...found.values()].map((stored) => ({ stored, entry: entryOf(sort, stored.id, stored.row) }))
-  ordered.sort((a, b) => a.entry.compare(b.entry))
-  if (sort?.order === 'desc') ordered.reverse()
+  const { sort } = question
+  const matches = [...found.values()].map(({ id, row }) => ({ id, entry: entryOf(sort, id, row) }))
+  matches.sort((a, b) => a.entry.compare(b.entry))
+  if (sort?.order === 'desc') matches.reverse()
+  const { ids, ...page } = pageOf(matches, question)
+  return { rows: ids.map((id) => found.get(id)!), ...page, matches }
+}
+
+/** The ids of a page, of all that match in order. */
+export const pageOf = (
+  matches: readonly Match[],
+  { sort, after, offset = 0, limit, total }: Find,
+): { ids: string[] } & Omit<Found, 'rows'> => {
   const cursor = after === undefined ? undefined : Buffer.from(after, 'base64url')
-  const isAfter = (entry: Buffer): boolean =>
+  const isAfter = ({ entry }: Match): boolean =>
     cursor === undefined || (sort?.order === 'desc' ? entry.compare(cursor) < 0 : entry.compare(cursor) > 0)
-  const left = ordered.filter(({ entry }) => isAfter(entry)).slice(offset)
+  const first = matches.findIndex(isAfter)
+  const left = first < 0 ? [] : matches.slice(first + offset, first + offset + limit + 1)
   const page = left.slice(0, limit)
   return {
-    rows: page.map(({ stored }) => stored),
+    ids: page.map(({ id }) => id),
     next: left.length > limit ? (page.at(-1)?.entry.toString('base64url') ?? null) : null,
-    ...(question.total && { total: ordered.length }),
+    ...(total && { total: matches.length }),
   }
 }
 
@@ -178,95 +202,6 @@ const orderStretch = (sort: Find['sort'], ranges: readonly Range[]): Stretch => 
   if (sort.within !== undefined) return rangeStretch({ field: sort.field, ...sort.within })
   return { index: `r:${sort.field}`, from: '-', to: '+' }
 }
-
-const rangeStretch = ({ field, from, to }: Range): Stretch => ({
-  index: `r:${field}`,
-  // Rows without the field stand first, under a zero byte.
-  from: from === undefined ? Buffer.from('[\x01') : Buffer.concat([Buffer.from('['), encoded(from)]),
-  to: to === undefined ? '+' : Buffer.concat([Buffer.from('('), encoded(to), Buffer.of(255, 255, 255)]),
-})
-
-const valueStretch = (index: string, value: Buffer): Stretch => ({
-  index,
-  from: Buffer.concat([Buffer.from('['), value]),
-  to: Buffer.concat([Buffer.from('('), value, Buffer.of(255)]),
-})
-
-const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
-  ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, values: valuesOf(wanted).map(encoded) })),
-  ...Object.entries(every).flatMap(([field, wanted]) =>
-    wanted.map((one) => ({ index: `e:${field}`, values: [encoded(one)] })),
-  ),
-]
-
-const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK_VALUES_MAX
-
-/** How a question is answered. */
-interface Plan {
-  /** What must be read at least: of the condition with the fewest entries, or all rows. */
-  stretches: Stretch[]
-  count: number
-  /** Of all rows. */
-  all: number
-  /** Whether each of these entries is a row that matches, and another one. */
-  isExact: boolean
-  /** The checks that not every row meets, the most selective first. */
-  checks: Check[]
-  /** Those but the one that is read. */
-  others: Check[]
-}
-
-interface Condition {
-  stretches: Stretch[]
-  check?: Check
-  /** Whether a row has one entry at most. */
-  isSingle: boolean
-}
-
-const planOf = async (place: Visit, question: Find): Promise<Plan> => {
-  const conditions: Condition[] = [{ stretches: [{ ...ALL }], isSingle: true }]
-  for (const check of checksOf(question)) {
-    const stretches = check.values.map((value) => valueStretch(check.index, value))
-    conditions.push({ stretches, check, isSingle: stretches.length === 1 })
-  }
-  for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)], isSingle: true })
-  for (const group of wordGroupsOf(question)) {
-    const stretches = group.map((word) => valueStretch('w', textStart(word)))
-    conditions.push({ stretches, isSingle: false })
-  }
-  const counts = await countStretches(
-    place,
-    conditions.flatMap(({ stretches }) => stretches),
-  )
-  const all = counts[0]
-  let next = 0
-  const counted = conditions
-    .map((condition) => {
-      const own = counts.slice(next, (next += condition.stretches.length))
-      // Values that no row has need not be walked.
-      const stretches = condition.stretches.filter((_, i) => own[i] > 0)
-      return { ...condition, stretches, count: own.reduce((sum, one) => sum + one, 0) }
-    })
-    // What every row meets is no condition.
-    .filter(({ count, isSingle }, i) => i === 0 || count < all || !isSingle)
-  const least = counted.reduce((least, one) => (one.count < least.count ? one : least))
-  const others = counted.filter((one) => one !== least && one !== counted[0])
-  const checks = counted.flatMap(({ check, count }) => (check === undefined ? [] : [{ check, count }]))
-  checks.sort((a, b) => a.count - b.count)
-  const ordered = checks.map(({ check }) => check)
-  return {
-    stretches: least.stretches,
-    count: least.count,
-    all,
-    isExact: least.isSingle && others.length === 0,
-    checks: ordered,
-    others: ordered.filter((check) => check !== least.check),
-  }
-}
-
-/** Whether all conditions beside what is read are looked up in indexes, so that no row is read to count what matches. */
-const countsByIndex = (question: Find, plan: Plan): boolean =>
-  rangesOf(question).length === 0 && wordGroupsOf(question).length === 0 && plan.others.every(isLookedUp)
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
 const countAll = async (place: Visit, question: Find, plan: Plan): Promise<number> => {

@@ -3,22 +3,26 @@ import { freezePage, PAGE_ROWS_MAX, PAGES_BYTES, pageKey, pageWeight, questionKe
 import type { Find, Found, StoredRow } from '../table-store.ts'
 import { answeredWhenFree } from './busy.ts'
 import { changesOf, dependencies } from './changes.ts'
-import { type Answer, findRows, type Known } from './find.ts'
+import { type Answer, findRows, type Known, type Match, pageOf } from './find.ts'
 import { Joint } from './joint.ts'
 import { placeKeys, tableKeys } from './places.ts'
+import { READ_ROWS } from './reads.ts'
 import { unpackRow } from './terms.ts'
 import { concerns, ToldChanges } from './told-changes.ts'
 import type { Place } from './walk.ts'
 
 /** With the last changes of its table and place for which it is known to hold, as Redis tells them. */
-interface Page extends Answer {
+interface Page extends Omit<Answer, 'matches' | 'packed'> {
   rowBytes: number
 }
 
-type Total = NonNullable<Known['total']>
+/** With the last changes for which they are known to hold. */
+interface Matches {
+  matches: readonly Match[]
+  changes: string
+}
 
-/** Where a question is answered. */
-type Asked = Omit<Place, 'stored'>
+type Total = NonNullable<Known['total']>
 
 /** Names of a question in its place; undefined for what is not remembered. */
 interface Names {
@@ -29,6 +33,10 @@ interface Names {
 }
 
 const TOTALS_BYTES = 2 * 1024 * 1024
+const MATCHES_BYTES = 8 * 1024 * 1024
+const MATCH_BYTES = 250
+/** More are found anew for each page. */
+const MATCHES_MAX = 1_500
 /** Tables and places of which the last changes are remembered, at least. */
 const TOLD_PLACES = 100
 
@@ -45,6 +53,11 @@ export class KnownPages {
     TOTALS_BYTES,
     ({ changes }, key) => 300 + key.length + changes.length,
   )
+  /** Of questions that few rows match. */
+  private readonly matches = new RecentMap<string, Matches>(
+    MATCHES_BYTES,
+    ({ matches }, key) => 300 + key.length + MATCH_BYTES * matches.length,
+  )
   private readonly told = new RecentMap<string, ToldChanges>(TOLD_PLACES)
   private readonly rows = new RowMemory()
   private readonly answers = new Joint<Found>()
@@ -56,82 +69,132 @@ export class KnownPages {
   }
 
   /** @throws Failure engine_down, overloaded */
-  async find(place: Asked, question: Find): Promise<Found> {
+  async find(place: Place, question: Find): Promise<Found> {
     const names = namesOf(place, question)
     const { page } = names
-    if (page === undefined) return (await this.anew(place, question, names)).found
+    if (page === undefined) return (await this.pageNow(undefined, place, question, names)).found
     return this.answers.ask(page, () => this.answer(page, place, question, names))
   }
 
-  private async answer(name: string, place: Asked, question: Find, names: Names): Promise<Found> {
+  private async answer(name: string, place: Place, question: Find, names: Names): Promise<Found> {
     const kept = this.pages.get(name)
-    const held = kept && (await this.asItIs(kept, place, question))
-    const page = held ?? (await this.anew(place, question, names, kept))
+    const page = await this.pageNow(kept, place, question, names)
     // Where nothing was ever changed, nothing would tell of a server that lost its rows.
     if (page !== kept && freezePage(page.found) && page.changes !== '') this.pages.set(name, page)
     return page.found
   }
 
-  /** The page as it is now; undefined where it must be made anew. */
-  private async asItIs(kept: Page, place: Asked, question: Find): Promise<Page | undefined> {
-    const since = lastOf(kept.changes)
-    const now = await this.changesIn(place, since)
-    if (now === '' || now === kept.changes) return now === '' ? undefined : kept
-    const names = dependencies(question)
-    const changed = changesOf(now, names)
-    const told = this.told.get(nameOf(place, ''))?.since(since)
-    if (changed !== changesOf(kept.changes, names) && (told?.some(concerns(question)) ?? true)) return undefined
-    const ids = new Set(kept.found.rows.map(({ id }) => id))
-    const isSame = told === undefined ? lastOf(now) === since : !told.some(({ id }) => ids.has(id))
-    if (isSame || ids.size === 0) return { ...kept, changes: now }
-    return this.withRowsAnew(kept, place, (changes) => changesOf(changes, names) === changed)
+  private async pageNow(kept: Page | undefined, place: Place, question: Find, names: Names): Promise<Page> {
+    const held = kept && (await this.asItIs(kept, place, question))
+    return held ?? (await this.ofMatches(place, question, names)) ?? this.anew(place, question, names, kept)
   }
 
-  private async withRowsAnew(kept: Page, place: Asked, holds: (changes: string) => boolean): Promise<Page | undefined> {
+  /** The page as it is now; undefined where it must be made anew. */
+  private async asItIs(kept: Page, place: Place, question: Find): Promise<Page | undefined> {
     const { found } = kept
-    const keys = [...placeKeys(place.key), ...tableKeys(place.key, place.table).slice(0, 5)]
+    const now = await this.unmoved(kept.changes, place, question)
+    if (now === undefined || now.changes === kept.changes) return now && kept
     const ids = found.rows.map(({ id }) => id)
+    if (ids.every((id) => !now.isTouched(id))) return { ...kept, changes: now.changes }
+    const read = await this.rowsOf(ids, place, question, now.changes)
+    if (read === undefined) return undefined
+    const { rows, ...rest } = read
+    return { ...kept, ...rest, found: rows.every((row, i) => row === found.rows[i]) ? found : { ...found, rows } }
+  }
+
+  /** The page of what is known to match; undefined where that is not known. */
+  private async ofMatches(place: Place, question: Find, names: Names): Promise<Page | undefined> {
+    const kept = names.question === undefined ? undefined : this.matches.get(names.question)
+    if (kept === undefined || question.limit > READ_ROWS) return undefined
+    const now = await this.unmoved(kept.changes, place, question)
+    if (now === undefined) return undefined
+    this.matches.set(names.question!, { ...kept, changes: now.changes })
+    const { ids, ...page } = pageOf(kept.matches, question)
+    if (ids.length === 0) return { found: { rows: [], ...page }, changes: now.changes, rowBytes: 0 }
+    const read = await this.rowsOf(ids, place, question, now.changes)
+    return read && { found: { rows: read.rows, ...page }, changes: read.changes, rowBytes: read.rowBytes }
+  }
+
+  /**
+   * The last changes now, and which rows they touched, where since some last changes nothing has changed which rows a
+   * question finds, or their order.
+   */
+  private async unmoved(
+    changes: string,
+    place: Place,
+    question: Find,
+  ): Promise<{ changes: string; isTouched(id: string): boolean } | undefined> {
+    const since = lastOf(changes)
+    const now = await this.changesIn(place, since)
+    if (now === '') return undefined
+    if (now === changes) return { changes, isTouched: () => false }
+    const names = dependencies(question)
+    const told = this.told.get(nameOf(place, ''))?.since(since)
+    if (changesOf(now, names) !== changesOf(changes, names) && (told?.some(concerns(question)) ?? true))
+      return undefined
+    const touched = told && new Set(told.map(({ id }) => id))
+    return { changes: now, isTouched: (id) => touched?.has(id) ?? lastOf(now) !== since }
+  }
+
+  /** Rows of a page; undefined where they, or what follows from their indexes, have changed since those last changes. */
+  private async rowsOf(
+    ids: readonly string[],
+    place: Place,
+    question: Find,
+    since: string,
+  ): Promise<{ rows: StoredRow[]; changes: string; rowBytes: number } | undefined> {
+    const keys = [...placeKeys(place.key), ...tableKeys(place.key, place.table).slice(0, 5)]
     const [bytes, changes] = (await answeredWhenFree((how) =>
       place.connection.fcall('page', keys, [place.table.generation, how, ...ids]),
     )) as [(Buffer | null)[], Buffer]
-    if (!holds(String(changes))) return undefined
+    const names = dependencies(question)
+    if (changesOf(String(changes), names) !== changesOf(since, names)) return undefined
     const rows: StoredRow[] = []
     let rowBytes = 0
     for (const [i, packed] of bytes.entries()) {
       if (packed === null) return undefined
-      rows.push(this.remembered(place, ids[i], packed))
+      rows.push(
+        this.shared(place, question, ids[i], packed, () => ({
+          scope: place.scope,
+          id: ids[i],
+          row: unpackRow(packed),
+        })),
+      )
       rowBytes += packed.length
     }
-    const isSame = rows.every((row, i) => row === found.rows[i])
-    return { ...kept, found: isSame ? found : { ...found, rows }, changes: String(changes), rowBytes }
+    return { rows, changes: String(changes), rowBytes }
   }
 
-  private async anew(place: Asked, question: Find, names: Names, kept?: Page): Promise<Page> {
-    const sizes = new Map<string, number>()
-    const stored = (id: string, bytes: Buffer): StoredRow => {
-      sizes.set(id, bytes.length)
-      return question.limit > PAGE_ROWS_MAX ? unpacked(place, id, bytes) : this.remembered(place, id, bytes)
-    }
+  private async anew(place: Place, question: Find, names: Names, kept?: Page): Promise<Page> {
     const before = names.before === undefined ? undefined : this.pages.get(names.before)
     const known: Known = {
       total: names.question === undefined ? undefined : this.totals.get(names.question),
       before: before && { next: before.found.next, changes: before.changes },
       first: kept?.first,
     }
-    const answer = await findRows({ ...place, stored }, question, known)
+    const { matches, packed, ...answer } = await findRows(place, question, known)
     await this.confirm(place.key)
     const { found, changes } = answer
     if (names.question !== undefined && found.total !== undefined && changes !== '')
       this.totals.set(names.question, { total: found.total, changes })
-    return { ...answer, rowBytes: found.rows.reduce((sum, { id }) => sum + sizes.get(id)!, 0) }
+    if (names.question !== undefined && matches !== undefined && matches.length <= MATCHES_MAX && changes !== '')
+      this.matches.set(names.question, { matches, changes })
+    let rowBytes = 0
+    const rows = found.rows.map((row) => {
+      const bytes = packed.get(row.id)!
+      rowBytes += bytes.length
+      return this.shared(place, question, row.id, bytes, () => row)
+    })
+    return { ...answer, found: { ...found, rows }, rowBytes }
   }
 
-  private remembered(place: Asked, id: string, bytes: Buffer): StoredRow {
-    return this.rows.row(nameOf(place, id), bytes, () => unpacked(place, id, bytes))
+  /** A row of a page: the same object as on other pages. */
+  private shared(place: Place, { limit }: Find, id: string, bytes: Buffer, unpacked: () => StoredRow): StoredRow {
+    return limit > PAGE_ROWS_MAX ? unpacked() : this.rows.row(nameOf(place, id), bytes, unpacked)
   }
 
   /** Which change touched what last; learns what changes did since the last ones that are known, or since that one. */
-  private changesIn(place: Asked, since: string): Promise<string> {
+  private changesIn(place: Place, since: string): Promise<string> {
     const { connection, key, table } = place
     const name = nameOf(place, '')
     const keys = [key, ...tableKeys(key, table).slice(0, 6)]
@@ -150,9 +213,9 @@ export class KnownPages {
 /** The last change of any row. */
 const lastOf = (changes: string): string => changesOf(changes, ['rows'])
 
-const nameOf = ({ key, table }: Asked, what: string): string => `${key} ${table.generation} ${what}`
+const nameOf = ({ key, table }: Place, what: string): string => `${key} ${table.generation} ${what}`
 
-const namesOf = (place: Asked, question: Find): Names => {
+const namesOf = (place: Place, question: Find): Names => {
   const asked = questionKey(question)
   const name = (what: string | undefined): string | undefined => (what === undefined ? undefined : nameOf(place, what))
   const { offset = 0, limit } = question
@@ -162,5 +225,3 @@ const namesOf = (place: Asked, question: Find): Names => {
     before: offset < limit ? undefined : name(pageKey({ ...question, offset: offset - limit }, asked)),
   }
 }
-
-const unpacked = ({ scope }: Asked, id: string, bytes: Buffer): StoredRow => ({ scope, id, row: unpackRow(bytes) })

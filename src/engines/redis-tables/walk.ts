@@ -5,7 +5,7 @@ import { newToken } from './changes.ts'
 import type { RedisConnection } from './connection.ts'
 import { type KnownTable, placeKeys, tableKeys } from './places.ts'
 import { READ_ROWS, readRows } from './reads.ts'
-import { unpackIds } from './terms.ts'
+import { unpackIds, unpackRow } from './terms.ts'
 
 /** What one call looks at, in entries and looks into other indexes, and rows that it answers: a millisecond or two of the server. */
 const WALK_LOOKS = 4_000
@@ -55,12 +55,12 @@ export interface Place {
   /** The place that the rows live in. */
   key: string
   scope: string
-  /** Makes a row of its bytes. */
-  stored(id: string, bytes: Buffer): StoredRow
 }
 
 /** A place while one answer is made of it. */
 export interface Visit extends Place {
+  /** Of the rows that were read. */
+  readonly packed: Map<string, Buffer>
   /** Whether the answer is to be seen as one: no change of the table may come between its calls. */
   readonly isWhole: boolean
   /** The last change that its calls have seen. */
@@ -109,7 +109,7 @@ const sweep = (place: Place): Promise<unknown> =>
 export async function* walkRows(visit: Visit, walk: Omit<Walk, 'wanted'>): AsyncGenerator<StoredRow> {
   // Behind the last row the walk goes on from the last entry, which need not be a row that passed.
   for await (const { ids, rows } of walkOn(visit, { ...walk, wanted: 'rows' }))
-    for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield visit.stored(ids[i], rows[i])
+    for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield stored(visit, ids[i], rows[i])
 }
 
 /** The rows of these ids that are there. */
@@ -118,8 +118,13 @@ export async function* rowsOfIds(visit: Visit, ids: readonly string[]): AsyncGen
     const part = ids.slice(at, at + READ_ROWS)
     const { rows, change } = await readRows(visit.connection, visit.table, visit.key, part)
     assertUnmoved(visit, change)
-    for (const [i, bytes] of rows.entries()) if (bytes !== null) yield visit.stored(part[i], bytes)
+    for (const [i, bytes] of rows.entries()) if (bytes !== null) yield stored(visit, part[i], bytes)
   }
+}
+
+const stored = ({ packed, scope }: Visit, id: string, bytes: Buffer): StoredRow => {
+  packed.set(id, bytes)
+  return { scope, id, row: unpackRow(bytes) }
 }
 
 /** Goes through all stretches, call by call. */
