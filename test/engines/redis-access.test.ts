@@ -122,14 +122,18 @@ test('a server whose memory is full takes no more, keeps what it has, and goes o
     })(),
     { code: 'engine_down' },
   )
-  t.ok(await tables.get('things', 'org', 'first'), 'it still answers')
-  await tables.commit([{ table: 'things', scope: 'org', id: 'first', row: null }]).catch(() => undefined)
   const admin = createClient({ url: server.url })
   admin.on('error', () => undefined)
   await admin.connect()
+  // Below what the server takes empty: nothing can make room.
+  await admin.configSet('maxmemory', '1')
+  t.ok(await tables.get('things', 'org', 'first'), 'it still answers')
+  t.equal((await tables.find('things', 'org', { limit: 1, total: true })).total, stored)
+  await t.rejects(tables.ping(), { code: 'engine_down' }, 'it is not well')
   await admin.configSet('maxmemory', '64mb')
   admin.destroy()
   await put('again')
+  await tables.ping()
 })
 
 test('rediss:// with a certificate of a private authority', { skip }, async (t) => {

@@ -21,6 +21,8 @@ export interface RedisConnection {
   serverOf(key: string): string
   /** The same command on every master. */
   everywhere(args: Argument[]): Promise<unknown[]>
+  /** Resolves where every master takes writes. @throws Failure engine_down, as where the memory is full */
+  takesWrites(): Promise<void>
   /** One master after the other: all keys that match. */
   keys(pattern: string): AsyncIterable<string[]>
   /** Resolves when a replica has all that was written to the servers of these keys, where they have replicas. @throws Failure engine_down */
@@ -85,10 +87,9 @@ class Connection implements RedisConnection {
       try {
         return await this.call(keys[0], command)
       } catch (error) {
-        const reason = reasonOf(error)
         // A server that was put in the place of another one does not know them yet.
-        if (/function not found/i.test(reason)) await this.loadLibrary()
-        else if (!reason.startsWith('TRYAGAIN')) throw error
+        if (isUnknownFunction(error)) await this.loadLibrary()
+        else if (!reasonOf(error).startsWith('TRYAGAIN')) throw error
         if (performance.now() > endMs) throw error
         await pause(MOVING_MS)
       }
@@ -113,6 +114,17 @@ class Connection implements RedisConnection {
         cursor = String(next)
         if (keys.length > 0) yield keys.map(String)
       } while (cursor !== '0')
+    }
+  }
+
+  async takesWrites(): Promise<void> {
+    const asking = ['FCALL', `${LIBRARY}_takes_writes`, '0']
+    try {
+      await this.everywhere(asking)
+    } catch (error) {
+      if (!isUnknownFunction(error)) throw error
+      await this.loadLibrary()
+      await this.everywhere(asking)
     }
   }
 
@@ -186,6 +198,8 @@ class Connection implements RedisConnection {
     }
   }
 }
+
+const isUnknownFunction = (error: unknown): boolean => /function not found/i.test(reasonOf(error))
 
 /** What a server said, where that is what failed. */
 const reasonOf = (error: unknown): string => {

@@ -2,7 +2,7 @@ import { registryFunctions } from './registry-functions.ts'
 import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark7'
+export const LIBRARY = 'waymark8'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -67,6 +67,14 @@ local function is_busy(place, how)
   return true
 end
 
+-- What reads, or deletes alone: it is served also where the memory is full.
+local function register_read(name, callback)
+  redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
+end
+
+-- Refused by a server that takes no writes, whatever the reason.
+redis.register_function('${LIBRARY}_takes_writes', function() return 1 end)
+
 redis.register_function('${LIBRARY}_check', function(keys, args)
   return check(keys[1], args[1], args[2], args[3]) or {'ok'}
 end)
@@ -126,7 +134,7 @@ local function rows_of(base, args)
 end
 
 -- KEYS P, ARGV: generation, whether to look although a commit is under way, ids. Answers status, rows, last change.
-redis.register_function('${LIBRARY}_rows', function(keys, args)
+register_read('${LIBRARY}_rows', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   return {'ok', rows_of(base, args), last_change(base)}
@@ -134,7 +142,7 @@ end)
 
 -- KEYS P, ARGV: generation, token. Answers which change touched what last, and where it is still known how many there were
 -- since that token, each one's token and what it did. Nothing while rows wait to be swept, as what is remembered may have them.
-redis.register_function('${LIBRARY}_changes', function(keys, args)
+register_read('${LIBRARY}_changes', function(keys, args)
   local base, since = keys[1] .. ':' .. args[1] .. ':', args[2]
   if some_have_ended(base) then return {''} end
   local changes = changes_of(base)
@@ -145,14 +153,14 @@ redis.register_function('${LIBRARY}_changes', function(keys, args)
 end)
 
 -- KEYS P, ARGV: as of rows. Answers status, rows, and which change touched what last.
-redis.register_function('${LIBRARY}_page', function(keys, args)
+register_read('${LIBRARY}_page', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   return {'ok', rows_of(base, args), changes_of(base)}
 end)
 
 -- KEYS P, ARGV: generation, most to delete, token. Answers how many ended rows were deleted.
-redis.register_function('${LIBRARY}_sweep', function(keys, args)
+register_read('${LIBRARY}_sweep', function(keys, args)
   return sweep(keys[1] .. ':' .. args[1] .. ':', args[2], args[3])
 end)
 
@@ -206,7 +214,7 @@ end
 -- other.
 -- Answers: status, last change, stretches that it came to the end of, last entry of the one it stands in, how many passed,
 -- ids as one MessagePack array, rows, counts, and, where some were to count, which change touched what last.
-redis.register_function('${LIBRARY}_walk', function(keys, args)
+register_read('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
   if some_have_ended(base) then return {'ended'} end
