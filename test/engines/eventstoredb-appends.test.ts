@@ -8,7 +8,7 @@ import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
 // All appends of a connection share one call.
-const openLog = async (t: Test, url: string, deadlineMs = 10_000): Promise<EventLog> => {
+const openLog = async (t: Test, url: string, deadlineMs = 120_000): Promise<EventLog> => {
   const log = await openEventstoredbLog({ url, deadlineMs, newId: randomUUID, now: Date.now })
   t.teardown(() => log.close())
   return log
@@ -81,7 +81,7 @@ test('thousands of appends to a silent server are given up together, and all go 
 
 test('an append that is never answered holds up no other, and the call on which it hangs is left', async (t) => {
   const server = await openServer(t)
-  const log = await openLog(t, server.url, 1_500)
+  const log = await openLog(t, server.url, 4_000)
   server.fault = 'lostAnswer'
   let isGivenUp = false
   void log.append('b-1', [newEvent()], 'none').catch(({ code }) => (isGivenUp = code === 'engine_down'))
