@@ -34,7 +34,7 @@ export interface Outcome {
 export class Refused extends Error {}
 
 /**
- * Appends of one connection, of all streams over one call: a call for each takes three times as much of both sides. The
+ * Appends of one connection, of all streams over one call: a call for each takes two to three times as much. The
  * client's own batches keep the pending appends of every client of the process in one map, so that one broken connection
  * rejects another's; here each call has its own. docs/decisions/0017-appends-share-one-call.md
  */
@@ -57,8 +57,10 @@ export class AppendCalls {
     else this.take(bytes)
     try {
       const service = (await this.connection.connected(untilMs - performance.now())) as Streams
+      const withinMs = untilMs - performance.now()
+      if (withinMs <= 0) throw new Unanswered('an append waited for its turn for too long')
       if (this.call?.service !== service || !this.call.isOpen) this.call = this.begin(service)
-      return await this.call.append(requestOf(stream, proposal, expected), untilMs - performance.now())
+      return await this.call.append(requestOf(stream, proposal, expected), withinMs)
     } finally {
       this.release(bytes)
     }

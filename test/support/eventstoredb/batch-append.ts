@@ -26,9 +26,6 @@ export interface AppendCounts {
   begun: number
   /** Appends that are not answered; of calls that have ended, too. */
   owed: number
-  owedMax: number
-  owedBytes: number
-  owedBytesMax: number
 }
 
 /** The server as far as appends are concerned. */
@@ -128,12 +125,10 @@ class BatchAppends {
   private async carryOut(request: BatchAppendReq, append: Append): Promise<void> {
     this.owed++
     const { appends } = this.server
-    appends.owedMax = Math.max(appends.owedMax, ++appends.owed)
-    appends.owedBytesMax = Math.max(appends.owedBytesMax, (appends.owedBytes += append.bytes))
+    appends.owed++
     const outcome = await this.outcomeOf(append)
     if (outcome === undefined) return
     appends.owed--
-    appends.owedBytes -= append.bytes
     this.answer(request, outcome, append)
   }
 

@@ -100,7 +100,7 @@ class Double implements EventstoredbServer {
   struck = 0
   delayMs = 0
   readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
-  readonly appends: AppendCounts = { calls: 0, begun: 0, owed: 0, owedMax: 0, owedBytes: 0, owedBytesMax: 0 }
+  readonly appends: AppendCounts = { calls: 0, begun: 0, owed: 0 }
   mayScavenge = true
   scavenges = 0
   port = 0
