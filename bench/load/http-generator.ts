@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { waitedMsOf } from './process-figures.ts'
 
 /** What a process of its own sends: `node http-generator.js '<plan as JSON>'` prints a `HttpResult`. */
 export interface HttpPlan {
@@ -22,6 +23,8 @@ export interface HttpResult {
   p50: number
   p99: number
   refused: number
+  /** How long the generator itself waited for a core, ms; what it waited is in the times too. */
+  waitedMs: number
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -68,6 +71,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
   const times: number[] = []
   let [sent, answered, refused] = [0, 0, 0]
   const begun = performance.now()
+  const waitedBefore = waitedMsOf(process.pid)
   const measuredFrom = begun + warmupMs
   const end = measuredFrom + measureMs
   const requestOf = (n: number): string => {
@@ -93,7 +97,8 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
   for (const connection of all) connection.close()
   times.sort((a, b) => a - b)
   const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN
-  return { perSecond: answered / (measureMs / 1000), p50: at(0.5), p99: at(0.99), refused }
+  const waitedMs = waitedMsOf(process.pid) - waitedBefore
+  return { perSecond: answered / (measureMs / 1000), p50: at(0.5), p99: at(0.99), refused, waitedMs }
 }
 
 /** What is due and finds no connection waits for one, and its time runs on. */

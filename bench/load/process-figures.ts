@@ -7,6 +7,10 @@ export const memoryOf = (pid: number): { rssMb: number; anonMb: number; fileMb: 
   return { rssMb: mb('VmRSS'), anonMb: mb('RssAnon'), fileMb: mb('RssFile') }
 }
 
+/** How long the main thread of a process has been ready to go on and had no core, in ms. */
+export const waitedMsOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+
 /** How many threads of each name a process has; numbers in names are left out. */
 export const threadsOf = (pid: number): Map<string, number> =>
   countBy(readdirSync(`/proc/${pid}/task`), (thread) =>
