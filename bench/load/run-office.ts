@@ -5,6 +5,7 @@ import type { JsonObject } from '../../src/kernel/json.ts'
 import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
 import { driveHttp, startBare } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
+import type { HttpPlan } from './http-generator.ts'
 import { waitedMsOf } from './process-figures.ts'
 import { seedRows } from './seed-rows.ts'
 
@@ -18,7 +19,7 @@ const rows = option('rows', 1_000_000)
 const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
 const WARMUP_MS = 2_000
-const halfMs = WARMUP_MS + measureMs
+const HALF_MS = WARMUP_MS + measureMs
 const KINDS = 200
 const CITIES = ['Warszawa', 'Berlin', 'Praha', 'Wien', 'Vilnius']
 const STATES = ['new', 'assigned', 'inProgress', 'finished']
@@ -149,6 +150,28 @@ const firstMedian = async (service: Service, paths: string[], token: string): Pr
   return times.sort((a, b) => a - b)[times.length >> 1]
 }
 
+/** As much as the service answers, and how long that takes at half of it. */
+const mostAndHalf = async (service: Service, plan: HttpPlan, barePort: number): Promise<object> => {
+  const bare = await driveHttp({ ...plan, port: barePort })
+  const most = await driveHttp(plan)
+  await settled(service)
+  const pid = service.process.pid as number
+  const waitedBefore = waitedMsOf(pid)
+  const half = await driveHttp({ ...plan, perSecond: most.perSecond / 2 })
+  const waitedMs = waitedMsOf(pid) - waitedBefore
+  return {
+    'a second': Math.round(most.perSecond),
+    share: round((100 * most.perSecond) / bare.perSecond) / 100,
+    'p99 at half, ms': round(half.p99),
+    // On two cores generator, service, its collector and its column store share them: such waits are in the p99.
+    'waits for a core at half, ms a second': {
+      service: round(waitedMs / (HALF_MS / 1000)),
+      generator: round(half.waitedMs / (HALF_MS / 1000)),
+    },
+    refused: most.refused + half.refused,
+  }
+}
+
 const measure = async (service: Service, office: Office, barePort: number): Promise<object> => {
   const { owner, clerk, dataTypeId, taskIds } = office
   const of = `/api/v3/data?dataTypeId=${dataTypeId}&limit=20`
@@ -157,24 +180,7 @@ const measure = async (service: Service, office: Office, barePort: number): Prom
   const plan = { port: service.port, token: owner, method: 'GET' as const, connections, warmupMs: WARMUP_MS, measureMs }
   const table: { [name: string]: unknown } = {}
   const full = async (name: string, own: { paths: string[]; method?: 'PATCH'; member?: string }): Promise<void> => {
-    const bare = await driveHttp({ ...plan, ...own, port: barePort })
-    const most = await driveHttp({ ...plan, ...own })
-    await settled(service)
-    const pid = service.process.pid as number
-    const waitedBefore = waitedMsOf(pid)
-    const half = await driveHttp({ ...plan, ...own, perSecond: most.perSecond / 2 })
-    const waitedMs = waitedMsOf(pid) - waitedBefore
-    table[name] = {
-      'a second': Math.round(most.perSecond),
-      share: round((100 * most.perSecond) / bare.perSecond) / 100,
-      'p99 at half, ms': round(half.p99),
-      // On two cores generator, service, its collector and its column store share them: such waits are in the p99.
-      'waits for a core at half, ms a second': {
-        service: round(waitedMs / (halfMs / 1000)),
-        generator: round(half.waitedMs / (halfMs / 1000)),
-      },
-      refused: most.refused + half.refused,
-    }
+    table[name] = await mostAndHalf(service, { ...plan, ...own }, barePort)
   }
   const single = async (paths: string[], token: string) =>
     driveHttp({ ...plan, token, paths, connections: 1, perSecond: undefined })
