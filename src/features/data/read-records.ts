@@ -142,7 +142,10 @@ const readByTypeRoute = (services: Services): Route =>
     access: { permission: 'view/data' },
     params: {
       name: idSchema('The name of the data type, in any case.'),
-      dataId: idSchema('The id of the record, or the value of its primary key.'),
+      dataId: {
+        ...idSchema('The id of the record, or the value of its primary key.'),
+        maxLength: KEY_CHARS_MAX,
+      },
     },
     query: { ...FIELDS_QUERY, properties: { fields: fieldsParameter } },
     answers: { 200: rowAnswer(record.declaration) },
@@ -157,6 +160,10 @@ const readByTypeRoute = (services: Services): Route =>
     },
   })
 
+/** As many as a filter by the key takes. */
+const KEY_CHARS_MAX = 1_000
+const ID_CHARS_MAX = 100
+
 /** By its id or its primary key; by a key that the caller's role hides nothing is found. */
 const recordOf = async (
   { tables }: Services,
@@ -164,11 +171,14 @@ const recordOf = async (
   type: DataTypeRow,
   idOrKey: string,
 ): Promise<RecordRow | undefined> => {
-  const row = await tables.get<RecordRow>(RECORDS, caller.organizationId, idOrKey.toLowerCase())
-  if (row?.dataTypeId === type._id) return row
+  if (idOrKey.length <= ID_CHARS_MAX) {
+    const row = await tables.get<RecordRow>(RECORDS, caller.organizationId, idOrKey.toLowerCase())
+    if (row?.dataTypeId === type._id) return row
+  }
   const field = type.fields.find(({ name }) => name === type.primaryKey)
   if (field === undefined || hiddenOf(caller, type).has(field.name)) return undefined
-  const where = { terms: uniqueTermOf(type._id, field, uniqueKey(idOrKey)) }
+  const key = field.type === 'number' && idOrKey.trim() !== '' ? String(Number(idOrKey)) : idOrKey
+  const where = { terms: uniqueTermOf(type._id, field, uniqueKey(key)) }
   const found = await tables.find<RecordRow>(RECORDS, caller.organizationId, { where, limit: 1 })
   return found.rows.at(0)?.row
 }
@@ -234,7 +244,7 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
   const chosen = query.fields.split(',').map((part) => {
     const name = part.trim()
     if (shape.members.includes(name)) return name
-    const bare = name.startsWith('values.') ? name.slice('values.'.length) : name
+    const bare = (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
     if (!names.has(bare)) throw invalid('/fields', `names an unknown field ${JSON.stringify(bare)}`)
     asked.push(bare)
     return `values.${bare}`

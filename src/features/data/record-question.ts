@@ -89,14 +89,14 @@ const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
   )
   const { sortBy } = query
   if (sortBy?.startsWith(VALUES) !== true) return asked
-  const field = type.fields.find(({ name }) => name === sortBy.slice(VALUES.length))
+  const field = type.fields.find(({ name }) => name === sortBy.slice(VALUES.length).normalize('NFC'))
   if (field === undefined) throw invalid('/sortBy', `names no field of ${type.name}`)
   return [...asked, { name: 'sortBy', field, bound: 'sort' }]
 }
 
 const filterOf = (type: DataTypeRow, name: string, text: unknown): Asked => {
   if (typeof text !== 'string') throw invalid(`/${name}`, 'must be sent once')
-  const asked = name.slice(VALUES.length)
+  const asked = name.slice(VALUES.length).normalize('NFC')
   const field = type.fields.find((one) => one.name === asked)
   if (field !== undefined) {
     if (!isFiltered(field)) throw invalid(`/${name}`, `cannot be filtered by: it is a ${field.type}`)

@@ -258,7 +258,7 @@ const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
   const faults: FieldError[] = []
   const kept: JsonObject = {}
   for (const [name, value] of Object.entries(values)) {
-    const field = names.get(name)
+    const field = names.get(name.normalize('NFC'))
     if (field === undefined) faults.push({ path: `/values/${name}`, message: 'is not a field of this data type' })
     else kept[field._id] = value
   }

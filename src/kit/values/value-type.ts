@@ -131,7 +131,7 @@ export const valueFault = (rule: ValueRule, value: Json): string | undefined => 
     case 'coordinate':
       return isCoordinate(value) ? undefined : 'must be {lat: -90 to 90, lng: -180 to 180}'
     case 'option':
-      return typeof value === 'string' && rule.options?.includes(value) ? undefined : choiceFault(rule)
+      return areOptions(rule, [value]) ? undefined : choiceFault(rule)
     case 'options':
       return areOptions(rule, value) ? undefined : `must be an array of different ones of ${shownOptions(rule)}`
     case 'reference':
@@ -153,6 +153,7 @@ export const filesFault = ({ type }: ValueRule, value: Json, before: Json | unde
 /** A value without faults in the form in which it is kept. */
 export const keptValue = ({ type }: ValueRule, value: Json): Json => {
   if (type === 'text') return keptText(value as string, 'lines')
+  if (CHOICES.includes(type)) return Array.isArray(value) ? value.map(nfc) : nfc(value)
   if (type === 'datetime') return new Date(momentOf(value)).toISOString()
   if (type === 'reference') return (value as string).toLowerCase()
   if (type === 'coordinate') return { lat: (value as JsonObject).lat, lng: (value as JsonObject).lng }
@@ -211,8 +212,10 @@ const isId = (value: Json): boolean => typeof value === 'string' && ID.test(valu
 
 const areOptions = ({ options = [] }: ValueRule, value: Json): boolean =>
   Array.isArray(value) &&
-  new Set(value).size === value.length &&
-  value.every((one) => typeof one === 'string' && options.includes(one))
+  new Set(value.map(nfc)).size === value.length &&
+  value.every((one) => typeof one === 'string' && options.includes(nfc(one) as string))
+
+const nfc = (value: Json): Json => (typeof value === 'string' ? value.normalize('NFC') : value)
 
 const OPTIONS_SHOWN = 20
 

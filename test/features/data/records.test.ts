@@ -289,3 +289,33 @@ test('a record that names itself can go, and null takes all values away', async 
   })
   t.equal((await call('DELETE', `/data/${box._id}`)).status, 200)
 })
+
+test('names, options and keys are found however they are written', async (t) => {
+  const { call, make, list } = await openData(t)
+  const [decomposed, composed] = ['NFD', 'NFC'].map((form) => 'Größe'.normalize(form))
+  const fields = [
+    { name: 'id', type: 'number' },
+    { name: decomposed, type: 'option', options: [decomposed, 'b'] },
+    { name: 'more', type: 'options', options: [decomposed, 'b'] },
+  ]
+  const type = await make('/data-type', { name: 'Sizes', primaryKey: 'id', fields })
+  const of = (id: number, values: object) => ({ dataTypeId: type._id, values: { id, ...values } })
+  await make('/data', of(0, {}))
+  const made = await make('/data', of(1e21, { [decomposed]: decomposed, more: ['b', decomposed] }))
+  t.same(made.values, { id: 1e21, [composed]: composed, more: ['b', composed] })
+  t.equal((await call('POST', '/data', of(2, { more: [decomposed, composed] }))).status, 400, 'one of them twice')
+  for (const name of [decomposed, composed].map(encodeURIComponent))
+    for (const [query, total] of [
+      [`values.${name}=${name}`, 1],
+      [`sortBy=values.${name}`, 2],
+      [`fields=${name}`, 2],
+    ] as const)
+      t.match(await list(`dataTypeId=${type._id}&${query}`), { total }, query)
+  for (const key of ['1e21', '1000000000000000000000', '1E+21'])
+    t.equal((await call('GET', `/data/type/sizes/${encodeURIComponent(key)}`)).status, 200, key)
+  for (const key of ['x', 'NaN', '%20']) t.equal((await call('GET', `/data/type/sizes/${key}`)).status, 404, key)
+  const texts = await make('/data-type', { name: 'Texts', primaryKey: 'k', fields: [{ name: 'k', type: 'text' }] })
+  const long = 'ä'.repeat(1_000)
+  await make('/data', { dataTypeId: texts._id, values: { k: long } })
+  t.equal((await call('GET', `/data/type/texts/${encodeURIComponent(long)}`)).status, 200, 'a long key')
+})
