@@ -75,7 +75,7 @@ test('a lost answer is an unknown outcome at the deadline, and the same append a
 test('an append at any revision whose answer was lost is stored once, by a server that forgot its ids, whatever was appended since', async (t) => {
   const path = `${folderOf(t)}/log`
   const first = await openEventstoredbServer({ path })
-  const log = await openLog(t, first.url, 1_000)
+  const log = await openLog(t, first.url, 3_000)
   await log.append('a-1', [newEvent()], 'any')
   const other = await openLog(t, first.url)
   for (let i = 0; i < 70; i++) await other.append('a-1', [newEvent()], 'any')

@@ -209,6 +209,7 @@ const errorOf = (status: Status): Error => {
     case 'WrongExpectedVersion':
       return new Refused()
     case 'MaximumAppendSizeExceeded':
+    case 'MaximumAppendEventSizeExceeded': // KurrentDB's, for one event
       return new Failure('too_large', { cause: new Error(message) })
     case 'AccessDenied':
     case 'StreamDeleted':
