@@ -100,6 +100,28 @@ test('what was done without a connection is judged by its time', async (t) => {
   t.equal((await move(three, 'finish', { at: finished }, ada.session)).status, 409, 'it was never started')
 })
 
+test('a task keeps an assignee whose hub is taken: they see it again once they have the hub again', async (t) => {
+  const { task, move, ada, bob, hubId, other, owner } = await openTasks(t)
+  const one = await task()
+  await move(one._id, 'assign', { assigneeIds: [ada.id] })
+  const seen = async (): Promise<unknown> => (await ada.session.call('GET', '/tasks')).body.total
+  t.equal(await seen(), 1)
+  t.equal((await owner.call('PATCH', `/user/${ada.id}`, { hubId: [other] })).status, 200)
+  t.equal(await seen(), 0)
+  t.equal((await move(one._id, 'start', {}, ada.session)).status, 404)
+  t.match((await owner.call('GET', `/tasks?assigneeId=${ada.id}`)).body, { total: 1 }, 'a dispatcher finds it')
+  t.match(await owner.call('PATCH', `/task/${one._id}`, { title: 'Later' }), {
+    status: 200,
+    body: { data: { state: 'assigned', assigneeIds: [ada.id] } },
+  })
+  t.match(await move(one._id, 'assign', { assigneeIds: [ada.id, bob.id] }), {
+    status: 400,
+    body: { errors: [{ path: '/assigneeIds/0' }] },
+  })
+  await owner.call('PATCH', `/user/${ada.id}`, { hubId: [hubId] })
+  t.equal(await seen(), 1)
+})
+
 test('people of a task have its hub and its team; it comes to another hub without those who lack that', async (t) => {
   const { task, move, ada, bob, hubId, other, make, owner } = await openTasks(t)
   const team = await make('/team', { name: 'T', hubId, userIds: [bob.id] })
