@@ -49,7 +49,7 @@ class Names {
   private readonly deletions = new UnderWay()
   private readonly deleted = new RecentMap<string, true>(KEPT_MIN)
   /** Those who came to name it last: the tables may not have them yet. */
-  private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN)
+  private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
   /** False for what is deleted. What is being deleted is waited for: it may stay. */
   async begin(id: string): Promise<boolean> {
