@@ -1,5 +1,17 @@
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 /** A folder of data that this process alone may write to until it releases it or ends. */
@@ -14,6 +26,8 @@ interface Owner {
   startedAt: string
   bootId: string
   token: string
+  /** Of process numbers: two containers have each their own number 1. */
+  namespace?: string
 }
 
 const LOCK_FILE = 'owner.lock'
@@ -28,10 +42,20 @@ export const lockDataFolder = (path: string): DataFolder => {
   const lock = join(path, LOCK_FILE)
   const token = randomBytes(8).toString('hex')
   const mine = join(path, `${LOCK_FILE}.${token}`)
-  const owner: Owner = { pid: process.pid, startedAt: startOf(process.pid) ?? '', bootId: bootId(), token }
+  const owner: Owner = {
+    pid: process.pid,
+    startedAt: startOf(process.pid) ?? '',
+    bootId: bootId(),
+    token,
+    namespace: namespace(),
+  }
   writeFileSync(mine, JSON.stringify(owner), { flag: 'wx' })
+  const letGo = holdPipe(pipeOf(lock, token))
   try {
     take(path, lock, mine, token)
+  } catch (error) {
+    letGo()
+    throw error
   } finally {
     rmSync(mine, { force: true })
   }
@@ -39,14 +63,42 @@ export const lockDataFolder = (path: string): DataFolder => {
     path,
     release: () => {
       if (ownerOf(lock)?.token === token) rmSync(lock, { force: true })
+      letGo()
     },
+  }
+}
+
+/** A pipe that the owner holds open for as long as it lives, which shows across containers. */
+const pipeOf = (lock: string, token: string): string => `${lock}.${token}.pipe`
+
+/** Answers what lets go of it. Where no pipe can be made, nobody can tell from another container. */
+const holdPipe = (pipe: string): (() => void) => {
+  if (spawnSync('mkfifo', ['-m', '600', pipe], { stdio: 'ignore' }).status !== 0) return () => undefined
+  let held: number | undefined = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  return () => {
+    if (held === undefined) return
+    rmSync(pipe, { force: true })
+    closeSync(held)
+    held = undefined
+  }
+}
+
+/** Whether any process holds it: a pipe that nobody reads cannot be opened for writing. */
+const isHeld = (pipe: string): boolean => {
+  try {
+    closeSync(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK))
+    return true
+  } catch (error) {
+    if (['ENXIO', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) return false
+    throw error
   }
 }
 
 /** The process that has a folder now, if any. */
 export const ownerOfFolder = (path: string): number | undefined => {
-  const owner = ownerOf(join(path, LOCK_FILE))
-  return owner !== undefined && isAlive(owner) ? owner.pid : undefined
+  const lock = join(path, LOCK_FILE)
+  const owner = ownerOf(lock)
+  return owner !== undefined && isAlive(owner, lock) ? owner.pid : undefined
 }
 
 // A hard link is made by one of many at most, and shows the whole file at once.
@@ -59,7 +111,7 @@ const take = (path: string, lock: string, mine: string, token: string): void => 
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
     const owner = ownerOf(lock)
-    if (owner !== undefined && isAlive(owner)) throw inUse(path, owner)
+    if (owner !== undefined && isAlive(owner, lock)) throw inUse(path, owner)
     removeDead(lock, owner, token)
   }
   throw new Error(`The data folder ${path} cannot be taken: several processes try to at once.`)
@@ -76,13 +128,16 @@ const removeDead = (lock: string, dead: Owner | undefined, token: string): void 
   }
   try {
     if (ownerOf(aside)?.token !== dead?.token) linkSync(aside, lock)
+    else if (dead !== undefined) rmSync(pipeOf(lock, dead.token), { force: true })
   } finally {
     rmSync(aside, { force: true })
   }
 }
 
 const inUse = (path: string, owner: Owner): Error =>
-  new Error(`The data folder ${path} is in use by process ${owner.pid}; one process at a time may open it.`)
+  new Error(
+    `The data folder ${path} is in use by process ${owner.pid}${isElsewhere(owner) ? ' of another container' : ''}; one process at a time may open it.`,
+  )
 
 const ownerOf = (lock: string): Owner | undefined => {
   try {
@@ -94,8 +149,12 @@ const ownerOf = (lock: string): Owner | undefined => {
   }
 }
 
-const isAlive = (owner: Owner): boolean => {
+/** Its number says nothing here. */
+const isElsewhere = ({ namespace: others }: Owner): boolean => others !== undefined && others !== namespace()
+
+const isAlive = (owner: Owner, lock: string): boolean => {
   if (owner.bootId !== bootId()) return false
+  if (isElsewhere(owner)) return isHeld(pipeOf(lock, owner.token))
   const startedAt = startOf(owner.pid)
   if (startedAt !== undefined) return startedAt === owner.startedAt
   if (process.platform === 'linux') return false
@@ -114,6 +173,15 @@ const startOf = (pid: number): string | undefined => {
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
   // A zombie is dead, although its parent has not asked for it yet.
   return fields === undefined || fields[0] === 'Z' ? undefined : fields[19]
+}
+
+/** Undefined where there is no `/proc`. */
+const namespace = (): string | undefined => {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return undefined
+  }
 }
 
 const bootId = (): string => readIfThere('/proc/sys/kernel/random/boot_id')?.trim() ?? ''

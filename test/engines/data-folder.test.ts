@@ -1,17 +1,22 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { lockDataFolder } from '../../src/engines/data-folder.ts'
+import { lockDataFolder, ownerOfFolder } from '../../src/engines/data-folder.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { until } from '../support/service.ts'
+
+const hasNamespaces = process.platform === 'linux' && spawnSync('unshare', ['-p', '-f', 'true']).status === 0
 
 const MODULE = new URL('../../src/engines/data-folder.js', import.meta.url).href
 
 /** A process that takes the folder and keeps it until it is killed. */
-const startOwner = async (folder: string) => {
+const startOwner = async (folder: string, program = process.execPath, before: string[] = []) => {
   const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)}); lockDataFolder(${JSON.stringify(folder)}); console.log('taken'); setInterval(() => {}, 1000)`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(program, [...before, '--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   await once(child.stdout, 'data')
   return child
 }
@@ -36,6 +41,22 @@ test('another process is refused and named while it lives, and does not block wh
   child.kill('SIGKILL')
   await once(child, 'exit')
   lockDataFolder(path).release()
+})
+
+test('a process of another container is refused while the owner lives, and not after it', {
+  skip: hasNamespaces ? false : 'needs root on Linux, for process numbers of its own',
+}, async (t) => {
+  const path = folderOf(t)
+  const numbers = ['-p', '-f', '--mount-proc', '--kill-child']
+  const child = await startOwner(path, 'unshare', [...numbers, process.execPath])
+  t.equal(JSON.parse(readFileSync(join(path, 'owner.lock'), 'utf8')).pid, 1, 'its own number 1')
+  t.throws(() => lockDataFolder(path), /in use by process 1 of another container;/)
+  t.equal(ownerOfFolder(path), 1)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await until('its end', () => ownerOfFolder(path) === undefined)
+  lockDataFolder(path).release()
+  t.same(readdirSync(path), [])
 })
 
 test('a process that was given the number of a dead owner is not taken for it', async (t) => {
