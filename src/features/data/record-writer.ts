@@ -27,15 +27,18 @@ export class RecordWriter implements ResourceWrites {
     this.writer = record.writer(services)
   }
 
-  /** @throws Failure invalid with every field that is not as its type wants it, key_in_use. */
-  async create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+  /**
+   * @param asked field whose value the index was just asked for, and does not have
+   * @throws Failure invalid with every field that is not as its type wants it, key_in_use.
+   */
+  async create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
     const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
     const id = this.writer.idOf(origin, body)
     await this.assertNoGuess(origin, type, id, body)
     const kept = keyed(type, body.values as JsonObject)
     for (const field of type.fields)
       if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
-    const values = await this.checked(origin, type, id, kept)
+    const values = await this.checked(origin, type, id, kept, undefined, asked)
     return this.writer.create(
       origin,
       { ...body, _id: id, dataTypeId: type._id, values: values.values },
@@ -164,6 +167,7 @@ export class RecordWriter implements ResourceWrites {
     id: string,
     sent: JsonObject,
     before?: JsonObject,
+    asked?: string,
   ): Promise<{ values: JsonObject; recordIds: string[]; uniques: Json }> {
     const faults: FieldError[] = []
     const values: JsonObject = {}
@@ -182,12 +186,8 @@ export class RecordWriter implements ResourceWrites {
     if (faults.length > 0) throw refused(faults)
     for (const field of type.fields) {
       const value = valueIn(values, field._id)
-      if (
-        value === undefined ||
-        !isUnique(type, field) ||
-        !(await this.isTaken(organizationId, type, field, id, value))
-      )
-        continue
+      if (value === undefined || !isUnique(type, field) || field.name === asked) continue
+      if (!(await this.isTaken(organizationId, type, field, id, value))) continue
       const isLeft = hidden.has(field.name) && isDeepStrictEqual(value, before && valueIn(before, field._id))
       if (!isLeft) throw taken(`/values/${field.name}`)
       leftWrong.add(field)

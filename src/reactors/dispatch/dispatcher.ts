@@ -20,7 +20,6 @@ import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './pa
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './backlog.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
-import { sharedReads } from './shared-reads.ts'
 import { SteadyTime } from './retry-schedule.ts'
 import { type HeardEvent, heardEvent, isAnyActive } from './subject-event.ts'
 
@@ -48,7 +47,8 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
 }
 
 const WAITING_MAX = 100_000
-const STORE_MS = 1_000
+/** Runs that are paid by then leave no row; a restart reads so much of the stream of runs again. */
+const STORE_MS = 5_000
 const SWEEP_MS = 3_600_000
 const DRAIN_MS = 2_000
 const RETRY_MS = 1_000
@@ -80,7 +80,6 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.time = new SteadyTime(clock)
     this.payer = new PayRuns({
       ...options,
-      tables: sharedReads(tables),
       time: this.time,
       health: this.health,
       onDelivery,
@@ -129,13 +128,12 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   /** Owes what one event of the partition's transitions leads to. @throws StreamLost */
   async handle(entry: TransitionEntry, partition: number): Promise<void> {
     const owned = this.partition(partition)
-    await inTurn(owned, async () => {
+    await this.inTurn(owned, async () => {
       const facts = await this.untilAnswered(() => oweRuns(this.oweOptions(), owned.pending, entry))
       if (facts === undefined) return // it is closed
       if (facts.length === 0) owned.pending.sourceDone(entry.revision)
       await this.append(owned, facts)
     })
-    if (owned.pending.rows.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
   }
 
   /** A partition that this process owns. @throws StreamLost */
@@ -206,7 +204,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   /** Owes what events of tasks and records lead to. */
   private heard(events: readonly RecordedEvent[], owned: OwnedPartition): Promise<void> {
-    return inTurn(owned, async () => {
+    return this.inTurn(owned, async () => {
       const facts = await this.untilAnswered(async () => {
         const { pending, rates } = owned
         const heard: HeardEvent[] = []
@@ -220,6 +218,14 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       await this.append(owned, facts)
       owned.pending.heardLog(events[events.length - 1].position)
     })
+  }
+
+  /** One event of a partition is owed at a time: the sequence of its runs follows from those before. */
+  private async inTurn(owned: OwnedPartition, work: () => Promise<void>): Promise<void> {
+    const done = owned.turn.then(work, work)
+    owned.turn = done.catch(() => undefined)
+    await done
+    if (owned.pending.rows.changesWaiting > CHANGES_MAX) await this.untilAnswered(() => owned.pending.store())
   }
 
   private async append(owned: OwnedPartition, facts: readonly OwedFact[]): Promise<void> {
@@ -290,11 +296,4 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       error: String(error),
     })
   }
-}
-
-/** One event of a partition is owed at a time: the sequence of its runs follows from those before. */
-const inTurn = <Done>(owned: OwnedPartition, work: () => Promise<Done>): Promise<Done> => {
-  const done = owned.turn.then(work, work)
-  owned.turn = done.catch(() => undefined)
-  return done
 }

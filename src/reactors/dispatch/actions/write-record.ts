@@ -64,7 +64,8 @@ const write = async (services: InsideServices, writer: RecordWriter, work: Work)
     const dataId = await writer.idByKey(origin.organizationId, type, key)
     if (dataId !== undefined && (await hasWritten(services, RECORD_STREAMS + dataId, work))) return { dataId }
     try {
-      if (dataId === undefined) await writer.create(origin, { _id: madeId, dataTypeId: type._id, values })
+      if (dataId === undefined)
+        await writer.create(origin, { _id: madeId, dataTypeId: type._id, values }, type.primaryKey)
       else await writer.change(origin, { id: dataId, kind: 'amend', body: { values } })
       return { dataId: dataId ?? madeId }
     } catch (error) {
