@@ -140,9 +140,7 @@ export class RunOrder {
   /** From under way, or from the heaps where it waits. */
   private takeOut(run: Run): void {
     if (this.underWay.delete(run.runId)) return
-    const other = (one: Run): boolean => one !== run
-    this.waiting.filter(other)
-    this.ready.filter(other)
+    if (!this.waiting.remove(run)) this.ready.remove(run)
   }
 
   private leaveQueue(run: Run): void {
@@ -174,22 +172,25 @@ class Heap<Item> {
   }
 
   push(item: Item): void {
-    const { items, before } = this
-    let at = items.push(item) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      if (!before(item, items[parent])) break
-      items[at] = items[parent]
-      at = parent
-    }
-    items[at] = item
+    this.rise(item, this.items.push(item) - 1)
   }
 
   pop(): Item | undefined {
     const first = this.items[0]
     const last = this.items.pop()
-    if (this.items.length > 0 && last !== undefined) this.sink(last)
+    if (this.items.length > 0 && last !== undefined) this.sink(last, 0)
     return first
+  }
+
+  /** Answers whether it was there. */
+  remove(item: Item): boolean {
+    const at = this.items.indexOf(item)
+    if (at < 0) return false
+    const last = this.items.pop() as Item
+    if (last === item) return true
+    this.sink(last, at)
+    if (this.items[at] === last) this.rise(last, at)
+    return true
   }
 
   /** Takes out every item that `keep` refuses. */
@@ -203,9 +204,23 @@ class Heap<Item> {
     return this.items[Symbol.iterator]()
   }
 
-  private sink(item: Item): void {
+  /** Puts an item in place that belongs at `from` or above. */
+  private rise(item: Item, from: number): void {
     const { items, before } = this
-    let at = 0
+    let at = from
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!before(item, items[parent])) break
+      items[at] = items[parent]
+      at = parent
+    }
+    items[at] = item
+  }
+
+  /** The same of one that belongs there or below. */
+  private sink(item: Item, from: number): void {
+    const { items, before } = this
+    let at = from
     for (;;) {
       let child = at * 2 + 1
       if (child >= items.length) break

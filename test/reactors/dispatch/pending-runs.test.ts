@@ -1,10 +1,11 @@
 import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { ATTEMPTS_MADE, RUNS_OWED, type AttemptMade } from '../../../src/features/automations/events.ts'
-import { OWED_RUNS, OwedRows } from '../../../src/reactors/dispatch/owed-rows.ts'
+import { OWED_RUNS, OwedRows, type Run } from '../../../src/reactors/dispatch/owed-rows.ts'
 import { triggerOf } from '../../../src/reactors/dispatch/owe.ts'
 import { countOf } from '../../../src/reactors/dispatch/backlog.ts'
 import { PendingRuns } from '../../../src/reactors/dispatch/pending-runs.ts'
+import { RunOrder } from '../../../src/reactors/dispatch/run-order.ts'
 import { SteadyTime } from '../../../src/reactors/dispatch/retry-schedule.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices } from '../../support/open-services.ts'
@@ -75,4 +76,43 @@ const succeeded = (runId: string): AttemptMade => ({
   durationMs: 1,
   failures: 0,
   status: 'succeeded',
+})
+
+test('whichever runs end meanwhile, the oldest of those that are due is taken', (t) => {
+  let seed = 1
+  const random = (below: number): number => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff
+    return (seed >> 8) % below
+  }
+  const taken: (number | undefined)[] = []
+  const wanted: (number | undefined)[] = []
+  for (let round = 0; round < 50; round++) {
+    const order = new RunOrder()
+    const live = new Map<string, { run: Run; isDue: boolean }>()
+    for (let sequence = 0; sequence < 200; sequence++) {
+      const trigger = { subject: { type: 'task', id: `s${sequence}` } } as Run['trigger']
+      const run = { runId: `r${sequence}`, automationId: 'a', sequence, trigger, owedAt: 0, attempts: 0 }
+      const one = { run: { ...run, dueAt: random(1_000), delayMs: 0, alone: false, stored: false }, isDue: false }
+      order.add(one.run)
+      live.set(run.runId, one)
+      const gone = [...live.keys()][random(3 * live.size)]
+      if (gone !== undefined) {
+        order.end(gone)
+        live.delete(gone)
+      }
+      if (random(3) > 0) continue
+      const now = random(300)
+      for (const one of live.values()) one.isDue ||= one.run.dueAt <= now
+      wanted.push([...live.values()].find(({ isDue }) => isDue)?.run.sequence)
+      const next = order.take(now)
+      taken.push(next?.sequence)
+      if (next !== undefined) {
+        order.end(next.runId)
+        live.delete(next.runId)
+      }
+    }
+  }
+  t.strictSame(taken, wanted)
+  t.ok(taken.length > 2_000)
+  t.end()
 })
