@@ -75,6 +75,8 @@ export class Follower {
   private owned: OwnedCheckpoint | undefined
   private readonly storing = new Storing()
   private wasLost = false
+  /** Rows are to come with a later batch, which may be an empty one that says that this was the end of the log. */
+  private isOwed = false
   private storedAtMs = Number.NEGATIVE_INFINITY
   /** Logged time of the oldest event that is read and not handled. */
   private behindSince: number | undefined
@@ -152,12 +154,13 @@ export class Follower {
 
   private async take(batch: FollowBatch): Promise<void> {
     const { events, checkpoint, caughtUp } = batch
-    if (this.at === undefined || checkpoint > this.at) {
+    if (this.at === undefined || checkpoint > this.at || (caughtUp && this.isOwed)) {
       this.behindSince ??= events[0]?.loggedAt
       this.eventsBehind = Math.max(this.eventsBehind, events.length)
       const changes = await this.options.handle(batch, this.abort.signal, () => this.storing.isRunning)
       if (this.abort.signal.aborted) return // it may have ended half way
       const { tables } = this
+      this.isOwed = changes === 'later'
       if (tables !== undefined && changes !== 'later')
         await this.storing.begin(() => this.store(tables, checkpoint, changes))
       if (caughtUp || events.length < OVERLAPPED_EVENTS) await this.storing.end()

@@ -72,6 +72,21 @@ test('follows from the beginning, and sees its own rows within a batch', async (
   t.same(runner.lags(), [{ consumer: 'counters', partition: 'all', events: 0, seconds: 0 }])
 })
 
+test('stores its rows also where the end of the log is told by an empty batch', async (t) => {
+  const services = await open(t)
+  await append(services, 'count-1', { group: 'a', by: 1 })
+  const { log } = services
+  const follow: typeof log.follow = async function* (...asked) {
+    for await (const batch of log.follow(...asked)) {
+      yield { ...batch, caughtUp: false }
+      if (batch.caughtUp) yield { ...batch, events: [] }
+    }
+  }
+  const { runner } = await run(t, { ...services, log: Object.assign(Object.create(log), { follow }) }, counters())
+  await runner.ready()
+  t.match(await rowsOf(services), { 'all/count-1': { sum: 1 } })
+})
+
 test('goes on from its checkpoint after a restart', async (t) => {
   const folder = folderOf(t)
   const one = await openServices(folder)
