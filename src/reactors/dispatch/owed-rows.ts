@@ -46,7 +46,7 @@ interface Change {
 
 type Changes = ReadonlyMap<string, Change>
 
-/** The rows of one partition's owed runs: collects changes and stores them together, about once a second. */
+/** The rows of one partition's owed runs: collects changes and stores them together, every few seconds. */
 export class OwedRows {
   private readonly tables: TableStore
   private readonly scope: string

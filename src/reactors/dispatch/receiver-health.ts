@@ -61,7 +61,7 @@ export const afterFailure = (
 /** How receivers were doing, by automation, so that a restart does not press one that is down. */
 export const RECEIVER_HEALTH: TableDeclaration = { name: 'dispatch-health', version: 1, lives: 'row' }
 
-/** Keeps the health of receivers; changes are stored together, about once a second. */
+/** Keeps the health of receivers; changes are stored together, every few seconds. */
 export class HealthTable {
   private readonly tables: TableStore
   private changed = new Map<string, ReceiverHealth>()
