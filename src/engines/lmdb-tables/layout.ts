@@ -47,7 +47,7 @@ export interface TableRecord {
 /**
  * Free pages that the driver, whose types do not name this, keeps in memory from commit to commit: each commit puts those
  * that it frees into their sorted list. With its 75,000 a commit of one row took 0.9 ms of processor time once many rows
- * had been written, with these 0.25.
+ * had been written, with these 0.4.
  */
 const FREE_PAGES = { maxFreeSpaceToRetain: 2_000 }
 
