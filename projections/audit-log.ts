@@ -58,7 +58,7 @@ export const auditFollower = (services: AuditServices): Follower => {
     handle: async ({ events, caughtUp }, signal) => {
       buffer.clear()
       for (const event of events) buffer.add({ revision: event.revision, event }, 0)
-      if (buffer.rows === 0) return undefined
+      if (buffer.rows === 0) return caughtUp && events.length > 0 ? [] : undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)
       if (signal.aborted) return undefined

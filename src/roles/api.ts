@@ -4,7 +4,7 @@ import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
 import { addonRoutes } from '../features/addons/api.ts'
 import { auditRoute } from '../features/audit/api.ts'
-import { AUDIT } from '../features/audit/views.ts'
+import { AUDIT, auditedPrefixes } from '../features/audit/views.ts'
 import { automationRoutes } from '../features/automations/api.ts'
 import { runsStream } from '../features/automations/events.ts'
 import { automationRunRoutes } from '../features/automations/runs-api.ts'
@@ -59,7 +59,7 @@ import { backtestOf } from '../reactors/backtests/answer-backtest.ts'
 import { dryRun } from '../reactors/dispatch/dry-run.ts'
 import { TableDirectory } from '../reactors/dispatch/directory.ts'
 import { tripId } from '../reactors/matcher/detect-trips.ts'
-import { resources } from './product.ts'
+import { AUDITED, PROJECTIONS, resources } from './product.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
 /** A read that finds nothing waits so long at most for the history to follow. */
@@ -191,13 +191,18 @@ const listedRows = ({ history, clock, settle, partitions }: RoleServices): Histo
   })
 
 const auditLog = (services: RoleServices): Route => {
-  const { log, tables, settle } = services
+  const { log, tables, checkpoints, settle } = services
+  const audited = auditedPrefixes(AUDITED)
+  const followers = PROJECTIONS.filter(({ prefixes }) => prefixes.some((prefix) => audited.includes(prefix)))
+  const names = followers.map(({ name }) => name)
+  // A command is answered once these have stored what it wrote; the end of the log may lie far beyond, among points.
   return auditRoute({
     log,
     listed: listedRows(services),
     resources: resources.all(),
     asShown: async (caller, { plural }, values) => (plural === RECORDS ? readRecord(tables, caller, values) : values),
-    caughtUp: async () => settle({ types: [], position: await log.headPosition() }, CATCH_UP_MS, [{ consumer: AUDIT }]),
+    caughtUp: async () =>
+      settle({ types: [], position: await checkpoints.changedThrough(names) }, CATCH_UP_MS, [{ consumer: AUDIT }]),
   })
 }
 

@@ -26,13 +26,17 @@ export class Checkpoints {
   private readonly store: TableStore
   private readonly clock: Clock
   private readonly heard = new Map<string, Checkpoint>()
+  private readonly changed = new Map<string, number>()
   private readonly waiters = new Set<Waiter>()
 
   constructor(store: TableStore, clock: Clock) {
     this.store = store
     this.clock = clock
     this.tables = this.heardTables()
-    store.onLoss(() => this.heard.clear())
+    store.onLoss(() => {
+      this.heard.clear()
+      this.changed.clear()
+    })
   }
 
   /** Whether the consumer's stored checkpoint comes that far within the time. @throws Failure engine_down. */
@@ -66,10 +70,29 @@ export class Checkpoints {
     })
   }
 
+  /**
+   * Position through which these consumers of the whole log have changed rows; what the log has beyond is of other streams.
+   * Of a consumer that another process stores for: through which it has read. -1 for nothing. @throws Failure engine_down.
+   */
+  async changedThrough(consumers: readonly string[]): Promise<number> {
+    let through = -1
+    for (const consumer of consumers) {
+      const read = (await this.store.checkpoint(consumer))?.all ?? -1
+      const isOurs = read === this.heard.get(consumer)?.all
+      through = Math.max(through, (isOurs ? this.changed.get(consumer) : undefined) ?? read)
+    }
+    return through
+  }
+
   private stored(consumer: string, at: Checkpoint): void {
     const heard = { ...this.heard.get(consumer), ...at }
     this.heard.set(consumer, heard)
     for (const waiter of this.waiters) if (waiter.consumer === consumer && isPast(heard, waiter.at)) waiter.reached()
+  }
+
+  private forget(consumer: string): void {
+    this.heard.delete(consumer)
+    this.changed.delete(consumer)
   }
 
   private heardTables(): TableStore {
@@ -77,15 +100,17 @@ export class Checkpoints {
     return tablesWith(store, {
       commit: async (changes, move) => {
         await store.commit(changes, move)
-        if (move?.at !== undefined) this.stored(move.consumer, move.at)
+        if (move?.at === undefined) return
+        if (changes.length > 0 || !this.changed.has(move.consumer)) this.changed.set(move.consumer, move.at.all ?? -1)
+        this.stored(move.consumer, move.at)
       },
       promote: async (tables, consumer) => {
         await store.promote(tables, consumer)
-        this.heard.delete(consumer)
+        this.forget(consumer)
       },
       reset: async (tables, consumer) => {
         await store.reset(tables, consumer)
-        this.heard.delete(consumer)
+        this.forget(consumer)
       },
     })
   }

@@ -102,3 +102,16 @@ test('a checkpoint that is reset is not taken for the one before', async (t) => 
   clock.advance(LIMIT_MS)
   t.equal(await waiting, false)
 })
+
+test('how far consumers changed rows is known where they run, and leaves out what they only passed over', async (t) => {
+  const { tables, checkpoints, elsewhere, store } = await open(t)
+  await tables.declare({ name: 'cups', version: 1 })
+  const names = ['hubs', 'users']
+  t.equal(await checkpoints.changedThrough(names), -1)
+  await storeCheckpoint(tables, 'hubs', { all: 5 }, [{ table: 'cups', scope: 'all', id: 'a', row: { name: 'A' } }])
+  await store('users', { all: 3 })
+  t.equal(await checkpoints.changedThrough(names), 5)
+  await store('users', { all: 90 })
+  t.equal(await checkpoints.changedThrough(names), 5)
+  t.equal(await elsewhere.changedThrough(names), 90, 'another process does not know what it only passed over')
+})
