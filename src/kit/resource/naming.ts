@@ -4,7 +4,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { RecordRef } from './writes.ts'
-import { NAMES_NOTHING, namedIn, referencesOf } from './references.ts'
+import { NAMES_NOTHING, namedIn, type Reference, referencesOf } from './references.ts'
 
 /*
  * A write that comes to name a record, and the deletion of that record, at once: each looks at tables that do not have the
@@ -18,32 +18,38 @@ export type NameIn = (values: JsonObject, before: JsonObject | undefined) => Pro
 const NAMERS_MAX = 20
 const KEPT_MIN = 5_000
 
-/** What goes on about each id, and who waits until nothing does. */
-class UnderWay {
-  private readonly byId = new Map<string, { count: number; waiting: (() => void)[] }>()
+/** A record of one kind: clients choose ids, so records of several kinds may have the same one. */
+const keyOf = (plural: string, id: string): string => `${plural} ${id}`
 
-  begin(id: string): void {
-    const known = this.byId.get(id)
-    if (known === undefined) this.byId.set(id, { count: 1, waiting: [] })
+/** What goes on about each record, and who waits until nothing does. */
+class UnderWay {
+  private readonly byKey = new Map<string, { count: number; waiting: (() => void)[] }>()
+
+  begin(key: string): void {
+    const known = this.byKey.get(key)
+    if (known === undefined) this.byKey.set(key, { count: 1, waiting: [] })
     else known.count++
   }
 
-  end(id: string): void {
-    const known = this.byId.get(id)
+  end(key: string): void {
+    const known = this.byKey.get(key)
     if (known === undefined || --known.count > 0) return
-    this.byId.delete(id)
+    this.byKey.delete(key)
     for (const go of known.waiting) go()
   }
 
-  async idle(id: string): Promise<void> {
-    for (let known = this.byId.get(id); known !== undefined; known = this.byId.get(id)) {
-      const { waiting } = known
-      await new Promise<void>((go) => waiting.push(go))
-    }
+  isBusy(key: string): boolean {
+    return this.byKey.has(key)
+  }
+
+  /** Others may have begun again when it resolves. */
+  async idle(key: string): Promise<void> {
+    const known = this.byKey.get(key)
+    if (known !== undefined) await new Promise<void>((go) => known.waiting.push(go))
   }
 }
 
-/** What the writes of one process name, by the id that is named. */
+/** What the writes of one process name, by the key of the record that is named. */
 class Names {
   private readonly writes = new UnderWay()
   private readonly deletions = new UnderWay()
@@ -52,29 +58,29 @@ class Names {
   private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
   /** False for what is deleted. What is being deleted is waited for: it may stay. */
-  async begin(id: string): Promise<boolean> {
-    await this.deletions.idle(id)
-    if (this.deleted.get(id) === true) return false
-    this.writes.begin(id)
+  async begin(key: string): Promise<boolean> {
+    while (this.deletions.isBusy(key)) await this.deletions.idle(key)
+    if (this.deleted.get(key) === true) return false
+    this.writes.begin(key)
     return true
   }
 
   /** `namer` is absent where nothing was written. */
-  end(id: string, namer: RecordRef | undefined): void {
-    if (namer !== undefined) this.lately.set(id, [...(this.lately.get(id) ?? []), namer].slice(-NAMERS_MAX))
-    this.writes.end(id)
+  end(key: string, namer: RecordRef | undefined): void {
+    if (namer !== undefined) this.lately.set(key, [...(this.lately.get(key) ?? []), namer].slice(-NAMERS_MAX))
+    this.writes.end(key)
   }
 
   /** Nobody comes to name it while it is deleted; `remove` is told who did lately. */
-  async without<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
-    this.deletions.begin(id)
+  async without<Done>(key: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
+    this.deletions.begin(key)
     try {
-      await this.writes.idle(id)
-      const done = await remove(this.lately.get(id) ?? [])
-      this.deleted.set(id, true)
+      while (this.writes.isBusy(key)) await this.writes.idle(key)
+      const done = await remove(this.lately.get(key) ?? [])
+      this.deleted.set(key, true)
       return done
     } finally {
-      this.deletions.end(id)
+      this.deletions.end(key)
     }
   }
 }
@@ -92,7 +98,7 @@ export class Naming {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
   /** Fields whose records are not deleted while something names them. */
-  private fields: readonly string[] | undefined
+  private fields: readonly Reference[] | undefined
 
   constructor(declaration: ResourceDeclaration, services: ResourceServices) {
     this.declaration = declaration
@@ -107,13 +113,19 @@ export class Naming {
     const names = namesOf(this.services.log)
     const begun = new Set<string>()
     const nameIn: NameIn = async (values, before) => {
-      for (const field of this.neededFields())
-        for (const named of namedIn(values, field)) {
-          if (begun.has(named) || (before !== undefined && namedIn(before, field).includes(named))) continue
-          if (!(await names.begin(named)))
-            throw invalid(this.declaration.bodyPaths?.[field] ?? `/${field}`, NAMES_NOTHING)
-          begun.add(named)
-        }
+      const fields = this.newlyNamed(values, before)
+      if ([...fields.keys()].every((key) => begun.has(key))) return
+      // All in one order, also where a write is decided anew: two that wait for each other's names would wait for ever.
+      const keys = [...new Set([...begun, ...fields.keys()])].sort()
+      for (const key of begun) names.end(key, undefined)
+      begun.clear()
+      for (const key of keys) {
+        const isThere = await names.begin(key)
+        if (isThere) begun.add(key)
+        const field = fields.get(key)
+        if (!isThere && field !== undefined)
+          throw invalid(this.declaration.bodyPaths?.[field] ?? `/${field}`, NAMES_NOTHING)
+      }
     }
     let namer: RecordRef | undefined
     try {
@@ -121,24 +133,36 @@ export class Naming {
       if (handled.wrote !== undefined) namer = { plural: this.declaration.plural, id }
       return handled
     } finally {
-      for (const named of begun) names.end(named, namer)
+      for (const key of begun) names.end(key, namer)
     }
   }
 
   /** Runs a deletion, which is told who came to name the record lately. */
   deletion<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
-    const { idFrom, whenReferenced } = this.declaration
+    const { idFrom, plural, whenReferenced } = this.declaration
     // What is taken out is looked for again later; under an id that follows from a value it may be made anew.
     if (whenReferenced === 'takeOut' || idFrom !== undefined) return remove([])
-    return namesOf(this.services.log).without(id, remove)
+    return namesOf(this.services.log).without(keyOf(plural, id), remove)
   }
 
-  private neededFields(): readonly string[] {
+  /** Keys of what the values name and did not name before, each with the first field that names it. */
+  private newlyNamed(values: JsonObject, before: JsonObject | undefined): Map<string, string> {
+    const fields = new Map<string, string>()
+    for (const { field, target } of this.neededFields()) {
+      const known = namedIn(before ?? {}, field)
+      for (const id of namedIn(values, field)) {
+        const key = keyOf(target, id)
+        if (!known.includes(id) && !fields.has(key)) fields.set(key, field)
+      }
+    }
+    return fields
+  }
+
+  private neededFields(): readonly Reference[] {
     const { resources } = this.services
     this.fields ??= referencesOf(this.declaration)
       .filter(({ target }) => resources.isDeclared(target))
       .filter(({ target }) => resources.declarationOf(target).whenReferenced !== 'takeOut')
-      .map(({ field }) => field)
     return this.fields
   }
 }

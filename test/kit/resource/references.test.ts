@@ -123,6 +123,17 @@ test('what is named at the very moment of its deletion is either kept or named b
   )
 })
 
+test('a record can be named whose id another kind had in another organization', async (t) => {
+  const { call, make } = await openWarehouse(t)
+  const _id = await make('depot', { name: 'North' })
+  const others = { organizationId: 'org-2' }
+  const home = (await call('POST', '/depot', { name: 'Home' }, others)).body.data._id
+  const crate = { _id, name: 'C', depotId: home }
+  t.equal((await call('POST', '/crate', crate, others)).status, 201)
+  t.equal((await call('DELETE', `/crate/${_id}`, undefined, others)).status, 200)
+  t.equal((await call('POST', '/crate', { name: 'A', depotId: _id })).status, 201)
+})
+
 test('a set of resources says at once what is wrong with it', (t) => {
   const [depot, shelf, crate] = WAREHOUSE
   t.throws(() => new ResourceSet([shelf]), /there is no resource depots/)
