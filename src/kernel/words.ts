@@ -10,8 +10,9 @@ export const wordsOf = (text: string): string[] => {
   return [...words]
 }
 
-/** What of a word counts. */
-export const wordStart = (word: string): string => word.slice(0, WORD_CHARACTERS_MAX)
+/** What of a word counts. Half a character is left out: as bytes, all halves are the same. */
+export const wordStart = (word: string): string =>
+  word.length <= WORD_CHARACTERS_MAX ? word : word.slice(0, WORD_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')
 
 /** The words of all these fields of a row; a field may be a string or an array of strings. */
 export const wordsOfRow = (row: { [field: string]: unknown }, fields: readonly string[]): string[] => {

@@ -551,6 +551,16 @@ const PROMISES: { [promise: string]: Check } = {
     t.same(await store.get('things', 's', 'ends'), { status: 'done', name: 'again' })
   },
 
+  'words that differ where half a character counts no more are all found': async (t, { store }) => {
+    const start = 'a'.repeat(99)
+    const words = ['\u{10400}', '\u{20000}', '\u{16800}'].map((last) => `${start}${last}`)
+    await store.commit(words.map((name, i) => put('s', `${i}`, { status: 'open', name })))
+    for (const text of [start, ...words])
+      t.same(idsOf((await store.find('things', 's', { limit: 9, text })).rows), ['0', '1', '2'])
+    await store.commit(words.map((name, i) => put('s', `${i}`, { status: 'open', ...(i > 0 && { name }) })))
+    t.same(idsOf((await store.find('things', 's', { limit: 9, text: start })).rows), ['1', '2'])
+  },
+
   'of rows put where none is, one is stored': async (t, { store, now, pass }) => {
     let last = ''
     const lifeMs = await inTime(now, async (life, scope) => {

@@ -46,8 +46,8 @@ export interface Match {
 
 export interface Answer {
   found: Found
-  /** The rows of it, as they are stored; others too. */
-  packed: ReadonlyMap<string, Buffer>
+  /** The bytes that each of its rows was unpacked from. */
+  packed: Pick<WeakMap<StoredRow, Buffer>, 'get'>
   /** Which change had touched what last, before the answer. */
   changes: string
   first?: Arguments
@@ -63,7 +63,7 @@ export const findRows = async (place: Place, question: Find, known: Known): Prom
   assertIndexed(place.table.declaration, question)
   for (let tries = 0; ; tries++) {
     const isWhole = tries < WHOLE_TRIES
-    const visit: Visit = { ...place, packed: new Map(), isWhole, changes: '', first: known.first }
+    const visit: Visit = { ...place, packed: new WeakMap(), isWhole, changes: '', first: known.first }
     try {
       const { matches, ...found } = await answer(visit, question, known)
       return {

@@ -2,7 +2,7 @@ import { registryFunctions } from './registry-functions.ts'
 import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark8'
+export const LIBRARY = 'waymark9'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -147,6 +147,8 @@ register_read('${LIBRARY}_changes', function(keys, args)
   if some_have_ended(base) then return {''} end
   local changes = changes_of(base)
   if last_change(base) == since then return {changes, {}} end
+  -- An empty text is not only the token before the first change, but also what is known of one that is not told.
+  if since == '' then return {changes} end
   local at = redis.call('LPOS', base .. 'l', since, 'RANK', -1)
   if not at then return {changes} end
   return {changes, redis.call('LRANGE', base .. 'l', at + 2, -1)}

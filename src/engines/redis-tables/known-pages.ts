@@ -181,7 +181,7 @@ export class KnownPages {
       this.matches.set(names.question, { matches, changes })
     let rowBytes = 0
     const rows = found.rows.map((row) => {
-      const bytes = packed.get(row.id)!
+      const bytes = packed.get(row)!
       rowBytes += bytes.length
       return this.shared(place, question, row.id, bytes, () => row)
     })

@@ -59,8 +59,8 @@ export interface Place {
 
 /** A place while one answer is made of it. */
 export interface Visit extends Place {
-  /** Of the rows that were read. */
-  readonly packed: Map<string, Buffer>
+  /** The bytes of each row that was read: where it is read again, another object has the others. */
+  readonly packed: WeakMap<StoredRow, Buffer>
   /** Whether the answer is to be seen as one: no change of the table may come between its calls. */
   readonly isWhole: boolean
   /** The last change that its calls have seen. */
@@ -123,8 +123,9 @@ export async function* rowsOfIds(visit: Visit, ids: readonly string[]): AsyncGen
 }
 
 const stored = ({ packed, scope }: Visit, id: string, bytes: Buffer): StoredRow => {
-  packed.set(id, bytes)
-  return { scope, id, row: unpackRow(bytes) }
+  const row = { scope, id, row: unpackRow(bytes) }
+  packed.set(row, bytes)
+  return row
 }
 
 /** Goes through all stretches, call by call. */
