@@ -18,7 +18,7 @@ import type { Row } from '../../kernel/table.ts'
 import { mergePatch, type PresentContext, type WriteContext } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import { ruleFields } from '../../kit/values/value-type.ts'
+import { hasSamePattern, ruleFields } from '../../kit/values/value-type.ts'
 import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField } from './fields.ts'
 import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
@@ -103,9 +103,16 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   const { id, values, before, caller } = write
   const sent = values.fields as unknown as SentField[]
   const lastNo = Number(before?.lastNo ?? 0)
-  const fields = keptFields(sent, (before?.fields ?? []) as unknown as StoredField[], lastNo)
+  const own = (before?.fields ?? []) as unknown as StoredField[]
+  const fields = keptFields(sent, own, lastNo)
   const primaryKey = renamedKey(fields, values.primaryKey as string)
-  const faults = fieldsFaults(sent, primaryKey)
+  const isKept = (at: number): boolean =>
+    caller === undefined ||
+    hasSamePattern(
+      fields[at],
+      own.find(({ _id }) => _id === fields[at]._id),
+    )
+  const faults = fieldsFaults(sent, primaryKey, isKept)
   if (faults.length > 0) throw refused(faults)
   if (caller !== undefined && before !== undefined) assertHiddenKept(caller, id, before, fields)
   await assertReferences(write, fields)

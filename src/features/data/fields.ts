@@ -39,9 +39,13 @@ export const RANGED_MAX = 30
 const TEXTS_SORTED_MAX = 10
 export const SLOTS = RANGED_MAX + TEXTS_SORTED_MAX
 
-/** What is wrong with the fields of a type and its primary key. */
-export const fieldsFaults = (fields: readonly SentField[], primaryKey: string): FieldError[] => {
-  const faults = fields.flatMap((field, i) => fieldFaults(fields, i, `/fields/${i}`, field))
+/** What is wrong with the fields of a type and its primary key. `isKept` says whose patterns it had already. */
+export const fieldsFaults = (
+  fields: readonly SentField[],
+  primaryKey: string,
+  isKept: (at: number) => boolean,
+): FieldError[] => {
+  const faults = fields.flatMap((_, i) => fieldFaults(fields, i, isKept(i)))
   if (fields.filter(({ type }) => RANGED.includes(type)).length > RANGED_MAX)
     faults.push({
       path: '/fields',
@@ -54,8 +58,10 @@ export const fieldsFaults = (fields: readonly SentField[], primaryKey: string): 
   return faults
 }
 
-const fieldFaults = (fields: readonly SentField[], at: number, path: string, field: SentField): FieldError[] => {
-  const faults = ruleFaults(field, path)
+const fieldFaults = (fields: readonly SentField[], at: number, isKept: boolean): FieldError[] => {
+  const field = fields[at]
+  const path = `/fields/${at}`
+  const faults = ruleFaults(field, path, isKept)
   const isNamedBefore = fields.slice(0, at).some(({ name }) => name.toLowerCase() === field.name.toLowerCase())
   if (isNamedBefore) faults.push({ path: `${path}/name`, message: 'is the name of an earlier field' })
   if (field.unique === true && !UNIQUE.includes(field.type))

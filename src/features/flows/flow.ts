@@ -19,6 +19,7 @@ import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import {
   FILES,
+  hasSamePattern,
   ruleFaults,
   ruleFields,
   VALUE_TYPES,
@@ -96,7 +97,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   const content = { ...values, dataSource: source } as unknown as FlowContent
   // The service copies flows of other organizations: what they lack is asked for later.
   const isCopied = caller === undefined ? values.needsDataType === true : before?.needsDataType === true
-  const faults = structureFaults(content, isCopied)
+  const faults = structureFaults(write, content, isCopied)
   if (faults.length === 0) faults.push(...(await dataFaults(write, content)))
   if (faults.length > 0) throw refused(faults)
   const needsDataType = isCopied && source === undefined
@@ -113,8 +114,11 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   }
 }
 
-const structureFaults = (content: FlowContent, isCopied: boolean): FieldError[] => {
+const structureFaults = ({ before, caller }: WriteContext, content: FlowContent, isCopied: boolean): FieldError[] => {
   const faults: FieldError[] = []
+  const known = new Map(
+    (before?.steps === undefined ? [] : componentsOf(before as unknown as FlowContent)).map((one) => [one.id, one]),
+  )
   const stepIds = new Set<string>()
   const ids = new Set<string>()
   for (const [i, one] of content.steps.entries()) {
@@ -125,7 +129,8 @@ const structureFaults = (content: FlowContent, isCopied: boolean): FieldError[] 
       if (ids.has(own)) faults.push({ path: `${path}/id`, message: 'is the id of an earlier component' })
       ids.add(own)
       const isMissing = isCopied && rule.type === 'reference' && rule.dataTypeId === undefined
-      if (!isMissing) faults.push(...ruleFaults(rule, path))
+      if (!isMissing)
+        faults.push(...ruleFaults(rule, path, caller === undefined || hasSamePattern(rule, known.get(own))))
     }
   }
   if (ids.size > COMPONENTS_MAX)

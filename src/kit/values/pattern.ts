@@ -9,6 +9,9 @@ const KEPT_MAX = 1_000
 /** Instructions times characters: each step takes up to 20 ns, and a record may have its 256 KB of texts in such fields. */
 const STEPS_MAX = 1_000_000
 
+/** Instructions of a pattern that needs no bound of its own for its texts: such as one for e-mail addresses. */
+const ORDINARY_SIZE = 500
+
 /** Whether a part of the text matches. Takes time that is linear in the text, whatever the pattern. */
 export type Pattern = (text: string) => boolean
 
@@ -24,6 +27,13 @@ const kept = new RecentMap<string, Compiled | string>(KEPT_MAX / 2)
 export const linearPattern = (source: string): Pattern | string => {
   const pattern = compiledOnce(source)
   return typeof pattern === 'string' ? pattern : pattern.matches
+}
+
+/** How many characters a text may have that is held against a pattern, where nothing else bounds it. */
+export const charsMaxOf = (source: string, charsMax: number): number => {
+  const pattern = compiledOnce(source)
+  const size = typeof pattern === 'string' ? 1 : Math.min(pattern.size, ORDINARY_SIZE)
+  return Math.min(charsMax, Math.floor(STEPS_MAX / size))
 }
 
 /** What is wrong with some patterns that are held against texts of so many characters; undefined when nothing is. */

@@ -15,7 +15,7 @@ import {
 } from '../../kernel/schema.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import { parseTime } from '../http/parse-time.ts'
-import { linearPattern, patternsFault } from './pattern.ts'
+import { charsMaxOf, linearPattern, patternsFault } from './pattern.ts'
 
 /** Types of the values that customers declare: fields of data types and components of flows. */
 export const VALUE_TYPES = [
@@ -77,8 +77,15 @@ export const ruleFields = (types: readonly ValueType[]): Fields => ({
   default: optional(anyValue),
 })
 
-/** What is wrong with a rule whose members have their types. `path` is that of the rule. */
-export const ruleFaults = (rule: ValueRule, path: string): FieldError[] => {
+/** Whether a text costs its pattern what it did. */
+export const hasSamePattern = (rule: ValueRule, before: ValueRule | undefined): boolean =>
+  before !== undefined && rule.pattern === before.pattern && rule.max === before.max
+
+/**
+ * What is wrong with a rule whose members have their types. `path` is that of the rule. What the pattern costs is not
+ * looked at where it `isKept`: others have been allowed it.
+ */
+export const ruleFaults = (rule: ValueRule, path: string, isKept = false): FieldError[] => {
   const faults: FieldError[] = []
   const refuse = (member: string, message: string): void => void faults.push({ path: `${path}/${member}`, message })
   const only = (member: keyof ValueRule, types: readonly ValueType[]): boolean => {
@@ -94,7 +101,7 @@ export const ruleFaults = (rule: ValueRule, path: string): FieldError[] => {
   if (rule.min !== undefined && rule.max !== undefined && rule.min > rule.max)
     refuse('max', 'must not be less than min')
   if (only('pattern', TEXTS)) {
-    const fault = patternsFault([rule.pattern as string], rule.max ?? TEXT_CHARS_MAX)
+    const fault = patternsFault([rule.pattern as string], isKept ? 0 : textCharsMax(rule))
     if (fault !== undefined) refuse('pattern', fault)
   }
   if (!only('options', CHOICES) && CHOICES.includes(rule.type)) refuse('options', 'is required')
@@ -160,12 +167,14 @@ export const keptValue = ({ type }: ValueRule, value: Json): Json => {
   return FILES.includes(type) ? (value as string[]).map((id) => id.toLowerCase()) : value
 }
 
+const textCharsMax = ({ max, pattern }: ValueRule): number =>
+  max ?? (pattern === undefined ? TEXT_CHARS_MAX : charsMaxOf(pattern, TEXT_CHARS_MAX))
+
 const isLength = (length: number): boolean => Number.isInteger(length) && length >= 0 && length <= TEXT_CHARS_MAX
 
-const textValueFault = (
-  { type, min = 0, max = TEXT_CHARS_MAX, pattern }: ValueRule,
-  value: Json,
-): string | undefined => {
+const textValueFault = (rule: ValueRule, value: Json): string | undefined => {
+  const { type, min = 0, pattern } = rule
+  const max = textCharsMax(rule)
   if (typeof value !== 'string') return 'must be a text'
   if (value.length < min) return `must have at least ${min} characters`
   if (value.length > max) return `must have at most ${max} characters`

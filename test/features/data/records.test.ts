@@ -1,4 +1,8 @@
 import { test } from 'tap'
+import { dataType } from '../../../src/features/data/data-type.ts'
+import type { JsonObject } from '../../../src/kernel/json.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
+import { until } from '../../support/service.ts'
 import { CUSTOMERS, openData } from './open-data.ts'
 
 test('a record holds what its data type says, and a fault names its field', async (t) => {
@@ -221,6 +225,8 @@ test('a reference is there, is of its type, and keeps what it names', async (t) 
   t.match((await call('GET', `/data/${shop._id}`)).body.data.values, { site: site._id })
 })
 
+const MAIL = '^[\\w.+-]{1,64}@[\\w-]{1,63}\\.[a-z]{2,}$'
+
 test('a data type that could do harm is refused by its field', async (t) => {
   const { call, make } = await openData(t)
   const key = { name: 'id', type: 'text' }
@@ -260,6 +266,7 @@ test('a data type that could do harm is refused by its field', async (t) => {
       { name: 'constructor', type: 'text' },
       { name: 'slow', type: 'text', pattern: '(a+)+$' },
       { name: 'short', type: 'text', pattern: '^(.?){500}$', max: 400 },
+      { name: 'mail', type: 'text', pattern: MAIL },
     ],
   })
   const made = await make('/data', { dataTypeId: odd._id, values: { id: '1', constructor: 'x' } })
@@ -268,7 +275,33 @@ test('a data type that could do harm is refused by its field', async (t) => {
     status: 400,
     body: { errors: [{ path: '/values/slow' }] },
   })
+  const mail = `me@example.${'c'.repeat(4_000)}`
+  t.match(await call('POST', '/data', { dataTypeId: odd._id, values: { id: '3', mail } }), {
+    status: 400,
+    body: { errors: [{ path: '/values/mail', message: 'must have at most 3831 characters' }] },
+  })
+  await make('/data', { dataTypeId: odd._id, values: { id: '3', mail: 'me@example.com' } })
   t.match(await call('POST', '/data-type', { name: 'ODD', primaryKey: 'id', fields: [key] }), { status: 409 })
+})
+
+test('a pattern that would cost too much now stays where it is', async (t) => {
+  const { call, ...services } = await openData(t)
+  const fields: JsonObject[] = [
+    { name: 'id', type: 'text' },
+    { name: 'long', type: 'text', pattern: '^(.?){500}$' },
+  ]
+  const origin = { organizationId: 'org-1', now: services.clock.now(), ids: idSource(0), metadata: {} }
+  const body = { name: 'Old', primaryKey: 'id', fields }
+  const { row, wrote } = await dataType.writer(services).create(origin, body)
+  t.ok(wrote, 'as the service writes it')
+  const url = `/data-type/${row._id}`
+  await until('the type to be listed', async () => (await call('GET', url)).status === 200)
+  t.match(await call('PATCH', url, { name: 'New' }), { status: 200, body: { data: { name: 'New', fields } } })
+  const changed = (change: object) => call('PATCH', url, { fields: [fields[0], { ...fields[1], ...change }] })
+  t.equal((await changed({ label: 'Long' })).status, 200)
+  for (const change of [{ max: 600 }, { pattern: '^(.?){501}$' }])
+    t.match(await changed(change), { status: 400, body: { errors: [{ path: '/fields/1/pattern' }] } })
+  t.equal((await changed({ max: 400 })).status, 200)
 })
 
 test('a record that names itself can go, and null takes all values away', async (t) => {
@@ -293,7 +326,7 @@ test('a record that names itself can go, and null takes all values away', async 
 test('names, options and keys are found however they are written', async (t) => {
   const { call, make, list } = await openData(t)
   const [decomposed, composed] = ['NFD', 'NFC'].map((form) => 'Größe'.normalize(form))
-  const fields = [
+  const fields: JsonObject[] = [
     { name: 'id', type: 'number' },
     { name: decomposed, type: 'option', options: [decomposed, 'b'] },
     { name: 'more', type: 'options', options: [decomposed, 'b'] },

@@ -118,6 +118,8 @@ test('a flow that does not hold is refused by its member', async (t) => {
     body: { data: { version: 2, name: 'New', dataSource: undefined } },
   })
   t.match(await call('POST', '/flow', flowOf([{ id: 'constructor', type: 'text' }])), { status: 201 })
+  const phone = [{ id: 'a', type: 'text', pattern: '^\\+?[0-9 ()/-]{5,60}$' }]
+  t.match(await call('POST', '/flow', flowOf(phone, { name: 'Phones' })), { status: 201 })
   t.equal((await call('POST', '/flow', flowOf(COMPONENTS, { name: 'dELIVERY' }))).status, 409)
 })
 
