@@ -114,7 +114,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
     )
   const faults = fieldsFaults(sent, primaryKey, isKept)
   if (faults.length > 0) throw refused(faults)
-  if (caller !== undefined && before !== undefined) assertHiddenKept(caller, id, before, fields)
+  if (caller !== undefined && before !== undefined) assertHiddenKept(caller, id, before, fields, primaryKey)
   await assertReferences(write, fields)
   const dataTypeIds = [...new Set(fields.flatMap(({ dataTypeId }) => dataTypeId?.toLowerCase() ?? []))]
   return {
@@ -132,12 +132,14 @@ const assertHiddenKept = (
   _id: string,
   before: JsonObject,
   fields: readonly StoredField[],
+  primaryKey: string,
 ): void => {
   const own = before.fields as unknown as StoredField[]
   const hidden = hiddenOf(caller, { _id, fields: own })
   const changed = own.filter((field) => {
     const next = fields.find((one) => one._id === field._id)
-    return next === undefined || !isDeepStrictEqual(rulesOf(next), rulesOf(field))
+    if (next === undefined || (next.name === primaryKey) !== (field.name === before.primaryKey)) return true
+    return !isDeepStrictEqual(rulesOf(next), rulesOf(field))
   })
   assertShown(
     [...hidden],

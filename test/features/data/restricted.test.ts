@@ -133,6 +133,7 @@ test('no write tells whether a hidden value was guessed', async (t) => {
   const amend = (body: object) => call('PATCH', `/data-type/${type._id}`, body, clerk)
   for (const change of [{ pattern: '^s' }, { unique: false }, { type: 'number' }])
     t.match(await amend(rules(change)), { status: 403, body: { fields: ['phone'] } }, JSON.stringify(change))
+  t.match(await amend({ primaryKey: 'phone' }), { status: 403, body: { fields: ['phone'] } }, 'nor made the key')
   const without = type.fields.filter(({ name }: { name: string }) => name !== 'phone')
   t.match(await amend({ fields: without }), { status: 403, body: { fields: ['phone'] } }, 'nor taken away')
   t.equal((await amend({ ...rules({ name: 'call', label: 'Call' }), type: 'other' })).status, 200, 'but be renamed')
