@@ -260,6 +260,7 @@ const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
   for (const [name, value] of Object.entries(values)) {
     const field = names.get(name.normalize('NFC'))
     if (field === undefined) faults.push({ path: `/values/${name}`, message: 'is not a field of this data type' })
+    else if (Object.hasOwn(kept, field._id)) faults.push({ path: `/values/${name}`, message: 'is named twice' })
     else kept[field._id] = value
   }
   if (faults.length > 0) throw refused(faults)

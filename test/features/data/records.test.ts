@@ -326,7 +326,7 @@ test('a record that names itself can go, and null takes all values away', async 
 test('names, options and keys are found however they are written', async (t) => {
   const { call, make, list } = await openData(t)
   const [decomposed, composed] = ['NFD', 'NFC'].map((form) => 'Größe'.normalize(form))
-  const fields: JsonObject[] = [
+  const fields = [
     { name: 'id', type: 'number' },
     { name: decomposed, type: 'option', options: [decomposed, 'b'] },
     { name: 'more', type: 'options', options: [decomposed, 'b'] },
@@ -337,6 +337,8 @@ test('names, options and keys are found however they are written', async (t) => 
   const made = await make('/data', of(1e21, { [decomposed]: decomposed, more: ['b', decomposed] }))
   t.same(made.values, { id: 1e21, [composed]: composed, more: ['b', composed] })
   t.equal((await call('POST', '/data', of(2, { more: [decomposed, composed] }))).status, 400, 'one of them twice')
+  const twice = await call('POST', '/data', of(2, { [composed]: composed, [decomposed]: 'b' }))
+  t.match(twice, { status: 400, body: { errors: [{ path: `/values/${decomposed}`, message: 'is named twice' }] } })
   for (const name of [decomposed, composed].map(encodeURIComponent))
     for (const [query, total] of [
       [`values.${name}=${name}`, 1],
