@@ -21,10 +21,30 @@ const WAITING_MAX = 10_000
 /** Events that are read at once in search of an append. */
 const SEARCHED_EVENTS = 64
 const UNSURE_APPENDS = 10_000
+const KNOWN_STREAMS = 10_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
 
-/** Revisions that streams are known to have reached; -1 for one that this process erased. */
-export type KnownHeads = RecentMap<string, number>
+/** A stream that others append to may be far beyond what was known of it so long ago. */
+const HEAD_HOLDS_MS = 10_000
+
+/** Revisions that streams are known to have reached, and since when; -1 for one that this process erased. */
+export class KnownHeads {
+  private readonly heads = new RecentMap<string, { revision: number; atMs: number }>(KNOWN_STREAMS)
+
+  get(stream: string): number | undefined {
+    return this.heads.get(stream)?.revision
+  }
+
+  /** Only what was heard lately. */
+  fresh(stream: string): number | undefined {
+    const head = this.heads.get(stream)
+    return head !== undefined && performance.now() - head.atMs < HEAD_HOLDS_MS ? head.revision : undefined
+  }
+
+  set(stream: string, revision: number): void {
+    this.heads.set(stream, { revision, atMs: performance.now() })
+  }
+}
 
 /**
  * Appends with one in flight for each stream, in the order in which they came. One whose outcome is unknown is repeated
@@ -73,7 +93,7 @@ export class AppendQueue {
 
   /** A revision that the stream has reached: what is appended from now on stands above it. */
   private async floorOf(stream: string): Promise<number> {
-    const known = this.heads.get(stream)
+    const known = this.heads.fresh(stream)
     if (known !== undefined) return known
     const [last] = await this.read(stream, { direction: BACKWARDS, fromRevision: END, maxCount: 1 })
     if (last?.event === undefined) return -1
@@ -82,9 +102,10 @@ export class AppendQueue {
     return revision
   }
 
-  /** What an append came to that stands above that revision, if it stands there. */
-  private async stored(stream: string, lastId: string, above: number): Promise<Outcome | undefined> {
-    for (let from = above + 1; ; ) {
+  /** What an append came to that stands above that revision, if it stands there. Where time is up, a repeat looks on from here. */
+  private async stored(stream: string, lastId: string, above: number, untilMs: number): Promise<Outcome | undefined> {
+    for (let from = above + 1; ; this.unsure.set(lastId, from - 1)) {
+      if (performance.now() >= untilMs) throw logDown()
       const fromRevision = BigInt(from)
       const found = await this.read(stream, { direction: FORWARDS, fromRevision, maxCount: SEARCHED_EVENTS })
       const event = found.find((resolved) => resolved.event?.id === lastId)?.event
@@ -120,7 +141,7 @@ export class AppendQueue {
       // Those behind an append that nobody answers do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
-        const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor)
+        const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor, untilMs)
         if (stored !== undefined) return stored
         if (expected === 'any') floor ??= await this.floorOf(stream)
         const appended = await this.calls.append(stream, proposal, expected, untilMs)
@@ -130,7 +151,10 @@ export class AppendQueue {
         if (isUnanswered(error)) await this.connection.unanswered()
         else this.connection.heard()
         if (error instanceof Refused || error instanceof Failure) throw error
-        if (floor !== undefined) this.unsure.set(lastId, floor)
+        if (floor !== undefined) {
+          floor = Math.max(floor, this.unsure.get(lastId) ?? -1)
+          this.unsure.set(lastId, floor)
+        }
         const waitMs = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]
         if (!isPassing(error) || performance.now() + waitMs >= untilMs) throw logDown(error)
         await pause(waitMs, undefined, { signal: closed }).catch(() => undefined)

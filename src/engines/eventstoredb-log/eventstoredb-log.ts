@@ -13,7 +13,6 @@ import {
 } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
-import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Examination } from '../examination.ts'
 import {
   APPEND_BYTES_MAX,
@@ -26,7 +25,7 @@ import {
   WrongRevision,
 } from '../event-log.ts'
 import { AppendCalls, proposalOf, Refused } from './append-calls.ts'
-import { AppendQueue, type KnownHeads } from './append-queue.ts'
+import { AppendQueue, KnownHeads } from './append-queue.ts'
 import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
 import { ERASED, fromResolved } from './events.ts'
@@ -53,7 +52,6 @@ const GATHER_MS = 25
 const AGAIN_MS = [10, 50, 150]
 /** Waits for a stream that was erased to be there again. */
 const SHOWN_MS = [5, 10, 25, 50, 100, 200, 500, 1_000]
-const KNOWN_STREAMS = 10_000
 
 /**
  * The log on an EventStoreDB or KurrentDB server or cluster. Resolves when the server has answered.
@@ -71,7 +69,7 @@ class EventstoredbLog implements EventLog {
   private readonly newId: () => string
   private readonly shared: SharedSubscription
   private readonly scavenges: Scavenges
-  private readonly heads: KnownHeads = new RecentMap(KNOWN_STREAMS)
+  private readonly heads = new KnownHeads()
 
   constructor(connection: Connection, { newId, now }: EventstoredbOptions) {
     this.connection = connection

@@ -143,6 +143,7 @@ class FedPartition<Entry> {
   }
 
   private follow(): void {
+    if (this.isClosed) return
     const { log, logger, streamOf } = this.options
     const stream = streamOf(this.partition)
     clearTimeout(this.quiet)

@@ -25,7 +25,8 @@ export class ProjectedRows {
   private readonly suffix: string
   private rows: RowsOverlay
   private eventBytes = 0
-  private hasInputs = false
+  /** Whether any event since the last `take` was one. */
+  hasInputs = false
 
   constructor(projection: Projection, tables: TableStore, suffix = '') {
     this.projection = projection

@@ -94,7 +94,8 @@ const projectionFollower = (projection: Projection, services: ProjectionServices
     },
     handle: async ({ events, caughtUp }, _signal, isStoring) => {
       await rows.apply(events)
-      const mayGoOn = isCatchingUp ? !rows.areMany(catchUpRowsMax) : isStoring() && !rows.areMany()
+      // A stretch without inputs is passed over once and for all.
+      const mayGoOn = isCatchingUp ? rows.hasInputs && !rows.areMany(catchUpRowsMax) : isStoring() && !rows.areMany()
       if (!caughtUp && events.length > 0 && mayGoOn) return 'later'
       if (caughtUp) isCatchingUp = false
       // Whoever waits for an input waits for the checkpoint, also where the input changed no row.

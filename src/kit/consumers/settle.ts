@@ -101,7 +101,10 @@ export class Checkpoints {
       commit: async (changes, move) => {
         await store.commit(changes, move)
         if (move?.at === undefined) return
-        if (changes.length > 0 || !this.changed.has(move.consumer)) this.changed.set(move.consumer, move.at.all ?? -1)
+        // What went before may be another process's.
+        const isFirst = move.from?.all !== this.heard.get(move.consumer)?.all
+        if (changes.length > 0 || isFirst || !this.changed.has(move.consumer))
+          this.changed.set(move.consumer, move.at.all ?? -1)
         this.stored(move.consumer, move.at)
       },
       promote: async (tables, consumer) => {

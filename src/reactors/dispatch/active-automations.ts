@@ -28,13 +28,14 @@ export class ActiveAutomations {
   /** Whether there are any, at once where that was asked before. */
   any(organizationId: string, trigger: string): boolean | Promise<boolean> {
     const key = `${organizationId}:${trigger}`
-    return (
-      this.areAny.get(key) ??
-      this.of(organizationId, trigger).then(({ length }) => {
-        this.areAny.set(key, length > 0)
-        return length > 0
-      })
-    )
+    const known = this.areAny.get(key)
+    if (known !== undefined) return known
+    const asked = this.of(organizationId, trigger)
+    return asked.then(({ length }) => {
+      // What was asked before `forget` is out of date.
+      if (this.known.get(key) === asked) this.areAny.set(key, length > 0)
+      return length > 0
+    })
   }
 
   /** The events that come now were read later. */

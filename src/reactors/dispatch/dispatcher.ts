@@ -1,6 +1,7 @@
 import { deactivateAutomation } from '../../features/automations/automation.ts'
 import { runsStream } from '../../features/automations/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { StaleCommit } from '../../engines/table-store.ts'
 import { StreamLost } from '../../kit/consumers/owned-stream.ts'
 import type { Lag } from '../../kit/consumers/follower.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
@@ -253,7 +254,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       clock: this.options.clock,
       signal: this.end.signal,
       retryMs: [RETRY_MS],
-      isLasting: (error) => error instanceof StreamLost,
+      isLasting: (error) => error instanceof StreamLost || error instanceof StaleCommit,
       onFailure: (error) => this.warn('engine asked again', error),
     })
   }
@@ -281,12 +282,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async storeAll(): Promise<void> {
-    try {
-      for (const { pending } of this.owned.values()) await pending.store()
-      await this.health.store()
-    } catch (error) {
-      this.warn('owed runs not stored', error)
-    }
+    const stored = [...[...this.owned.values()].map(({ pending }) => pending), this.health].map((rows) =>
+      rows.store().catch((error: unknown) => this.warn('owed runs not stored', error)),
+    )
+    await Promise.all(stored)
   }
 
   private warn(what: string, error: unknown, partition?: number): void {

@@ -26,7 +26,7 @@ import type { OwedRows, Run } from './owed-rows.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 
 /** Where a run stands before its first attempt. */
-const FRESH = { attempts: 0, dueAt: 0, delayMs: 0, alone: false, stored: false }
+const FRESH = { attempts: 0, dueAt: 0, delayMs: 0, alone: false }
 
 /** How far a partition has come, as its checkpoint keeps it. */
 interface Progress {
@@ -61,6 +61,8 @@ export class PendingRuns {
   /** As `at` was when no source event was owed in part. */
   private storable: Progress = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
+  /** Before, a run that the stream tells of may have its row already, ahead of the checkpoint. */
+  private isRecalled = false
   private readonly time: SteadyTime
 
   constructor(partition: number, rows: OwedRows, time: SteadyTime) {
@@ -127,6 +129,7 @@ export class PendingRuns {
       if (run.alone) backlog.aloneStored++
       else backlog.inOrderStored++
     }
+    this.isRecalled = true
     for (const backlog of this.backlogs.values()) await this.refill(backlog)
   }
 
@@ -192,7 +195,7 @@ export class PendingRuns {
       for (const { automationId, reason } of runs) {
         const runId = runIdOf(trigger, automationId)
         if (!complete) partial.add(runId)
-        const run = { runId, automationId, sequence: sequence++, trigger, owedAt, ...FRESH }
+        const run = { runId, automationId, sequence: sequence++, trigger, owedAt, ...FRESH, stored: !this.isRecalled }
         if (reason === undefined) this.admit(run)
       }
     }
