@@ -69,7 +69,7 @@ test('so many appends are in flight, and so many bytes; the rest waits its turn,
 
 test('thousands of appends to a silent server are given up together, and all go on after it', async (t) => {
   const server = await openServer(t)
-  const log = await openLog(t, server.url, 1_000)
+  const log = await openLog(t, server.url, 3_000)
   server.fault = 'silence'
   for (const outcome of await Promise.allSettled(atOnce(log, 1_400)))
     if (outcome.status === 'fulfilled' || outcome.reason.code !== 'engine_down') t.fail('an answer of a silent server')
