@@ -6,7 +6,7 @@ const PATTERN_CHARS_MAX = 500
 const PROGRAM_MAX = 5_000
 const KEPT_MAX = 1_000
 
-/** Instructions times characters: each step takes up to 20 ns, and a record may have its 256 KB of texts in such fields. */
+/** Instructions times characters: each step takes up to 90 ns, and a record may have its 256 KB of texts in such fields. */
 const STEPS_MAX = 1_000_000
 
 /** Instructions of a pattern that needs no bound of its own for its texts: such as one for e-mail addresses. */
