@@ -170,7 +170,10 @@ test('doctor says what is wrong with a folder', { timeout: 900_000 }, async (t) 
   const data = folderOf(t)
   const missing = waymark('doctor', '--data', `${data}/nowhere`)
   t.match(await missing.ended, { code: 1, errors: '' }, 'a folder that does not exist')
-  t.match(missing.output(), /^BAD {2}data folder \S+nowhere does not exist\n {5}-> .*--data.*\nok {3}keyring \S+ is not there yet/)
+  t.match(
+    missing.output(),
+    /^BAD {2}data folder \S+nowhere does not exist\n {5}-> .*--data.*\nok {3}keyring \S+ is not there yet/,
+  )
   const service = await startService(data)
   t.teardown(() => service.kill())
   const running = waymark('doctor', '--data', data)
