@@ -9,7 +9,7 @@ import { unpackIds, unpackRow } from './terms.ts'
 
 /** What one call looks at, in entries and looks into other indexes, and rows that it answers: a millisecond or two of the server. */
 const WALK_LOOKS = 4_000
-const WALK_ENTRIES = 1_280
+const WALK_ENTRIES = 1_000
 const WALK_ROWS = 200
 const COUNT_STRETCHES = 500
 const WALK_STRETCHES = 200
