@@ -58,6 +58,7 @@ export const auditFollower = (services: AuditServices): Follower => {
     handle: async ({ events, caughtUp }, signal) => {
       buffer.clear()
       for (const event of events) buffer.add({ revision: event.revision, event }, 0)
+      // Whoever reads the audit log waits for the checkpoint, also where an event makes no row.
       if (buffer.rows === 0) return caughtUp && events.length > 0 ? [] : undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
-import { Failure } from '../kernel/errors.ts'
+import { starting } from '../kit/operations/operations-routes.ts'
 import { answerFailure, answerJson, sendWhole } from './reply.ts'
 import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from './uws.ts'
 
@@ -68,13 +68,7 @@ const startingAnswer: HandleRequest = (res, req) => {
   const answer =
     req.getUrl() === '/healthz'
       ? answerJson(200, { data: { alive: true } })
-      : answerFailure(
-          new Failure('overloaded', {
-            message: 'The service is starting.',
-            retryAfterSeconds: 1,
-            ...(req.getUrl() === '/readyz' ? { extra: { engines: [] } } : {}),
-          }),
-        )
+      : answerFailure(starting(req.getUrl() === '/readyz' ? { engines: [] } : undefined))
   sendWhole(res, answer, req.getMethod() === 'head')
 }
 

@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { createClient } from 'redis'
 import { test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { readRedisUrl } from '../../src/engines/redis-tables/redis-url.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { freePort, hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { freePort, hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { openSentinels } from '../support/redis-sentinels.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
@@ -39,9 +38,7 @@ test('a user with the rights that the docs name does everything, and nothing els
   const [, line] = /^(ACL SETUSER waymark [^\n]+)$/m.exec(docs) ?? []
   if (line === undefined) throw new Error('docs/redis.md has no line that makes the user')
   const server = await openRedisServer(folderOf(t))
-  const admin = createClient({ url: server.url })
-  admin.on('error', () => undefined)
-  await admin.connect()
+  const admin = await openClient(server.url)
   t.teardown(async () => {
     admin.destroy()
     await server.kill('SIGKILL')
@@ -52,9 +49,7 @@ test('a user with the rights that the docs name does everything, and nothing els
   t.same(await use(tables), USED)
   await tables.close()
   await admin.set('foreign', '1')
-  const user = createClient({ url })
-  user.on('error', () => undefined)
-  await user.connect()
+  const user = await openClient(url)
   for (const command of [['GET', 'foreign'], ['FLUSHALL'], ['KEYS', '*'], ['CONFIG', 'SET', 'save', ''], ['SHUTDOWN']])
     await t.rejects(user.sendCommand(command), /NOPERM/, command.join(' '))
   user.destroy()
@@ -122,9 +117,7 @@ test('a server whose memory is full takes no more, keeps what it has, and goes o
     })(),
     { code: 'engine_down' },
   )
-  const admin = createClient({ url: server.url })
-  admin.on('error', () => undefined)
-  await admin.connect()
+  const admin = await openClient(server.url)
   // Below what the server takes empty: nothing can make room.
   await admin.configSet('maxmemory', '1')
   t.ok(await tables.get('things', 'org', 'first'), 'it still answers')

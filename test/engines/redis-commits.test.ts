@@ -1,10 +1,10 @@
-import { createClient, RESP_TYPES } from 'redis'
+import { RESP_TYPES } from 'redis'
 import { test, type Test } from 'tap'
 import { Budget } from '../../src/engines/redis-tables/budget.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
@@ -14,8 +14,7 @@ const ROWS = 2_000
 const opened = async (t: Test) => {
   const server = await openRedisServer(folderOf(t))
   const proxy = await TcpProxy.open(server.port)
-  const admin = createClient({ url: server.url, RESP: 2 })
-  await admin.connect()
+  const admin = await openClient(server.url)
   const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}` })
   t.teardown(async () => {
     await tables.close()

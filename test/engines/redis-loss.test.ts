@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createClient } from 'redis'
 import { test, type Test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -16,9 +15,7 @@ const KEYS = { name: 'keys', version: 1, lives: 'row' as const }
 
 const open = async (t: Test) => {
   const server = await openRedisServer(folderOf(t))
-  const admin = createClient({ url: server.url })
-  admin.on('error', () => undefined)
-  await admin.connect()
+  const admin = await openClient(server.url)
   const url = `${server.url}?prefix=${randomUUID()}`
   const stores: TableStore[] = []
   t.teardown(async () => {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { createClient } from 'redis'
 import { test, type Test } from 'tap'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
@@ -17,7 +16,7 @@ import {
   thingId,
 } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 
 const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
@@ -25,9 +24,7 @@ const skip = hasRedis() ? false : 'redis-server is not installed (apt-get instal
 const opened = async (t: Test) => {
   const folder = folderOf(t)
   let server = await openRedisServer(folder)
-  const admin = createClient({ url: server.url, RESP: 2 })
-  admin.on('error', () => undefined)
-  await admin.connect()
+  const admin = await openClient(server.url)
   const stores: TableStore[] = []
   t.teardown(async () => {
     for (const store of stores) await store.close()

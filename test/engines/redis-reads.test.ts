@@ -1,8 +1,7 @@
-import { createClient } from 'redis'
 import { test, type Test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
 const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
@@ -11,8 +10,7 @@ const ROWS = 1_000
 const opened = async (t: Test, deadlineMs?: number) => {
   const server = await openRedisServer(folderOf(t))
   const proxy = await TcpProxy.open(server.port)
-  const admin = createClient({ url: server.url, RESP: 2 })
-  await admin.connect()
+  const admin = await openClient(server.url)
   const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}`, ...(deadlineMs && { deadlineMs }) })
   t.teardown(async () => {
     await tables.close()

@@ -1,10 +1,9 @@
-import { createClient } from 'redis'
 import { test, type Test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { Find, TableStore } from '../../src/engines/table-store.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 
 const ROWS = 100_000
@@ -81,9 +80,7 @@ test('no call holds the server over 5 ms, on a table of 100,000 rows', {
   timeout: 240_000,
 }, async (t: Test) => {
   const server = await openRedisServer(folderOf(t))
-  const admin = createClient({ url: server.url, RESP: 2 })
-  admin.on('error', () => undefined)
-  await admin.connect()
+  const admin = await openClient(server.url)
   const tables = await openRedisTables({ url: server.url })
   t.teardown(async () => {
     await tables.close()

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
+import { createClient } from 'redis'
 
 /** A real `redis-server` on loopback, ended by its process id. */
 export interface RedisServer {
@@ -53,4 +54,12 @@ export const openRedisServer = async (
       await once(child, 'exit')
     },
   }
+}
+
+/** A client beside the engine, for what a test does to the server itself. Whoever opens it destroys it. */
+export const openClient = async (url: string) => {
+  const admin = createClient({ url, RESP: 2 })
+  admin.on('error', () => undefined) // the server may be killed under it
+  await admin.connect()
+  return admin
 }

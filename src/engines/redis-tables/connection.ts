@@ -79,17 +79,22 @@ class Connection implements RedisConnection {
     return this.asked(client.nameOf(key), () => client.send(key, args))
   }
 
-  async fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     const named = this.isCluster ? keys : keys.slice(0, 1)
     const command = ['FCALL', `${LIBRARY}_${name}`, String(named.length), ...named, ...args]
+    return this.withLibrary(() => this.call(keys[0], command))
+  }
+
+  private async withLibrary(ask: () => Promise<unknown>): Promise<unknown> {
     const endMs = performance.now() + this.deadlineMs
     for (;;) {
       try {
-        return await this.call(keys[0], command)
+        return await ask()
       } catch (error) {
         // A server that was put in the place of another one does not know them yet.
-        if (isUnknownFunction(error)) await this.loadLibrary()
-        else if (!reasonOf(error).startsWith('TRYAGAIN')) throw error
+        const reason = reasonOf(error)
+        if (/function not found/i.test(reason)) await this.loadLibrary()
+        else if (!reason.startsWith('TRYAGAIN')) throw error
         if (performance.now() > endMs) throw error
         await pause(MOVING_MS)
       }
@@ -118,14 +123,7 @@ class Connection implements RedisConnection {
   }
 
   async takesWrites(): Promise<void> {
-    const asking = ['FCALL', `${LIBRARY}_takes_writes`, '0']
-    try {
-      await this.everywhere(asking)
-    } catch (error) {
-      if (!isUnknownFunction(error)) throw error
-      await this.loadLibrary()
-      await this.everywhere(asking)
-    }
+    await this.withLibrary(() => this.everywhere(['FCALL', `${LIBRARY}_takes_writes`, '0']))
   }
 
   async replicated(keys: readonly string[]): Promise<void> {
@@ -198,8 +196,6 @@ class Connection implements RedisConnection {
     }
   }
 }
-
-const isUnknownFunction = (error: unknown): boolean => /function not found/i.test(reasonOf(error))
 
 /** What a server said, where that is what failed. */
 const reasonOf = (error: unknown): string => {

@@ -88,10 +88,8 @@ const answer = async (visit: Visit, asked: Find, known: Known): Promise<FoundHer
   const holds = (what: { changes: string } | undefined): boolean =>
     what !== undefined && visit.changes !== '' && changesOf(what.changes, names) === now
   const total = holds(known.total) ? known.total?.total : undefined
-  const { before } = known
-  if (before === undefined || !holds(before)) return answerBy(plan, visit, asked, total)
-  if (before.next !== null) return answerBy(plan, visit, { ...asked, offset: 0, after: before.next }, total)
-  return answerBy(plan, visit, asked, total)
+  const after = holds(known.before) ? (known.before?.next ?? undefined) : undefined
+  return answerBy(plan, visit, after === undefined ? asked : { ...asked, offset: 0, after }, total)
 }
 
 const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number | undefined): Promise<FoundHere> => {

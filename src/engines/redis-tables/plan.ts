@@ -21,7 +21,7 @@ const valueStretch = (index: string, value: Buffer): Stretch => ({
   to: Buffer.concat([Buffer.from('('), value, Buffer.of(255)]),
 })
 
-const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
+export const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
   ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, values: valuesOf(wanted).map(encoded) })),
   ...Object.entries(every).flatMap(([field, wanted]) =>
     wanted.map((one) => ({ index: `e:${field}`, values: [encoded(one)] })),

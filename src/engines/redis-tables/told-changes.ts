@@ -1,5 +1,5 @@
 import { type Find, rangesOf, wordGroupsOf } from '../table-store.ts'
-import { valuesOf } from './matching.ts'
+import { checksOf } from './plan.ts'
 import { encoded } from './terms.ts'
 
 /** Values by index, as bytes in a string; undefined for no row. */
@@ -63,11 +63,7 @@ export class ToldChanges {
 
 /** Whether a change of this row may change which rows a question finds, or their order. */
 export const concerns = (question: Find): ((row: RowTold) => boolean) => {
-  const { where = {}, every = {} } = question
-  const conditions = [
-    ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, any: valuesOf(wanted) })),
-    ...Object.entries(every).flatMap(([field, all]) => all.map((one) => ({ index: `e:${field}`, any: [one] }))),
-  ].map(({ index, any }) => ({ index, any: new Set(any.map(textOf)) }))
+  const conditions = checksOf(question).map(({ index, values }) => ({ index, any: new Set(values.map(latin1)) }))
   const bounds = rangesOf(question).map(({ field, from, to }) => ({
     index: `r:${field}`,
     // A row without the field has a zero byte there.
@@ -85,16 +81,21 @@ export const concerns = (question: Find): ((row: RowTold) => boolean) => {
   return ({ isSame, before, now }) => !isSame && (fits(before) || fits(now))
 }
 
-const textOf = (value: unknown): string => encoded(value).toString('latin1')
+const latin1 = (bytes: Buffer): string => bytes.toString('latin1')
+const textOf = (value: unknown): string => latin1(encoded(value))
 
-/** For each row id, terms before, terms now. */
-const rowsTold = (packed: Buffer): RowTold[] => {
-  const parts: Buffer[] = []
+/** Parts that stand each behind its length. */
+function* partsOf(packed: Buffer): Generator<Buffer> {
   for (let at = 0; at < packed.length; ) {
     const start = at + 4
     at = start + packed.readUInt32BE(at)
-    parts.push(packed.subarray(start, at))
+    yield packed.subarray(start, at)
   }
+}
+
+/** For each row id, terms before, terms now. */
+const rowsTold = (packed: Buffer): RowTold[] => {
+  const parts = [...partsOf(packed)]
   const rows: RowTold[] = []
   for (let i = 0; i + 2 < parts.length; i += 3) {
     const [id, before, now] = parts.slice(i, i + 3)
@@ -109,12 +110,10 @@ const rowsTold = (packed: Buffer): RowTold[] => {
 const termsOf = (packed: Buffer, idLength: number): Terms => {
   if (packed.length === 0) return undefined
   const terms = new Map<string, string[]>()
-  for (let at = 0; at < packed.length; ) {
-    const start = at + 4
-    at = start + packed.readUInt32BE(at)
-    const cut = packed.indexOf(0, start)
-    const index = packed.toString('latin1', start, cut)
-    const value = packed.toString('latin1', cut + 1, at - idLength)
+  for (const term of partsOf(packed)) {
+    const cut = term.indexOf(0)
+    const index = latin1(term.subarray(0, cut))
+    const value = latin1(term.subarray(cut + 1, term.length - idLength))
     const values = terms.get(index)
     if (values === undefined) terms.set(index, [value])
     else values.push(value)

@@ -147,9 +147,7 @@ const assertHiddenKept = (
   )
 }
 
-const rulesOf = ({ name: _name, label: _label, formerNames: _former, slot: _slot, ...rules }: StoredField): Row => ({
-  ...rules,
-})
+const rulesOf = ({ name: _name, label: _label, formerNames: _former, slot: _slot, ...rules }: StoredField): Row => rules
 
 /** The primary key follows the field that it names to its new name. */
 const renamedKey = (fields: readonly StoredField[], primaryKey: string): string =>

@@ -101,11 +101,11 @@ export class Checkpoints {
       commit: async (changes, move) => {
         await store.commit(changes, move)
         if (move?.at === undefined) return
+        const { consumer, from, at } = move
         // What went before may be another process's.
-        const isFirst = move.from?.all !== this.heard.get(move.consumer)?.all
-        if (changes.length > 0 || isFirst || !this.changed.has(move.consumer))
-          this.changed.set(move.consumer, move.at.all ?? -1)
-        this.stored(move.consumer, move.at)
+        const isKnown = this.changed.has(consumer) && from?.all === this.heard.get(consumer)?.all
+        if (changes.length > 0 || !isKnown) this.changed.set(consumer, at.all ?? -1)
+        this.stored(consumer, at)
       },
       promote: async (tables, consumer) => {
         await store.promote(tables, consumer)

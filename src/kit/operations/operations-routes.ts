@@ -10,6 +10,9 @@ export interface OperationsOptions {
   isReady: () => boolean
 }
 
+export const starting = (extra?: { [member: string]: unknown }): Failure =>
+  new Failure('overloaded', { message: 'The service is starting.', retryAfterSeconds: 1, extra })
+
 /** What operators and load balancers ask: alive, ready, and the numbers. */
 export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions): Route[] => [
   route({
@@ -23,12 +26,7 @@ export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions
     access: 'public',
     answers: { 200: answerOf('It can.', 'ready') },
     handler: async () => {
-      if (!isReady())
-        throw new Failure('overloaded', {
-          message: 'The service is starting.',
-          retryAfterSeconds: 1,
-          extra: { engines: [] },
-        })
+      if (!isReady()) throw starting({ engines: [] })
       const down = await health.down()
       if (down.length === 0) return { body: { data: { ready: true } } }
       const verb = down.length === 1 ? 'does' : 'do'

@@ -39,7 +39,12 @@ const open = async (t: Test) => {
     )
     return { revision, n: mine }
   }
-  return { log, feed, append, failures, decodedCount: () => decoded }
+  /** Of this process, which offers it. */
+  const appendOwn = async (loggedAt = 0): Promise<void> => {
+    const { revision, n } = await append()
+    feed.offer(0, revision, loggedAt, n)
+  }
+  return { log, feed, append, appendOwn, failures, decodedCount: () => decoded }
 }
 
 const collector = (
@@ -82,13 +87,10 @@ test('each consumer gets every entry once and in order, offered or read, whoever
 })
 
 test('a consumer that keeps up is given what was appended without reading it again', async (t) => {
-  const { feed, append, decodedCount } = await open(t)
+  const { feed, appendOwn, decodedCount } = await open(t)
   const slow = collector('slow', -1, () => new Promise((resume) => setImmediate(resume)))
   await feed.add(slow, 0)
-  for (let i = 0; i < 300; i++) {
-    const { revision, n } = await append()
-    feed.offer(0, revision, 0, n)
-  }
+  for (let i = 0; i < 300; i++) await appendOwn()
   await until('all to be handled', () => slow.seen.length === 300)
   t.same(slow.seen, upTo(300))
   t.equal(decodedCount(), 0, 'nothing was decoded, also while an entry was being handled')
@@ -108,14 +110,13 @@ const watchFollowing = ({ log }: Awaited<ReturnType<typeof open>>): { begun: num
 
 test('what this process alone appends is not read back, and what another one appends is heard all the same', async (t) => {
   const opened = await open(t)
-  const { feed, append } = opened
+  const { feed, append, appendOwn } = opened
   const following = watchFollowing(opened)
   const one = collector('one')
   await feed.add(one, 0)
   let count = 0
   const own = async (): Promise<void> => {
-    const { revision, n } = await append()
-    feed.offer(0, revision, 0, n)
+    await appendOwn()
     count++
   }
   await until('its following to end', async () => {
@@ -137,24 +138,21 @@ test('what this process alone appends is not read back, and what another one app
 
 test('a partition that another process appends to as well goes on being followed', async (t) => {
   const opened = await open(t)
-  const { feed, append } = opened
+  const { feed, append, appendOwn } = opened
   const following = watchFollowing(opened)
   const one = collector('one')
   await feed.add(one, 0)
   for (let round = 1; round <= 20; round++) {
     await append()
     await until('what another process appended', () => one.seen.length === 4 * round - 3)
-    for (let i = 0; i < 3; i++) {
-      const { revision, n } = await append()
-      feed.offer(0, revision, 0, n)
-    }
+    for (let i = 0; i < 3; i++) await appendOwn()
     await until('what this one appended', () => one.seen.length === 4 * round)
   }
   t.same(following, { begun: 1, ended: 0 })
 })
 
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
-  const { feed, append, failures } = await open(t)
+  const { feed, appendOwn, failures } = await open(t)
   const seen: number[] = []
   let stored = -1
   let failsAt = 40
@@ -171,24 +169,18 @@ test('a consumer that fails is loaded anew and goes on from its checkpoint', asy
     },
   }
   await feed.add(failing, 0)
-  for (let i = 0; i < 100; i++) {
-    const { revision, n } = await append()
-    feed.offer(0, revision, 0, n)
-  }
+  for (let i = 0; i < 100; i++) await appendOwn()
   await until('all to be handled', () => seen.at(-1) === 99)
   t.match(failures, [{ consumer: 'failing', partition: 0, error: 'Error: no room' }])
   t.same(seen, upTo(100), 'it failed right behind its checkpoint, so nothing came twice')
 })
 
 test('lag counts what is in the log and not handled', async (t) => {
-  const { feed, append } = await open(t)
+  const { feed, appendOwn } = await open(t)
   let release = (): void => {}
   const stuck = collector('stuck', -1, () => new Promise((resume) => (release = resume)))
   await feed.add(stuck, 0)
-  for (let i = 0; i < 5; i++) {
-    const { revision, n } = await append()
-    feed.offer(0, revision, 1_000, n)
-  }
+  for (let i = 0; i < 5; i++) await appendOwn(1_000)
   await until('the first to be under way', () => stuck.seen.length === 1)
   t.match(await feed.lags(3_000), [{ consumer: 'stuck', partition: '0', events: 5, seconds: 2 }])
   while (stuck.seen.length < 5) {
