@@ -280,6 +280,23 @@ test('who catches up stores as much at once as the engine likes, and each batch 
   t.same(stored, [1_536, 464, 1])
 })
 
+test('who catches up passes over a stretch without inputs once, and does not keep it for the end', async (t) => {
+  const services = await open(t)
+  const positions = await Promise.all(
+    Array.from({ length: 3_000 }, async (_, i) => (await append(services, `count-${i % 7}`, {}, 'other')).position),
+  )
+  const stored: number[] = []
+  const { tables } = services
+  const commit = tables.commit.bind(tables)
+  tables.commit = async (changes, move) => {
+    await commit(changes, move)
+    if (move?.consumer === 'counters' && move.at !== undefined) stored.push(move.at.all)
+  }
+  const { runner } = await run(t, services, counters())
+  await runner.ready()
+  t.ok(stored[0] < Math.max(...positions), `stored at ${stored.join()}`)
+})
+
 test('the overlay answers what a batch has written so far', async (t) => {
   const { tables } = await open(t)
   await tables.declare({ name: 'x', version: 1, equality: ['tags'] })

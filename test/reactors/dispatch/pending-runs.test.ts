@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
-import { ATTEMPTS_MADE, RUNS_OWED, type AttemptMade } from '../../../src/features/automations/events.ts'
+import { ATTEMPTS_MADE, RUNS_OWED, runIdOf, type AttemptMade } from '../../../src/features/automations/events.ts'
 import { OWED_RUNS, OwedRows, type Run } from '../../../src/reactors/dispatch/owed-rows.ts'
 import { triggerOf } from '../../../src/reactors/dispatch/owe.ts'
 import { countOf } from '../../../src/reactors/dispatch/backlog.ts'
@@ -66,6 +66,30 @@ test('runs that are owed while older ones are read back from the table are not f
   }
   t.equal(ended.size, 650)
   t.equal(pending.count(AUTOMATION), 0)
+})
+
+test('a run that was paid is not found again by its row, stored ahead of a checkpoint that a crash kept back', async (t) => {
+  const services = await openServices(folderOf(t))
+  t.teardown(() => services.close())
+  await services.tables.declare(OWED_RUNS)
+  const trigger = triggerOf(entry(1, 1))
+  const owed = [{ trigger, runs: [{ automationId: AUTOMATION }] }]
+  const source = { source: 'transitions' as const, sourceAt: 0, complete: true, owedAt: 1 }
+  const fact = { type: RUNS_OWED, data: { ...source, firstSequence: 1, owed } }
+  const life = async (): Promise<PendingRuns> => {
+    const rows = new OwedRows(services.tables, 0)
+    await rows.take()
+    const pending = new PendingRuns(0, rows, new SteadyTime(services.clock))
+    pending.apply(fact, 0)
+    return pending
+  }
+  await (await life()).store()
+
+  const next = await life()
+  next.apply({ type: ATTEMPTS_MADE, data: { attempts: [succeeded(runIdOf(trigger, AUTOMATION))] } }, 1)
+  await next.store()
+  await next.recall()
+  t.equal(next.count(AUTOMATION), 0)
 })
 
 const succeeded = (runId: string): AttemptMade => ({
