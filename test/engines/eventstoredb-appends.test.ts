@@ -120,3 +120,32 @@ test('an append that the user may not do is refused at once', async (t) => {
   await t.rejects(log.append('a-1', [newEvent()], 'none'), { code: 'engine_down', cause: { message: 'AccessDenied' } })
   t.equal(server.struck, 1)
 })
+
+test('the search for an append of unknown outcome ends with its time, and goes on where it was when it is repeated', async (t) => {
+  const server = await openServer(t)
+  const log = await openLog(t, server.url, 1_000)
+  await log.append('b-1', [newEvent()], 'any')
+  const events = [newEvent()]
+  server.fault = 'notReady'
+  await t.rejects(log.append('b-1', events, 'any'), { code: 'engine_down' })
+  server.fault = undefined
+  const other = await openLog(t, server.url)
+  await other.append(
+    'b-1',
+    Array.from({ length: 1_600 }, () => newEvent()),
+    'any',
+  )
+  // To read all that was appended meanwhile takes longer than an append may take.
+  server.delayMs = 100
+  let revision: number | undefined
+  const append = (): Promise<boolean> =>
+    log.append('b-1', events, 'any').then(
+      (appended) => {
+        revision = appended.revision
+        return true
+      },
+      () => false,
+    )
+  await until('an append', append)
+  t.equal(revision, 1_601)
+})
