@@ -351,6 +351,18 @@ const PROMISES: { [promise: string]: Check } = {
     await store.ping()
   },
 
+  'rows of a table without indexes come and go on pages that were asked for before': async (t, { store }) => {
+    await store.declare({ name: 'plain', version: 1 })
+    const plain = (id: string, row: Row | null) => ({ table: 'plain', scope: 's', id, row })
+    const ids = async () => idsOf((await store.find('plain', 's', { limit: 20 })).rows)
+    await store.commit([plain('b', {})])
+    t.same(await ids(), ['b'])
+    await store.commit([plain('c', {})])
+    t.same(await ids(), ['b', 'c'])
+    await store.commit([plain('a', {}), plain('b', null)])
+    t.same(await ids(), ['a', 'c'])
+  },
+
   'a commit is seen by every read after it, with its checkpoint': async (t, { store }) => {
     t.equal(await store.checkpoint('reader'), undefined)
     for (let at = 0; at < 20; at += 1) {

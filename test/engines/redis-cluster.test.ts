@@ -152,6 +152,8 @@ const checkFailover = (cluster: RedisCluster) => async (t: Test) => {
   await tables.commit([page(8)], { consumer: own, from: { 1: 7 }, at: { 1: 8 }, fence: one.fence })
   t.same(await tables.get('pages', own, 'page'), { no: 8 }, 'rows and checkpoint that one server has need no replica')
   const split = { consumer: elsewhere, from: { 2: 7 }, at: { 2: 8 }, fence: two.fence }
+  await tables.commit([thing(scope, 9)], { ...split, at: undefined })
+  await t.rejects(tables.commit([], split), DOWN, 'a checkpoint does not come before rows that were stored without one')
   await t.rejects(
     tables.commit([thing(scope, 8)], split),
     DOWN,

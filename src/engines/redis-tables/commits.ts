@@ -76,7 +76,7 @@ export class Commits {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args))) return
     }
-    const isSplit = move?.at !== undefined && this.connection.isCluster
+    const isSplit = move !== undefined && this.connection.isCluster
     if (isSplit) this.noteUnsure(move.consumer, others)
     for (let at = 0; at < others.length; at += PLACES_AT_ONCE)
       await all(
@@ -88,7 +88,8 @@ export class Commits {
               : this.storePlace(key, changes, move, false),
           ),
       )
-    if (isSplit) await this.makeSure(move.consumer)
+    // What is stored without a checkpoint is made sure of with the next one.
+    if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
   }

@@ -2,7 +2,7 @@ import { registryFunctions } from './registry-functions.ts'
 import { STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark9'
+export const LIBRARY = 'waymark10'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one

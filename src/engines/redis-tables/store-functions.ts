@@ -53,8 +53,8 @@ local function last_change(base)
 end
 
 -- Keeps for a while what a change did, so that others can tell what it does not concern: its token, then for each row id,
--- terms before, terms now, each behind its length; '=' before where terms are the same. First stands a change of which only
--- the token is known.
+-- terms before, terms now, each behind its length; '=' before where terms are the same, '-' where there is no row, which is
+-- more than no terms. First stands a change of which only the token is known.
 local function tell(base, token, told)
   local list, packed = base .. 'l', told and table.concat(told)
   if not packed or #packed > ${TOLD_BYTES_MAX} then
@@ -87,7 +87,7 @@ local function store(base, changes, token)
       if old then
         collect(cut, old)
         touched[3], touched[4] = 'ids', token
-        note(id, old, '')
+        note(id, old, '-')
       end
       gone[#gone + 1] = id
       endless[#endless + 1] = id
@@ -104,7 +104,7 @@ local function store(base, changes, token)
         end
         terms[#terms + 1] = id
         terms[#terms + 1] = wanted
-        note(id, old or '', wanted)
+        note(id, old or '-', wanted)
       else note(id, '=', '')
       end
       rows[#rows + 1] = id

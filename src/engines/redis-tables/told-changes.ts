@@ -20,6 +20,10 @@ interface Told {
   rows?: RowTold[]
 }
 
+/** What stands in the place of terms: shorter than any. */
+const SAME = '='.charCodeAt(0)
+const NO_ROW = '-'.charCodeAt(0)
+
 /** Changes that a process remembers of a table and place, and their bytes. */
 const CHANGES_MAX = 256
 const BYTES_MAX = 64 * 1024
@@ -99,7 +103,7 @@ const rowsTold = (packed: Buffer): RowTold[] => {
   const rows: RowTold[] = []
   for (let i = 0; i + 2 < parts.length; i += 3) {
     const [id, before, now] = parts.slice(i, i + 3)
-    const isSame = before.length === 1
+    const isSame = before.length === 1 && before[0] === SAME
     const [was, is] = isSame ? [undefined, undefined] : [before, now].map((terms) => termsOf(terms, id.length))
     rows.push({ id: String(id), isSame, before: was, now: is })
   }
@@ -108,7 +112,7 @@ const rowsTold = (packed: Buffer): RowTold[] => {
 
 /** Terms as a writer packs them: for each its length, then index, zero byte, value, id. */
 const termsOf = (packed: Buffer, idLength: number): Terms => {
-  if (packed.length === 0) return undefined
+  if (packed.length === 1 && packed[0] === NO_ROW) return undefined
   const terms = new Map<string, string[]>()
   for (const term of partsOf(packed)) {
     const cut = term.indexOf(0)

@@ -5,7 +5,7 @@ import type { Logger } from '../../kernel/logger.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { IsOurs, Lag } from './follower.ts'
-import { forever } from './retry.ts'
+import { forever, within } from './retry.ts'
 
 /**
  * Something that follows the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure.
@@ -52,6 +52,7 @@ export class FedConsumer<Entry> {
   private readonly isOurs: IsOurs | undefined
   private readonly abort = new AbortController()
   private running: Promise<void> = Promise.resolve()
+  private loading: Promise<unknown> = Promise.resolve()
   /** Revision of the last entry handled. */
   private at: number
   /** Revision of the last entry that was taken from the inbox or read from the log to be handled. */
@@ -141,6 +142,15 @@ export class FedConsumer<Entry> {
     await this.running
   }
 
+  /**
+   * Resolves when the consumer may leave the partition: what it handles is waited for so long, what it loads until its end,
+   * since that would bring back what is left.
+   */
+  async stop(timeoutMs: number): Promise<void> {
+    await within(systemClock, timeoutMs, this.close())
+    await this.loading.catch(() => undefined) // who left does not load it again
+  }
+
   /** Handles what is next, from the inbox or from the log; waits when there is nothing. */
   private async step(): Promise<void> {
     while (this.inbox.length > 0 && this.inbox[0].revision <= this.at) this.take()
@@ -184,8 +194,11 @@ export class FedConsumer<Entry> {
   }
 
   private async reload(): Promise<void> {
-    if ((await this.isOurs?.()) === false) throw new Error('another process has the partition')
-    this.at = await this.consumer.load(this.partition)
+    const isOurs = (await this.isOurs?.()) ?? true
+    if (!isOurs || this.abort.signal.aborted) throw new Error('another process has the partition')
+    const loading = this.consumer.load(this.partition)
+    this.loading = loading
+    this.at = await loading
     this.underWay = this.at
     this.handled.clear()
     this.inbox.length = 0

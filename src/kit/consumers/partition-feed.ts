@@ -2,7 +2,6 @@ import type { FollowBatch } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { Follower, type IsOurs, type Lag } from './follower.ts'
-import { within } from './retry.ts'
 import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
 
 /** Events of one read while following. */
@@ -46,8 +45,7 @@ export class PartitionFeed<Entry> {
   /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
   async remove(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
     const known = this.partitions.get(partition)
-    // What its handler waits for may never come; `leave` makes it of no use.
-    if (known !== undefined) await within(systemClock, LEAVE_MS, known.remove(consumer))
+    await known?.remove(consumer)
     await consumer.leave?.(partition)
     if (known === undefined || !known.isEmpty) return
     this.partitions.delete(partition)
@@ -111,7 +109,8 @@ class FedPartition<Entry> {
   async remove(consumer: PartitionConsumer<Entry>): Promise<void> {
     const member = this.members.get(consumer)
     this.members.delete(consumer)
-    await member?.close()
+    // What its handler waits for may never come; `leave` makes it of no use.
+    await member?.stop(LEAVE_MS)
   }
 
   offer(waiting: Waiting<Entry>): void {

@@ -3,7 +3,8 @@ import { seeded } from '../../../bench/load/frames.ts'
 import { openGappedLog } from '../../support/gapped-log.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
-import type { PartitionConsumer } from '../../../src/kit/consumers/partition-consumer.ts'
+import { defer } from '../../../src/kit/consumers/deferred.ts'
+import { FedConsumer, type PartitionConsumer } from '../../../src/kit/consumers/partition-consumer.ts'
 import { until } from '../../support/service.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -258,6 +259,35 @@ test('a partition that goes is stored and forgotten, and goes on where it comes 
   await appendSome(1)
   await feed.add(other, 0)
   await until('it begins anew from its checkpoint', () => other.seen.length === 41)
+})
+
+test('a consumer stops when what it loads has ended, which would bring back what is left', async (t) => {
+  const { log, append, failures } = await open(t)
+  const loading = defer<number>()
+  let loads = 0
+  const consumer: PartitionConsumer<number> = {
+    name: 'failing',
+    load: () => {
+      loads++
+      return loading.promise
+    },
+    handle: () => {
+      throw new Error('not loaded')
+    },
+  }
+  const options = { log, logger: keepErrors(failures), streamOf: () => STREAM, decode: () => 0 }
+  const fed = new FedConsumer<number>(options, 0, consumer, -1)
+  const { revision } = await append()
+  fed.start(revision)
+  await until('it to be loaded anew', () => loads === 1)
+  const order: string[] = []
+  const begunMs = performance.now()
+  const stopped = fed.stop(0).then(() => order.push('stopped'))
+  await until('a handler to have had its time', () => order.length > 0 || performance.now() > begunMs + 50)
+  order.push('loaded')
+  loading.resolve(-1)
+  await stopped
+  t.same(order, ['loaded', 'stopped'])
 })
 
 test('a log that cannot be followed for a while is followed again', async (t) => {
