@@ -3,7 +3,8 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
-import { mergePatch, type ResourceDeclaration, writeOnlyOf } from '../../kit/resource/declaration.ts'
+import { type ResourceDeclaration, writeOnlyOf } from '../../kit/resource/declaration.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import type { AuditRow } from './views.ts'
 
 export interface Change {

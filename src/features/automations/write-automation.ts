@@ -5,7 +5,8 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { handleCommand, loadState, type Handled, type Prepare } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import { createSchema, mergePatch, pickWithNull } from '../../kit/resource/declaration.ts'
+import { createSchema, pickWithNull } from '../../kit/resource/declaration.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import {
   assertVersion,
   type Change,

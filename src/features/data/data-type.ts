@@ -15,7 +15,8 @@ import {
   type Field,
 } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { mergePatch, type PresentContext, type WriteContext } from '../../kit/resource/declaration.ts'
+import type { PresentContext, WriteContext } from '../../kit/resource/declaration.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { hasSamePattern, ruleFields } from '../../kit/values/value-type.ts'

@@ -6,7 +6,8 @@ import type { Row } from '../../kernel/table.ts'
 import { handleCommand, type Prepare } from '../../kit/commands/handle-command.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
-import { mergePatch, type ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import {
   assertVersion,

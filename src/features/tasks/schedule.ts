@@ -32,7 +32,7 @@ const minutes = (max: number) => integer({ min: 0, max })
 /** A task's body without its flow; its window stands by the due time. */
 const taskContent = object({
   ...content,
-  // A change that says nothing of it leaves it; a create without it is refused where the schedule is kept.
+  // A PUT without it leaves it; a create without it is refused where the schedule is kept.
   hubId: optional(content.hubId),
   window: optional(object({ afterMinutes: integer({ min: -10_080, max: 10_080 }), lengthMinutes: minutes(44_640) })),
   leadMinutes: optional(minutes(44_640)),
@@ -98,6 +98,7 @@ export const schedule = defineResource(
       assigneeIds: list(reference('users'), { max: 50 }),
     },
     bodyPaths: { hubId: '/task/hubId', teamId: '/task/teamId', assigneeIds: '/task/assigneeIds' },
+    bodyOf: (values) => whole(values) as JsonObject,
     permissions: { view: 'view/schedule', edit: 'edit/schedule' },
     hubField: 'hubId',
     indexes: { equality: ['name', 'isActive'], range: ['name', 'nextAt'], text: ['name'] },
@@ -134,10 +135,12 @@ const kept = ({ values, before, now }: WriteContext): JsonObject => {
   const { hubId, teamId, assigneeIds, ...body } = values.task as JsonObject
   const isChanged = before === undefined || !isDeepStrictEqual(timesOf(values), timesOf(before))
   if (isChanged) {
+    if (String(values.endTime ?? values.startTime) < String(values.startTime))
+      throw invalid('/endTime', 'must not be before startTime')
     const fault = recurrenceFault(recurrenceOf(values))
     if (fault !== undefined) throw invalid(values.rrule === undefined ? '/repeat' : '/rrule', fault)
   }
-  const hub = hubId ?? values.hubId
+  const hub = hubId ?? values.hubId ?? before?.hubId
   if (typeof hub !== 'string') throw invalid('/task/hubId', 'is required')
   const team = teamId ?? values.teamId
   const { teamId: _team, nextAt: wasNext, ...others } = values

@@ -5,13 +5,13 @@ import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import {
-  mergePatch,
   pick,
   pickWithNull,
   type ResourceServices,
   valuesSchema,
   withDefaults,
 } from '../../kit/resource/declaration.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'

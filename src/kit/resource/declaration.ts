@@ -181,6 +181,8 @@ export interface ResourceDeclaration {
   bodyBytesMax?: number
   /** Pointers to the internal fields that bodies hold elsewhere, for errors. */
   bodyPaths?: { readonly [field: string]: string }
+  /** The values in the form of a body, with the fields of `bodyPaths` where it holds them: a PATCH is merged with this. */
+  bodyOf?(values: JsonObject): JsonObject
   /** Brings valid values into the form in which they are kept, where that takes more than one field or other services. */
   keep?(write: WriteContext): Promise<JsonObject>
   /** Refuses a write that neither schema nor references refuse. Called again when somebody else was faster. */
@@ -255,26 +257,12 @@ export const withDefaults = (fields: Fields, body: JsonObject): JsonObject => {
   return values
 }
 
-/** RFC 7396. */
-export const mergePatch = (target: Json | undefined, patch: Json): Json => {
-  if (!isObject(patch)) return patch
-  const merged: JsonObject = isObject(target) ? { ...target } : {}
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete merged[name]
-    else merged[name] = mergePatch(merged[name], value)
-  }
-  return merged
-}
-
 export const pick = (values: JsonObject, names: readonly string[]): JsonObject =>
   Object.fromEntries(names.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]))
 
 /** Unlike `pick`, keeps null: in a merge patch it takes the field away. */
 export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
   Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))

@@ -12,7 +12,6 @@ import type { Wrote } from '../http/route.ts'
 import { assertValid, compileCheck, type Check } from '../http/validate.ts'
 import { ResourceClaims } from './claims.ts'
 import {
-  mergePatch,
   pick,
   pickWithNull,
   valuesSchema,
@@ -22,6 +21,7 @@ import {
   type ResourceDeclaration,
   type ResourceServices,
 } from './declaration.ts'
+import { mergeWhole } from './merge-patch.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences, heirOf } from './references.ts'
 import { Naming } from './naming.ts'
@@ -241,9 +241,10 @@ export class ResourceWriter implements ResourceWrites {
 
   /** The values that a change asks for; whole and valid. */
   private changed(before: JsonObject, { kind, body }: Change): JsonObject {
-    const { fields, fixed = [], merge = mergeWhole } = this.declaration
+    const { fields, fixed = [], merge = mergeWhole, bodyOf, bodyPaths = {} } = this.declaration
     const names = Object.keys(fields)
-    const kept = pick(before, kind === 'replace' ? [...writeOnlyOf(this.declaration), ...fixed] : names)
+    const left = kind === 'replace' ? [...writeOnlyOf(this.declaration), ...fixed] : names
+    const kept = pick(bodyOf?.(before) ?? before, left)
     const sent = pickWithNull(body, fields)
     for (const name of fixed)
       if (sent[name] !== undefined && sent[name] !== (before[name] ?? null))
@@ -251,7 +252,7 @@ export class ResourceWriter implements ResourceWrites {
     const merged = kind === 'replace' ? { ...kept, ...sent } : merge(kept, sent)
     for (const name of fixed) if (merged[name] === null) delete merged[name]
     assertValid(this.check, merged)
-    const others = Object.keys(before).filter((name) => !names.includes(name))
+    const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
     return { ...withDefaults(fields, merged), ...pick(before, others) }
   }
 
@@ -296,5 +297,3 @@ export class ResourceWriter implements ResourceWrites {
     return `${this.declaration.noun}-${id}`
   }
 }
-
-const mergeWhole = (before: JsonObject, patch: JsonObject): JsonObject => mergePatch(before, patch) as JsonObject

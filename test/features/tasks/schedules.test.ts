@@ -94,6 +94,7 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
   await refused({ timeZone: 'Mars/Olympus' }, '/timeZone')
   for (const moment of [1e308, 2 ** 53, 253_402_300_800_000, '9999-12-31T23:59:59-23:59'])
     await refused({ startTime: moment }, '/startTime')
+  await refused({ endTime: '2025-12-31T00:00:00Z' }, '/endTime')
   await refused({ flowId: hubId }, '/flowId')
   const bulk = await call('POST', '/task/schedules/bulk', {
     schedules: [of({ isActive: false }), of({ flowId: hubId }), { name: 'Nothing else' }, 5],
@@ -113,6 +114,19 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
   const other = (await call('POST', '/hub', { name: 'Other', lat: 1, lng: 1 })).body.data._id
   const teamId = (await call('POST', '/team', { name: 'Others', hubId: other, userIds: [] })).body.data._id
   await refused({ task: { ...task, teamId } }, '/task/teamId')
+  const team = (await call('POST', '/team', { name: 'Own', hubId, userIds: [body.data._id] })).body.data._id
+  const paused = of({ isActive: false, task: { ...task, teamId: team, assigneeIds: [body.data._id] } })
+  const manned = (await call('POST', '/task/schedule', paused)).body.data
+  t.match(manned.task, { teamId: team, assigneeIds: [body.data._id] })
+  const amended = await call('PATCH', `/task/schedule/${manned._id}`, { task: { teamId: null, title: 'Other' } })
+  t.same(
+    amended.body.data.task,
+    { ...task, title: 'Other', assigneeIds: [body.data._id] },
+    'a patch takes the team out',
+  )
+  const replaced = await call('PUT', `/task/schedule/${manned._id}`, of({ isActive: false }))
+  t.same(replaced.body.data.task, { ...task, assigneeIds: [] }, 'and a PUT whom it does not name')
+  await call('DELETE', `/task/schedule/${manned._id}`)
   const totalOf = async (query: string) => (await call('GET', `/task/schedules?${query}`)).body.total
   t.same([await totalOf(`hubId=${hubId}`), await totalOf(`hubId=${other}`)], [2, 0])
 
