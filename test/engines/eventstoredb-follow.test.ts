@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
+import type { Connection } from '../../src/engines/eventstoredb-log/connection.ts'
 import { EventRing } from '../../src/engines/eventstoredb-log/event-ring.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
+import { followPrefixes } from '../../src/engines/eventstoredb-log/follow.ts'
 import type { EventLog, FollowBatch } from '../../src/engines/event-log.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import { newEvent } from '../contracts/event-log.ts'
@@ -214,4 +217,79 @@ test('the ring holds no more than it may, and knows what it dropped', async (t) 
   ring.cover(['a-', 'b-', 'c-'], 1_010)
   t.notOk(ring.isWhole(['c-'], 1_009))
   t.ok(ring.isWhole(['c-1'], 1_010))
+})
+
+/** A subscription that brings what it is told to, as the client's does. */
+class ToldSubscription extends Readable {
+  constructor() {
+    super({ objectMode: true, highWaterMark: 10_000, read: () => undefined })
+  }
+
+  bring(position: number): void {
+    this.push(resolvedAt(position))
+  }
+
+  async unsubscribe(): Promise<void> {}
+}
+
+const resolvedAt = (position: number) => ({
+  event: {
+    id: String(position),
+    type: 'thingDone.v1',
+    streamId: 'a-1',
+    revision: BigInt(position),
+    position: { commit: BigInt(position) },
+    isJson: false,
+    data: Buffer.alloc(0),
+    metadata: {},
+    created: new Date(0),
+  },
+})
+
+/** Follows over such a subscription. `hint` tells how far it has come, as the server does between events. */
+const toldFollowing = (from: number | undefined, first: () => Readable) => {
+  const subscription = new ToldSubscription()
+  let hint = (_position: number): void => undefined
+  const client = {
+    subscribeToAll: ({ filter }: { filter: { checkpointReached(of: object, at: { commit: bigint }): void } }) => {
+      hint = (position) => filter.checkpointReached(subscription, { commit: BigInt(position) })
+      return subscription
+    },
+    readAll: first,
+  }
+  const connection = { client, credentials: {}, deadlineMs: 60_000 } as unknown as Connection
+  const batches = followPrefixes(connection, ['a-'], from, new AbortController().signal, 500)
+  return { subscription, batches, hint: (position: number) => hint(position) }
+}
+
+test('a checkpoint never passes events that a full subscription leaves behind', async (t) => {
+  const { subscription, batches, hint } = toldFollowing(undefined, () => Readable.from([]))
+  const next = batches.next()
+  subscription.emit('confirmation')
+  for (let position = 1; position <= 520; position++) subscription.bring(position)
+  const seen: FollowBatch[] = [(await next).value!]
+  hint(5_000)
+  hint(10_000)
+  for await (const batch of batches) seen.push(batch)
+  const events = seen.flatMap((batch) => batch.events)
+  t.equal(events.length, 512, 'it was full')
+  t.equal(seen.at(-1)?.checkpoint, events.at(-1)?.position, 'whoever goes on from there misses nothing')
+})
+
+test('a checkpoint never passes events that come while the event in front is looked for', async (t) => {
+  const found = new Readable({ objectMode: true, read: () => undefined })
+  const { subscription, batches, hint } = toldFollowing(50, () => found)
+  const next = batches.next()
+  subscription.emit('confirmation')
+  subscription.emit('caughtUp')
+  await new Promise((resume) => setImmediate(resume)) // until it waits for what is found
+  subscription.bring(100)
+  hint(5_000)
+  hint(10_000)
+  found.push(resolvedAt(50))
+  found.push(null)
+  t.match(await next, { value: { events: [], checkpoint: 50 } })
+  t.match(await batches.next(), { value: { events: [{ position: 100 }], checkpoint: 100 } })
+  t.match(await batches.next(), { value: { events: [], checkpoint: 5_000 } }, 'what was passed counts once it was')
+  await batches.return(undefined)
 })

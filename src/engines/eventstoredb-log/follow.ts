@@ -104,6 +104,8 @@ export async function* followPrefixes(
   const hasPassed = (): boolean => hints.confirmed > checkpoint
   const batches = batchesOf(subscription as ClientSubscription, signal, { eventsMax, deadlineMs, hasPassed })
   for await (const { events: came, isCaughtUp } of batches) {
+    // What is hinted at while this waits stands behind events that wait in the subscription.
+    const passed = hints.confirmed
     if (!isBegun) {
       isBegun = true
       const first = await missed
@@ -114,7 +116,7 @@ export async function* followPrefixes(
     }
     // One that was appended just now may have been read above, and come all the same.
     const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
-    checkpoint = Math.max(checkpoint, events.length > 0 ? positionOf(events[events.length - 1]) : hints.confirmed)
+    checkpoint = Math.max(checkpoint, events.length > 0 ? positionOf(events[events.length - 1]) : passed)
     yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
   }
 }

@@ -68,7 +68,8 @@ export async function* batchesOf(
       const events = held.take(eventsMax)
       taken += events.length
       const isCaughtUp = taken >= caughtUpAfter && held.length === 0
-      if (events.length > 0 || (isCaughtUp && !isTold) || hasPassed()) {
+      // Where it is full, what was passed may stand behind events that were not taken.
+      if (events.length > 0 || (!held.isFull && ((isCaughtUp && !isTold) || hasPassed()))) {
         isTold = isCaughtUp
         yield { events, isCaughtUp }
       } else if (held.isFull) return

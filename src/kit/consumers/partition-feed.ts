@@ -34,12 +34,13 @@ export class PartitionFeed<Entry> {
    */
   async add(consumer: PartitionConsumer<Entry>, partition: number, isOurs?: IsOurs): Promise<void> {
     const at = await consumer.load(partition)
-    const known = this.partitions.get(partition) ?? new FedPartition(this.options, partition)
     if (!this.partitions.has(partition)) {
-      this.partitions.set(partition, known)
-      await known.begin()
+      const fresh = new FedPartition(this.options, partition)
+      await fresh.learnHead()
+      // Another consumer may have been quicker. At once from here on: whoever leaves closes a partition that nobody is in.
+      if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
     }
-    known.add(consumer, at, isOurs)
+    this.partitions.get(partition)?.add(consumer, at, isOurs)
   }
 
   /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
@@ -47,7 +48,8 @@ export class PartitionFeed<Entry> {
     const known = this.partitions.get(partition)
     await known?.remove(consumer)
     await consumer.leave?.(partition)
-    if (known === undefined || !known.isEmpty) return
+    // Who left more quickly may have closed it, and be back in another one.
+    if (known === undefined || !known.isEmpty || this.partitions.get(partition) !== known) return
     this.partitions.delete(partition)
     await known.close()
   }
@@ -95,11 +97,6 @@ class FedPartition<Entry> {
     return this.members.size === 0
   }
 
-  async begin(): Promise<void> {
-    await this.learnHead()
-    this.follow()
-  }
-
   add(consumer: PartitionConsumer<Entry>, at: number, isOurs?: IsOurs): void {
     const member = new FedConsumer(this.options, this.partition, consumer, at, isOurs)
     this.members.set(consumer, member)
@@ -141,8 +138,9 @@ class FedPartition<Entry> {
     await Promise.all([this.closing, this.follower?.close(), ...members])
   }
 
-  private follow(): void {
-    if (this.isClosed) return
+  /** Hears from now on of what other processes append behind the end that is known. */
+  follow(): this {
+    if (this.isClosed) return this
     const { log, logger, streamOf } = this.options
     const stream = streamOf(this.partition)
     clearTimeout(this.quiet)
@@ -157,6 +155,7 @@ class FedPartition<Entry> {
         handle: (batch) => this.hear(batch),
       },
     ).startBehind(this.head)
+    return this
   }
 
   /** Counts what came back although nobody wanted it, and ends following where that is nearly all. */

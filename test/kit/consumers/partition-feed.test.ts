@@ -316,3 +316,44 @@ test('a log that cannot be followed for a while is followed again', async (t) =>
   t.same(consumer.seen, upTo(3))
   t.match(failures, [{ error: 'Error: the log is away' }, { error: 'Error: the log is away' }])
 })
+
+test('a partition whose end cannot be looked up is followed once it can', async (t) => {
+  const { log, feed, append } = await open(t)
+  const head = log.head.bind(log)
+  log.head = async () => {
+    throw new Error('the log is away')
+  }
+  const consumer = collector('patient')
+  await append()
+  await t.rejects(feed.add(consumer, 0), { message: 'the log is away' })
+  log.head = head
+  await feed.add(consumer, 0)
+  await until('what was there', () => consumer.seen.length === 1)
+  await append() // of another process
+  await until('what comes', () => consumer.seen.length === 2)
+})
+
+test('who comes back while another one still leaves stays in the partition', async (t) => {
+  const { feed, append, appendOwn } = await open(t)
+  const leaving = defer()
+  const slow = { ...collector('slow'), leave: () => leaving.promise }
+  const quick = collector('quick')
+  await feed.add(slow, 0)
+  await feed.add(quick, 0)
+  const left = feed.remove(slow, 0)
+  await feed.remove(quick, 0)
+  await feed.add(quick, 0)
+  leaving.resolve()
+  await left
+  await appendOwn()
+  await until('what was offered', () => quick.seen.length === 1)
+  t.same(
+    (await feed.lags(0)).map(({ consumer }) => consumer),
+    ['quick'],
+  )
+  await feed.remove(quick, 0)
+  await append()
+  await feed.add(collector('another'), 0)
+  await until('the end to be known', async () => (await feed.lags(0))[0].events === 0)
+  t.same(quick.seen, [0], 'nothing is handed to who has left')
+})
