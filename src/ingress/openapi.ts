@@ -187,7 +187,15 @@ const errorSchema: JsonSchema = {
       },
     },
     fields: { type: 'array', items: { type: 'string' }, description: 'Of a 403: the fields that are restricted.' },
-    version: { type: 'integer', description: 'Of a 409 for a stale version: the current one.' },
+    version: {
+      type: 'integer',
+      description: 'Of a 409 for a stale version, or a move that does not hold: the current one.',
+    },
+    data: {
+      type: 'object',
+      additionalProperties: true,
+      description: 'Of a 409 for a move of a task: the task as it is.',
+    },
   },
   required: ['status', 'message', 'code'],
 }

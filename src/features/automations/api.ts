@@ -54,6 +54,18 @@ const dryRun = (options: AutomationApiOptions): ResourceAction => ({
           url: { type: 'string' },
           headers: { type: 'object', description: 'Values of configured headers are `***`.' },
           body: { type: 'object' },
+          channel: { type: 'string', enum: ['email', 'chat', 'inApp'], description: 'Of a notification.' },
+          to: { type: ['string', 'array'], items: { type: 'string' } },
+          subject: { type: 'string' },
+          text: { type: 'string' },
+          requests: {
+            type: 'array',
+            description: 'What each chat would be sent.',
+            items: {
+              type: 'object',
+              properties: { url: { type: 'string' }, body: { type: 'object', additionalProperties: true } },
+            },
+          },
           isDone: { const: false },
           action: { type: 'string', description: 'The type of the automation, of one that writes here.' },
           task: { type: 'object', description: 'The body of the task that would be made.' },
