@@ -12,6 +12,8 @@ export interface Field {
   normalize?: (value: Json) => Json
   /** The value, or each member of the list, is the id of a record of this resource (its `plural`). */
   reference?: string
+  /** The record counts as naming it only while another field has one of these values; absent: as long as it is there. */
+  namesWhile?: { readonly [field: string]: readonly string[] }
 }
 
 export type Fields = { [name: string]: Field }
@@ -51,7 +53,12 @@ export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
  * The id of a record of another resource, such as `reference('hubs')`; a list of them is `list(reference('users'), …)`. The
  * kit checks that it is there and that the caller sees it, indexes it, and knows at a deletion what names the record.
  */
-export const reference = (plural: string): Field => ({ ...id(), normalize: lowerCase, reference: plural })
+export const reference = (plural: string, namesWhile?: Field['namesWhile']): Field => ({
+  ...id(),
+  normalize: lowerCase,
+  reference: plural,
+  ...(namesWhile !== undefined && { namesWhile }),
+})
 
 /** Degrees, WGS 84. */
 export const latitude = (): Field => number({ min: -90, max: 90 })

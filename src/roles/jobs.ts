@@ -9,6 +9,7 @@ import { BACKTEST_RUNS, BacktestJobs } from '../reactors/backtests/backtest-jobs
 import { SCHEDULED_TASKS, ScheduledTasks } from '../reactors/schedules/make-tasks.ts'
 import { CHECK_RECORDS, checkRecords } from '../reactors/records/check-records.ts'
 import { MAIL, sendMails } from '../reactors/mail/send-mails.ts'
+import { TAKE_BACK, takeBackDeletions } from '../reactors/references/take-back.ts'
 import { TAKE_OUT, takeOutReferences } from '../reactors/references/take-out.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { MAKE_SAMPLES, makeSamples } from '../reactors/samples/make-samples.ts'
@@ -46,6 +47,7 @@ export const openJobs: OpenRole = async (services) => {
     ownedPart(ANNOUNCE_FENCES, async (isOurs) => follows(await announceFences({ ...services, isOurs }, settings))),
     ownedPart(ANNOUNCE_DELETIONS, async (isOurs) => follows(announceDeletions({ ...services, isOurs }, origin.epoch))),
     ownedPart(TAKE_OUT, async (isOurs) => follows(takeOutReferences({ ...services, resources, isOurs }))),
+    ownedPart(TAKE_BACK, async (isOurs) => follows(takeBackDeletions({ ...services, resources, isOurs }))),
     ownedPart(DELETE_ATTACHMENTS, async (isOurs) => follows(deleteAttachments({ ...services, isOurs }))),
     ownedPart(SCHEDULED_TASKS, async () => new ScheduledTasks({ ...services, resources }).start()),
     ownedPart(CHECK_RECORDS, async (isOurs) => follows(checkRecords({ ...services, isOurs }))),

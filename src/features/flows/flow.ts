@@ -1,4 +1,4 @@
-import { Failure, type FieldError, refused } from '../../kernel/errors.ts'
+import { type FieldError, refused } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
@@ -27,7 +27,6 @@ import {
   type ValueType,
 } from '../../kit/values/value-type.ts'
 import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
-import { TASKS } from '../tasks/views.ts'
 import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
 
 const STEPS_MAX = 50
@@ -87,7 +86,6 @@ export const flow = defineResource({
     ],
   },
   keep: (write) => kept(write),
-  beforeDelete: (write) => assertNoOpenTasks(write),
 })
 
 const kept = async (write: WriteContext): Promise<JsonObject> => {
@@ -180,15 +178,3 @@ const fits = (target: ValueRule, field: ValueRule): boolean =>
   target.type === field.type && !FILES.includes(field.type)
     ? target.type !== 'reference' || target.dataTypeId === field.dataTypeId
     : (target.type === 'text' || target.type === 'barcode') && AS_TEXT.includes(field.type)
-
-const assertNoOpenTasks = async ({ services, organizationId, id: flowId }: WriteContext): Promise<void> => {
-  const { tables, resources } = services
-  if (!resources.isDeclared(TASKS)) return
-  const where = { flowId, state: ['new', 'assigned', 'inProgress'] }
-  const { rows, total = 0 } = await tables.find(TASKS, organizationId, { where, limit: 5, total: true })
-  if (total === 0) return
-  throw new Failure('conflict', {
-    message: `${total} tasks of it are not over.`,
-    errors: rows.map((row) => ({ path: `/task/${row.id}`, message: 'is not over' })),
-  })
-}

@@ -25,7 +25,7 @@ import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
 import type { ListFilter } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { cellsOf } from './cells.ts'
-import { seesTask, TASKS, TASK_STATES, type TaskRow } from './views.ts'
+import { OPEN_STATES, seesTask, TASKS, TASK_STATES, type TaskRow } from './views.ts'
 import { daysOf } from './window.ts'
 
 const ASSIGNEES_MAX = 50
@@ -59,7 +59,7 @@ export const task = defineResource({
   plural: TASKS,
   tag: 'Tasks',
   fields: {
-    flowId: id(),
+    flowId: reference('flows', { state: OPEN_STATES }),
     title: text({ max: 200 }),
     description: optional(lines({ max: 5_000 })),
     hubId: reference('hubs'),

@@ -12,6 +12,9 @@ export type TaskState = 'new' | 'assigned' | 'inProgress' | 'finished' | 'cancel
 
 export const TASK_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress', 'finished', 'cancelled']
 
+/** Those of a task that is not over. */
+export const OPEN_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress']
+
 /** Who did something. */
 export interface Actor {
   type: string

@@ -1,5 +1,5 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
 import { FILES_MAX, type ValueRule } from '../values/value-type.ts'
 import { isImage } from './content-type.ts'
 
@@ -69,6 +69,19 @@ export const withNamedFiles = (values: JsonObject, named: Iterable<unknown>): Js
   const { files: _files, ...others } = values
   const files = filesOf(values).filter(({ _id }) => ids.has(_id))
   return files.length === 0 ? others : { ...others, files: files as unknown as JsonObject[] }
+}
+
+/** Values that keep no file, nor name one in a list. */
+export const withoutAttached = (values: JsonObject): JsonObject => {
+  if (values.files === undefined) return values
+  const { files: _files, ...others } = values
+  const ids = new Set<unknown>(filesOf(values).map(({ _id }) => _id))
+  const bare = (value: Json): Json => {
+    if (Array.isArray(value)) return value.filter((one) => !ids.has(one))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, bare(one)]))
+  }
+  return bare(others) as JsonObject
 }
 
 /** @throws Failure invalid where there are as many as there may be, unsupported_type for what is no picture */

@@ -28,13 +28,14 @@ export const ABSENT: ResourceState = {
 }
 
 /** `data` are the values as they will be; secrets are sealed, and one that did not change is sealed as it was. */
-export type ResourceCommand = { type: 'create' | 'change' | 'delete'; data: ResourceData }
+export type ResourceCommand = { type: 'create' | 'change' | 'delete' | 'restore'; data: ResourceData }
 
 /** Opens secrets, so that two creates that said the same are recognised although nothing is sealed twice alike. */
 export type OpenValues = (data: Pick<ResourceData, 'values' | 'sealed'>) => JsonObject
 
 /**
- * The life of one record: created, changed, deleted. A create that repeats the first one changes nothing. Whether the
+ * The life of one record: created, changed, deleted, and restored where it was deleted at the moment when something came to
+ * name it. A create that repeats the first one changes nothing. Whether the
  * values are allowed is checked before: that needs other records.
  */
 export const resourceDecider = (
@@ -60,6 +61,9 @@ export const resourceDecider = (
         if (isRepeated && isDeepStrictEqual(said(data), said(state.first))) return []
         throw taken(idFrom !== undefined && data.values[idFrom.field] !== undefined ? idFrom.field : undefined)
       }
+      // Nothing is made, so that nobody hears of a new record.
+      if (type === 'restore')
+        return state.status === 'deleted' && !isErased(state) ? [{ type: types.changed, data }] : []
       if (state.status !== 'live' || state.organizationId !== data.organizationId) throw new Failure('not_found')
       if (type === 'delete') return [{ type: types.deleted, data }]
       const isSame = isDeepStrictEqual(data.values, state.values) && isDeepStrictEqual(data.sealed ?? {}, state.sealed)
@@ -68,6 +72,9 @@ export const resourceDecider = (
     evolve: evolveResource(noun),
   }
 }
+
+/** Its stream begins with its deletion: what it was is gone for ever. */
+const isErased = ({ createdAt }: ResourceState): boolean => createdAt === ''
 
 /** Whether a create makes something: it is not there, or its id follows from a value and it was deleted. */
 export const canBeMade = (

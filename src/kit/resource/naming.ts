@@ -2,14 +2,15 @@ import type { EventLog } from '../../engines/event-log.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
+import { eventTypes } from '../commands/declared-event.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { RecordRef } from './writes.ts'
-import { NAMES_NOTHING, namedIn, type Reference, referencesOf } from './references.ts'
+import { heldBy, NAMES_NOTHING, type Reference, referencesOf } from './references.ts'
 
 /*
  * A write that comes to name a record, and the deletion of that record, at once: each looks at tables that do not have the
  * other one yet. In one process they are kept apart here, for records that cannot be deleted while something names them.
- * Another process may still name one at that very moment.
+ * Another process may still name one at that very moment: then its deletion is taken back (reactors/references).
  */
 
 /** Says what a write will make of the values. @throws Failure invalid where it comes to name what was deleted meanwhile */
@@ -53,7 +54,7 @@ class UnderWay {
 class Names {
   private readonly writes = new UnderWay()
   private readonly deletions = new UnderWay()
-  private readonly deleted = new RecentMap<string, true>(KEPT_MIN)
+  private readonly deleted = new RecentMap<string, boolean>(KEPT_MIN)
   /** Those who came to name it last: the tables may not have them yet. */
   private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
@@ -69,6 +70,10 @@ class Names {
   end(key: string, namer: RecordRef | undefined): void {
     if (namer !== undefined) this.lately.set(key, [...(this.lately.get(key) ?? []), namer].slice(-NAMERS_MAX))
     this.writes.end(key)
+  }
+
+  restored(key: string): void {
+    this.deleted.set(key, false)
   }
 
   /** Nobody comes to name it while it is deleted; `remove` is told who did lately. */
@@ -120,11 +125,12 @@ export class Naming {
       for (const key of begun) names.end(key, undefined)
       begun.clear()
       for (const key of keys) {
-        const isThere = await names.begin(key)
+        const reference = fields.get(key)
+        const isThere =
+          (await names.begin(key)) || (reference !== undefined && (await this.beginRestored(key, reference.target)))
         if (isThere) begun.add(key)
-        const field = fields.get(key)
-        if (!isThere && field !== undefined)
-          throw invalid(this.declaration.bodyPaths?.[field] ?? `/${field}`, NAMES_NOTHING)
+        else if (reference !== undefined)
+          throw invalid(this.declaration.bodyPaths?.[reference.field] ?? `/${reference.field}`, NAMES_NOTHING)
       }
     }
     let namer: RecordRef | undefined
@@ -145,14 +151,25 @@ export class Naming {
     return namesOf(this.services.log).without(keyOf(plural, id), remove)
   }
 
-  /** Keys of what the values name and did not name before, each with the first field that names it. */
-  private newlyNamed(values: JsonObject, before: JsonObject | undefined): Map<string, string> {
-    const fields = new Map<string, string>()
-    for (const { field, target } of this.neededFields()) {
-      const known = namedIn(before ?? {}, field)
-      for (const id of namedIn(values, field)) {
-        const key = keyOf(target, id)
-        if (!known.includes(id) && !fields.has(key)) fields.set(key, field)
+  /** The same for what another process has restored since it was deleted here. */
+  private async beginRestored(key: string, target: string): Promise<boolean> {
+    const { log, resources } = this.services
+    const { noun } = resources.declarationOf(target)
+    const [last] = await log.read(`${noun}-${key.slice(target.length + 1)}`, 'end', 1, 'backwards')
+    if (last === undefined || last.type === eventTypes(noun).deleted) return false
+    const names = namesOf(log)
+    names.restored(key)
+    return names.begin(key)
+  }
+
+  /** Keys of what the values name and did not name before, each with the first reference that names it. */
+  private newlyNamed(values: JsonObject, before: JsonObject | undefined): Map<string, Reference> {
+    const fields = new Map<string, Reference>()
+    for (const reference of this.neededFields()) {
+      const known = heldBy(reference, before ?? {})
+      for (const id of heldBy(reference, values)) {
+        const key = keyOf(reference.target, id)
+        if (!known.includes(id) && !fields.has(key)) fields.set(key, reference)
       }
     }
     return fields

@@ -2,6 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import type { Field } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import { hubsOf, seesRow } from '../http/list-query.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
@@ -14,6 +15,8 @@ export interface Reference {
   target: string
   /** It may be taken out: it is optional, or a list. */
   isOptional: boolean
+  /** Values of other fields with which alone a record counts as naming it. */
+  namesWhile?: Field['namesWhile']
 }
 
 /** What is said of an id that the organization, or the caller in it, has nothing for. */
@@ -34,10 +37,10 @@ export const assertExists = async <R extends Row>(
 
 /** The references of a resource, those in internal fields too. */
 export const referencesOf = ({ fields, internal }: ResourceDeclaration): Reference[] =>
-  Object.entries({ ...fields, ...internal }).flatMap(([field, { reference, optional, schema }]) =>
+  Object.entries({ ...fields, ...internal }).flatMap(([field, { reference, optional, schema, namesWhile }]) =>
     reference === undefined
       ? []
-      : [{ field, target: reference, isOptional: optional === true || schema.type === 'array' }],
+      : [{ field, target: reference, isOptional: optional === true || schema.type === 'array', namesWhile }],
   )
 
 /** Ids that a field names, whether it is one or a list. */
@@ -46,6 +49,10 @@ export const namedIn = (values: { [field: string]: unknown }, field: string): st
   if (Array.isArray(value)) return value as string[]
   return typeof value === 'string' ? [value] : []
 }
+
+/** Ids that keep what they name from being deleted. */
+export const heldBy = ({ field, namesWhile = {} }: Reference, values: { [field: string]: unknown }): string[] =>
+  Object.entries(namesWhile).every(([name, ones]) => ones.includes(String(values[name]))) ? namedIn(values, field) : []
 
 /**
  * Each record that the values name, and did not name before, is there and the caller sees it. The service itself has

@@ -7,9 +7,9 @@ import { seesRow } from '../http/list-query.ts'
 import type { Wrote } from '../http/route.ts'
 import type { KnownResources, Redirected, ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { pathsOf, words } from './answers.ts'
-import { namedIn, type Reference, referencesOf } from './references.ts'
+import { heldBy, namedIn, type Reference, referencesOf } from './references.ts'
 import { ResourceWriter } from './write.ts'
-import { asService, type LeavingRecord, type WriteOrigin } from './writes.ts'
+import { asService, type LeavingRecord, type RecordRef, type WriteOrigin } from './writes.ts'
 
 /** A resource whose records name those of another one in a field. */
 interface NamingField extends Reference {
@@ -48,6 +48,14 @@ export class ResourceSet implements KnownResources {
     return this.declarations.has(plural)
   }
 
+  /** Those whose records are not deleted while something names them. Under an id that follows from a value one may be made anew. */
+  held(): ResourceDeclaration[] {
+    return [...this.declarations.values()].filter(
+      ({ plural, whenReferenced, idFrom }) =>
+        whenReferenced !== 'takeOut' && idFrom === undefined && this.namers.has(plural),
+    )
+  }
+
   /** Those whose records a deletion takes out of what names them. */
   takenOut(): ResourceDeclaration[] {
     return [...this.declarations.values()].filter(({ whenReferenced }) => whenReferenced === 'takeOut')
@@ -63,22 +71,30 @@ export class ResourceSet implements KnownResources {
     const errors: FieldError[] = []
     const users: string[] = []
     for (const namer of this.namers.get(plural) ?? []) {
-      const { field, declaration } = namer
-      const where = { [field]: id }
-      const question = { where, limit: NAMED_MAX, total: true }
+      const { declaration } = namer
+      const question = { where: holding(namer, id), limit: NAMED_MAX, total: true }
       const { rows, total = 0 } = await services.tables.find(declaration.plural, origin.organizationId, question)
       if (total === 0) continue
       users.push(`${total} ${words(total === 1 ? declaration.noun : declaration.plural)}`)
       errors.push(...usesOf(origin, namer, rows, total))
     }
-    for (const namer of errors.length > 0 ? [] : lately) {
-      const { state } = await new ResourceWriter(this.declarationOf(namer.plural), services).load(namer.id)
-      const fields = (this.namers.get(plural) ?? []).filter(({ declaration }) => declaration.plural === namer.plural)
-      if (state.status !== 'live' || !fields.some(({ field }) => namedIn(state.values, field).includes(id))) continue
-      throw new Failure('conflict', { message: 'It has just come into use.' })
-    }
+    for (const holder of errors.length > 0 ? [] : lately)
+      if ((await this.holds(services, holder, { plural, id })) === true)
+        throw new Failure('conflict', { message: 'It has just come into use.' })
     if (errors.length === 0) return
     throw new Failure('conflict', { message: `It is still in use by ${users.join(', ')}.`, errors })
+  }
+
+  /** A record that keeps another one from being deleted: the tables know it, and its own stream agrees. */
+  async holderOf(services: ResourceServices, organizationId: string, named: RecordRef): Promise<RecordRef | undefined> {
+    for (const namer of this.namers.get(named.plural) ?? []) {
+      const { plural } = namer.declaration
+      const question = { where: holding(namer, named.id), limit: NAMED_MAX }
+      const { rows } = await services.tables.find(plural, organizationId, question)
+      for (const { id } of rows)
+        if ((await this.holds(services, { plural, id }, named)) !== false) return { plural, id }
+    }
+    return undefined
   }
 
   /**
@@ -99,7 +115,7 @@ export class ResourceSet implements KnownResources {
       const writer = new ResourceWriter(declaration, services)
       for await (const ids of idsNaming(services, declaration.plural, origin.organizationId, field, id)) {
         await severalAtOnce(ids.slice(0, left), AT_ONCE, async (namerId) => {
-          wrote = allWrote(wrote, await redirectOne(writer, origin, namerId, id, heir))
+          wrote = allWrote(wrote, await redirectOne(writer, origin, namerId, { plural, id }, heir))
         })
         left -= ids.length
         if (left < 0) return { wrote, isDone: false }
@@ -108,14 +124,29 @@ export class ResourceSet implements KnownResources {
     return { wrote, isDone: true }
   }
 
+  /** By the holder's own stream; undefined where that keeps events in a form of its own. */
+  private async holds(services: ResourceServices, holder: RecordRef, named: RecordRef): Promise<boolean | undefined> {
+    const { state } = await new ResourceWriter(this.declarationOf(holder.plural), services).load(holder.id)
+    if (state.status === 'absent') return undefined
+    const references = (this.namers.get(named.plural) ?? []).filter(
+      ({ declaration }) => declaration.plural === holder.plural,
+    )
+    return state.status === 'live' && references.some((one) => heldBy(one, state.values).includes(named.id))
+  }
+
   private add(namer: NamingField): void {
-    const { target, field, declaration } = namer
-    const { whenReferenced = 'refuse' } = this.declarationOf(target)
+    const { target, field, declaration, namesWhile } = namer
+    const { whenReferenced = 'refuse', replaceable = false } = this.declarationOf(target)
+    if (namesWhile !== undefined && (whenReferenced === 'takeOut' || replaceable))
+      throw new Error(`${declaration.noun}.${field} may name only what is neither taken out nor replaced`)
     if (whenReferenced === 'takeOut' && !namer.isOptional)
       throw new Error(`${declaration.noun}.${field} must be optional or a list: ${target} are taken out of it`)
     this.namers.set(target, [...(this.namers.get(target) ?? []), namer])
   }
 }
+
+/** What the records are asked for that keep one from being deleted. */
+const holding = ({ field, namesWhile }: Reference, id: string) => ({ ...namesWhile, [field]: id })
 
 /** Ids of the records that name one in a field, page by page. */
 async function* idsNaming(
@@ -155,10 +186,11 @@ const redirectOne = async (
   writer: ResourceWriter,
   origin: WriteOrigin,
   namerId: string,
-  id: string,
+  { plural, id }: RecordRef,
   heir: string | undefined,
 ): Promise<Wrote | undefined> => {
-  const fields = referencesOf(writer.declaration).map(({ field }) => field)
+  // A record of another kind may have the same id.
+  const fields = referencesOf(writer.declaration).flatMap(({ field, target }) => (target === plural ? [field] : []))
   const next = (values: JsonObject): JsonObject =>
     fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
   try {

@@ -210,7 +210,8 @@ export class ResourceWriter implements ResourceWrites {
     return id
   }
 
-  private handle(
+  /** What every write goes through: nothing comes to name what is gone, or to have what another record has. */
+  handle(
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
     prepare: Prepare<ResourceState, ResourceCommand>,

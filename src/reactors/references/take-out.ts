@@ -10,16 +10,16 @@ import type { ResourceSet } from '../../kit/resource/resource-set.ts'
 export const TAKE_OUT = 'take-out-references'
 
 /** A write that looked at a record right before its deletion has come to the tables by then. */
-const LATE_WRITES_MS = 10_000
+export const LATE_WRITES_MS = 10_000
 const SETTLE_MS = 5_000
 
-interface TakeOutServices extends ResourceServices, Omit<FollowerServices, 'log'> {
+export interface TakeOutServices extends ResourceServices, Omit<FollowerServices, 'log'> {
   resources: ResourceSet
   /** Waits for the tables. */
   settle: Settle
 }
 
-interface Deletion {
+export interface Deletion {
   event: RecordedEvent
   declaration: ResourceDeclaration
 }
@@ -30,15 +30,12 @@ interface Deletion {
  */
 export const takeOutReferences = (services: TakeOutServices): Follower => {
   const declarations = services.resources.takenOut()
-  const byType = new Map(declarations.map((declaration) => [eventTypes(declaration.noun).deleted, declaration]))
+  const deletionsIn = deletionsOf(declarations)
   return new Follower(services, {
     name: TAKE_OUT,
     source: { prefixes: declarations.map(({ noun }) => `${noun}-`) },
     handle: async ({ events, caughtUp }, signal) => {
-      const deletions = events.flatMap((event) => {
-        const declaration = byType.get(event.type)
-        return declaration === undefined ? [] : [{ event, declaration }]
-      })
+      const deletions = deletionsIn(events)
       if (deletions.length === 0) return undefined
       for (const deletion of deletions) if (!signal.aborted) await takeOut(services, deletion)
       if (!caughtUp) return []
@@ -49,11 +46,27 @@ export const takeOutReferences = (services: TakeOutServices): Follower => {
   }).start(services.tables)
 }
 
+/** Picks the deletions of these resources' records. */
+export const deletionsOf = (
+  declarations: readonly ResourceDeclaration[],
+): ((events: readonly RecordedEvent[]) => Deletion[]) => {
+  const byType = new Map(declarations.map((declaration) => [eventTypes(declaration.noun).deleted, declaration]))
+  return (events) =>
+    events.flatMap((event) => {
+      const declaration = byType.get(event.type)
+      return declaration === undefined ? [] : [{ event, declaration }]
+    })
+}
+
 /** @throws Error when the tables are behind: which records name it is known when they have come past its deletion. */
-const takeOut = async (services: TakeOutServices, { event, declaration }: Deletion): Promise<void> => {
-  const { resources, settle, clock } = services
+export const settled = async ({ settle }: Pick<TakeOutServices, 'settle'>, event: RecordedEvent): Promise<void> => {
   if (!(await settle({ position: event.position, types: [event.type] }, SETTLE_MS)))
     throw new Error(`the tables do not have the deletion of ${event.stream} yet`)
+}
+
+const takeOut = async (services: TakeOutServices, { event, declaration }: Deletion): Promise<void> => {
+  const { resources, clock } = services
+  await settled(services, event)
   const { organizationId } = decodeJson<ResourceData>(event.data)
   const now = clock.now()
   const metadata = { organizationId, actor: `reactor:${TAKE_OUT}`, $causationId: event.id }

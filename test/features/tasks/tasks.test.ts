@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Session } from '../../support/open-identity.ts'
-import { openTasks } from '../../support/open-tasks.ts'
+import { FLOW, openTasks } from '../../support/open-tasks.ts'
 
 test('a task moves by the table and nothing else', async (t) => {
   const { task, move, ada, owner, other, at } = await openTasks(t)
@@ -170,6 +170,19 @@ test('people of a task have its hub and its team; it comes to another hub withou
     200,
     'it keeps the flow that it was made with',
   )
+})
+
+test('a flow that is deleted while a task of it is made stays, or the task is refused', async (t) => {
+  const { owner, make, hubId } = await openTasks(t)
+  for (let i = 0; i < 8; i++) {
+    const { _id: flowId } = await make('/flow', { ...FLOW, name: `Round ${i}` })
+    const create = () => owner.call('POST', '/task', { flowId, title: 'X', hubId })
+    const remove = () => owner.call('DELETE', `/flow/${flowId}`)
+    await Promise.all((i % 2 === 0 ? [create, remove, create] : [remove, create]).map((one) => one()))
+    const isGone = (await owner.call('GET', `/flow/${flowId}`)).status === 404
+    const { total } = (await owner.call('GET', `/tasks?flowId=${flowId}`)).body
+    t.equal(isGone, total === 0, `${total} tasks have it`)
+  }
 })
 
 test('without dispatch/task one sees and changes what is one’s own', async (t) => {

@@ -123,6 +123,17 @@ test('what is named at the very moment of its deletion is either kept or named b
   )
 })
 
+test('what has the id of a record of another kind is left where it is named', async (t) => {
+  const { call, make, read } = await openWarehouse(t)
+  const _id = await make('depot', { name: 'North' })
+  await make('shelf', { _id, name: 'S' })
+  const crate = await make('crate', { name: 'C', depotId: _id, shelfId: _id })
+  t.equal((await call('DELETE', `/shelf/${_id}`)).status, 200)
+  const left = await read('crate', crate)
+  t.equal(left.depotId, _id)
+  t.notOk('shelfId' in left)
+})
+
 test('a record can be named whose id another kind had in another organization', async (t) => {
   const { call, make } = await openWarehouse(t)
   const _id = await make('depot', { name: 'North' })
@@ -143,5 +154,10 @@ test('a set of resources says at once what is wrong with it', (t) => {
   t.throws(() => new ResourceSet([depot, shelf, box]), /box\.shelfId must be optional or a list/)
   const kept = { ...crate.declaration, internal: { keeperId: optional(reference('keepers')) } }
   t.throws(() => new ResourceSet([depot, shelf, { declaration: kept }]), /no resource keepers/)
+  const open = { ...crate.declaration, internal: { firstId: reference('depots', { state: ['open'] }) } }
+  t.throws(
+    () => new ResourceSet([depot, shelf, { declaration: open }]),
+    /crate\.firstId .* neither taken out nor replaced/,
+  )
   t.end()
 })

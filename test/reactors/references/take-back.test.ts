@@ -1,0 +1,110 @@
+import { test } from 'tap'
+import type { EventLog } from '../../../src/engines/event-log.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
+import { withoutAttached } from '../../../src/kit/files/attached-file.ts'
+import { buryRecord } from '../../../src/processes/bury.ts'
+import { takeBackDeletions } from '../../../src/reactors/references/take-back.ts'
+import { openWarehouse } from '../../kit/resource/warehouse.ts'
+import { until } from '../../support/service.ts'
+
+/** The same log as another process has it, where appends of a type wait. */
+const heldLog = (log: EventLog, type: string) => {
+  let go = (): void => undefined
+  let isHeld = false
+  const opened = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const append: EventLog['append'] = async (stream, events, expected) => {
+    if (events.some((event) => event.type === type)) {
+      isHeld = true
+      await opened
+    }
+    return log.append(stream, events, expected)
+  }
+  const held = new Proxy(log, {
+    get: (target, name) => {
+      if (name === 'append') return append
+      const member = Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+  return { log: held, go, isHeld: () => isHeld }
+}
+
+test('what one process deletes while another one comes to name it is restored, once, and can be named again', async (t) => {
+  const warehouse = await openWarehouse(t)
+  const { call, make, read, clock, log, over } = warehouse
+  const warned: string[] = []
+  const logger = { ...warehouse.logger, warn: (message: string) => void warned.push(message) }
+  const depotId = await make('depot', { name: 'North' })
+  const unused = await make('depot', { name: 'South' })
+  const other = heldLog(log, 'depotDeleted')
+  const overOther = over(other.log)
+  const deleting = overOther('DELETE', `/depot/${depotId}`)
+  await until('the deletion to be decided', async () => other.isHeld())
+  const crate = await make('crate', { name: 'C', depotId })
+  other.go()
+  t.match(await deleting, { status: 200 })
+  t.match(await call('DELETE', `/depot/${unused}`), { status: 200 })
+  t.match(await call('GET', `/depot/${depotId}`), { status: 404 })
+
+  const follower = takeBackDeletions({ ...warehouse, logger })
+  t.teardown(() => follower.close())
+  await until('the follower to wait for late writes', async () => clock.isAwaited(10_000))
+  clock.advance(10_000)
+  await until('the depot to be back', async () => (await call('GET', `/depot/${depotId}`)).status === 200)
+  t.match(await read('depot', depotId), { name: 'North', version: 3 })
+  t.equal((await read('crate', crate)).depotId, depotId)
+  t.equal(warned.length, 1)
+  t.match(await call('GET', `/depot/${unused}`), { status: 404 }, 'what nothing names is gone')
+  t.match(await overOther('POST', '/crate', { name: 'D', depotId }), { status: 201 }, 'also where it was deleted')
+  t.match(await overOther('DELETE', `/depot/${depotId}`), { status: 409 })
+  const [last] = await log.read(`depot-${depotId}`, 'end', 1, 'backwards')
+  t.match(last, { type: 'depotChanged', metadata: { actor: 'reactor:take-back-deletions' } }, 'the log says who')
+})
+
+test('a record that was erased, or that names it no longer, brings nothing back', async (t) => {
+  const warehouse = await openWarehouse(t)
+  const { call, make, clock, log, over } = warehouse
+  const ids = [
+    await make('depot', { name: 'A' }),
+    await make('depot', { name: 'B' }),
+    await make('depot', { name: 'E' }),
+  ]
+  const keeper = await make('depot', { name: 'C' })
+  const crates: string[] = []
+  for (const depotId of ids) {
+    const other = heldLog(log, 'depotDeleted')
+    const deleting = over(other.log)('DELETE', `/depot/${depotId}`)
+    await until('the deletion to be decided', async () => other.isHeld())
+    crates.push(await make('crate', { name: 'C', depotId }))
+    other.go()
+    await deleting
+  }
+  t.match(await call('PATCH', `/crate/${crates[0]}`, { depotId: keeper }), { status: 200 })
+  t.match(await call('DELETE', `/crate/${crates[1]}`), { status: 200 })
+  const follower = takeBackDeletions(warehouse)
+  t.teardown(() => follower.close())
+  await until('the follower to wait for late writes', async () => clock.isAwaited(10_000))
+  const now = clock.now()
+  await buryRecord(log, 'depot', ids[2], { organizationId: 'org-1', now, ids: idSource(now), metadata: {} })
+  // What was erased is a deletion of its own.
+  await until('all to be looked at', async () => {
+    clock.advance(10_000)
+    return follower.lag(clock.now()).events === 0
+  })
+  for (const id of ids) {
+    const [last] = await log.read(`depot-${id}`, 'end', 1, 'backwards')
+    t.equal(last.type, 'depotDeleted')
+  }
+})
+
+test('what is restored names no file: those went with it', (t) => {
+  const values = { dataTypeId: 'T', values: { number: '1', papers: ['F1', 'F2'], tags: ['a'], place: { lat: 1 } } }
+  t.same(withoutAttached({ ...values, files: [{ _id: 'F1' }, { _id: 'F2' }] }), {
+    dataTypeId: 'T',
+    values: { number: '1', papers: [], tags: ['a'], place: { lat: 1 } },
+  })
+  t.equal(withoutAttached(values), values)
+  t.end()
+})
