@@ -598,6 +598,26 @@ const PROMISES: { [promise: string]: Check } = {
     t.equal((await store.find('things', last, { limit: 9, where: { status: 'open' }, total: true })).total, 0)
   },
 
+  'several bounds on the field that the order follows all count, on a further page too': async (t, { store }) => {
+    const rows = Array.from({ length: 400 }, (_, createdAt) => put('s', thingId(createdAt), { createdAt }))
+    await store.commit(rows)
+    const ranges = [
+      { field: 'createdAt', from: 0 },
+      { field: 'createdAt', from: 150, to: 390 },
+    ]
+    for (const sort of [
+      { field: 'createdAt', order: 'asc' } as const,
+      { field: 'createdAt', order: 'desc' } as const,
+    ]) {
+      const { rows, total } = await store.find('things', 's', { ranges, sort, offset: 20, limit: 2, total: true })
+      const first = sort.order === 'asc' ? 170 : 370
+      t.same(
+        [total, ...rows.map(({ row }) => row.createdAt)],
+        [241, first, sort.order === 'asc' ? first + 1 : first - 1],
+      )
+    }
+  },
+
   'a counter counts every call and begins anew when its window has ended': async (t, { store, now, pass }) => {
     let last = ''
     const lifeMs = await inTime(now, async (life, scope) => {

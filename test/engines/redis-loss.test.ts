@@ -106,6 +106,22 @@ test('after a flush nothing reads as absent that was there, and every checkpoint
   }
 })
 
+test('a table that another process replaces is never empty', { skip }, async (t) => {
+  const { openStore } = await open(t)
+  const [one, other] = [await openStore(), await openStore()]
+  await build(one, ['a', 'b'])
+  await until('the other process to hear of it', () => !other.isLost('users'))
+  const question = { limit: 9, total: true }
+  t.equal((await other.find('users', 'org', question)).total, 2)
+  // At once, before the other process looks at the registry by itself.
+  await build(one, ['a', 'b', 'c'])
+  t.same(await other.get('users', 'org', 'a'), { role: 'driver' })
+  await build(one, ['a', 'b', 'c', 'd'])
+  t.equal((await other.find('users', 'org', question)).total, 4)
+  await build(one, ['a', 'b', 'c', 'd', 'e'])
+  t.equal((await other.getMany('users', 'org', ['d', 'e'])).filter((row) => row !== undefined).length, 2)
+})
+
 test('what was built before a flush is not put in place after it', { skip }, async (t) => {
   const { admin, openStore } = await open(t)
   const store = await openStore()

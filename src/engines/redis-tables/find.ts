@@ -160,6 +160,8 @@ const walkInOrder = async (place: Visit, question: Find, plan: Plan): Promise<Om
   const checks = plan.checks.filter(isLookedUp)
   const isDecided =
     wordGroupsOf(question).length === 0 &&
+    // The walk goes through one of them.
+    ranges.length <= 1 &&
     ranges.every(({ field }) => field === sort?.field) &&
     checks.length === plan.checks.length
   const isMatch = matcherOf(place.table.declaration, question)

@@ -71,6 +71,12 @@ export class Places {
   }
 }
 
+/** What stands for a while in the place of the last change of a table that others were put in the place of. */
+export const ENDED = '#ended'
+
+/** The table that was asked has ended; its successor is not known here yet. */
+export class TableEnded extends Error {}
+
 /** Keys of a place that its commits and reads touch, whatever table they are about. */
 export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`]
 
@@ -82,6 +88,9 @@ export const tableKeys = (place: string, { generation, indexes }: KnownTable): s
   ['rows', 'terms', 'ids', 'x', 'c', 'l', ...indexes.map((index) => `i:${index}`)].map(
     (suffix) => `${place}:${generation}:${suffix}`,
   )
+
+/** Of those the one that says which change touched what last. */
+export const changesKey = (place: string, { generation }: KnownTable): string => `${place}:${generation}:c`
 
 /** A checkpoint as text that is the same for the same checkpoint; nothing is the empty text. */
 export const checkpointText = (checkpoint: Checkpoint | undefined): string =>

@@ -1,7 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { RedisConnection } from './connection.ts'
 import { answeredWhenFree } from './busy.ts'
-import { type KnownTable, placeKeys, tableKeys } from './places.ts'
+import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './places.ts'
 
 /** Rows of one call. */
 export const READ_ROWS = 200
@@ -87,7 +87,10 @@ export class Reads {
   }
 }
 
-/** At most READ_ROWS rows, and the last change of the table that they have seen. `isForced`: also of a commit that is under way. */
+/**
+ * At most READ_ROWS rows, and the last change of the table that they have seen. `isForced`: also of a commit that is under
+ * way. @throws TableEnded
+ */
 export const readRows = async (
   connection: RedisConnection,
   table: KnownTable,
@@ -99,6 +102,7 @@ export const readRows = async (
   const [rows, change] = await answeredWhenFree((how) =>
     connection.fcall('rows', keys, [table.generation, isForced ? '1' : how, ...ids]),
   )
+  if (String(change) === ENDED) throw new TableEnded()
   return { rows: rows as Rows, change: String(change) }
 }
 

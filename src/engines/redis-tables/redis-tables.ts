@@ -8,7 +8,17 @@ import { Epoch } from './epoch.ts'
 import { examineServers } from './examine.ts'
 import { down } from './failures.ts'
 import { KnownPages } from './known-pages.ts'
-import { assertId, checkpointOf, consumerKeys, isId, type KnownTable, placeKeys, Places, tableKeys } from './places.ts'
+import {
+  assertId,
+  checkpointOf,
+  consumerKeys,
+  isId,
+  type KnownTable,
+  placeKeys,
+  Places,
+  TableEnded,
+  tableKeys,
+} from './places.ts'
 import { READ_ROWS, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
@@ -215,12 +225,20 @@ class RedisTables implements TableStore {
     }
   }
 
-  /** What is read of a table, again where others rows were put in its place meanwhile: those that were read are deleted then. */
+  /** What is read of a table, again where other rows were put in its place meanwhile: those that were read are deleted then. */
   private async steady<Answer>(name: string, read: (table: KnownTable) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const table = this.registry.readable(name)
-      const answer = await read(table)
-      if (this.registry.tableOf(name).generation === table.generation) return answer
+      const isSame = (): boolean => this.registry.tableOf(name).generation === table.generation
+      try {
+        const answer = await read(table)
+        if (isSame()) return answer
+      } catch (error) {
+        if (!(error instanceof TableEnded)) throw error
+        // Another process put others in its place.
+        if (isSame()) await this.registry.read()
+        if (isSame()) throw down(error)
+      }
     }
   }
 

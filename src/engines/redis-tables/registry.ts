@@ -2,11 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import type { RedisConnection } from './connection.ts'
 import { down } from './failures.ts'
-import { type KnownTable, type Places, tableKeys } from './places.ts'
+import { changesKey, ENDED, type KnownTable, type Places, tableKeys } from './places.ts'
 import { indexNames } from './terms.ts'
 
 /** The field of the registry that says which epoch there is. */
 const EPOCH = '#epoch'
+
+/** Longer than any process goes without looking at the registry. */
+const ENDED_MS = 60_000
 
 /** What the registry says of a table. */
 interface TableRecord {
@@ -41,7 +44,7 @@ export class Registry {
     const table = { declaration, generation: inForce, isLost: isLost === '1', indexes: indexNames(declaration) }
     this.tables.set(name, table)
     this.changes++
-    if (replaced !== '') await this.dropRows({ ...table, generation: replaced })
+    if (replaced !== '') await this.dropRows({ ...table, generation: replaced }, true)
   }
 
   /** @throws Error for a table that was not declared. */
@@ -91,7 +94,7 @@ export class Registry {
     await this.connection.replicated([this.places.registry])
     for (const name of tables) this.putInPlace(name)
     // What is deleted is what was there before, whatever has been read since of what is there now.
-    for (const table of ended) await this.dropRows(table)
+    for (const table of ended) await this.dropRows(table, true)
     await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
   }
@@ -99,7 +102,7 @@ export class Registry {
   async reset(tables: readonly string[], consumer: string): Promise<void> {
     const key = `${this.places.ofConsumer(consumer)}:consumer`
     await this.connection.call(key, ['HDEL', key, 'at'])
-    for (const name of tables) await this.dropRows(this.tableOf(name))
+    for (const name of tables) await this.dropRows(this.tableOf(name), false)
   }
 
   async scopesOf(generation: string): Promise<string[]> {
@@ -164,11 +167,13 @@ export class Registry {
     this.changes++
   }
 
-  private async dropRows(table: KnownTable): Promise<void> {
+  /** What has ended says so for a while: other processes read it until they know its successor, and would find nothing. */
+  private async dropRows(table: KnownTable, hasEnded: boolean): Promise<void> {
     const { generation } = table
     for (const scope of await this.scopesOf(generation)) {
       const place = this.places.ofScope(table, scope)
-      await this.connection.call(place, ['UNLINK', ...tableKeys(place, table)])
+      const keys = tableKeys(place, table)
+      await (hasEnded ? this.end(place, table, keys) : this.connection.call(place, ['UNLINK', ...keys]))
       this.knownScopes.delete(`${generation}:${scope}`)
     }
     const scopes = this.places.scopesOf(generation)
@@ -176,5 +181,14 @@ export class Registry {
     if (table.declaration.lives !== 'row') return
     for await (const keys of this.connection.keys(this.places.rowsPattern(generation)))
       for (const key of keys) await this.connection.call(key, ['UNLINK', key])
+  }
+
+  private async end(place: string, table: KnownTable, keys: readonly string[]): Promise<void> {
+    const changes = changesKey(place, table)
+    await Promise.all([
+      this.connection.call(place, ['HSET', changes, 'rows', ENDED]).catch(() => undefined), // where the memory is full
+      this.connection.call(place, ['UNLINK', ...keys.filter((key) => key !== changes)]),
+      this.connection.call(place, ['PEXPIRE', changes, String(ENDED_MS)]),
+    ])
   }
 }

@@ -3,7 +3,7 @@ import type { Argument } from './clients.ts'
 import { answeredWhenFree } from './busy.ts'
 import { newToken } from './changes.ts'
 import type { RedisConnection } from './connection.ts'
-import { type KnownTable, placeKeys, tableKeys } from './places.ts'
+import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './places.ts'
 import { READ_ROWS, readRows } from './reads.ts'
 import { unpackIds, unpackRow } from './terms.ts'
 
@@ -78,6 +78,7 @@ export interface Visit extends Place {
 export class Moved extends Error {}
 
 const assertUnmoved = (visit: Visit, change: string): void => {
+  if (change === ENDED) throw new TableEnded()
   visit.change ??= change
   if (visit.isWhole && visit.change !== change) throw new Moved()
 }
