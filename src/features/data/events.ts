@@ -29,7 +29,7 @@ export interface RecordsChecked {
   /** The version of the type. */
   version: number
   ids: string[]
-  /** Those of `ids` that name what is not there, or have a value that another record has too; what the fields say is seen from the values. */
+  /** Those of `ids` that name what is not there; what is shared, and what the fields say, is seen from the rows. */
   invalidIds: string[]
   isLast: boolean
 }

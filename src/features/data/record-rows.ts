@@ -17,6 +17,7 @@ import {
 } from './events.ts'
 import { changesRecords } from './fields.ts'
 import { areValid, indexOf, type Shape, slotNames } from './record-index.ts'
+import { markShared, unmarkLeft } from './shared-values.ts'
 import { CHECKS, type CheckRow, type RecordRow, RECORDS } from './views.ts'
 
 /** Records with what finds them, by the fields that their type has now; the types' fields are kept beside. */
@@ -25,19 +26,37 @@ export const recordRows = (plain: RowSource): RowSource => ({
   prefixes: [...plain.prefixes, DATA_TYPE_STREAMS, RECORD_CHECK_STREAMS],
   inputs: [...plain.inputs, ...Object.values(DATA_TYPE), RECORDS_CHECKED],
   apply: async (event, rows) => {
-    if (event.type === RECORDS_CHECKED) return applyCheck(decodeJson<RecordsChecked>(event.data), rows)
+    if (event.type === RECORDS_CHECKED) return applyCheck(decodeJson<RecordsChecked>(event.data), event.loggedAt, rows)
     const id = idOfStream(event.stream)
     const data = decodeJson<DataTypeData>(event.data)
     if (event.stream.startsWith(DATA_TYPE_STREAMS))
       return applyType(event.type, { ...data, id, version: event.revision + 1 }, rows)
+    const { organizationId } = data
+    const { dataTypeId } = data.values as unknown as Partial<RecordValues>
+    const check =
+      dataTypeId === undefined ? undefined : await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
+    // Otherwise whoever wrote has seen to it that no value is shared.
+    const isWatched =
+      check !== undefined &&
+      (check.isRunning || check.hasShared === true || event.loggedAt <= (check.judgedUntil ?? Number.NEGATIVE_INFINITY))
+    const before =
+      isWatched && event.type !== RECORD.created ? await rows.get<RecordRow>(RECORDS, organizationId, id) : undefined
     await plain.apply(event, rows)
-    if (event.type === RECORD.deleted) return
-    const { dataTypeId } = data.values as unknown as RecordValues
-    const check = await rows.get<CheckRow>(CHECKS.name, data.organizationId, dataTypeId)
-    const row = await rows.get<RecordRow>(RECORDS, data.organizationId, id)
-    if (row !== undefined && check !== undefined) putIndexed(rows, { ...check, _id: dataTypeId }, row, false)
+    if (check === undefined) return
+    const shape = { ...check, _id: dataTypeId as string }
+    const isGone = event.type === RECORD.deleted
+    const row = isGone ? undefined : await rows.get<RecordRow>(RECORDS, organizationId, id)
+    if (row !== undefined) putIndexed(rows, shape, row, false)
+    if (!isWatched) return
+    const place = { rows, organizationId, shape }
+    if (before?.isShared === true) await unmarkLeft(place, before)
+    if (!isGone && (await markShared(place, [id])) && check.hasShared !== true)
+      rows.put(CHECKS.name, organizationId, shape._id, { ...check, hasShared: true })
   },
 })
+
+/** A write takes less from looking at its type to standing in the log. */
+const LATE_WRITES_MS = 10_000
 
 const indexed = (table: TableDeclaration): TableDeclaration => ({
   ...table,
@@ -55,8 +74,10 @@ const applyType = async (
   if (type === DATA_TYPE.deleted) return rows.delete(CHECKS.name, organizationId, id)
   const before = await rows.get<CheckRow>(CHECKS.name, organizationId, id)
   const { primaryKey } = values
-  const isChanged = before !== undefined && changesRecords(before as never, values)
+  // One that was deleted, and whose deletion was taken back, changes from nothing.
+  const isChanged = type === DATA_TYPE.changed && (before === undefined || changesRecords(before as never, values))
   const row: CheckRow = {
+    ...(!isChanged && before),
     version,
     primaryKey,
     fields: fieldsOf(values),
@@ -67,6 +88,7 @@ const applyType = async (
 
 const applyCheck = async (
   { organizationId, dataTypeId, version, ids, invalidIds, isLast }: RecordsChecked,
+  loggedAt: number,
   rows: Rows,
 ): Promise<void> => {
   const check = await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
@@ -78,16 +100,24 @@ const applyCheck = async (
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
     if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id))
   }
+  const areShared = await markShared({ rows, organizationId, shape }, ids)
+  const next = areShared ? { ...check, hasShared: true } : check
   if (isLast && check.version === version)
-    rows.put(CHECKS.name, organizationId, dataTypeId, { ...check, isRunning: false })
+    rows.put(CHECKS.name, organizationId, dataTypeId, {
+      ...next,
+      isRunning: false,
+      judgedUntil: loggedAt + LATE_WRITES_MS,
+    })
+  else if (next.hasShared !== check.hasShared) rows.put(CHECKS.name, organizationId, dataTypeId, next)
 }
 
-const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isInvalid: boolean): void => {
+const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isDangling: boolean): void => {
   const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds, files, fileIds } = row
   rows.put(RECORDS, organizationId, _id, {
     ...{ _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds },
     ...(files !== undefined && { files, fileIds }),
     ...indexOf(shape, values),
-    ...((isInvalid || !areValid(shape, values)) && { isInvalid: true }),
+    ...(isDangling && { isDangling }),
+    ...((isDangling || !areValid(shape, values)) && { isInvalid: true }),
   })
 }

@@ -38,7 +38,7 @@ export const record = defineResource(
       uniques: claims,
     },
     permissions: { view: 'view/data', edit: 'edit/data' },
-    version: 3,
+    version: 4,
     indexes: { equality: ['fileIds'] },
     derived: fileIdsOf,
     uniques: ({ uniques }) => (uniques ?? []) as unknown as UniqueValue[],

@@ -28,6 +28,10 @@ export interface RecordRow extends Row {
   values: JsonObject
   /** What is attached in its fields. */
   files?: AttachedFile[]
+  /** A check found that it names what is not there. */
+  isDangling?: boolean
+  /** It shares a value that only one may have. */
+  isShared?: boolean
 }
 
 /** A value by the key of its field, whatever that is called: `constructor` is no value of an object without one. */
@@ -77,6 +81,10 @@ export interface CheckRow extends Row {
   primaryKey: string
   fields: StoredField[]
   isRunning: boolean
+  /** ms since the epoch: writes that are logged until then may have been decided by what the type was before. */
+  judgedUntil?: number
+  /** Records of it share a value that only one may have, or did since the type changed. */
+  hasShared?: boolean
 }
 
 /** The same for a record by itself. */

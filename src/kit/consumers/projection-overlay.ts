@@ -104,24 +104,27 @@ export class RowsOverlay implements Rows {
     scope: string,
     field: string,
     value: string,
+    limit = Number.POSITIVE_INFINITY,
   ): Promise<{ id: string; row: R }[]> {
     const found: { id: string; row: R }[] = []
     let after: string | undefined
     do {
       const page = await this.tables.find<R>(table + this.suffix, scope, {
         where: { [field]: value },
-        limit: PAGE_ROWS,
+        limit: Math.min(PAGE_ROWS, 4 * limit),
         after,
       })
       for (const { id, row } of page.rows)
         if (this.changeOf(keyOf(table, scope, id)) === undefined) found.push({ id, row })
       after = page.next ?? undefined
-    } while (after !== undefined)
+    } while (after !== undefined && found.length < limit)
     const isFound = (change: RowChange): boolean =>
       change.table === table + this.suffix && change.scope === scope && matches(change.row?.[field], value)
-    for (const [key, change] of this.under ?? [])
-      if (isFound(change) && !this.changes.has(key)) found.push({ id: change.id, row: change.row as R })
-    for (const change of this.changes.values()) if (isFound(change)) found.push({ id: change.id, row: change.row as R })
+    const add = (change: RowChange): void => {
+      if (found.length < limit && isFound(change)) found.push({ id: change.id, row: change.row as R })
+    }
+    for (const [key, change] of this.under ?? []) if (!this.changes.has(key)) add(change)
+    for (const change of this.changes.values()) add(change)
     return found
   }
 

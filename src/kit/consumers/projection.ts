@@ -8,8 +8,14 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 /** Rows as a projection sees them while a batch is applied: reads see what earlier events of the batch wrote. */
 export interface Rows {
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
-  /** Rows by one field declared `equality`. */
-  findBy<R extends Row>(table: string, scope: string, field: string, value: string): Promise<{ id: string; row: R }[]>
+  /** Rows by one field declared `equality`; some of them, where there are more than `limit`. */
+  findBy<R extends Row>(
+    table: string,
+    scope: string,
+    field: string,
+    value: string,
+    limit?: number,
+  ): Promise<{ id: string; row: R }[]>
   put(table: string, scope: string, id: string, row: Row, expiresAt?: number): void
   delete(table: string, scope: string, id: string): void
 }

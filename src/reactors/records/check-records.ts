@@ -6,7 +6,6 @@ import {
   type RecordsChecked,
 } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../../features/data/views.ts'
-import { isUnique, termOf } from '../../features/data/record-index.ts'
 import { decodeJson, encodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
@@ -63,7 +62,7 @@ const checkType = async (services: CheckServices, event: RecordedEvent, signal: 
       dataTypeId,
       version,
       ids: rows.map(({ _id }) => _id),
-      invalidIds: await invalidIn(services, type, rows),
+      invalidIds: await danglingIn(services, type, rows),
       isLast: page.next === null,
     }
     // The same page of the same check is the same event, whoever repeats it.
@@ -78,26 +77,19 @@ const checkType = async (services: CheckServices, event: RecordedEvent, signal: 
   }
 }
 
-/** Records that name what is not there, or share a value that only one may have. */
-const invalidIn = async (
+/** Records that name what is not there. */
+const danglingIn = async (
   { tables }: CheckServices,
   type: DataTypeRow,
   rows: readonly RecordRow[],
 ): Promise<string[]> => {
-  const invalid = new Set<string>()
+  const dangling = new Set<string>()
   for (const field of type.fields) {
-    const withValue = rows.filter(({ values }) => valueIn(values, field._id) !== undefined)
-    if (field.type === 'reference') {
-      const ids = withValue.map(({ values }) => String(valueIn(values, field._id)))
-      const named = await tables.getMany<RecordRow>(RECORDS, type.organizationId, ids)
-      for (const [i, row] of withValue.entries()) if (named[i]?.dataTypeId !== field.dataTypeId) invalid.add(row._id)
-    }
-    if (!isUnique(type, field)) continue
-    for (const row of withValue) {
-      const where = { terms: termOf(type._id, field, valueIn(row.values, field._id) ?? null) }
-      const { total = 0 } = await tables.find(RECORDS, type.organizationId, { where, limit: 1, total: true })
-      if (total > 1) invalid.add(row._id)
-    }
+    if (field.type !== 'reference') continue
+    const naming = rows.filter(({ values }) => valueIn(values, field._id) !== undefined)
+    const ids = naming.map(({ values }) => String(valueIn(values, field._id)))
+    const named = await tables.getMany<RecordRow>(RECORDS, type.organizationId, ids)
+    for (const [i, row] of naming.entries()) if (named[i]?.dataTypeId !== field.dataTypeId) dangling.add(row._id)
   }
-  return [...invalid]
+  return [...dangling]
 }

@@ -1,4 +1,7 @@
 import { test } from 'tap'
+import { encodeJson } from '../../../src/kernel/event.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
+import { until } from '../../support/service.ts'
 import { CUSTOMERS, hiding, openData } from './open-data.ts'
 
 test('a changed type checks its records, lists those that do not hold any more, and finds by its new fields', async (t) => {
@@ -110,4 +113,72 @@ test('a field that is renamed keeps its values, its index and its place in the r
   )
   await checked(type._id)
   t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
+})
+
+test('values that were equal before their field became unique are listed in whatever case, until they differ', async (t) => {
+  const { call, make, list, checked, runner } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const record = (number: string, name: string) =>
+    make('/data', { dataTypeId: type._id, values: { number, name } }) as Promise<{ _id: string }>
+  const [a, b, c] = [await record('C-1', 'Shop'), await record('C-2', 'SHOP'), await record('C-3', 'shop')]
+  await record('C-4', 'Other')
+  for (let i = 10; i < 310; i++) await record(`C-${i}`, `N${i}`)
+  const far = await record('C-900', 'n10')
+  const check = async () => (await call('GET', `/data-type/${type._id}`)).body.data.check
+  const change = async (isUnique: boolean) => {
+    const fields = CUSTOMERS.fields.map((field) => (field.name === 'name' ? { ...field, unique: isUnique } : field))
+    t.equal((await call('PUT', `/data-type/${type._id}`, { ...CUSTOMERS, fields })).status, 200)
+    await checked(type._id)
+  }
+  await change(true)
+  t.match(await check(), { records: 305, invalid: 5 }, 'across the pages of a check too')
+  t.match(await call('DELETE', `/data/${far._id}`), { status: 200 })
+  t.match(await check(), { invalid: 3 }, 'whoever is left alone is off the list')
+  t.match(await call('PATCH', `/data/${a._id}`, { values: { name: 'First' } }), { status: 200 })
+  t.match(await check(), { invalid: 2 })
+  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 1 } }), { status: 409 })
+  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 1 } }, hiding(type._id, 'name')), { status: 200 })
+  t.match(await check(), { invalid: 2 }, 'what a role hides and a write leaves is shared as before')
+  t.match(await call('PATCH', `/data/${c._id}`, { values: { name: 'Third' } }), { status: 200 })
+  t.same((await list(`dataTypeId=${type._id}&invalid=true`)).data, [])
+  t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
+  t.match(await call('PATCH', `/data/${c._id}`, { values: { name: 'First' } }), { status: 409 })
+  await change(false)
+  t.match(await call('PATCH', `/data/${c._id}`, { values: { name: 'First' } }), { status: 200 })
+  const byName = CUSTOMERS.fields.map((field) => (field.name === 'name' ? { ...field, unique: false } : field))
+  await call('PUT', `/data-type/${type._id}`, { ...CUSTOMERS, fields: byName, primaryKey: 'name' })
+  await checked(type._id)
+  t.match(await check(), { invalid: 2 }, 'as a primary key too')
+})
+
+test('equal records that were decided before their field became unique, and come to the log after it, are listed', async (t) => {
+  const { call, make, list, checked, runner, log, clock } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const first = await make('/data', { dataTypeId: type._id, values: { number: 'C-1', name: 'Shop' } })
+  const unique = CUSTOMERS.fields.map((field) => (field.name === 'name' ? { ...field, unique: true } : field))
+  await call('PUT', `/data-type/${type._id}`, { ...CUSTOMERS, fields: unique })
+  await checked(type._id)
+  t.same((await list('invalid=true')).data, [])
+  // As requests that looked at the type before it changed append them.
+  const ids = idSource(0)
+  const late = async (number: string, name: string): Promise<string> => {
+    const id = ids.next()
+    const at = new Date(clock.now()).toISOString()
+    const values = { dataTypeId: type._id, values: { number, name }, recordIds: [], uniques: [] }
+    const data = encodeJson({ organizationId: 'org-1', values, createdAt: at, at })
+    const events = [{ id: ids.next(), type: 'dataCreated', data, isJson: true, metadata: {} }]
+    await log.append(`data-${id}`, events, 'none')
+    return id
+  }
+  const second = await late('C-2', 'SHOP')
+  const [third, fourth] = [await late('C-3', 'Kiosk'), await late('C-4', 'kiosk')]
+  const invalid = async () => (await list('invalid=true')).data.map(({ _id }: { _id: string }) => _id).sort()
+  const all = [first._id, second, third, fourth].sort()
+  await until('all to be listed', async () => (await invalid()).length === 4)
+  t.same(await invalid(), all)
+  t.match((await call('GET', `/data-type/${type._id}`)).body.data.check, { state: 'done', records: 4, invalid: 4 })
+  t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
+  clock.advance(60_000)
+  for (const id of [second, third]) t.match(await call('DELETE', `/data/${id}`), { status: 200 })
+  t.same(await invalid(), [], 'until they differ')
 })

@@ -1,0 +1,62 @@
+import type { Rows } from '../../kit/consumers/projection.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import { areValid, isUnique, type Shape, uniqueTermOf } from './record-index.ts'
+import { RECORDS, type RecordRow, valueIn } from './views.ts'
+
+/*
+ * Records that share a value which only one may have: from before the field became unique, or written while it did. They are
+ * found where the log has the second of them, so that it does not matter who was faster.
+ */
+
+const AT_ONCE = 16
+/** The record itself and another one. */
+const ENOUGH = 2
+
+interface Place {
+  rows: Rows
+  organizationId: string
+  /** Of the records' type. */
+  shape: Shape
+}
+
+/** Marks those of the records that share such a value, and with whom; answers whether any does. */
+export const markShared = async (place: Place, ids: readonly string[]): Promise<boolean> => {
+  const { rows, organizationId } = place
+  const shared = new Set<string>()
+  await severalAtOnce(ids, AT_ONCE, async (id) => {
+    const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
+    const sharers = row === undefined ? [] : await sharersOf(place, row)
+    for (const one of sharers) shared.add(one._id)
+    if (sharers.length > 0) shared.add(id)
+  })
+  for (const id of shared) {
+    const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
+    if (row !== undefined && row.isShared !== true)
+      rows.put(RECORDS, organizationId, id, { ...row, isShared: true, isInvalid: true })
+  }
+  return shared.size > 0
+}
+
+/** Takes the mark off whoever shared a value with a record alone that has another one by now, or is gone. */
+export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void> => {
+  const { rows, organizationId, shape } = place
+  for (const row of await sharersOf(place, before)) {
+    if (row.isShared !== true || (await sharersOf(place, row)).length > 0) continue
+    const { isShared: _isShared, isInvalid: _isInvalid, ...others } = row
+    const isInvalid = row.isDangling === true || !areValid(shape, row.values)
+    rows.put(RECORDS, organizationId, row._id, { ...others, ...(isInvalid && { isInvalid }) })
+  }
+}
+
+/** Some of those with whom a record shares such values, or would. */
+const sharersOf = async ({ rows, organizationId, shape }: Place, { _id, values }: RecordRow): Promise<RecordRow[]> => {
+  const sharers: RecordRow[] = []
+  for (const field of shape.fields) {
+    const value = valueIn(values, field._id)
+    if (value === undefined || !isUnique(shape, field)) continue
+    const term = uniqueTermOf(shape._id, field, value)
+    const found = await rows.findBy<RecordRow>(RECORDS, organizationId, 'terms', term, ENOUGH)
+    sharers.push(...found.flatMap(({ id, row }) => (id === _id ? [] : [row])))
+  }
+  return sharers
+}
