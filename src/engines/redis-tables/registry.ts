@@ -174,8 +174,9 @@ export class Registry {
       const place = this.places.ofScope(table, scope)
       const keys = tableKeys(place, table)
       await (hasEnded ? this.end(place, table, keys) : this.connection.call(place, ['UNLINK', ...keys]))
-      this.knownScopes.delete(`${generation}:${scope}`)
     }
+    // Those too that another process has dropped, and that are noted nowhere any more.
+    for (const known of this.knownScopes) if (known.startsWith(`${generation}:`)) this.knownScopes.delete(known)
     const scopes = this.places.scopesOf(generation)
     await this.connection.call(scopes, ['UNLINK', scopes])
     if (table.declaration.lives !== 'row') return
