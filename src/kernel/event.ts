@@ -50,7 +50,22 @@ export const encodeJson = (data: unknown): Uint8Array => Buffer.from(JSON.string
 export const decodeJson = <Data>(bytes: Uint8Array): Data =>
   JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as Data
 
-export const factOf = (event: RecordedEvent): Fact => ({ type: event.type, data: decodeJson(event.data) })
+const NOT_YET = {}
+const decoded = new WeakMap<RecordedEvent, unknown>()
+
+/** Says that several will read this very object: what `dataOf` decodes is kept with it. */
+export const shareEvent = (event: RecordedEvent): void => void decoded.set(event, NOT_YET)
+
+/** The data of an event, decoded once for all who read the same shared object: nobody changes anything in it. */
+export const dataOf = <Data>(event: RecordedEvent): Data => {
+  const known = decoded.get(event)
+  if (known !== undefined && known !== NOT_YET) return known as Data
+  const data = decodeJson<Data>(event.data)
+  if (known === NOT_YET) decoded.set(event, data)
+  return data
+}
+
+export const factOf = (event: RecordedEvent): Fact => ({ type: event.type, data: dataOf(event) })
 
 /** The category of a stream: what stands before the first dash, `hub` of `hub-0190…`. */
 export const categoryOf = (stream: string): string => {

@@ -28,6 +28,8 @@ export interface TableDeclaration {
    * engine whose table is new, or was lost, rejects reads of it.
    */
   isProjected?: boolean
+  /** Small rows that each request asks for: while one does not change, an engine may answer the same object again, frozen. */
+  isShared?: boolean
 }
 
 /** A row to store, or with `row: null` to delete. */

@@ -1,7 +1,7 @@
 import type { EventLog } from '../engines/event-log.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../features/tasks/views.ts'
 import { seesHubs } from '../kernel/caller.ts'
-import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
+import { dataOf, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream, type ResourceData, rowAfter } from '../kit/commands/declared-event.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
 import { partOf } from './cursor.ts'
@@ -40,7 +40,7 @@ const taskEvent = async (
 ): Promise<LiveEvent | undefined> => {
   if (event.type !== TASK.created && event.type !== TASK.changed && event.type !== TASK.deleted) return undefined
   const id = idOfStream(event.stream)
-  const data = decodeJson<ResourceData>(event.data)
+  const data = dataOf<ResourceData>(event)
   const row = rowAfter(event, data) as TaskRow
   const isGone = event.type === TASK.deleted
   const before = isGone ? placeOf(data) : event.type === TASK.created ? undefined : await places.before(event)
@@ -97,7 +97,7 @@ class TaskPlaces {
     const known = this.known.get(stream)
     if (known?.revision === revision - 1) return known.place
     const [event] = await this.log.read(stream, revision - 1, 1)
-    return event?.revision === revision - 1 ? placeOf(decodeJson<ResourceData>(event.data)) : undefined
+    return event?.revision === revision - 1 ? placeOf(dataOf<ResourceData>(event)) : undefined
   }
 
   know({ stream, revision }: RecordedEvent, place: TaskPlace | undefined): void {

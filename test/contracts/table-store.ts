@@ -177,6 +177,27 @@ const PROMISES: { [promise: string]: Check } = {
     t.same((await store.find('things', 's', { limit: 9, where: { status: 'late' }, total: true })).total, 1)
   },
 
+  'a shared row is told as it is now, and nobody who has it can change it for others': async (t, { store }) => {
+    await store.declare({ name: 'rights', version: 1, isShared: true })
+    const seen = async (...ids: string[]) =>
+      Promise.all(ids.map(async (id) => (await store.get<{ may: string[] }>('rights', 's', id))?.may.join()))
+    const right = (table: string, id: string, ...may: string[]) => ({ table, scope: 's', id, row: { may } })
+    await store.commit([right('rights', 'a', 'view'), right('rights', 'b', 'edit')])
+    t.same(await seen('a', 'b', 'a', 'c'), ['view', 'edit', 'view', undefined])
+    try {
+      ;(await store.get<{ may: string[] }>('rights', 's', 'a'))?.may.push('edit')
+    } catch (error) {
+      t.type(error, TypeError)
+    }
+    t.same(await seen('a'), ['view'])
+    await store.commit([right('rights', 'a', 'edit'), { table: 'rights', scope: 's', id: 'b', row: null }])
+    t.same(await seen('a', 'b'), ['edit', undefined])
+    await store.commit([right('rights', 'b', 'view')])
+    t.same(await seen('a', 'b'), ['edit', 'view'])
+    await store.reset(['rights'], 'p')
+    t.same(await seen('a', 'b'), [undefined, undefined])
+  },
+
   'scopes and tables are apart': async (t, { store }) => {
     await store.declare({ ...THINGS, name: 'others' })
     await store.commit([

@@ -1,5 +1,5 @@
 import { type Database, open, type RootDatabase } from 'lmdb'
-import { categoryOf, type RecordedEvent } from '../../kernel/event.ts'
+import { categoryOf, type RecordedEvent, shareEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import { RecentEntries } from './recent-entries.ts'
 import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './keys.ts'
@@ -133,8 +133,9 @@ export class LogStore {
   rememberEvent({ no, category }: StreamInfo, event: RecordedEvent): void {
     const { isJson, data, revision, position } = event
     this.recentEntries.add({ category, position, no, revision })
-    if (isJson && data.byteLength <= CACHED_EVENT_BYTES_MAX && revision < CACHED_REVISION_MAX)
-      this.recentEvents.set(no * CACHED_REVISION_MAX + revision, event)
+    if (!isJson || data.byteLength > CACHED_EVENT_BYTES_MAX || revision >= CACHED_REVISION_MAX) return
+    shareEvent(event)
+    this.recentEvents.set(no * CACHED_REVISION_MAX + revision, event)
   }
 
   recentEvent(no: number, revision: number): RecordedEvent | undefined {

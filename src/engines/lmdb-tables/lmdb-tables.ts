@@ -64,6 +64,7 @@ class LmdbTableStore implements TableStore {
   private readonly answers = new KnownAnswers()
   private readonly records = new Map<string, TableRecord>()
   private readonly lives = new Map<string, NonNullable<TableDeclaration['lives']>>()
+  private readonly shared = new Set<string>()
   private packing: Promise<unknown> = Promise.resolve()
   private packingCount = 0
   private isClosed = false
@@ -84,10 +85,11 @@ class LmdbTableStore implements TableStore {
   async declare(table: TableDeclaration): Promise<void> {
     this.rename(await this.thread.run({ kind: 'declare', table }, this.clock.now()))
     this.lives.set(table.name, table.lives ?? 'organization')
+    if (table.isShared === true) this.shared.add(table.name)
   }
 
   async get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> {
-    return this.reader.read<R>(this.recordOf(table), scope, id)
+    return this.reader.read<R>(this.recordOf(table), scope, id, this.shared.has(table))
   }
 
   async getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {

@@ -11,6 +11,7 @@ import {
   unpack,
 } from './layout.ts'
 import { storedBytes } from './terms.ts'
+import { RowMemory } from '../page-memory.ts'
 import type { StoredRow } from '../table-store.ts'
 
 const SCAN_ROWS_AT_ONCE = 500
@@ -21,17 +22,22 @@ export class RowReader {
   private readonly env: TableEnvironment
   private readonly clock: Clock
   private readonly scopes = new Map<string, number>()
+  private readonly shared = new RowMemory()
 
   constructor(env: TableEnvironment, clock: Clock) {
     this.env = env
     this.clock = clock
   }
 
-  read<R extends Row>(record: TableRecord, scope: string, id: string): R | undefined {
+  /** A shared row is the same object as before, frozen, while its bytes are the same. */
+  read<R extends Row>(record: TableRecord, scope: string, id: string, isShared = false): R | undefined {
     const number = this.scopeNumber(scope)
     if (number === undefined || !isRowId(id)) return undefined
     const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), idBytes(id))))
-    return stored === undefined || this.hasEnded(stored.expiresAt) ? undefined : unpack<R>(stored.packed)
+    if (stored === undefined || this.hasEnded(stored.expiresAt)) return undefined
+    if (!isShared) return unpack<R>(stored.packed)
+    const unpacked = (): StoredRow => ({ scope, id, row: unpack<R>(stored.packed) })
+    return this.shared.row(`${record.number} ${number} ${id}`, stored.packed, unpacked).row as R
   }
 
   /** The table is asked for anew at each page, as it may have been replaced meanwhile. */

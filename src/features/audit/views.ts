@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../engines/clickhouse-sql/audit.ts'
-import { categoryOf, decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { categoryOf, dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { AUTOMATION_PREFIXES } from '../automations/events.ts'
@@ -42,7 +42,7 @@ export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): Au
   const resourceId = idOfStream(event.stream)
   // `<noun>-by-<hash>` holds claims on unique values.
   if (!nouns.has(category) || resourceId.startsWith('by-') || FENCE.test(event.type)) return undefined
-  const data = decodeJson<{ organizationId?: string; values?: { hubId?: string | string[] } }>(event.data)
+  const data = dataOf<{ organizationId?: string; values?: { hubId?: string | string[] } }>(event)
   const organizationId = event.metadata.organizationId ?? data.organizationId
   if (organizationId === undefined) return undefined
   return {

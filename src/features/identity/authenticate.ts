@@ -91,11 +91,24 @@ export const rightsOf = (
   ...(identity?.verifiedEmail !== undefined && { verifiedEmail: identity.verifiedEmail }),
   roleId: user.roleId,
   roleKey: role?.key,
-  permissions: new Set(role?.permissions),
+  permissions: permissionsOf(role),
   permissionDetails: role?.permissionDetails ?? [],
   hubIds: seesAllHubs(role) ? 'all' : user.hubIds,
   teamIds: user.teamIds,
 })
+
+const NO_PERMISSIONS: ReadonlySet<string> = new Set()
+const ofRoles = new WeakMap<AccessRoleRow, ReadonlySet<string>>()
+
+/** Made once for a row that is shared, which nobody can change. */
+const permissionsOf = (role: AccessRoleRow | undefined): ReadonlySet<string> => {
+  if (role === undefined) return NO_PERMISSIONS
+  const known = ofRoles.get(role)
+  if (known !== undefined) return known
+  const permissions = new Set(role.permissions)
+  if (Object.isFrozen(role)) ofRoles.set(role, permissions)
+  return permissions
+}
 
 /** Owners have every permission, also those that came after their role was stored. */
 const seesAllHubs = (role: AccessRoleRow | undefined): boolean =>

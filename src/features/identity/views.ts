@@ -5,7 +5,12 @@ import type { TableDeclaration } from '../../kernel/table.ts'
 export const ACCESS = 'access'
 
 /** What a token needs to know at each call, by organization and user. */
-export const ACCESS_USERS: TableDeclaration = { name: 'access-users', version: 1, equality: ['teamIds'] }
+export const ACCESS_USERS: TableDeclaration = {
+  name: 'access-users',
+  version: 1,
+  equality: ['teamIds'],
+  isShared: true,
+}
 
 export type AccessUserRow = {
   identityId: string
@@ -17,7 +22,7 @@ export type AccessUserRow = {
 }
 
 /** By organization and role. */
-export const ACCESS_ROLES: TableDeclaration = { name: 'access-roles', version: 1 }
+export const ACCESS_ROLES: TableDeclaration = { name: 'access-roles', version: 1, isShared: true }
 
 export type AccessRoleRow = {
   key?: NonNullable<UserCaller['roleKey']>
@@ -26,7 +31,7 @@ export type AccessRoleRow = {
 }
 
 /** By identity, without organization. */
-export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 2 }
+export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 2, isShared: true }
 
 export type AccessIdentityRow = {
   /** The address that its owner has shown to be theirs. */

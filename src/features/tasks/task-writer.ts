@@ -6,6 +6,7 @@ import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import {
   pick,
+  pickOthers,
   pickWithNull,
   type ResourceServices,
   valuesSchema,
@@ -174,8 +175,7 @@ export class TaskWriter implements ResourceWrites {
     const emptied =
       kind === 'replace' || asked === null ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
     const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
-    const rest = Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(fields, name)))
-    const next = { ...rest, ...withDefaults(fields, merged), components } as unknown as TaskValues
+    const next = { ...pickOthers(own, fields), ...withDefaults(fields, merged), components } as unknown as TaskValues
     assertMayChange(origin.caller, before, next)
     const { hubId, teamId, assigneeIds } = next
     const context = { now: origin.now, createdAt: new Date(origin.now).toISOString() }

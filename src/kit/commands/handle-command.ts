@@ -36,10 +36,19 @@ export const loadState = async <State, Command>(
   const known = knownStates(log, decider)
   const kept = known.get(stream)
   if (kept !== undefined) {
-    const [last, ...since] = await log.read(stream, kept.version - 1, PAGE_EVENTS)
-    // The event that it ends with is there, so nothing before it was erased either.
-    if (last?.revision === kept.version - 1 && last.id === kept.eventId)
-      return fold(log, stream, decider, known, kept, since.length < PAGE_EVENTS - 1 ? since : undefined)
+    const from = Math.min(kept.version, kept.revision)
+    const events = await log.read(stream, from, PAGE_EVENTS)
+    const witness = events[kept.revision - from]
+    // That event is there, so nothing before it was erased either, and it came after that state.
+    if (witness?.revision === kept.revision && witness.id === kept.eventId)
+      return fold(
+        log,
+        stream,
+        decider,
+        known,
+        kept,
+        events.length < PAGE_EVENTS ? events.slice(kept.version - from) : undefined,
+      )
   }
   return fold(log, stream, decider, known, { state: decider.initial, version: 0 })
 }
@@ -63,15 +72,17 @@ const fold = async <State, Command>(
     if (rest === undefined && events.length === PAGE_EVENTS) continue
     const last = events.at(-1)
     if (last !== undefined && version >= LONG_EVENTS && last.data.byteLength <= KEPT_BYTES_MAX)
-      known.set(stream, { state, version, eventId: last.id })
+      known.set(stream, { state, version, revision: last.revision, eventId: last.id })
     return { state, version }
   }
 }
 
-/** The state of a stream after an event, so that the next command reads what follows it alone. */
+/** The state of a stream, so that the next command reads what follows it alone. */
 interface KeptState<State> {
   state: State
   version: number
+  /** Of the event that shows that it is the state of this stream: the one before it, or one that was decided on it. */
+  revision: number
   eventId: string
 }
 
@@ -79,6 +90,21 @@ interface KeptState<State> {
 const LONG_EVENTS = 3
 const KEPT_BYTES_MAX = 16 * 1024
 const KEPT_MIN = 1_000
+
+/**
+ * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what
+ * was stored: what was decided may hold members that JSON leaves out.
+ */
+const keepDecided = <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  kept: KeptState<State>,
+): void => {
+  const known = knownStates(log, decider)
+  // Of a short stream, and after a large event, none is kept.
+  if (known.get(stream)?.version === kept.version) known.set(stream, kept)
+}
 
 const states = new WeakMap<EventLog, WeakMap<object, RecentMap<string, KeptState<unknown>>>>()
 
@@ -135,7 +161,14 @@ export const handleCommand = async <State, Command extends object>(
     const after = facts.reduce(decider.evolve, state)
     await take?.(after, state, version)
     const wrote = await appendFacts(log, stream, facts, eventIds, version, context.metadata)
-    if (wrote !== undefined) return { state: after, version: version + facts.length, wrote }
+    if (wrote === undefined) continue
+    keepDecided(log, stream, decider, {
+      state,
+      version,
+      revision: version + facts.length - 1,
+      eventId: eventIds[facts.length - 1],
+    })
+    return { state: after, version: version + facts.length, wrote }
   }
   throw new Failure('conflict', {
     message: 'Others are changing this at the same time; try again.',

@@ -121,7 +121,8 @@ const choosing = (
   { members, inner }: Pick<ListShape, 'members' | 'inner'>,
   fields: string | undefined,
 ): ((row: Row) => Row) => {
-  if (inner === undefined || fields === undefined) return chooseFields(members, fields ?? members.join())
+  if (fields === undefined) return choosingAll(members)
+  if (inner === undefined) return chooseFields(members, fields)
   const names = fields.split(',').map((name) => name.trim())
   const isInner = (name: string): boolean => name.startsWith(`${inner}.`)
   const chosen = names.filter(isInner).map((name) => name.slice(inner.length + 1))
@@ -131,6 +132,16 @@ const choosing = (
     const found = chosen.filter((name) => values[name] !== undefined).map((name) => [name, values[name]])
     return chosen.length === 0 ? outer(row) : { [inner]: Object.fromEntries(found), ...outer(row) }
   }
+}
+
+const allOf = new WeakMap<readonly string[], (row: Row) => Row>()
+
+const choosingAll = (members: readonly string[]): ((row: Row) => Row) => {
+  const known = allOf.get(members)
+  if (known !== undefined) return known
+  const show = chooseFields(members, members.join())
+  allOf.set(members, show)
+  return show
 }
 
 /** Whether `fields` asks for a member: it names it, or leaves nothing out. */
@@ -145,7 +156,11 @@ export const chooseFields = (
 ): ((row: Row) => Row) => {
   const chosen = chosenFields(members, fields, id)
   if (chosen === undefined) return (row) => row
-  return (row) => Object.fromEntries(chosen.filter((name) => row[name] !== undefined).map((name) => [name, row[name]]))
+  return (row) => {
+    const shown: Row = {}
+    for (const name of chosen) if (row[name] !== undefined) shown[name] = row[name]
+    return shown
+  }
 }
 
 /** The names in `fields` and the id, undefined where all are meant; @throws Failure invalid for a name that no row has. */

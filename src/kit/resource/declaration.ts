@@ -257,12 +257,23 @@ export const withDefaults = (fields: Fields, body: JsonObject): JsonObject => {
   return values
 }
 
-export const pick = (values: JsonObject, names: readonly string[]): JsonObject =>
-  Object.fromEntries(names.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]))
+/** Names are those of fields. */
+export const pick = (values: JsonObject, names: readonly string[]): JsonObject => {
+  const picked: JsonObject = {}
+  for (const name of names) if (values[name] !== undefined) picked[name] = values[name]
+  return picked
+}
 
 /** Unlike `pick`, keeps null: in a merge patch it takes the field away. */
 export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
   Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
+
+/** What the service keeps beside the fields. */
+export const pickOthers = (values: JsonObject, fields: object): JsonObject => {
+  const others: JsonObject = {}
+  for (const name of Object.keys(values)) if (!Object.hasOwn(fields, name)) others[name] = values[name]
+  return others
+}
 
 const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))

@@ -35,13 +35,21 @@ export const assertExists = async <R extends Row>(
   return row
 }
 
+const ofDeclarations = new WeakMap<ResourceDeclaration, readonly Reference[]>()
+
 /** The references of a resource, those in internal fields too. */
-export const referencesOf = ({ fields, internal }: ResourceDeclaration): Reference[] =>
-  Object.entries({ ...fields, ...internal }).flatMap(([field, { reference, optional, schema, namesWhile }]) =>
-    reference === undefined
-      ? []
-      : [{ field, target: reference, isOptional: optional === true || schema.type === 'array', namesWhile }],
+export const referencesOf = (declaration: ResourceDeclaration): readonly Reference[] => {
+  const known = ofDeclarations.get(declaration)
+  if (known !== undefined) return known
+  const references = Object.entries({ ...declaration.fields, ...declaration.internal }).flatMap(
+    ([field, { reference, optional, schema, namesWhile }]) =>
+      reference === undefined
+        ? []
+        : [{ field, target: reference, isOptional: optional === true || schema.type === 'array', namesWhile }],
   )
+  ofDeclarations.set(declaration, references)
+  return references
+}
 
 /** Ids that a field names, whether it is one or a list. */
 export const namedIn = (values: { [field: string]: unknown }, field: string): string[] => {

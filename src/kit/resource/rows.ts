@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../kernel/json.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, rowAfter, type ResourceData } from '../commands/declared-event.ts'
 import type { Projection, Rows } from '../consumers/projection.ts'
@@ -62,7 +62,7 @@ export const rowSource = (declaration: ResourceDeclaration): RowSource => {
     prefixes: [`${noun}-`, ...links.map(({ prefix }) => prefix)],
     inputs: [types, ...links.map((link) => link.types)].flatMap((named) => Object.values(named)),
     apply: async (event, rows) => {
-      const data = decodeJson<ResourceData>(event.data)
+      const data = dataOf<ResourceData>(event)
       if (event.type === types.deleted) rows.delete(table, data.organizationId, idOfStream(event.stream))
       else if (event.type === types.created || event.type === types.changed)
         await putRow(declaration, event, data, rows)

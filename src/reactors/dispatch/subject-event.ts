@@ -4,7 +4,7 @@ import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
 import { seesHubs } from '../../kernel/caller.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ActiveAutomations } from './active-automations.ts'
@@ -39,7 +39,7 @@ export interface HeardEvent {
 export const heardEvent = async (rows: SubjectRows, event: RecordedEvent): Promise<HeardEvent> => {
   const { stream, type, id: sourceId, revision, position } = event
   if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return { event, triggers: [] }
-  const data = decodeJson<ResourceData>(event.data)
+  const data = dataOf<ResourceData>(event)
   const { organizationId } = data
   const at = Date.parse(data.at)
   const row = rows.note(event, data)

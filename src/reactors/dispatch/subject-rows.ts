@@ -1,5 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
@@ -60,7 +60,7 @@ export class SubjectRows {
 
   private rowOf(event: RecordedEvent | undefined, organizationId: string): Row | undefined {
     if (event === undefined) return undefined
-    const data = decodeJson<ResourceData>(event.data)
+    const data = dataOf<ResourceData>(event)
     return data.values === undefined ? undefined : ofOne(this.note(event, data), organizationId)
   }
 }

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
-import { loadState } from '../../../src/kit/commands/handle-command.ts'
+import { handleCommand, loadState } from '../../../src/kit/commands/handle-command.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
@@ -47,4 +49,50 @@ test('a long stream is read whole once; what follows, is truncated or erased cou
   t.match(await load(), { state: 0, version: 0, events: 0 }, 'nothing is left of what was erased')
   await add(7)
   t.equal((await load()).state, 7)
+})
+
+test('a state that a command left is what a plain fold of the stream makes of it, whatever others do to it', async (t) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => log.close())
+  interface State {
+    sum: number
+    /** What the last event said. */
+    last?: unknown
+  }
+  const initial: State = { sum: 0 }
+  const adding = {
+    initial,
+    // The second member is none in JSON.
+    decide: ({ amounts }: { amounts: number[] }) =>
+      amounts.map((add) => ({ type: 'added', data: { add, note: undefined } })),
+    evolve: ({ sum: before }: State, { data }: { data: unknown }): State => ({
+      sum: before + (data as { add: number }).add,
+      last: data,
+    }),
+  }
+  const ids = idSource(1_000, Buffer.alloc(32, 'seed'))
+  let seed = 7
+  const draw = (below: number): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+    return Math.floor((seed / 2 ** 31) * below)
+  }
+  const others = async (stream: string): Promise<unknown> => {
+    const chance = draw(12)
+    if (chance === 0) return log.erase(stream)
+    const event = { id: ids.next(), type: 'added', data: encodeJson({ add: draw(9) }), isJson: true, metadata: {} }
+    return chance < 5 ? log.append(stream, [event], 'any') : undefined
+  }
+  const differ: unknown[] = []
+  for (let i = 0; i < 150; i++) {
+    const stream = `sum-${draw(2)}`
+    const amounts = Array.from({ length: 1 + draw(3) }, () => draw(9))
+    const handled = await handleCommand(log, stream, adding, { amounts }, { ids, metadata: {} })
+    // One that nothing is kept for.
+    const plain = await loadState(log, stream, { ...adding })
+    const kept = await loadState(log, stream, adding)
+    if (!isDeepStrictEqual(kept, plain) || handled.state.sum !== plain.state.sum)
+      differ.push({ i, handled, kept, plain })
+    await others(stream)
+  }
+  t.strictSame(differ, [])
 })
