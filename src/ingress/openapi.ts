@@ -160,7 +160,9 @@ const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: Nam
 const errorStatusesOf = (route: Route, method: Method): number[] => {
   const statuses = [400, 429, 500, 503]
   if (route.access !== 'public') statuses.push(401, 403)
-  if (route.params !== undefined || route.rollout !== undefined) statuses.push(404)
+  // A body may name what is not there: an organization to switch to, an `_id` that others have.
+  const namesInBody = method === 'POST' && route.access !== 'public'
+  if (route.params !== undefined || route.rollout !== undefined || namesInBody) statuses.push(404)
   if (method !== 'GET') statuses.push(409)
   if (route.body !== undefined || route.rawBody !== undefined) statuses.push(413, 415)
   if (method === 'POST' && route.idempotent !== false) statuses.push(422)
@@ -187,6 +189,7 @@ const errorSchema: JsonSchema = {
       },
     },
     fields: { type: 'array', items: { type: 'string' }, description: 'Of a 403: the fields that are restricted.' },
+    permissions: { type: 'array', items: { type: 'string' }, description: 'Of a 403: what the giver lacks.' },
     version: {
       type: 'integer',
       description: 'Of a 409 for a stale version, or a move that does not hold: the current one.',

@@ -19,7 +19,12 @@ const checkAnswer = (t: Test, document: Json, operation: Operation, answer: Answ
   )
     return
   const [type, media] = Object.entries<Json>(responses[answer.status].content)[0]
-  t.equal(String(answer.headers['content-type']).split(';')[0], type.split(';')[0], `${operationId}: its content type`)
+  if (type !== '*/*')
+    t.equal(
+      String(answer.headers['content-type']).split(';')[0],
+      type.split(';')[0],
+      `${operationId}: its content type`,
+    )
   if (type.includes('json'))
     t.same(faultsOf(media.schema, answer.json, { document }), [], `${operationId}: as its schema says`)
 }
@@ -177,26 +182,29 @@ test('every route of the document is there and answers what the document says', 
     }
   })
 
-  await t.test(
-    'a dry run of a notification, and a move that does not hold, answer what the document says',
-    async (t) => {
-      const checked = async (operationId: string, status: number, path: string, body: object): Promise<void> => {
-        const answer = await call(service, 'POST', path, { token: world.token, body })
-        const { responses } = operations.find((one) => one.operationId === operationId) as Operation
-        const response =
-          responses[status].$ref === undefined ? responses[status] : document.components.responses[`Error${status}`]
-        t.equal(answer.status, status, operationId, { text: answer.text })
-        t.same(faultsOf(response.content['application/json'].schema, answer.json, { document }), [], operationId)
-      }
-      const chat = { channel: 'chat', to: 'https://chat.example.com/hooks/1', subject: 'New', text: '{{task.title}}' }
-      const body = { name: 'Chat', event: 'onTaskCreated', automationType: 'notification', automationDetails: chat }
-      const { _id } = (await call(service, 'POST', '/automation', { token: world.token, body })).json.data
-      await checked('testAutomation', 200, `/automation/${_id}/test`, {})
-      const task = { flowId: world.ids.flowId, title: 'New', hubId: world.ids.hubId }
-      const made = (await call(service, 'POST', '/task', { token: world.token, body: task })).json.data
-      await checked('finishTask', 409, `/task/${made._id}/finish`, {})
-    },
-  )
+  await t.test('a dry run of a notification and requests that do not hold answer what the document says', async (t) => {
+    const checked = async (operationId: string, status: number, path: string, more: object): Promise<void> => {
+      const { method, responses } = operations.find((one) => one.operationId === operationId) as Operation
+      const answer = await call(service, method, path, { token: world.token, ...more })
+      const response =
+        responses[status].$ref === undefined ? responses[status] : document.components.responses[`Error${status}`]
+      t.equal(answer.status, status, operationId, { text: answer.text })
+      t.same(faultsOf(response.content['application/json'].schema, answer.json, { document }), [], operationId)
+    }
+    const chat = { channel: 'chat', to: 'https://chat.example.com/hooks/1', subject: 'New', text: '{{task.title}}' }
+    const body = { name: 'Chat', event: 'onTaskCreated', automationType: 'notification', automationDetails: chat }
+    const { _id } = (await call(service, 'POST', '/automation', { token: world.token, body })).json.data
+    await checked('testAutomation', 200, `/automation/${_id}/test`, { body: {} })
+    const task = { flowId: world.ids.flowId, title: 'New', hubId: world.ids.hubId }
+    const made = (await call(service, 'POST', '/task', { token: world.token, body: task })).json.data
+    await checked('finishTask', 409, `/task/${made._id}/finish`, { body: {} })
+    await checked('readFile', 416, `/file/${world.ids.fileId}`, {
+      headers: { range: 'bytes=999999-' },
+    })
+    await checked('switchOrganization', 404, '/auth/switch-organization', {
+      body: { organizationId: made._id, password: world.password },
+    })
+  })
 
   await t.test('each format of a history has its content type', async (t) => {
     for (const operationId of ['listLocationHistories', 'listGeofenceEvents']) {

@@ -37,16 +37,25 @@ const readRoute = (services: FileServices): Route =>
     answers: {
       200: {
         description: 'The file, of the type that its bytes have.',
-        contentType: 'application/octet-stream',
+        contentType: '*/*',
         headers: ['ETag', 'Content-Disposition', 'Accept-Ranges'],
       },
       206: {
         description: 'The part that `Range` asks for.',
-        contentType: 'application/octet-stream',
+        contentType: '*/*',
         headers: ['ETag', 'Content-Disposition', 'Accept-Ranges', 'Content-Range'],
       },
       304: { description: 'It is the file that `If-None-Match` names.' },
-      416: { description: '`Range` begins behind the end of the file.', headers: ['Content-Range'] },
+      416: {
+        description: '`Range` begins behind the end of the file.',
+        headers: ['Content-Range'],
+        schema: {
+          type: 'object',
+          properties: { status: { const: false }, message: { type: 'string' }, code: { const: 'invalid' } },
+          required: ['status', 'message', 'code'],
+        },
+        example: { status: false, message: '/Range must begin within the 70 bytes of the file', code: 'invalid' },
+      },
     },
     handler: async (request) => {
       const { file, holder } = await findFile(services, userOf(request), request.params.fileId, 'view')

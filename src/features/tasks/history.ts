@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { invalid } from '../../kernel/errors.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { filesOf } from '../../kit/files/attached-file.ts'
 import { chooseFields, FIELDS_QUERY, idSchema } from '../../kit/http/list-query.ts'
-import { answered, envelope } from '../../kit/http/page-members.ts'
+import { nextLink } from '../../kit/http/next-link.ts'
+import { answered, envelope, STREAM_PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -25,9 +28,11 @@ interface Entry extends Row {
   changes: { [field: string]: { from?: Json; to?: Json } }
 }
 
-const PAGE_EVENTS = 200
-/** Nobody writes a task so often; what is older is left out. */
-const EVENTS_MAX = 2_000
+/** Events that are read at a time: each has all values of the task, at most some 256 KiB. */
+const BATCH_EVENTS = 50
+const LIMIT_MAX = 500
+/** So much is read for one page, whatever its limit. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
@@ -42,9 +47,30 @@ const ENTRY = answered('TaskHistoryEntry', {
   },
 })
 
+interface HistoryQuery {
+  fields?: string
+  limit?: number
+  cursor?: string
+}
+
+const QUERY: JsonSchema = {
+  ...FIELDS_QUERY,
+  properties: {
+    ...(FIELDS_QUERY.properties as object),
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      default: LIMIT_MAX,
+      description: 'Entries of a page; fewer where they are large.',
+    },
+    cursor: { type: 'string', maxLength: 400, description: '`nextCursor` of the page before.' },
+  },
+}
+
 /** What happened to a task, oldest first. */
 export const historyRoute = (services: ResourceServices): Route =>
-  route<{ fields?: string }>({
+  route<HistoryQuery>({
     method: 'GET',
     path: '/task/{taskId}/history',
     operationId: 'readTaskHistory',
@@ -52,11 +78,11 @@ export const historyRoute = (services: ResourceServices): Route =>
     tag: 'Tasks',
     access: { permission: 'view/task' },
     params: { taskId: idSchema('The id of the task.') },
-    query: FIELDS_QUERY,
+    query: QUERY,
     answers: {
       200: {
-        description: 'Its history, oldest first.',
-        schema: envelope({ data: { type: 'array', items: ENTRY } }),
+        description: 'A page of its history, oldest first.',
+        schema: envelope({ data: { type: 'array', items: ENTRY }, ...STREAM_PAGE_MEMBERS }),
         example: {
           status: true,
           data: [
@@ -68,33 +94,63 @@ export const historyRoute = (services: ResourceServices): Route =>
               changes: { state: { from: 'assigned', to: 'inProgress' } },
             },
           ],
+          page: null,
+          limit: LIMIT_MAX,
+          nextCursor: null,
         },
       },
     },
     handler: async (request) => {
+      const { query } = request
       const row = await findRow(task.declaration, services, request, request.params.taskId)
-      const show = chooseFields(Object.keys(ENTRY.properties as object), request.query.fields, 'at')
-      const entries: readonly Row[] = await historyOf(services, row._id as string)
-      return { body: { data: entries.map(show) } }
+      const show = chooseFields(Object.keys(ENTRY.properties as object), query.fields, 'at')
+      const { limit = LIMIT_MAX, cursor } = query
+      const _id = row._id as string
+      const { entries, shownTo } = await pageOf(services, _id, cursor === undefined ? -1 : placeOf(cursor, _id), limit)
+      const nextCursor = shownTo === undefined ? null : sealCursor(String(shownTo), fingerprintOf(_id))
+      const data = (entries as readonly Row[]).map(show)
+      const path = `/api/v3/task/${_id}/history`
+      const headers = nextCursor === null ? undefined : { link: nextLink(path, { ...query }, nextCursor) }
+      return { body: { data, page: null, limit, nextCursor }, headers }
     },
   })
 
-const historyOf = async ({ log }: Pick<ResourceServices, 'log'>, taskId: string): Promise<Entry[]> => {
+const placeOf = (cursor: string, taskId: string): number => {
+  const place = openCursor(cursor, fingerprintOf(taskId))
+  if (!/^\d{1,15}$/.test(place)) throw invalid('/cursor', 'is not a cursor of this history')
+  return Number(place)
+}
+
+/** Entries after a revision, and the revision that the next page comes after, where there is more. */
+const pageOf = async (
+  { log }: Pick<ResourceServices, 'log'>,
+  taskId: string,
+  after: number,
+  limit: number,
+): Promise<{ entries: Entry[]; shownTo?: number }> => {
   const entries: Entry[] = []
   let before: JsonObject = {}
-  for (let revision = 0; revision < EVENTS_MAX; revision += PAGE_EVENTS) {
-    const events = await log.read(`task-${taskId}`, revision, PAGE_EVENTS)
+  let shownTo = after
+  let bytes = 0
+  // The last one shown is read again: the next is told as a change of it.
+  for (let from = Math.max(0, after); ; ) {
+    const events = await log.read(`task-${taskId}`, from, BATCH_EVENTS)
     for (const event of events) {
+      from = event.revision + 1
       if (event.type !== TASK.created && event.type !== TASK.changed) continue
       const { values: kept, at } = decodeJson<ResourceData>(event.data)
       const values = withShownFiles(kept)
-      const entry = entryOf(event, at, before, values)
-      if (entry !== undefined) entries.push(entry)
+      const entry = event.revision > after ? entryOf(event, at, before, values) : undefined
+      bytes += event.data.length
+      if (entry !== undefined) {
+        if (entries.length === limit || (entries.length > 0 && bytes > PAGE_BYTES_MAX)) return { entries, shownTo }
+        entries.push(entry)
+      }
       before = values
+      shownTo = event.revision
     }
-    if (events.length < PAGE_EVENTS) break
+    if (events.length < BATCH_EVENTS) return { entries }
   }
-  return entries
 }
 
 /** Attached files by name, without where their bytes are. */

@@ -3,7 +3,7 @@ import type { Session } from '../../support/open-identity.ts'
 import { FLOW, openTasks } from '../../support/open-tasks.ts'
 
 test('a task moves by the table and nothing else', async (t) => {
-  const { task, move, ada, owner, other, at } = await openTasks(t)
+  const { task, make, move, ada, owner, other, at } = await openTasks(t)
   const one = await task()
   t.match(one, {
     state: 'new',
@@ -62,6 +62,43 @@ test('a task moves by the table and nothing else', async (t) => {
     actor: { type: 'user', id: ada.id },
     changes: { state: { from: 'assigned', to: 'inProgress' } },
   })
+
+  const walked = async (id: string, limit: number): Promise<{ pages: object[][]; cursor: string }> => {
+    const pages: object[][] = []
+    for (let cursor = '', next: string | null = ''; ; cursor = next) {
+      const query = `limit=${limit}${next === '' ? '' : `&cursor=${next}`}`
+      const { body } = await owner.call('GET', `/task/${id}/history?${query}`)
+      pages.push(body.data)
+      next = body.nextCursor as string | null
+      if (next === null) return { pages, cursor }
+    }
+  }
+  const { pages, cursor } = await walked(one._id, 4)
+  t.same(
+    pages.map(({ length }) => length),
+    [4, 2],
+  )
+  t.same(pages.flat(), history, 'its pages have all of it once')
+  const elsewhere = await owner.call('GET', `/task/${(await task())._id}/history?cursor=${cursor}`)
+  t.match(elsewhere, { status: 400, body: { errors: [{ path: '/cursor' }] } })
+  const ids = Array.from({ length: 20 }, (_, i) => `text${i}`)
+  const wide = await make('/flow', {
+    name: 'Wide',
+    steps: [{ id: 'one', name: 'One', components: ids.map((id) => ({ id, type: 'text' })) }],
+  })
+  const large = await task({ flowId: wide._id })
+  const values = Array.from({ length: 30 }, (_, i) =>
+    Object.fromEntries(ids.map((id) => [id, `${i}`.padEnd(9_000, '.')])),
+  )
+  for (const components of values)
+    t.equal((await owner.call('PATCH', `/task/${large._id}`, { components })).status, 200)
+  const heavy = (await walked(large._id, 500)).pages
+  t.ok(heavy.length > 1, 'a page of large entries is closed before its limit')
+  const entries = heavy.flat() as { changes: { components?: { to: object } } }[]
+  t.same(
+    entries.map(({ changes }) => changes.components?.to),
+    [undefined, ...values],
+  )
 
   for (const at of ['2126-01-01T00:00:00Z', '1926-01-01T00:00:00Z'])
     t.match(await move((await task())._id, 'cancel', { at }), { status: 400, body: { errors: [{ path: '/at' }] } })
