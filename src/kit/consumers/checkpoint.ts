@@ -38,6 +38,9 @@ export class OwnedCheckpoint {
         this.at = this.unanswered
         return this.tables.commit(changes, { consumer, from: this.at, at, fence })
       })
+      // One without an answer that was to end here too is taken for this one, which may have other rows.
+      const isTaken = at !== undefined && this.unanswered !== undefined && isSameCheckpoint(at, this.unanswered)
+      if (isTaken) await this.tables.commit(changes, { consumer, from: at, at, fence })
     } catch (error) {
       if (!(error instanceof StaleCommit)) this.unanswered = at ?? this.unanswered
       throw error
