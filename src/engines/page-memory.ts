@@ -64,7 +64,9 @@ export const questionKey = ({
   words = [],
   sort,
   total,
+  once,
 }: Find): string | undefined => {
+  if (once === true) return undefined
   const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
   if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
   const key = JSON.stringify([

@@ -44,6 +44,8 @@ export interface Find {
   after?: string
   /** Count all that match (costs a pass over index entries, never over rows). */
   total?: boolean
+  /** Asked before a write and not again soon: nothing of it is remembered. */
+  once?: true
 }
 
 /** All bounds of a question. */

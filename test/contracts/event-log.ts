@@ -252,6 +252,24 @@ const PROMISES: { [promise: string]: Check } = {
     t.ok(next.position > head)
   },
 
+  'a stream that was asked for while it was made is there once its append resolved': async (t, log) => {
+    const category = newCategory()
+    const wrong: string[] = []
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, i) => {
+        const stream = `${category}-${i}`
+        const asking = Array.from({ length: 3 }, () => log.read(stream, 0, 1))
+        const appending = log.append(stream, [newEvent()], 'none')
+        asking.push(log.read(stream, 0, 1), log.read(stream, 'end', 1, 'backwards'))
+        await appending
+        const isThere = (await log.head(stream)) === 0 && (await log.read(stream, 0, 1)).length === 1
+        await Promise.all(asking)
+        if (!isThere || (await log.read(stream, 'end', 1, 'backwards')).length !== 1) wrong.push(stream)
+      }),
+    )
+    t.same(wrong, [])
+  },
+
   'more than ten thousand events of a stream are paged and followed': async (t, log) => {
     const stream = `${newCategory()}-1`
     const ids: string[] = []

@@ -179,6 +179,23 @@ test('a row that ends is in no answer from then on, although nothing was written
   clock.pass(1_000)
   t.strictSame(await sizesOf(store, OPEN), [2])
   t.equal((await store.find('things', 's', OPEN)).total, 1)
+  t.strictSame(await sizesOf(store, { ...OPEN, once: true }), [2])
+  t.strictSame(await sizesOf(store, { ...OPEN, once: true, where: { size: 1 } }), [])
+})
+
+test('what is asked once follows every change, and nothing of it is remembered', async (t) => {
+  const store = await opened(t, 0)
+  const asked: Find = { where: { size: 1 }, limit: 2, once: true }
+  t.strictSame(await sizesOf(store, asked), [])
+  await store.commit([put('s', 'a', { status: 'open', size: 1 })])
+  const found = await store.find('things', 's', asked)
+  t.strictSame(
+    found.rows.map(({ id }) => id),
+    ['a'],
+  )
+  t.not(await store.find('things', 's', asked), found)
+  await store.commit([put('s', 'a', { status: 'open', size: 2 })])
+  t.strictSame(await sizesOf(store, asked), [])
 })
 
 test('an answer follows what was changed since, however much or little that was', async (t) => {

@@ -64,7 +64,7 @@ export class LogStore {
   current: LogState
   /** Version of the state record: only who knows it may commit. */
   version: number
-  private readonly infos = new RecentMap<string, StreamInfo>(STREAMS_CACHED)
+  private readonly infos = new RecentMap<string, StreamInfo | 'absent'>(STREAMS_CACHED)
   private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
   private readonly recentEvents = new RecentMap<number, RecordedEvent>(EVENTS_CACHED)
   readonly recentEntries: RecentEntries
@@ -110,9 +110,13 @@ export class LogStore {
 
   stream(name: string): StreamInfo | undefined {
     const cached = this.infos.get(name)
-    if (cached !== undefined) return cached
+    if (cached !== undefined) return cached === 'absent' ? undefined : cached
     const value = this.streams.getBinary(streamKey(name))
-    if (value === undefined) return undefined
+    if (value === undefined) {
+      // What commits make is remembered over this; a snapshot is a turn old at most, so it lacks nothing that was forgotten.
+      this.infos.set(name, 'absent')
+      return undefined
+    }
     const info: StreamInfo = {
       name,
       no: value.readUInt32BE(0),
@@ -130,8 +134,9 @@ export class LogStore {
   }
 
   /** Keeps an event that was just committed for those who will read it. */
-  rememberEvent({ no, category }: StreamInfo, event: RecordedEvent): void {
+  rememberEvent({ no, name, category }: StreamInfo, event: RecordedEvent): void {
     const { isJson, data, revision, position } = event
+    if (revision === 0) this.namesByNumber.set(no, name)
     this.recentEntries.add({ category, position, no, revision })
     if (!isJson || data.byteLength > CACHED_EVENT_BYTES_MAX || revision >= CACHED_REVISION_MAX) return
     shareEvent(event)

@@ -105,13 +105,13 @@ export class KnownAnswer {
     this.options = { transaction: source.transaction }
     const { env, record, scopeNumber } = source
     this.space = spaceKey(record.number, scopeNumber)
-    const counts = readBinary(env.changes, this.space, this.options)
+    const key = isLasting ? questionKey(question) : undefined
+    this.key = key === undefined ? undefined : `${record.number} ${scopeNumber} ${key}`
+    const counts = key === undefined ? undefined : readBinary(env.changes, this.space, this.options)
     this.rowsAt = countIn(counts, ROWS_SLOT)
     this.at = slotsOf(record, question)
       .map((slot) => countIn(counts, slot))
       .join()
-    const key = isLasting ? questionKey(question) : undefined
-    this.key = key === undefined ? undefined : `${record.number} ${scopeNumber} ${key}`
   }
 
   get matches(): NamedMatches | undefined {

@@ -29,7 +29,7 @@ export class Finder {
     this.question = question
     this.sets = new QuestionSets(source, question)
     // Which rows have ended is told by the time alone.
-    this.known = known.about(source, question, this.sets.expired === undefined)
+    this.known = known.about(source, question, question.once !== true && this.sets.expired === undefined)
     this.sortRange = rangesOf(question).find(({ field }) => field === question.sort?.field)
     this.after = question.after === undefined ? undefined : Buffer.from(question.after, 'base64url')
   }
@@ -72,7 +72,7 @@ export class Finder {
       size = set.size
     }
     if (set === undefined) return {}
-    if (this.sets.expired !== undefined) set.drop(this.sets.expired)
+    if (size > 0 && this.sets.expired !== undefined) set.drop(this.sets.expired)
     if (set.size <= SORTED_IN_MEMORY_MAX) return { sorted: await this.sorted(set) }
     return isBounded && size <= BY_ROW_MAX ? { set: await this.bounded(set) } : { set }
   }

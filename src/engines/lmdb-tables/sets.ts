@@ -50,11 +50,11 @@ export interface FindSource {
 export class QuestionSets {
   readonly space: Buffer
   readonly options: { transaction: Transaction }
-  readonly expired: RowSet | undefined
   readonly docs: DocReader
   private readonly source: FindSource
   private readonly question: Find
   private visited = 0
+  private ended: { rows: RowSet | undefined } | undefined
 
   constructor(source: FindSource, question: Find) {
     this.source = source
@@ -62,7 +62,12 @@ export class QuestionSets {
     this.space = spaceKey(source.record.number, source.scopeNumber)
     this.options = { transaction: source.transaction }
     this.docs = new DocReader(source.env, source.transaction, this.space)
-    this.expired = this.expiredBy(source.now)
+  }
+
+  /** Rows that have ended and are not swept yet; undefined where none have. */
+  get expired(): RowSet | undefined {
+    this.ended ??= { rows: this.expiredBy(this.source.now) }
+    return this.ended.rows
   }
 
   /** What equality and text leave; undefined when the question has neither. */
@@ -203,7 +208,6 @@ export class QuestionSets {
     }
   }
 
-  /** Rows that have ended and are not swept yet. */
   private expiredBy(now: number): RowSet | undefined {
     let expired: RowSet | undefined
     const prefix = Buffer.concat([Buffer.of(1), this.space])

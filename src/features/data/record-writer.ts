@@ -142,7 +142,7 @@ export class RecordWriter implements ResourceWrites {
     const field = type.fields.find(({ name }) => name === type.primaryKey)
     if (field === undefined) return undefined
     const where = { terms: uniqueTermOf(type._id, field, key) }
-    const { rows } = await tables.find(RECORDS, organizationId, { where, limit: 1 })
+    const { rows } = await tables.find(RECORDS, organizationId, { where, limit: 1, once: true })
     const claim = uniqueClaim(keyring, 'data', claimKey(type, field), organizationId, uniqueKey(key))
     for (const id of [rows[0]?.id, await claimOwner(log, claim)]) {
       const { state } = id === undefined ? NOWHERE : await this.writer.load(id)
@@ -243,7 +243,7 @@ export class RecordWriter implements ResourceWrites {
     value: Json,
   ): Promise<boolean> {
     const where = { terms: uniqueTermOf(type._id, field, value) }
-    const { rows } = await this.services.tables.find(RECORDS, organizationId, { where, limit: 2 })
+    const { rows } = await this.services.tables.find(RECORDS, organizationId, { where, limit: 2, once: true })
     return rows.some((row) => row.id !== id)
   }
 }

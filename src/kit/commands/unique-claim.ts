@@ -1,6 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { decodeJson, type EventMetadata } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import type { IdSource } from '../http/route.ts'
 import { appendFacts } from './handle-command.ts'
@@ -52,8 +53,20 @@ export const uniqueClaim = (
 ): UniqueClaim => ({
   noun,
   field: shownField,
-  stream: `${noun}-by-${keyring.hmac('unique', [noun, field, scope, normalizeKey(value)].join('\u0000')).toString('hex')}`,
+  stream: `${noun}-by-${nameOf(keyring, [noun, field, scope, normalizeKey(value)].join('\u0000'))}`,
 })
+
+const NAMES_KEPT = 1_000
+const names = new WeakMap<Keyring, RecentMap<string, string>>()
+
+/** One command asks for the same claim several times, and each name costs 5 µs. */
+const nameOf = (keyring: Keyring, text: string): string => {
+  const known = names.get(keyring) ?? new RecentMap<string, string>(NAMES_KEPT)
+  names.set(keyring, known)
+  const name = known.get(text) ?? keyring.hmac('unique', text).toString('hex')
+  known.set(text, name)
+  return name
+}
 
 export const normalizeKey = (value: string): string => value.normalize('NFC').trim().toLowerCase()
 

@@ -209,9 +209,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       const facts = await this.untilAnswered(async () => {
         const { pending, rates } = owned
         const heard: HeardEvent[] = []
-        for (const event of events)
-          if (pending.cutLogAt === event.position || (await isAnyActive(this.active, event)))
-            heard.push(await heardEvent(this.options.directory.subjects.rows, event))
+        for (const event of events) {
+          const isAny = pending.cutLogAt === event.position || isAnyActive(this.active, event)
+          if (isAny && (await isAny)) heard.push(await heardEvent(this.options.directory.subjects.rows, event))
+        }
         const some = heard.filter(({ triggers }) => triggers.length > 0)
         return some.length === 0 ? [] : oweLogRuns(this.oweOptions(), pending, rates, some, this.active)
       })

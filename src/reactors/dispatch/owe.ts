@@ -62,7 +62,9 @@ export const oweRuns = async (
     const trigger = triggerOf(decision)
     const see = (): Promise<EventSeen> => look.see(trigger, decided.sourceLoggedAt)
     const concerned = await look.concerned(trigger, position, see)
-    const automations = concerned.filter(({ _id }) => !pending.partial.has(runIdOf(trigger, _id)))
+    const { partial } = pending
+    const automations =
+      partial.size === 0 ? concerned : concerned.filter(({ _id }) => !partial.has(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
       const reason = skipReason(options, ageMs(decision, decided.sourceLoggedAt), automationId, added)
@@ -120,7 +122,7 @@ const owedFor = async (
   for (const { trigger, rows } of concerned) {
     const runs = rows.flatMap(({ _id: automationId }) => {
       const isLoop = begun++ >= share.admitted || !rates.admits(automationId, trigger.subject.id, position, loggedAt)
-      if (pending.partialLog.has(runIdOf(trigger, automationId))) return []
+      if (pending.partialLog.size > 0 && pending.partialLog.has(runIdOf(trigger, automationId))) return []
       const reason = isLoop ? 'loop' : skipReason(options, loggedAt - trigger.at, automationId, added)
       return [{ automationId, ...(reason !== undefined && { reason }) }]
     })

@@ -252,7 +252,7 @@ export class PayRuns {
   /** Learns from how an attempt went; answers why the automation ends with it, if it does. */
   private learn(sender: Sender, { outcome, attempt, isOutside }: Attempted, isProbe: boolean): EndReason | undefined {
     this.places.note(sender, isOutside)
-    sender.limit = limitAfter(sender.limit, attempt.durationMs)
+    sender.limit = limitAfter(sender.limit, attempt.durationMs, isOutside)
     const { health, automationId } = sender
     if (!isOutside || (outcome.kind === 'done' && health.failuresInRow === 0)) return undefined
     const now = this.options.time.now()

@@ -21,9 +21,19 @@ const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | undefin
 }
 
 /** Whether the organization has an automation that such an event may concern: most have none, and the event is not decoded. */
-export const isAnyActive = async (active: ActiveAutomations, { type, metadata }: RecordedEvent): Promise<boolean> => {
-  for (const event of EVENTS_OF[type] ?? []) if (await active.any(metadata.organizationId ?? '', event)) return true
-  return false
+export const isAnyActive = (active: ActiveAutomations, { type, metadata }: RecordedEvent): boolean | Promise<boolean> =>
+  anyOf(active, metadata.organizationId ?? '', EVENTS_OF[type] ?? [])
+
+const anyOf = (
+  active: ActiveAutomations,
+  organizationId: string,
+  [event, ...others]: readonly AutomationEvent[],
+): boolean | Promise<boolean> => {
+  if (event === undefined) return false
+  const isActive = active.any(organizationId, event)
+  if (isActive === true) return true
+  const further = (): boolean | Promise<boolean> => anyOf(active, organizationId, others)
+  return isActive === false ? further() : isActive.then((isKnown) => isKnown || further())
 }
 
 /** An event of a task or a record as automations take it. */

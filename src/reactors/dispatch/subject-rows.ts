@@ -9,13 +9,18 @@ import { rowAfter, type ResourceData } from '../../kit/commands/declared-event.t
 interface Left {
   revision: number
   row: Row
+  bytes: number
   /** What the event before left, where that was read lately too. */
   before?: Left
 }
 
-const KEPT = 2_000
+/** Bytes of the events whose rows are kept: room for some 8,000 runs that wait, as a row was read when its run was owed. */
+const KEPT_BYTES = 8 * 1024 * 1024
+const ROW_BYTES = 500
 /** Rows of larger events are read anew. */
 const KEPT_BYTES_MAX = 8 * 1024
+
+const weightOf = ({ bytes, before }: Left): number => bytes + (before?.bytes ?? 0)
 
 /**
  * Tasks and records as their own streams have them. An event that was read lately is not read again: what an event says
@@ -23,7 +28,7 @@ const KEPT_BYTES_MAX = 8 * 1024
  */
 export class SubjectRows {
   private readonly log: Pick<EventLog, 'read' | 'head'>
-  private readonly known = new RecentMap<string, Left>(KEPT)
+  private readonly known = new RecentMap<string, Left>(KEPT_BYTES, weightOf)
 
   constructor(log: Pick<EventLog, 'read' | 'head'>) {
     this.log = log
@@ -35,9 +40,10 @@ export class SubjectRows {
     const row = withoutFiles(rowAfter(event, data))
     if (event.data.byteLength > KEPT_BYTES_MAX) return row
     const known = this.known.get(stream)
-    const isNext = known?.revision === revision - 1
-    if (known === undefined || known.revision < revision)
-      this.known.set(stream, { revision, row, ...(isNext && { before: { revision: known.revision, row: known.row } }) })
+    if (known !== undefined && known.revision >= revision) return row
+    const left = { revision, row, bytes: event.data.byteLength + ROW_BYTES }
+    const before = known?.revision === revision - 1 ? { ...known, before: undefined } : undefined
+    this.known.set(stream, before === undefined ? left : { ...left, before })
     return row
   }
 
