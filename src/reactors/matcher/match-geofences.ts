@@ -62,13 +62,15 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
       const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
       const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
       matcher.begin(outbox, await lastDecision(log, partition))
-      this.running.set(partition, {
+      const running: Running = {
         matcher,
         outbox,
         saving: undefined,
         snapshotting: undefined,
         cancelTimer: undefined,
-      })
+      }
+      this.running.set(partition, running)
+      if (loaded >= 0) this.saveLater(partition, running)
       return loaded
     } catch (error) {
       await matcher.dispose()

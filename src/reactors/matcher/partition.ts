@@ -148,9 +148,9 @@ export class MatcherPartition {
     return this.applying
   }
 
-  /** Whether something changed since the last `save`. */
+  /** Whether another `save` has something to store. */
   get isDirty(): boolean {
-    return this.applying !== undefined || this.revision !== this.savedRevision
+    return this.applying !== undefined || this.revision !== this.savedRevision || this.store.areTripsBehind
   }
 
   /** Saves what changed, once the decisions that led to it are in the log. */

@@ -152,6 +152,11 @@ export class MatcherStore {
     return `page.${page}`
   }
 
+  /** Whether running trips have come further than their rows say, which then wait for a later save. */
+  get areTripsBehind(): boolean {
+    return this.running.isBehind
+  }
+
   /** Rows to write that say how far running trips have come. */
   async runningTrips(state: MatcherState, nowMs: number): Promise<RowChange[]> {
     const rows = await this.running.rowsOf(state, nowMs)
@@ -177,6 +182,8 @@ const SLOTS_PER_SLICE = 4_096
 
 /** The rows that say how far the running trips of a partition have come. */
 export class RunningTrips {
+  /** Whether what was last looked at waits for the next write; what a process before has left out is not known. */
+  isBehind = true
   private storedAtMs = Number.NEGATIVE_INFINITY
   /** Buckets that had trips when they were stored last. */
   private filled: ReadonlySet<string> = new Set()
@@ -184,7 +191,8 @@ export class RunningTrips {
   /** Rows by bucket, including buckets that became empty; none when rows were written less than `STORE_MS` ago. */
   async rowsOf(state: MatcherState, nowMs: number): Promise<ReadonlyMap<string, RunningTripsRow>> {
     const rows = new Map<string, RunningTripsRow>()
-    if (nowMs - this.storedAtMs < STORE_MS) return rows
+    this.isBehind = nowMs - this.storedAtMs < STORE_MS
+    if (this.isBehind) return rows
     this.storedAtMs = nowMs
     await inSlices(state.trackerIds.length, (from) => {
       const to = Math.min(state.trackerIds.length, from + SLOTS_PER_SLICE)

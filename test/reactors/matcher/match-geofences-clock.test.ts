@@ -2,7 +2,8 @@ import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { defer } from '../../../src/kit/consumers/deferred.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
-import { locationStream } from '../../../src/features/locations/events.ts'
+import { locationStream, TRIP_START } from '../../../src/features/locations/events.ts'
+import { readRunningMeters } from '../../../src/features/trips/views.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import type { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -56,6 +57,50 @@ for (const [what, happens] of [
     t.pass('stored')
   })
 }
+
+test('how far a running trip has come is stored also where nothing follows its last points', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const { log, tables, clock } = world
+  let matcher = world.matcher({ onFailure: (_partition, error) => t.fail(String(error)) })
+  t.teardown(() => matcher.close())
+  await matcher.load(0)
+  const trackerId = uuidOf('a')
+  const move = async (revision: number): Promise<void> => {
+    const flags = revision === 0 ? TRIP_START : 0
+    const at = { recordedAt: revision * 1_000, latE7: revision * 10_000, lngE7: 0 }
+    const point = { organizationId: ORG, trackerId, flags, ...at }
+    await world.points(0, batchOf([point]))
+    const [event] = await log.read(locationStream(0), revision, 1)
+    await matcher.handle(locationEntry(event, 0), 0)
+  }
+  const metres = async (): Promise<number | undefined> =>
+    (await readRunningMeters(tables, 1, [{ trackerId, startedAt: 0 }]))[0]
+  const isAt = async (expected: number): Promise<boolean> => {
+    clock.advance(2_500)
+    return Math.round((await metres()) ?? -1) === expected
+  }
+  const storeNow = async (): Promise<void> => {
+    clock.advance(10_000)
+    await matcher.save(0)
+  }
+  const moveOn = async (revision: number, shown: number): Promise<void> => {
+    await storeNow()
+    await move(revision)
+    await matcher.save(0)
+    t.equal(Math.round((await metres()) ?? -1), shown, 'trips were written a moment ago')
+  }
+  await move(0)
+  await moveOn(1, 0)
+  await until(() => isAt(111))
+  // It dies before the next write of trips: its successor has nothing to decide, and writes them.
+  await moveOn(2, 111)
+  await matcher.drop(0)
+  matcher = world.matcher({ onFailure: (_partition, error) => t.fail(String(error)) })
+  await matcher.load(0)
+  await until(() => isAt(222))
+  t.pass('stored')
+})
 
 const until = async (isTrue: () => Promise<boolean>): Promise<void> => {
   for (let tries = 0; tries < 500; tries++) {
