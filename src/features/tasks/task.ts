@@ -101,7 +101,7 @@ export const task = defineResource({
   hubField: 'hubId',
   sees: (caller, row) => seesTask(caller, row as TaskRow),
   unique: 'externalId',
-  version: 2,
+  version: 3,
   indexes: {
     equality: [
       'state',
@@ -117,10 +117,11 @@ export const task = defineResource({
       'cells',
       'fileIds',
     ],
-    range: ['title', 'priority', 'dueAt', 'finishedAt'],
-    sparse: ['windowFrom', 'windowTo', 'placeLat', 'placeLng', 'placeEast'],
+    range: ['title', 'priority', 'dueAt', 'finishedAt', 'windowFrom', 'windowTo'],
+    sparse: ['placeLat', 'placeLng', 'placeEast'],
     text: ['title', 'description', 'address'],
   },
+  sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
   filters: {
     state: {
       schema: {

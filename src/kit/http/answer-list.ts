@@ -153,7 +153,7 @@ const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'>
     range,
     ...(ranges !== undefined && { ranges }),
     ...(words === undefined ? { text: query.q } : { words }),
-    ...(sortBy !== undefined && { sort: { field: sortBy, order: query.sortOrder ?? 'asc' } }),
+    ...(sortBy !== undefined && { sort: { field: shape.sorts?.[sortBy] ?? sortBy, order: query.sortOrder ?? 'asc' } }),
     ...(sort !== undefined && { sort }),
   }
 }

@@ -28,6 +28,8 @@ export interface ListShape {
   computed?: readonly string[]
   /** Fields that `sortBy` may name. */
   sortable: readonly string[]
+  /** Fields of the table of those that are called otherwise there. */
+  sorts?: { [name: string]: string }
   searchable: boolean
   /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
   hubField?: string

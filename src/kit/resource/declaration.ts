@@ -153,6 +153,8 @@ export interface ResourceDeclaration {
   /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
   indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
   filters?: { [name: string]: ListFilter }
+  /** Orders of the list that clients call otherwise than their `range` field, by what `sortBy` calls them. */
+  sorts?: { [name: string]: string }
   /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
   computed?: readonly string[]
   /** Members of the row that follow from its values; internal unless `readOnly` has them. */

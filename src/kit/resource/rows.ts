@@ -27,7 +27,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
   const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
-  const { filters = {}, computed = [], hubField, personal } = declaration
+  const { filters = {}, sorts = {}, computed = [], hubField, personal } = declaration
   return {
     table,
     members: Object.keys(schemas),
@@ -37,7 +37,8 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
     },
     computed,
     conditions: Object.fromEntries(Object.entries(filters).map(([name, { where }]) => [name, where])),
-    sortable: (table.range ?? []).filter((name) => Object.hasOwn(schemas, name)),
+    sortable: [...(table.range ?? []).filter((name) => Object.hasOwn(schemas, name)), ...Object.keys(sorts)],
+    sorts,
     searchable: (table.text ?? []).length > 0,
     hubField,
     personal,

@@ -366,6 +366,19 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found(`from=${hour(1, 11)}&to=${hour(1, 11)}`), 'BC')
   t.equal(await found(`from=${hour(2, 1)}`), 'C')
   t.equal(await found(`to=${hour(1, 8)}`), 'AC')
+  const sorted = async (query: string) =>
+    (await owner.call('GET', `/tasks?${query}`)).body.data?.map(({ title }: { title: string }) => title[0]).join('')
+  t.equal(await sorted('sortBy=window.from'), 'DCAB', 'those without a window come first')
+  t.equal(await sorted('sortBy=window.from&sortOrder=desc'), 'BACD')
+  t.equal(await sorted('sortBy=window.to'), 'DABC')
+  t.equal(await sorted(`sortBy=window.to&sortOrder=desc&from=${hour(1, 11)}&to=${hour(1, 11)}`), 'CB')
+  const first = (await owner.call('GET', '/tasks?sortBy=window.from&limit=2')).body
+  t.equal(await sorted(`sortBy=window.from&limit=2&cursor=${first.nextCursor}`), 'AB')
+  for (const sortBy of ['windowFrom', 'window'])
+    t.match(await owner.call('GET', `/tasks?sortBy=${sortBy}`), {
+      status: 400,
+      body: { errors: [{ path: '/sortBy' }] },
+    })
   t.equal(await found('bbox=18,49,20,51'), 'B')
   t.equal(await found('bbox=18,49,21,52'), 'AB')
   t.equal(await found('bbox=179,-18,-179,-16'), 'CD')
