@@ -6,7 +6,7 @@ import { ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
 import type { TaskValues } from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
-type Assigned = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
+export type Assigned = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
 
 /** The team is of the task's hub, and assignees have access to the hub and are members of the team. @throws Failure invalid */
 export const assertAssignees = async (
@@ -28,7 +28,7 @@ export const assertAssignees = async (
   }
 }
 
-/** Those of a task's people who may stay when it comes to another hub. */
+/** Those of a task's people who may have it in that hub; of a team that may, its members. */
 export const keptAssignees = async (
   { tables }: Services,
   organizationId: string,
@@ -36,10 +36,14 @@ export const keptAssignees = async (
 ): Promise<{ assigneeIds: string[]; teamId: string | null }> => {
   const team = teamId === undefined ? undefined : await tables.get('teams', organizationId, teamId)
   const users = await tables.getMany(USERS_TABLE, organizationId, assigneeIds)
+  const members = team?.hubId === hubId ? (team.userIds as string[]) : undefined
   const kept: string[] = []
-  for (const [i, user] of users.entries())
-    if (user !== undefined && (await hasHub({ tables }, organizationId, user, hubId))) kept.push(assigneeIds[i])
-  return { assigneeIds: kept, teamId: team?.hubId === hubId ? (teamId as string) : null }
+  for (const [i, user] of users.entries()) {
+    const mayHave = members?.includes(assigneeIds[i]) ?? true
+    if (mayHave && user !== undefined && (await hasHub({ tables }, organizationId, user, hubId)))
+      kept.push(assigneeIds[i])
+  }
+  return { assigneeIds: kept, teamId: members === undefined ? null : (teamId as string) }
 }
 
 const hasHub = async ({ tables }: Services, organizationId: string, user: Row, hubId: string): Promise<boolean> => {

@@ -1,3 +1,4 @@
+import { type Assigned, keptAssignees } from '../../features/tasks/assignees.ts'
 import { makeAtOf, nextDue, schedule } from '../../features/tasks/schedule.ts'
 import { DUE_SCHEDULES, type DueScheduleRow } from '../../features/tasks/schedule-views.ts'
 import { TaskWriter } from '../../features/tasks/task-writer.ts'
@@ -102,17 +103,26 @@ export class ScheduledTasks {
     }
   }
 
-  /** Answers why none could be made, and none ever can be for this due time. */
+  /**
+   * Answers why none could be made, and none ever can be for this due time, or who was left out: whoever may not have the
+   * task by now keeps none of the others from it.
+   */
   private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<string | undefined> {
     const dueAt = String(values.nextAt)
     const { leadMinutes: _lead, window, ...content } = values.task as JsonObject
+    const asked = values as unknown as Assigned
+    const { assigneeIds, teamId } = await keptAssignees(this.services, origin.organizationId, asked)
+    const leftOut = [
+      ...asked.assigneeIds.filter((userId) => !assigneeIds.includes(userId)).map((userId) => `user ${userId}`),
+      ...(asked.teamId !== undefined && teamId === null ? [`team ${asked.teamId}`] : []),
+    ]
     const body = {
       ...content,
       _id: idFrom('scheduled-task', id, dueAt),
       flowId: values.flowId,
       hubId: values.hubId,
-      assigneeIds: values.assigneeIds,
-      ...(values.teamId !== undefined && { teamId: values.teamId }),
+      assigneeIds,
+      ...(teamId !== null && { teamId }),
       ...(window !== undefined && { window: windowAt(dueAt, window as JsonObject) }),
     }
     try {
@@ -122,7 +132,9 @@ export class ScheduledTasks {
       // Under this id it is there already, or was and is deleted.
       if (error.code !== 'conflict') return `No task was made for ${dueAt}: ${error.message}`.slice(0, NOTICE_CHARS_MAX)
     }
-    return undefined
+    if (leftOut.length === 0) return undefined
+    const reason = `The task for ${dueAt} was made without who lacks its hub or is not of its team: ${leftOut.join(', ')}`
+    return reason.slice(0, NOTICE_CHARS_MAX)
   }
 }
 

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { duesAfter, recurrenceFault } from '../../../src/features/tasks/recurrence.ts'
 import { ScheduledTasks } from '../../../src/reactors/schedules/make-tasks.ts'
 import { openIdentity } from '../../support/open-identity.ts'
+import { openTasks } from '../../support/open-tasks.ts'
 import { until } from '../../support/service.ts'
 
 const iso = (times: readonly number[]): string[] => times.map((at) => new Date(at).toISOString().slice(0, 16))
@@ -200,6 +201,45 @@ test('one due task that cannot be made is told on its schedule, and keeps none o
   const last = await run(1)
   await until('its task', async () => (await last.call('GET', `/tasks?scheduleId=${idle}`)).body.total === 1)
   t.equal((await shown(idle, last)).notice, undefined, 'it is gone with the next task')
+})
+
+test('an assignee whose hub is taken keeps nobody else from the task', { timeout: 240_000 }, async (t) => {
+  const world = await openTasks(t)
+  const { owner, clock, login, make, flow, hubId, other, ada, bob } = world
+  const team = await make('/team', { name: 'T', hubId: other, userIds: [bob.id] })
+  const repeat = { period: 'daily', at: '08:00' }
+  const task = { title: 'Round', hubId, assigneeIds: [ada.id, bob.id] }
+  const base = { flowId: flow._id, repeat, timeZone: 'UTC', startTime: '2026-01-01T00:00:00Z' }
+  const { _id } = await make('/task/schedule', { ...base, name: 'Both', task })
+  const alone = await make('/task/schedule', { ...base, name: 'Alone', task: { ...task, assigneeIds: [ada.id] } })
+  const inTeam = { title: 'Team', hubId: other, teamId: team._id, assigneeIds: [bob.id] }
+  const teams = await make('/task/schedule', { ...base, name: 'Team', task: inTeam })
+  t.equal((await owner.call('PATCH', `/user/${ada.id}`, { hubId: [other] })).status, 200)
+  t.equal((await owner.call('PATCH', `/team/${team._id}`, { userIds: [] })).status, 200)
+  const run = async () => {
+    clock.advance(86_400_000)
+    const jobs = new ScheduledTasks({ ...world, processes: world.runs }).start()
+    await jobs.idle()
+    await jobs.close()
+    return login(owner.email)
+  }
+  const later = await run()
+  const made = async (id: string) => (await later.call('GET', `/tasks?scheduleId=${id}&sortBy=dueAt`)).body.data
+  const told = async (id: string) => (await later.call('GET', `/task/schedule/${id}`)).body.data.notice
+  await until('the tasks', async () =>
+    (await Promise.all([_id, alone._id, teams._id].map(made))).every(({ length }) => length === 1),
+  )
+  t.match(await made(_id), [{ state: 'assigned', assigneeIds: [bob.id] }])
+  t.match(await made(alone._id), [{ state: 'new', assigneeIds: [] }])
+  t.match(await made(teams._id), [{ state: 'assigned', teamId: team._id, assigneeIds: [] }])
+  await until('the notices', async () => (await told(_id)) !== undefined && (await told(teams._id)) !== undefined)
+  t.match(await told(_id), `user ${ada.id}`)
+  t.match(await told(teams._id), `user ${bob.id}`)
+  t.equal((await later.call('PATCH', `/user/${ada.id}`, { hubId: [hubId, other] })).status, 200)
+  const last = await run()
+  const second = async () => (await last.call('GET', `/tasks?scheduleId=${_id}&sortBy=dueAt`)).body.data[1]
+  await until('the next task', async () => (await second()) !== undefined)
+  t.same((await second()).assigneeIds, [ada.id, bob.id], 'who has the hub again is there again')
 })
 
 test('over two years each task of a schedule is made once, although two processes make it and one ends at any moment', {
