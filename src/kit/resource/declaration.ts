@@ -36,9 +36,8 @@ export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring' | 'pr
   resources: KnownResources
 }
 
-export type Verb = 'list' | 'read' | 'create' | 'replace' | 'amend' | 'delete'
-
-export const VERBS: readonly Verb[] = ['list', 'read', 'create', 'replace', 'amend', 'delete']
+export const VERBS = ['list', 'read', 'create', 'replace', 'amend', 'delete'] as const
+export type Verb = (typeof VERBS)[number]
 
 /** A write that is about to happen, for checks beyond the schema. */
 export interface WriteContext {
