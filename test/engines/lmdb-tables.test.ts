@@ -1,8 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import type { StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import type { Job, JobResult } from '../../src/engines/lmdb-tables/jobs.ts'
+import { openTableEnvironment } from '../../src/engines/lmdb-tables/layout.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { packParts } from '../../src/engines/lmdb-tables/pack.ts'
 import type { Row } from '../../src/kernel/table.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
@@ -17,6 +20,7 @@ import {
 } from '../contracts/table-store-rows.ts'
 import { runUntilKilled } from './killed-child.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { until } from '../support/service.ts'
 
 const open = (path: string): Promise<TableStore> => openLmdbTableStore({ path, clock: realClock })
 
@@ -216,4 +220,42 @@ test('questions for most values of a field, asked at once, do not disturb one an
     found.map(({ total }) => total),
     asked.map(({ length }) => length),
   )
+})
+
+test('a table that was replaced is cleared once the store has said that it reads its successor, not that of another one', async (t) => {
+  const path = folderOf(t)
+  const file = new URL('../../src/engines/lmdb-tables/worker.js', import.meta.url)
+  const worker = new Worker(file, { workerData: { path, bytesMax: Number.POSITIVE_INFINITY } })
+  const answers = new Map<number, (result: JobResult) => void>()
+  worker.on('message', ({ no, result }: { no: number; result: JobResult }) => answers.get(no)?.(result))
+  let last = 0
+  const ask = (job: Job): Promise<JobResult> =>
+    new Promise((resolve) => {
+      answers.set(++last, resolve)
+      worker.postMessage({ no: last, now: 0, job })
+    })
+  const declare = (name: string, version: number): Promise<JobResult> =>
+    ask({ kind: 'declare', table: { name, version } })
+  const env = openTableEnvironment(path)
+  t.teardown(async () => {
+    await ask({ kind: 'close' })
+    await env.root.close()
+  })
+  const rows = (): number => {
+    env.root.resetReadTxn()
+    return env.rows.getCount()
+  }
+  for (const table of ['a', 'b']) {
+    await declare(table, 1)
+    await ask({ kind: 'clear' })
+    await ask({ kind: 'commit', parts: await packParts([{ ...put('s', 'x', {}), table }]) })
+  }
+  await declare('a', 2)
+  const replaced = declare('b', 2)
+  await ask({ kind: 'clear' }) // of a
+  await replaced
+  for (let turns = 0; turns < 5; turns++) await ask({ kind: 'ping' })
+  t.equal(rows(), 2, 'somebody may read what b was')
+  await ask({ kind: 'clear' })
+  await until('both to be cleared', () => rows() === 0)
 })

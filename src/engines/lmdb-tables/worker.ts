@@ -22,7 +22,9 @@ const writer = new TableWriter(env, bytesMax)
 const waiting: JobMessage[] = []
 let scheduled = false
 let lastNow = 0
-let mayClear = false
+/** Whether the store has said anything, and how many of the jobs that replace tables it has yet to speak of. */
+let hasSaid = false
+let replacing = 0
 let isBroken = false
 
 const answer = (message: Answer): void => port.postMessage(message)
@@ -41,7 +43,10 @@ const room = new DiskRoom({
 })
 
 const refuse = (messages: readonly JobMessage[], error: unknown): void => {
-  for (const { no } of messages) answer({ no, error: String(error), isFault: error instanceof Misuse })
+  for (const message of messages) {
+    if (replacesTables(message)) replacing -= 1
+    answer({ no: message.no, error: String(error), isFault: error instanceof Misuse })
+  }
 }
 
 const runGroup = (group: readonly JobMessage[]): void => {
@@ -109,6 +114,8 @@ const turn = (): void => {
 
 // A full disk must not stop the thread: what cannot be swept now is swept after a later commit.
 const sweepStep = (): boolean => {
+  // Tables are cleared only once the store has said that it reads their successors, each of them.
+  const mayClear = hasSaid && replacing === 0
   try {
     return writer.hasSweep(lastNow, mayClear) && writer.sweep(lastNow, mayClear)
   } catch (error) {
@@ -127,8 +134,11 @@ const schedule = (): void => {
 port.on('message', (message: JobMessage) => {
   waiting.push(message)
   lastNow = Math.max(lastNow, message.now)
-  // Tables are cleared only once the store has said that it reads their successors.
-  mayClear = message.job.kind === 'clear' ? true : mayClear && !replacesTables(message)
+  if (replacesTables(message)) replacing += 1
+  if (message.job.kind === 'clear') {
+    hasSaid = true
+    replacing = Math.max(0, replacing - 1)
+  }
   schedule()
 })
 
