@@ -3,8 +3,9 @@ import { EVENT_DATA_TYPES, isGeofenceEvent, type RunTrigger } from '../../featur
 import { pointShown } from '../../features/transitions/views.ts'
 import { tripRow, tripShown } from '../../features/trips/views.ts'
 import { seesHubs } from '../../kernel/caller.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import type { Directory, TrackerShown } from './directory.ts'
-import type { EventData, EventSeen, Viewer } from './event-seen.ts'
+import { type EventData, type EventSeen, FORMER_NAMES, type Viewer } from './event-seen.ts'
 import { seeSubject } from './subject-event.ts'
 
 /** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
@@ -23,9 +24,19 @@ export const seeEvent = async (directory: Directory, trigger: RunTrigger, logged
   }
 }
 
-/** What rules are held against: the data, and in `old` the state before. */
-export const rulesData = (event: RunTrigger['event'], data: EventData): EventData =>
-  EVENTS[event].hasBefore ? { ...data, old: { [EVENT_DATA_TYPES[event]]: data.before } } : data
+/**
+ * What rules, values and texts look up: the data, and in `old` the state before. A field of a record that was renamed is
+ * also found by its former names: automations that were written with them go on.
+ */
+export const rulesData = (event: RunTrigger['event'], data: EventData): EventData => {
+  if (EVENTS[event].hasBefore) return { ...data, old: { [EVENT_DATA_TYPES[event]]: data.before } }
+  const names = data[FORMER_NAMES]
+  if (names === undefined) return data
+  const record = data.record as { values: JsonObject }
+  const values = { ...record.values }
+  for (const [former, name] of names) if (Object.hasOwn(values, name)) values[former] = values[name]
+  return { ...data, record: { ...record, values } }
+}
 
 export const trackerEventData = async (
   directory: Directory,

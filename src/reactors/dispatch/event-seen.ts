@@ -1,6 +1,9 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 
-export type EventData = { [member: string]: unknown }
+/** Under it stands what the fields of a record were called before: the name of now by each former one. It is never sent. */
+export const FORMER_NAMES = Symbol('former names')
+
+export type EventData = { [member: string]: unknown; [FORMER_NAMES]?: ReadonlyMap<string, string> }
 
 /** Whose restrictions bound what is said. */
 export type Viewer = Pick<UserCaller, 'permissions' | 'permissionDetails' | 'userId'>

@@ -8,7 +8,7 @@ import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ActiveAutomations } from './active-automations.ts'
-import type { EventSeen } from './event-seen.ts'
+import { type EventData, type EventSeen, FORMER_NAMES } from './event-seen.ts'
 import type { SubjectRows } from './subject-rows.ts'
 
 /** Streams whose events concern automations beside the decisions about trackers. */
@@ -133,9 +133,19 @@ const recordSeen = (
       organizationId,
       record: kept === undefined ? record : shownRecord(viewer, type, record),
       dataType: type === undefined ? { _id: kept?.dataTypeId } : shownType(type),
+      ...formerNamesOf(type),
     }
   },
 })
+
+/** The names that fields of a type had, unless another field has them now. */
+const formerNamesOf = (type: DataTypeRow | undefined): Pick<EventData, typeof FORMER_NAMES> => {
+  const taken = new Set(type?.fields.map(({ name }) => name))
+  const pairs = (type?.fields ?? []).flatMap(({ name, formerNames = [] }) =>
+    formerNames.filter((former) => !taken.has(former)).map((former) => [former, name] as const),
+  )
+  return pairs.length === 0 ? {} : { [FORMER_NAMES]: new Map(pairs) }
+}
 
 /** What of a type an event carries. */
 const shownType = ({

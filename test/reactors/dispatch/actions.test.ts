@@ -313,6 +313,35 @@ test('an automation for the same task again and again is a loop through somebody
   )
 })
 
+test('a field that was renamed is found by the name that an automation knows it by', async (t) => {
+  const { ask, hubId, flow, type, automate, begin, ended } = await openOffice(t)
+  const renamed = type.fields.map((field: Json) => (field.name === 'phone' ? { ...field, name: 'mobile' } : field))
+  const dispatcher = await begin()
+  t.teardown(() => dispatcher.close())
+  const visit = await automate({
+    event: 'onDataSourceCreated',
+    automationType: 'createTask',
+    automationDetails: { flowId: flow._id, hubId, task: { title: { ref: 'record.values.phone' } } },
+    rules: { fields: { 'record.values.phone': { pattern: '^5' } } },
+  })
+  await ask('PATCH', `/data-type/${type._id}`, { fields: renamed })
+  for (const [number, mobile] of [
+    ['A', '600'],
+    ['B', '500'],
+  ])
+    await ask('POST', '/data', { dataTypeId: type._id, values: { number, mobile } })
+  t.match(await ended(visit._id, 1), [{ status: 'succeeded' }])
+  await until('its task to be listed', async () => (await ask('GET', '/tasks?q=500')).length === 1)
+  t.equal((await ask('GET', '/tasks?q=600')).length, 0, 'and the rule is held against it')
+  const other = [...renamed, { name: 'phone', type: 'text' }]
+  await ask('PATCH', `/data-type/${type._id}`, { fields: other })
+  await ask('POST', '/data', { dataTypeId: type._id, values: { number: 'C', mobile: '501' } })
+  await ask('POST', '/data', { dataTypeId: type._id, values: { number: 'D', phone: '502' } })
+  t.equal((await ended(visit._id, 2)).length, 2)
+  await until('the other task to be listed', async () => (await ask('GET', '/tasks?q=502')).length === 1)
+  t.equal((await ask('GET', '/tasks?q=501')).length, 0, 'a field that has the name now is meant')
+})
+
 test('what was logged while nobody listened is owed, whichever partition is taken when', async (t) => {
   const { ask, hubId, flow, automate, begin, ended } = await openOffice(t, 16)
   const count = await automate({
