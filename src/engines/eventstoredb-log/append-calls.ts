@@ -1,28 +1,20 @@
 import { convertToCommandError } from '@eventstore/db-client'
-import sharedPb from '@eventstore/db-client/generated/shared_pb.js'
 import type statusPb from '@eventstore/db-client/generated/status_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import type { ExpectedRevision } from '../event-log.ts'
+import { encodeAppend } from './append-request.ts'
 import { insideOf } from './client-inside.ts'
 import { type Connection, notNow, Rejected } from './connection.ts'
 import { Unanswered } from './unanswered.ts'
 
-type Request = InstanceType<typeof streamsPb.BatchAppendReq>
 type Answer = InstanceType<typeof streamsPb.BatchAppendResp>
-type Message = InstanceType<typeof streamsPb.BatchAppendReq.ProposedMessage>
 type Status = InstanceType<typeof statusPb.Status>
 
 /** In flight on a connection; what is more waits here, where it costs the connection nothing. */
 const APPENDS_MAX = 1_024
 const BYTES_MAX = 4 * 1024 * 1024
-
-/** Events as they are sent, encoded once for all repeats. */
-export interface Proposal {
-  messages: Message[]
-  bytes: number
-}
 
 /** What became of an append; a server does not say where one stands that it knew from before. */
 export interface Outcome {
@@ -50,8 +42,14 @@ export class AppendCalls {
   }
 
   /** @throws Refused, Rejected, Failure too_large, Unanswered at that time, CommandError, Error of the connection */
-  async append(stream: string, proposal: Proposal, expected: ExpectedRevision, untilMs: number): Promise<Outcome> {
-    const { bytes } = proposal
+  async append(
+    stream: string,
+    events: readonly NewEvent[],
+    expected: ExpectedRevision,
+    untilMs: number,
+  ): Promise<Outcome> {
+    let bytes = 0
+    for (const { data } of events) bytes += data.byteLength
     if (this.waiting.length > 0 || !this.hasRoom(bytes))
       await new Promise<void>((begin) => this.waiting.push({ bytes, begin }))
     else this.take(bytes)
@@ -60,7 +58,7 @@ export class AppendCalls {
       const withinMs = untilMs - performance.now()
       if (withinMs <= 0) throw new Unanswered('an append waited for its turn for too long')
       if (this.call?.service !== service || !this.call.isOpen) this.call = this.begin(service)
-      return await this.call.append(requestOf(stream, proposal, expected), withinMs)
+      return await this.call.append((id) => encodeAppend(id, stream, events, expected), withinMs)
     } finally {
       this.release(bytes)
     }
@@ -95,7 +93,8 @@ export class AppendCalls {
     const { client, credentials } = this.connection
     const inside = insideOf(client)
     const options = inside.callArguments({ credentials, requiresLeader: true }, { deadline: Number.POSITIVE_INFINITY })
-    return new AppendCall(service, service.batchAppend(...options), (error) => void inside.handleError(service, error))
+    const sink = service.makeBidiStreamRequest(PATH, asItIs, answerOf, ...options)
+    return new AppendCall(service, sink, (error) => void inside.handleError(service, error))
   }
 }
 
@@ -122,7 +121,7 @@ class AppendCall {
     sink.on('end', () => this.end(new Error('the server ended the call')))
   }
 
-  append(request: Request, withinMs: number): Promise<Outcome> {
+  append(requestOf: (id: string) => Buffer, withinMs: number): Promise<Outcome> {
     const id = `00000000-0000-4000-8000-${(++this.count).toString(16).padStart(12, '0')}`
     return new Promise<Outcome>((done, failed) => {
       const late = setTimeout(() => {
@@ -132,7 +131,7 @@ class AppendCall {
         failed(new Unanswered('an append was not answered in time'))
       }, withinMs)
       this.inFlight.set(id, { done, failed, late })
-      this.sink.write(request.setCorrelationId(new sharedPb.UUID().setString(id)))
+      this.sink.write(requestOf(id))
     })
   }
 
@@ -171,31 +170,9 @@ class AppendCall {
   }
 }
 
-export const proposalOf = (events: readonly NewEvent[]): Proposal => {
-  let bytes = 0
-  for (const { data } of events) bytes += data.byteLength
-  return { messages: events.map(messageOf), bytes }
-}
-
-const messageOf = ({ id, type, data, isJson, metadata }: NewEvent): Message => {
-  const message = new streamsPb.BatchAppendReq.ProposedMessage()
-    .setId(new sharedPb.UUID().setString(id))
-    .setData(data)
-    .setCustomMetadata(Buffer.from(JSON.stringify(metadata)))
-  message.getMetadataMap().set('type', type)
-  message.getMetadataMap().set('content-type', isJson ? 'application/json' : 'application/octet-stream')
-  return message
-}
-
-/** Without a deadline: the server would hold it against its own clock. */
-const requestOf = (stream: string, { messages }: Proposal, expected: ExpectedRevision): Request => {
-  const options = new streamsPb.BatchAppendReq.Options()
-  options.setStreamIdentifier(new sharedPb.StreamIdentifier().setStreamName(Buffer.from(stream)))
-  if (expected === 'any') options.setAny(new sharedPb.Empty())
-  else if (expected === 'none') options.setNoStream(new sharedPb.Empty())
-  else options.setStreamPosition(String(expected))
-  return new streamsPb.BatchAppendReq().setOptions(options).setProposedMessagesList(messages).setIsFinal(true)
-}
+const PATH = '/event_store.client.streams.Streams/BatchAppend'
+const asItIs = (request: Buffer): Buffer => request
+const answerOf = (bytes: Uint8Array): Answer => streamsPb.BatchAppendResp.deserializeBinary(bytes)
 
 const outcomeOf = (answer: Answer): Outcome => {
   const success = answer.getSuccess()!
@@ -224,12 +201,18 @@ const errorOf = (status: Status): Error => {
 }
 
 interface Streams {
-  batchAppend(metadata: object, options: object): Sink
+  makeBidiStreamRequest(
+    path: string,
+    serialize: (request: Buffer) => Buffer,
+    deserialize: (bytes: Buffer) => Answer,
+    metadata: object,
+    options: object,
+  ): Sink
 }
 
 /** What this file uses of a call. */
 interface Sink {
-  write(request: Request): void
+  write(request: Buffer): void
   cancel(): void
   on(event: 'data', listener: (answer: Answer) => void): void
   on(event: 'error', listener: (error: Error) => void): void

@@ -11,7 +11,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
-import { type AppendCalls, type Outcome, proposalOf, Refused } from './append-calls.ts'
+import { type AppendCalls, type Outcome, Refused } from './append-calls.ts'
 import { type Connection, isPassing, isUnanswered, logDown } from './connection.ts'
 import { ERASED } from './events.ts'
 import { readToEnd } from './read.ts'
@@ -134,7 +134,6 @@ export class AppendQueue {
     untilMs: number,
   ): Promise<Outcome> {
     const { closed } = this
-    const proposal = proposalOf(events)
     const lastId = events[events.length - 1].id
     let floor = this.unsure.get(lastId)
     for (let tries = 0; ; tries++) {
@@ -144,7 +143,7 @@ export class AppendQueue {
         const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor, untilMs)
         if (stored !== undefined) return stored
         if (expected === 'any') floor ??= await this.floorOf(stream)
-        const appended = await this.calls.append(stream, proposal, expected, untilMs)
+        const appended = await this.calls.append(stream, events, expected, untilMs)
         this.connection.heard()
         return appended
       } catch (error) {

@@ -24,7 +24,7 @@ import {
   type Source,
   WrongRevision,
 } from '../event-log.ts'
-import { AppendCalls, proposalOf, Refused } from './append-calls.ts'
+import { AppendCalls, Refused } from './append-calls.ts'
 import { AppendQueue, KnownHeads } from './append-queue.ts'
 import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
 import { examineServer } from './examine.ts'
@@ -197,7 +197,7 @@ class EventstoredbLog implements EventLog {
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
       const untilMs = performance.now() + asking.deadline
-      await this.asked(() => this.calls.append(stream, proposalOf([mark]), 'any', untilMs))
+      await this.asked(() => this.calls.append(stream, [mark], 'any', untilMs))
     }
     this.heads.set(stream, -1)
     await this.asked(() => client.deleteStream(stream, asking))

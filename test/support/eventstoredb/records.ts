@@ -17,13 +17,13 @@ export interface StoredEvent {
 /** Set in the length of the head of a record that a scavenge took out. */
 export const SCAVENGED = 0x8000_0000
 
-/** Length, length of the head (and whether it was scavenged), head, data, metadata. */
-export const encode = ({ data, metadata, position: _position, created, ...rest }: StoredEvent): Buffer => {
+/** Length, length of the head (and whether it was scavenged), head; then data, then metadata, not copied. */
+export const encode = ({ data, metadata, position: _position, created, ...rest }: StoredEvent): Uint8Array[] => {
   const head = Buffer.from(JSON.stringify({ ...rest, created: String(created), dataBytes: data.byteLength }))
-  const sizes = Buffer.alloc(8)
+  const sizes = Buffer.allocUnsafe(8)
   sizes.writeUInt32BE(8 + head.byteLength + data.byteLength + metadata.byteLength, 0)
   sizes.writeUInt32BE(head.byteLength, 4)
-  return Buffer.concat([sizes, head, data, metadata])
+  return [Buffer.concat([sizes, head]), data, metadata]
 }
 
 export const decode = (record: Buffer, position: number): StoredEvent => {
@@ -34,7 +34,7 @@ export const decode = (record: Buffer, position: number): StoredEvent => {
   return { ...rest, created: BigInt(created), position, data, metadata: new Uint8Array(record.subarray(dataEnd)) }
 }
 
-const headEndOf = (record: Buffer): number => 8 + record.readUInt32BE(4)
+export const headEndOf = (record: Buffer): number => 8 + record.readUInt32BE(4)
 
 /**
  * An event whose bytes are read from the file when they are asked for. With those of all events in memory the double
@@ -53,7 +53,8 @@ export class FiledEvent implements StoredEvent {
   private dataBytes: number
   private metadataBytes: number
 
-  constructor(event: StoredEvent, record: Buffer, file: number) {
+  /** @param headEnd where its data begin in its record */
+  constructor(event: StoredEvent, headEnd: number, file: number) {
     this.id = event.id
     this.stream = event.stream
     this.revision = event.revision
@@ -62,7 +63,7 @@ export class FiledEvent implements StoredEvent {
     this.contentType = event.contentType
     this.created = event.created
     this.file = file
-    this.headEnd = headEndOf(record)
+    this.headEnd = headEnd
     this.dataBytes = event.data.byteLength
     this.metadataBytes = event.metadata.byteLength
   }

@@ -81,6 +81,15 @@ export interface ServerOptions {
   user?: string
 }
 
+/** The generated code copies requests before it reads them. */
+const STREAMS = {
+  ...streamsGrpc.StreamsService,
+  batchAppend: {
+    ...streamsGrpc.StreamsService.batchAppend,
+    requestDeserialize: (bytes: Uint8Array) => streamsPb.BatchAppendReq.deserializeBinary(bytes),
+  },
+}
+
 const LATE_MS = 150
 /** Strike one kind of call only. */
 const OF_ONE_KIND: ReadonlySet<ServerFault> = new Set(['lateCommit', 'lostAnswer', 'noDelete'])
@@ -115,7 +124,7 @@ class Double implements EventstoredbServer {
     this.options = options
     this.store = new StreamStore(path)
     this.version = version
-    this.server.addService(streamsGrpc.StreamsService as never, {
+    this.server.addService(STREAMS as never, {
       read: (call: ReadCall) => void this.read(call),
       append: (call: ServerReadableStream<AppendReq, AppendResp>, reply: sendUnaryData<AppendResp>) =>
         void this.append(call, reply),

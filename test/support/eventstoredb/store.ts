@@ -1,6 +1,6 @@
-import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writevSync } from 'node:fs'
 import { RecentMap } from '../../../src/kernel/recent-map.ts'
-import { decode, encode, FiledEvent, SCAVENGED, type StoredEvent } from './records.ts'
+import { decode, encode, FiledEvent, headEndOf, SCAVENGED, type StoredEvent } from './records.ts'
 
 export type NewStoredEvent = Pick<StoredEvent, 'id' | 'type' | 'contentType' | 'data' | 'metadata'>
 
@@ -244,16 +244,21 @@ export class StreamStore {
   }
 
   private write(events: StoredEvent[]): void {
-    const records: Buffer[] = []
-    for (const event of events) {
+    const records = events.map((event) => {
       const record = encode(event)
       event.position = this.end
-      this.end += record.byteLength
-      records.push(record)
-    }
-    if (this.file !== undefined) writeSync(this.file, Buffer.concat(records), 0, undefined, events[0].position)
-    for (const [index, event] of events.entries()) this.take(this.filed(event, records[index]))
+      for (const part of record) this.end += part.byteLength
+      return record
+    })
+    if (this.file !== undefined) this.writeAll(records.flat(), events[0].position)
+    for (const [index, event] of events.entries()) this.take(this.filed(event, records[index][0].byteLength))
     for (const listener of this.listeners) listener(events[0].stream)
+  }
+
+  /** Without putting the parts together: copies of large events kept the double collecting garbage. */
+  private writeAll(parts: readonly Uint8Array[], position: number): void {
+    const written = writevSync(this.file as number, parts, position)
+    if (written !== this.end - position) throw new Error(`the disk took ${written} of ${this.end - position} bytes`)
   }
 
   private take(event: StoredEvent): void {
@@ -269,8 +274,8 @@ export class StreamStore {
     state.truncateBefore = state.isDeleted ? Number.MAX_SAFE_INTEGER : Number(before)
   }
 
-  private filed(event: StoredEvent, record: Buffer): StoredEvent {
-    return this.file === undefined ? event : new FiledEvent(event, record, this.file)
+  private filed(event: StoredEvent, headEnd: number): StoredEvent {
+    return this.file === undefined ? event : new FiledEvent(event, headEnd, this.file)
   }
 
   private load(bytes: Buffer): number {
@@ -281,7 +286,7 @@ export class StreamStore {
       const record = bytes.subarray(at, at + length)
       const isScavenged = (record.readUInt32BE(4) & SCAVENGED) !== 0
       if (isScavenged) record.writeUInt32BE((record.readUInt32BE(4) & ~SCAVENGED) >>> 0, 4)
-      this.take(this.filed(decode(record, at), record))
+      this.take(this.filed(decode(record, at), headEndOf(record)))
       if (isScavenged) this.scavenged.add((this.all.pop() as StoredEvent).position)
       at += length
     }
