@@ -275,12 +275,11 @@ test('pages within bounds of other fields than the order follows are those that 
   const store = await opened(t, 0)
   const values = ['ś', 'S', '\ud83d\ude00', 'x'.repeat(450), undefined, 7, -1, 'a']
   const rows = new Map(
-    Array.from({ length: 2_500 }, (_, i): [string, Row] => {
+    // Bounds that few rows keep are walked, others are held against each row of the set.
+    Array.from({ length: 7_000 }, (_, i): [string, Row] => {
+      const status = i % 7 < 2 ? 'open' : 'done'
       const name = values[(i * 13) % values.length]
-      return [
-        thingId(i),
-        { status: 'open', size: (i * 7) % 900, createdAt: i % 3, ...(name !== undefined && { name }) },
-      ]
+      return [thingId(i), { status, size: (i * 11) % 900, createdAt: i % 3, ...(name !== undefined && { name }) }]
     }),
   )
   await store.commit([...rows].map(([id, row]) => put('s', id, row)))
@@ -288,18 +287,21 @@ test('pages within bounds of other fields than the order follows are those that 
     for (const [field, from] of [
       ['name', 20],
       ['createdAt', 20],
+      ['name', 890],
       ['size', 890],
       ['size', 20],
+      ['createdAt', 500],
     ] as const) {
       const question: Find = {
         where: { status: 'open' },
         range: { field: 'size', from },
+        ...(from !== 20 && { ranges: [{ field: 'createdAt', to: 1 }] }),
         sort: { field, order },
         limit: 9,
         total: true,
       }
       const expected = bruteForce(rows, question)
-      for (const offset of [0, 1, 700, 1_900]) {
+      for (const offset of [0, 1, 200, 1_900]) {
         const found = await store.find('things', 's', { ...question, offset })
         t.strictSame(
           found.rows.map(({ id }) => id),

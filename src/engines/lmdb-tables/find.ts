@@ -12,6 +12,9 @@ import { AFTER_ALL, type Bounds, breathe, BY_ROW_MAX, type FindSource, QuestionS
  * field in order and takes what the set has, until the page is full: the larger the set, the sooner. Rows are decoded
  * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
  */
+/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
+const NARROW = 2
+
 /** One question to one table and scope, on one snapshot. */
 export class Finder {
   private readonly source: FindSource
@@ -67,7 +70,7 @@ export class Finder {
       const isWalked = range === this.sortRange && (this.question.total !== true || isCountable)
       if (isWalked || size <= SORTED_IN_MEMORY_MAX) continue
       isBounded = true
-      if (size <= BY_ROW_MAX) continue
+      if (size <= BY_ROW_MAX && !this.sets.hasAtMost(range, NARROW * size)) continue
       set = await this.sets.ranged(range, set)
       size = set.size
     }

@@ -170,6 +170,13 @@ export class QuestionSets {
     }
   }
 
+  /** Whether at most so many rows lie within the bounds, ended ones too. */
+  hasAtMost(range: Range, count: number): boolean {
+    const { low, high } = this.bounds(range)
+    const [next] = this.source.env.order.getKeys({ start: low, end: high, offset: count, limit: 1, ...this.options })
+    return next === undefined
+  }
+
   /** How many rows lie within the bounds, ended ones too. */
   async countBounded(range: Range): Promise<number> {
     const { order } = this.source.env
