@@ -20,8 +20,19 @@ export class AskOnce<Answer> {
   }
 }
 
-/** The same tables, where those who read the same row at the same time share it: nobody may change it. */
+/**
+ * The same tables, where those who read the same row at the same time share it: nobody may change it. All who ask for those
+ * of one store share with each other.
+ */
 export const sharedReads = (tables: TableStore): TableStore => {
+  const known = ofStores.get(tables) ?? sharing(tables)
+  ofStores.set(tables, known)
+  return known
+}
+
+const ofStores = new WeakMap<TableStore, TableStore>()
+
+const sharing = (tables: TableStore): TableStore => {
   const once = new AskOnce<Row | undefined>()
   const get = <R extends Row>(table: string, scope: string, id: string): Promise<R | undefined> =>
     once.ask(`${table}:${scope}:${id}`, () => tables.get(table, scope, id)) as Promise<R | undefined>
