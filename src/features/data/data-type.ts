@@ -208,9 +208,11 @@ const withCheck = async (
     (await tables.find(RECORDS, scope, { where, limit: 1, total: true })).total ?? 0
   return Promise.all(
     shown.map(async (row) => {
-      const { _id } = row as unknown as DataTypeRow
+      const { _id, version } = row as unknown as DataTypeRow
       const check = await tables.get<CheckRow>(CHECKS.name, scope, _id)
-      const state = check?.isRunning === true ? 'running' : 'done'
+      // The answer to a change is made before the tables have it.
+      const isYetToBegin = version > (check?.version ?? 1)
+      const state = check?.isRunning === true || isYetToBegin ? 'running' : 'done'
       return {
         ...row,
         check: {
