@@ -73,7 +73,7 @@ export const ruleFields = (types: readonly ValueType[]): Fields => ({
   pattern: optional(text({ max: 500 })),
   options: optional(list(text({ max: 100 }), { max: OPTIONS_MAX, min: 1, unique: true })),
   dataTypeId: optional({ ...reference('dataTypes'), reference: undefined }),
-  ...(types.includes('photo') && { filesMax: optional(integer({ min: 1, max: FILES_MAX })) }),
+  filesMax: optional(integer({ min: 1, max: FILES_MAX })),
   default: optional(anyValue),
 })
 

@@ -31,7 +31,7 @@ const CONTRACTS = {
   primaryKey: 'number',
   fields: [
     { name: 'number', type: 'text' },
-    { name: 'scan', type: 'file', required: true },
+    { name: 'scan', type: 'file', required: true, filesMax: 2 },
     { name: 'note', type: 'text' },
   ],
 }
@@ -353,6 +353,10 @@ test('a file of a record is as hidden as its field', async (t) => {
   for (const field of ['note', 'nothing', '__proto__'])
     t.match(await attach(field), { status: 400, body: { errors: [{ path: '/field' }] } }, field)
   t.same((await owner.call('GET', `/data/${record._id}`)).body.data.values.scan, [fileId])
+  const another = await attach('scan')
+  t.equal(another.status, 201)
+  t.match(await attach('scan'), { status: 400, body: { errors: [{ path: '/field', message: /at most 2 files/ }] } })
+  t.equal((await owner.call('DELETE', `/file/${another.body.data._id}`)).status, 200)
   const role = await make('/role', {
     name: 'Clerk',
     permissions: ['view/data', 'edit/data'],
