@@ -132,12 +132,22 @@ export const recordedEvent = (
   type: event.type,
   data: event.data,
   isJson: event.isJson,
-  metadata: JSON.parse(metadata) as EventMetadata,
+  metadata: storedMetadata(event.metadata, metadata),
   stream,
   revision,
   position,
   loggedAt,
 })
+
+/** As its JSON has it, which is parsed only where that takes more than leaving members out that are undefined. */
+const storedMetadata = (metadata: EventMetadata, text: string): EventMetadata => {
+  const stored: { [name: string]: string } = {}
+  for (const [name, value] of Object.entries(metadata)) {
+    if (typeof value === 'string') stored[name] = value
+    else if (value !== undefined) return JSON.parse(text) as EventMetadata
+  }
+  return stored
+}
 
 export const positionOfFrame = (frame: Buffer): number => frame.readUIntBE(1, 6)
 

@@ -32,7 +32,9 @@ type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED = 50_000
 /** Events that were appended lately: a dozen consumers read each of them, and the next command of its stream. */
-const EVENTS_CACHED = 1_000
+const EVENTS_CACHED_BYTES = 4 * 1024 * 1024
+/** What an event takes beside its data. */
+const EVENT_BYTES = 600
 const CACHED_EVENT_BYTES_MAX = 4_096
 const CACHED_REVISION_MAX = 2 ** 20
 const STATE_KEY = Buffer.from('state')
@@ -66,7 +68,10 @@ export class LogStore {
   version: number
   private readonly infos = new RecentMap<string, StreamInfo | 'absent'>(STREAMS_CACHED)
   private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
-  private readonly recentEvents = new RecentMap<number, RecordedEvent>(EVENTS_CACHED)
+  private readonly recentEvents = new RecentMap<number, RecordedEvent>(
+    EVENTS_CACHED_BYTES,
+    ({ data }) => EVENT_BYTES + data.byteLength,
+  )
   readonly recentEntries: RecentEntries
 
   constructor(path: string) {

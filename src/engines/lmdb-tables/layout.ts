@@ -134,6 +134,15 @@ export const rowKey = (space: Buffer, id: Buffer): Buffer => {
   return key
 }
 
+/** The same from what it is made of, in one piece of memory. */
+export const rowKeyOf = (table: number, scope: number, id: string): Buffer => {
+  const key = Buffer.allocUnsafe(8 + Buffer.byteLength(id))
+  key.writeUInt32BE(table, 0)
+  key.writeUInt32BE(scope, 4)
+  key.write(id, 8)
+  return key
+}
+
 export const numberKey = (space: Buffer, no: number): Buffer => {
   const key = Buffer.allocUnsafe(12)
   key.set(space, 0)

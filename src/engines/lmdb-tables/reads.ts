@@ -1,15 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/table.ts'
-import {
-  bufferOf,
-  idBytes,
-  isRowId,
-  rowKey,
-  spaceKey,
-  type TableEnvironment,
-  type TableRecord,
-  unpack,
-} from './layout.ts'
+import { bufferOf, isRowId, rowKeyOf, spaceKey, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
 import { storedBytes } from './terms.ts'
 import { RowMemory } from '../page-memory.ts'
 import type { StoredRow } from '../table-store.ts'
@@ -33,7 +24,7 @@ export class RowReader {
   read<R extends Row>(record: TableRecord, scope: string, id: string, isShared = false): R | undefined {
     const number = this.scopeNumber(scope)
     if (number === undefined || !isRowId(id)) return undefined
-    const stored = storedBytes(this.env.rows.getBinary(rowKey(spaceKey(record.number, number), idBytes(id))))
+    const stored = storedBytes(this.env.rows.getBinary(rowKeyOf(record.number, number, id)))
     if (stored === undefined || this.hasEnded(stored.expiresAt)) return undefined
     if (!isShared) return unpack<R>(stored.packed)
     const unpacked = (): StoredRow => ({ scope, id, row: unpack<R>(stored.packed) })

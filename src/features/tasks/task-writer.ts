@@ -175,7 +175,11 @@ export class TaskWriter implements ResourceWrites {
     const emptied =
       kind === 'replace' || asked === null ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
     const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
-    const next = { ...pickOthers(own, fields), ...withDefaults(fields, merged), components } as unknown as TaskValues
+    const next = {
+      ...pickOthers(own, fields),
+      ...withDefaults(fields, merged, own),
+      components,
+    } as unknown as TaskValues
     assertMayChange(origin.caller, before, next)
     const { hubId, teamId, assigneeIds } = next
     const context = { now: origin.now, createdAt: new Date(origin.now).toISOString() }

@@ -72,7 +72,7 @@ const fold = async <State, Command>(
     if (rest === undefined && events.length === PAGE_EVENTS) continue
     const last = events.at(-1)
     if (last !== undefined && version >= LONG_EVENTS && last.data.byteLength <= KEPT_BYTES_MAX)
-      known.set(stream, { state, version, revision: last.revision, eventId: last.id })
+      known.set(stream, { state, version, revision: last.revision, eventId: last.id, bytes: last.data.byteLength })
     return { state, version }
   }
 }
@@ -84,12 +84,16 @@ interface KeptState<State> {
   /** Of the event that shows that it is the state of this stream: the one before it, or one that was decided on it. */
   revision: number
   eventId: string
+  /** Of the last event that is folded in it. */
+  bytes: number
 }
 
 /** Shorter streams are read anew in no time. */
 const LONG_EVENTS = 3
 const KEPT_BYTES_MAX = 16 * 1024
-const KEPT_MIN = 1_000
+/** Of the events that the states of one kind end with, and what a state takes beside them. */
+const ALL_KEPT_BYTES = 4 * 1024 * 1024
+const STATE_BYTES = 600
 
 /**
  * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what
@@ -99,11 +103,12 @@ const keepDecided = <State, Command>(
   log: EventLog,
   stream: string,
   decider: Decider<State, Command>,
-  kept: KeptState<State>,
+  decided: Omit<KeptState<State>, 'bytes'>,
 ): void => {
   const known = knownStates(log, decider)
+  const kept = known.get(stream)
   // Of a short stream, and after a large event, none is kept.
-  if (known.get(stream)?.version === kept.version) known.set(stream, kept)
+  if (kept?.version === decided.version) known.set(stream, { ...decided, bytes: kept.bytes })
 }
 
 const states = new WeakMap<EventLog, WeakMap<object, RecentMap<string, KeptState<unknown>>>>()
@@ -114,7 +119,8 @@ const knownStates = <State, Command>(
 ): RecentMap<string, KeptState<State>> => {
   const ofLog = states.get(log) ?? new WeakMap<object, RecentMap<string, KeptState<unknown>>>()
   states.set(log, ofLog)
-  const known = ofLog.get(decider) ?? new RecentMap<string, KeptState<unknown>>(KEPT_MIN)
+  const known =
+    ofLog.get(decider) ?? new RecentMap<string, KeptState<unknown>>(ALL_KEPT_BYTES, ({ bytes }) => STATE_BYTES + bytes)
   ofLog.set(decider, known)
   return known as RecentMap<string, KeptState<State>>
 }

@@ -3,12 +3,13 @@ import { eventTypes, type ResourceData } from '../commands/declared-event.ts'
 import { appendFacts } from '../commands/handle-command.ts'
 import {
   ClaimTaker,
+  normalizeKey,
   type ClaimContext,
   type ClaimOwners,
   type UniqueClaim,
   uniqueClaim,
 } from '../commands/unique-claim.ts'
-import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
+import type { ResourceDeclaration, ResourceServices, UniqueValue } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 
 /** Takes the value that a write at `version` gives the unique field. @throws Failure key_in_use, conflict */
@@ -34,9 +35,9 @@ export class ResourceClaims implements ClaimOwners {
   takerFor(organizationId: string, id: string, context: ClaimContext): TakeUnique {
     const taker = new ClaimTaker(this.services.log, id, this, context)
     return async (values, before, version) => {
-      const held = before === undefined ? [] : this.claimsOf(organizationId, before)
-      for (const claim of this.claimsOf(organizationId, values))
-        if (!held.some(({ stream }) => stream === claim.stream)) await taker.take(claim, version)
+      const held = before === undefined ? [] : this.uniqueIn(before)
+      for (const one of this.uniqueIn(values))
+        if (!held.some((other) => isSame(one, other))) await taker.take(this.claimOf(organizationId, one), version)
     }
   }
 
@@ -44,7 +45,7 @@ export class ResourceClaims implements ClaimOwners {
     const { state, version } = await this.load(owner)
     const holds =
       state.status === 'live' &&
-      this.claimsOf(state.organizationId, state.values).some(({ stream }) => stream === claim.stream)
+      this.uniqueIn(state.values).some((one) => this.claimOf(state.organizationId, one).stream === claim.stream)
     return { holds, version }
   }
 
@@ -63,13 +64,19 @@ export class ResourceClaims implements ClaimOwners {
     return wrote !== undefined
   }
 
-  private claimsOf(organizationId: string, values: JsonObject): UniqueClaim[] {
-    const { noun, unique, uniques } = this.declaration
+  private uniqueIn(values: JsonObject): UniqueValue[] {
+    const { unique, uniques } = this.declaration
     const value = unique === undefined ? undefined : values[unique]
     const own =
       unique === undefined || value === undefined ? [] : [{ key: unique, value: String(value), field: unique }]
-    return [...own, ...(uniques?.(values) ?? [])].map((one) =>
-      uniqueClaim(this.services.keyring, noun, one.key, organizationId, one.value, one.field),
-    )
+    return [...own, ...(uniques?.(values) ?? [])]
+  }
+
+  private claimOf(organizationId: string, { key, value, field }: UniqueValue): UniqueClaim {
+    return uniqueClaim(this.services.keyring, this.declaration.noun, key, organizationId, value, field)
   }
 }
+
+/** Whether both are the same claim; hashes are made of those alone that are taken. */
+const isSame = (one: UniqueValue, other: UniqueValue): boolean =>
+  one.key === other.key && normalizeKey(one.value) === normalizeKey(other.value)

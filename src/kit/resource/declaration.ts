@@ -247,13 +247,13 @@ export const rowSchema = (
 /** The schema that the values of a write must satisfy after defaults and merge, secrets that are kept aside. */
 export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema => objectSchema(keepable(declaration))
 
-/** The writable fields of a body, with defaults and in the form that is kept. */
-export const withDefaults = (fields: Fields, body: JsonObject): JsonObject => {
+/** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
+export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {
   const values: JsonObject = {}
   for (const [name, field] of Object.entries(fields)) {
     const value = body[name] ?? field.default
     if (value === undefined) continue
-    values[name] = field.normalize === undefined ? value : field.normalize(value)
+    values[name] = field.normalize === undefined || value === kept[name] ? value : field.normalize(value)
   }
   return values
 }
