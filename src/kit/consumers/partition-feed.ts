@@ -23,6 +23,7 @@ const LEAVE_MS = 2_000
 export class PartitionFeed<Entry> {
   private readonly partitions = new Map<number, FedPartition<Entry>>()
   private readonly options: PartitionFeedOptions<Entry>
+  private isClosed = false
 
   constructor(options: PartitionFeedOptions<Entry>) {
     this.options = options
@@ -37,6 +38,7 @@ export class PartitionFeed<Entry> {
     if (!this.partitions.has(partition)) {
       const fresh = new FedPartition(this.options, partition)
       await fresh.learnHead()
+      if (this.isClosed) throw new Error('the feed is closed')
       // Another consumer may have been quicker. At once from here on: whoever leaves closes a partition that nobody is in.
       if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
     }
@@ -66,6 +68,7 @@ export class PartitionFeed<Entry> {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
     await Promise.all([...this.partitions.values()].map((partition) => partition.close()))
     this.partitions.clear()
   }

@@ -357,3 +357,16 @@ test('who comes back while another one still leaves stays in the partition', asy
   await until('the end to be known', async () => (await feed.lags(0))[0].events === 0)
   t.same(quick.seen, [0], 'nothing is handed to who has left')
 })
+
+test('nothing is followed that was still being looked up when the feed was closed', async (t) => {
+  const opened = await open(t)
+  const following = watchFollowing(opened)
+  const { log, feed } = opened
+  const head = defer<number>()
+  log.head = () => head.promise
+  const adding = feed.add(collector('late'), 0)
+  await feed.close()
+  head.resolve(-1)
+  await t.rejects(adding, { message: 'the feed is closed' })
+  t.equal(following.begun, 0)
+})
