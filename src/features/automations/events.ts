@@ -1,4 +1,4 @@
-import { factOf, type Fact, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { Chain } from './chain.ts'
 
@@ -230,7 +230,9 @@ export const RUN_FACTS: readonly string[] = [
 
 /** A fact of `automation-runs-<partition>`; what was stored under an old name comes as it is called now. */
 export const runFactOf = (event: RecordedEvent): Fact => {
-  const { type, data } = factOf(event)
+  const { type } = event
+  // Whoever keeps runs changes what it holds of them: nobody shares it.
+  const data = decodeJson(event.data)
   if (type === 'runsOwed.v1') {
     const { sourceRevision, owed, ...rest } = data as RunsOwedV1
     const triggers = owed.map((one) => ({ ...one, trigger: currentTrigger(one.trigger) }))
