@@ -515,6 +515,10 @@ const PROMISES: { [promise: string]: Check } = {
     t.same(revisions(await log.read(stream, 0, 100)), left, 'an earlier truncation brings nothing back')
     const { revision } = await log.append(stream, [newEvent()], 29)
     t.equal(revision, 30)
+    for (const before of [25, 28]) {
+      await log.truncateBefore(stream, before)
+      t.equal((await log.read(stream, 0, 1))[0].revision, before, 'and a later one hides more')
+    }
   },
 
   'truncating keeps the last event': async (t, log) => {

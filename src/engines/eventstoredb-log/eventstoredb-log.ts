@@ -177,12 +177,14 @@ class EventstoredbLog implements EventLog {
     const before = Math.min(revision, head)
     if (before <= 0) return
     const [first] = await this.read(stream, 0, 1)
+    // What the client calls `metastreamRevision` is a position of the log: with it only the first write would succeed.
+    const [last] = await this.resolved(`$$${stream}`, 'end', 1, 'backwards')
     await this.asked(async () => {
       const { client, credentials } = this.connection
       const asking = { credentials, deadline: this.connection.deadlineMs }
-      const { metadata = {}, metastreamRevision } = await client.getStreamMetadata(stream, asking)
+      const { metadata = {} } = await client.getStreamMetadata(stream, asking)
       if (Number(metadata.truncateBefore ?? 0) >= before) return
-      const expectedRevision = metastreamRevision === undefined ? 'no_stream' : BigInt(metastreamRevision)
+      const expectedRevision = last?.event?.revision ?? 'no_stream'
       await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { ...asking, expectedRevision })
       if (first !== undefined) this.scavenges.hid((before - first.revision) * first.data.byteLength)
     })
