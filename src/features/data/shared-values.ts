@@ -1,3 +1,4 @@
+import { breathe } from '../../kernel/breath.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { areValid, isUnique, type Shape, uniqueTermOf } from './record-index.ts'
@@ -9,8 +10,6 @@ import { RECORDS, type RecordRow, valueIn } from './views.ts'
  */
 
 const AT_ONCE = 16
-/** The record itself and another one. */
-const ENOUGH = 2
 
 interface Place {
   rows: Rows
@@ -19,13 +18,18 @@ interface Place {
   shape: Shape
 }
 
-/** Marks those of the records that share such a value, and with whom; answers whether any does. */
+/**
+ * Marks those of the records that share such a value, and with whom; answers whether any does. Of others who share one all
+ * are marked but one that was alone, so that it is enough to find one beside the records themselves.
+ */
 export const markShared = async (place: Place, ids: readonly string[]): Promise<boolean> => {
   const { rows, organizationId } = place
   const shared = new Set<string>()
   await severalAtOnce(ids, AT_ONCE, async (id) => {
+    const pause = breathe()
+    if (pause !== undefined) await pause
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
-    const sharers = row === undefined ? [] : await sharersOf(place, row)
+    const sharers = row === undefined ? [] : await sharersOf(place, row, ids.length + 1)
     for (const one of sharers) shared.add(one._id)
     if (sharers.length > 0) shared.add(id)
   })
@@ -48,14 +52,18 @@ export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void>
   }
 }
 
-/** Some of those with whom a record shares such values, or would. */
-const sharersOf = async ({ rows, organizationId, shape }: Place, { _id, values }: RecordRow): Promise<RecordRow[]> => {
+/** Some of those with whom a record shares such values, or would: `enough` for each value, itself among them. */
+const sharersOf = async (
+  { rows, organizationId, shape }: Place,
+  { _id, values }: RecordRow,
+  enough = 2,
+): Promise<RecordRow[]> => {
   const sharers: RecordRow[] = []
   for (const field of shape.fields) {
     const value = valueIn(values, field._id)
     if (value === undefined || !isUnique(shape, field)) continue
     const term = uniqueTermOf(shape._id, field, value)
-    const found = await rows.findBy<RecordRow>(RECORDS, organizationId, 'terms', term, ENOUGH)
+    const found = await rows.findBy<RecordRow>(RECORDS, organizationId, 'terms', term, enough)
     sharers.push(...found.flatMap(({ id, row }) => (id === _id ? [] : [row])))
   }
   return sharers

@@ -1,4 +1,4 @@
-import type { TableStore } from '../../engines/table-store.ts'
+import type { Found, TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Row, RowChange } from '../../kernel/table.ts'
@@ -107,24 +107,24 @@ export class RowsOverlay implements Rows {
     limit = Number.POSITIVE_INFINITY,
   ): Promise<{ id: string; row: R }[]> {
     const found: { id: string; row: R }[] = []
-    let after: string | undefined
-    do {
-      const page = await this.tables.find<R>(table + this.suffix, scope, {
+    const isFound = (change: RowChange): boolean =>
+      change.table === table + this.suffix && change.scope === scope && matches(change.row?.[field], value)
+    const add = (change: RowChange): void => {
+      if (found.length < limit && isFound(change)) found.push({ id: change.id, row: change.row as R })
+    }
+    // Before the tables, where all that were changed since are passed over.
+    for (const change of this.changes.values()) add(change)
+    for (const [key, change] of this.under ?? []) if (!this.changes.has(key)) add(change)
+    for (let after: string | null | undefined; after !== null && found.length < limit; ) {
+      const page: Found<R> = await this.tables.find<R>(table + this.suffix, scope, {
         where: { [field]: value },
         limit: Math.min(PAGE_ROWS, 4 * limit),
         after,
       })
       for (const { id, row } of page.rows)
         if (this.changeOf(keyOf(table, scope, id)) === undefined) found.push({ id, row })
-      after = page.next ?? undefined
-    } while (after !== undefined && found.length < limit)
-    const isFound = (change: RowChange): boolean =>
-      change.table === table + this.suffix && change.scope === scope && matches(change.row?.[field], value)
-    const add = (change: RowChange): void => {
-      if (found.length < limit && isFound(change)) found.push({ id: change.id, row: change.row as R })
+      after = page.next
     }
-    for (const [key, change] of this.under ?? []) if (!this.changes.has(key)) add(change)
-    for (const change of this.changes.values()) add(change)
     return found
   }
 
