@@ -9,12 +9,11 @@ import { allWrote } from '../commands/wrote.ts'
 import { seesRow } from '../http/list-query.ts'
 import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
-import { assertValid, compileCheck, type Check } from '../http/validate.ts'
+import { assertValid, type Check } from '../http/validate.ts'
 import { ResourceClaims } from './claims.ts'
 import {
   pick,
   pickWithNull,
-  valuesSchema,
   withDefaults,
   writeOnlyOf,
   type Redirected,
@@ -26,6 +25,7 @@ import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } 
 import { assertHubs, assertReferences, heirOf } from './references.ts'
 import { Naming } from './naming.ts'
 import { ResourceSecrets } from './secrets.ts'
+import { valuesCheck } from './values-check.ts'
 import { madeOnce, stillTold, toldOf } from './told-once.ts'
 import {
   assertVersion,
@@ -58,7 +58,7 @@ export class ResourceWriter implements ResourceWrites {
     this.secrets = new ResourceSecrets(declaration, services.keyring)
     this.claims = new ResourceClaims(declaration, services, (id) => this.load(id))
     this.naming = new Naming(declaration, services)
-    this.check = compileCheck(valuesSchema(declaration))
+    this.check = valuesCheck(declaration)
     this.decider = resourceDecider(declaration, (data) => this.secrets.opened(data))
   }
 
