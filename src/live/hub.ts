@@ -61,7 +61,11 @@ export class LiveHub {
       this.vector[partition] = { revision, seen: ALL_SEEN }
       return revision
     },
-    handle: (entry, partition) => this.onDecided(partition, entry.revision, entry.decided),
+    handle: ({ revision, decided }, partition) => {
+      const waiting = decided && this.factsOf(decided)
+      if (waiting === undefined) return this.onDecided(partition, revision, decided)
+      return waiting.then(() => this.onDecided(partition, revision, decided))
+    },
   }
 
   get cursor(): string {
@@ -74,7 +78,7 @@ export class LiveHub {
     const known = this.organizations.get(organizationId)
     if (known !== undefined) return known
     const organization = new LiveOrganization(
-      this.options.ages,
+      this.options,
       this.vector.slice(0, partOf('job', this.options.partitions) + 1),
     )
     this.organizations.set(organizationId, organization)
@@ -108,7 +112,7 @@ export class LiveHub {
 
   /** A tracker was made, renamed, or moved to another hub. */
   trackerChanged(organizationId: string, trackerId: string, facts: TrackerFacts): void {
-    this.organizations.get(organizationId)?.fleet.know(trackerId, facts)
+    this.organizations.get(organizationId)?.know(trackerId, facts)
     this.tickSoon()
   }
 
@@ -145,6 +149,15 @@ export class LiveHub {
       took = true
     })
     if (took) this.tickSoon()
+  }
+
+  /** Resolves when it is known who sees the trackers; undefined where there is nothing to wait for. */
+  private factsOf({ decisions }: Decided): Promise<unknown> | undefined {
+    if (this.organizations.size === 0) return undefined
+    const waiting = decisions.flatMap(
+      ({ organizationId, trackerId }) => this.organizations.get(organizationId)?.factsOf(trackerId) ?? [],
+    )
+    return waiting.length === 0 ? undefined : Promise.all(waiting)
   }
 
   private onDecided(partition: number, revision: number, decided: Decided | undefined): void {

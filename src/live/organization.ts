@@ -1,9 +1,10 @@
 import { locationStream } from '../features/locations/events.ts'
 import { breathe } from '../kernel/breath.ts'
 import { Audience } from './audience.ts'
+import { AwaitedFacts } from './awaited-facts.ts'
 import type { EventVector } from './cursor.ts'
 import { EventRing } from './event-ring.ts'
-import type { StatusAges } from '../features/trackers/views.ts'
+import type { TrackerFacts } from '../features/trackers/views.ts'
 import { applyEntry, Fleet } from './fleet.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
@@ -30,11 +31,13 @@ export class LiveOrganization {
   loaded: Promise<void> = Promise.resolve()
   isLoaded = false
   readonly deletedWhileLoading = new Set<string>()
+  private readonly awaited: AwaitedFacts
   /** Since when nobody looks, ms; undefined while somebody does. */
   idleSince: number | undefined = undefined
 
-  constructor(ages: StatusAges, vector: EventVector) {
+  constructor({ ages, clock }: Pick<HubOptions, 'ages' | 'clock'>, vector: EventVector) {
     this.fleet = new Fleet(ages)
+    this.awaited = new AwaitedFacts(clock)
     this.ring = new EventRing(vector, RING_EVENTS)
   }
 
@@ -147,6 +150,17 @@ export class LiveOrganization {
   /** Subscriptions to the event's channel that it may concern. */
   audienceOf(event: LiveEvent): Iterable<Subscription> {
     return this.asking.get(event.channel)?.of(event) ?? []
+  }
+
+  know(trackerId: string, facts: TrackerFacts): void {
+    this.fleet.know(trackerId, facts)
+    this.awaited.heard(trackerId)
+  }
+
+  /** Resolves when it is known who sees the tracker; undefined where nobody asks, or it is known, or will not be. */
+  factsOf(trackerId: string): Promise<void> | undefined {
+    if (!this.isLoaded || this.subscriptions.size === 0 || this.fleet.factsOf(trackerId) !== undefined) return undefined
+    return this.awaited.of(trackerId)
   }
 
   inSight(subscription: Subscription, slot: number): boolean {

@@ -299,6 +299,36 @@ const transition = (n: number, organizationId = 'org'): Transition => ({
   point: { recordedAt: n, lat: 1, lng: 1 },
 })
 
+test('what is decided about a tracker waits until it is known who sees it, or that nobody will know', async (t) => {
+  const { hub, connect, settle } = await open(t, { facts: { a: named('A', ['h1']) } })
+  await hub.events.load(0)
+  const { socket, say } = connect(callerOf({ hubIds: ['h1'] }))
+  say({ type: 'subscribe', id: 's', channels: ['geofence'] })
+  await settle()
+  socket.take()
+  let revision = 0
+  const decide = (...trackerIds: string[]): void | Promise<void> => {
+    const decisions = trackerIds.map((trackerId, n) => ({ ...transition(10 * revision + n), trackerId }))
+    const decided = { sourceRevision: revision, ordinal: 0, sourceLoggedAt: 0, decisions }
+    return hub.events.handle({ revision: revision++, decided }, 0)
+  }
+  const told = (): string[] => socket.take().map((message) => message.event.trackerId)
+  t.equal(decide('a'), undefined, 'nothing is waited for where it is known')
+  t.same(told(), ['a'])
+  const first = decide('new', 'a')
+  await settle(0)
+  t.same(told(), [])
+  hub.trackerChanged('org', 'new', named('New', ['h1']))
+  await first
+  t.same(told(), ['new', 'a'])
+  const second = decide('gone', 'a')
+  await settle(1_000)
+  await second
+  t.same(told(), ['a'])
+  t.equal(decide('gone', 'a'), undefined, 'once for each')
+  t.same(told(), ['a'])
+})
+
 test('events resume after a cursor, from memory and from the log, with a gap only where there is one', async (t) => {
   const { log, hub, newHub, connect, settle } = await open(t, { facts: { a: named('A') } })
   let n = 0

@@ -34,7 +34,7 @@ const open = async (t: Test) => {
       logged.map((_, n) => ({ id: idOf(n), type: 'entry', data: new Uint8Array(1), isJson: false, metadata: {} })),
       'none',
     )
-    const organization = new LiveOrganization(AGES, [])
+    const organization = new LiveOrganization({ ages: AGES, clock: new FakeClock() }, [])
     const { fleet, deletedWhileLoading } = organization
     const latestPoints = async () => {
       for (const entry of meanwhile) {

@@ -1,0 +1,43 @@
+import type { Clock } from '../kernel/clock.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
+import { defer } from '../kit/consumers/deferred.ts'
+
+/** What a tracker is called and which hubs it has is heard within milliseconds of its first point; of one that is gone, never. */
+const WAIT_MS = 1_000
+/** Trackers of which is known that nothing will be heard. */
+const UNKNOWN_KEPT = 10_000
+
+/**
+ * Trackers that were decided about before their own events were heard: until then nobody who is limited to hubs would see
+ * those decisions.
+ */
+export class AwaitedFacts {
+  private readonly clock: Clock
+  private readonly awaited = new Map<string, { promise: Promise<void>; resolve(): void; cancel(): void }>()
+  private readonly unknown = new RecentMap<string, true>(UNKNOWN_KEPT)
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** Resolves when they are heard, or have not been for a second, once for each tracker; undefined where that was so before. */
+  of(trackerId: string): Promise<void> | undefined {
+    if (this.unknown.get(trackerId) !== undefined) return undefined
+    const known = this.awaited.get(trackerId)
+    if (known !== undefined) return known.promise
+    const { promise, resolve } = defer()
+    const cancel = this.clock.after(WAIT_MS, () => {
+      this.unknown.set(trackerId, true)
+      this.heard(trackerId)
+    })
+    this.awaited.set(trackerId, { promise, resolve, cancel })
+    return promise
+  }
+
+  heard(trackerId: string): void {
+    const awaited = this.awaited.get(trackerId)
+    this.awaited.delete(trackerId)
+    awaited?.cancel()
+    awaited?.resolve()
+  }
+}
