@@ -18,7 +18,7 @@ import {
 import { changesRecords } from './fields.ts'
 import { areValid, indexOf, type Shape, slotNames } from './record-index.ts'
 import { markShared, unmarkLeft } from './shared-values.ts'
-import { CHECKS, type CheckRow, type RecordRow, RECORDS } from './views.ts'
+import { CHECKS, type CheckRow, type RecordRow, RECORDS, valueIn } from './views.ts'
 
 /** Records with what finds them, by the fields that their type has now; the types' fields are kept beside. */
 export const recordRows = (plain: RowSource): RowSource => ({
@@ -98,7 +98,7 @@ const applyCheck = async (
     const pause = breathe()
     if (pause !== undefined) await pause
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
-    if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id))
+    if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id) && namesAny(shape, row))
   }
   const areShared = await markShared({ rows, organizationId, shape }, ids)
   const next = areShared ? { ...check, hasShared: true } : check
@@ -110,6 +110,10 @@ const applyCheck = async (
     })
   else if (next.hasShared !== check.hasShared) rows.put(CHECKS.name, organizationId, dataTypeId, next)
 }
+
+/** Until 2026-12 a check named also those that share a value. */
+const namesAny = ({ fields }: Shape, { values }: RecordRow): boolean =>
+  fields.some(({ _id, type }) => type === 'reference' && valueIn(values, _id) !== undefined)
 
 const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isDangling: boolean): void => {
   const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds, files, fileIds } = row

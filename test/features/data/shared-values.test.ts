@@ -91,9 +91,9 @@ const logOf = () => {
       add(`dataType-${TYPE}`, `dataType${event}`, typed(isUnique)),
     write: (event: 'Created' | 'Changed' | 'Deleted', id: string, name: string) =>
       add(`data-${id}`, `data${event}`, valued(id, name)),
-    check: (ids: readonly string[], isLast: boolean) =>
+    check: (ids: readonly string[], isLast: boolean, invalidIds: readonly string[] = []) =>
       add(`dataCheck-${TYPE}`, RECORDS_CHECKED, {
-        ...{ dataTypeId: TYPE, version: (revisions.get(`dataType-${TYPE}`) ?? 0) + 1, ids, invalidIds: [], isLast },
+        ...{ dataTypeId: TYPE, version: (revisions.get(`dataType-${TYPE}`) ?? 0) + 1, ids, invalidIds, isLast },
       }),
   }
 }
@@ -151,6 +151,21 @@ test('of many that share a value all are marked, those of other pages too, witho
     t.same(sharedIn(rows), ids)
     t.ok(2 * finds <= 3 * ids.length, `${finds} questions for the value and the key of each`)
   }
+})
+
+test('a check of an earlier version, which named those that share a value, keeps none of them invalid that is alone by now', async (t) => {
+  const log = logOf()
+  log.type('Created', false)
+  for (const id of ['r1', 'r2', 'r3']) log.write('Created', id, 'a')
+  log.type('Changed', true)
+  log.check(['r1', 'r2', 'r3'], true, ['r1', 'r2', 'r3'])
+  log.write('Changed', 'r2', 'b')
+  const { rows: two } = await rowsAfter(log.events, 1)
+  const invalidIn = (rows: typeof two) =>
+    Object.values(rows).flatMap(({ id, row }) => (row.isInvalid === true ? [id] : []))
+  t.same(invalidIn(two), ['r1', 'r3'])
+  log.write('Deleted', 'r1', 'a')
+  t.same(invalidIn((await rowsAfter(log.events, 1)).rows), [])
 })
 
 const sharedIn = (rows: Awaited<ReturnType<typeof rowsAfter>>['rows']): string[] =>
