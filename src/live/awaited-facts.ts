@@ -26,12 +26,15 @@ export class AwaitedFacts {
     const known = this.awaited.get(trackerId)
     if (known !== undefined) return known.promise
     const { promise, resolve } = defer()
-    const cancel = this.clock.after(WAIT_MS, () => {
-      this.unknown.set(trackerId, true)
-      this.heard(trackerId)
-    })
+    const cancel = this.clock.after(WAIT_MS, () => this.gone(trackerId))
     this.awaited.set(trackerId, { promise, resolve, cancel })
     return promise
+  }
+
+  /** Of a tracker that was deleted is decided once more: each of many would hold all that follows for a second. */
+  gone(trackerId: string): void {
+    this.unknown.set(trackerId, true)
+    this.heard(trackerId)
   }
 
   heard(trackerId: string): void {

@@ -135,7 +135,7 @@ export class LiveHub {
   private onDeletion({ organizationId, trackerId }: TrackerDeleted): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return
-    organization.fleet.forget(trackerId)
+    organization.forget(trackerId)
     if (!organization.isLoaded) organization.deletedWhileLoading.add(trackerId)
     this.tickSoon()
   }

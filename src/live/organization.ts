@@ -157,6 +157,11 @@ export class LiveOrganization {
     this.awaited.heard(trackerId)
   }
 
+  forget(trackerId: string): void {
+    this.fleet.forget(trackerId)
+    this.awaited.gone(trackerId)
+  }
+
   /** Resolves when it is known who sees the tracker; undefined where nobody asks, or it is known, or will not be. */
   factsOf(trackerId: string): Promise<void> | undefined {
     if (!this.isLoaded || this.subscriptions.size === 0 || this.fleet.factsOf(trackerId) !== undefined) return undefined
