@@ -14,6 +14,8 @@ export const TAKE_BACK = 'take-back-deletions'
 
 /** At least so long after the tables have a deletion: they may be behind with what was appended right after it. */
 const BEHIND_MS = 1_000
+/** What was deleted before is as people have found it since, also where the log is followed from its beginning. */
+const AGE_MS_MAX = 7 * 86_400_000
 
 /**
  * Takes a deletion back that would have been refused: two processes, of which one deleted a record while the other one
@@ -28,7 +30,7 @@ export const takeBackDeletions = (services: TakeOutServices): Follower => {
     name: TAKE_BACK,
     source: { prefixes: declarations.map(({ noun }) => `${noun}-`) },
     handle: async ({ events }, signal) => {
-      const deletions = deletionsIn(events)
+      const deletions = deletionsIn(events).filter(({ event }) => clock.now() - event.loggedAt <= AGE_MS_MAX)
       const last = deletions.at(-1)
       if (last === undefined) return undefined
       await settled(services, last.event)

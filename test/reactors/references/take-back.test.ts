@@ -1,4 +1,4 @@
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { withoutAttached } from '../../../src/kit/files/attached-file.ts'
@@ -31,13 +31,11 @@ const heldLog = (log: EventLog, type: string) => {
   return { log: held, go, isHeld: () => isHeld }
 }
 
-test('what one process deletes while another one comes to name it is restored, once, and can be named again', async (t) => {
+/** A depot that one process deletes while another one makes a crate that names it. */
+const race = async (t: Test) => {
   const warehouse = await openWarehouse(t)
-  const { call, make, read, clock, log, over } = warehouse
-  const warned: string[] = []
-  const logger = { ...warehouse.logger, warn: (message: string) => void warned.push(message) }
+  const { make, log, over } = warehouse
   const depotId = await make('depot', { name: 'North' })
-  const unused = await make('depot', { name: 'South' })
   const other = heldLog(log, 'depotDeleted')
   const overOther = over(other.log)
   const deleting = overOther('DELETE', `/depot/${depotId}`)
@@ -45,6 +43,25 @@ test('what one process deletes while another one comes to name it is restored, o
   const crate = await make('crate', { name: 'C', depotId })
   other.go()
   t.match(await deleting, { status: 200 })
+  return { warehouse, depotId, crate, overOther }
+}
+
+test('what was deleted long ago stays so, and holds nothing up', async (t) => {
+  const { warehouse, depotId } = await race(t)
+  const { call, clock } = warehouse
+  clock.advance(8 * 86_400_000)
+  const follower = takeBackDeletions(warehouse)
+  t.teardown(() => follower.close())
+  await follower.ready()
+  t.match(await call('GET', `/depot/${depotId}`), { status: 404 })
+})
+
+test('what one process deletes while another one comes to name it is restored, once, and can be named again', async (t) => {
+  const { warehouse, depotId, crate, overOther } = await race(t)
+  const { call, make, read, clock, log } = warehouse
+  const warned: string[] = []
+  const logger = { ...warehouse.logger, warn: (message: string) => void warned.push(message) }
+  const unused = await make('depot', { name: 'South' })
   t.match(await call('DELETE', `/depot/${unused}`), { status: 200 })
   t.match(await call('GET', `/depot/${depotId}`), { status: 404 })
 
