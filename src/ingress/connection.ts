@@ -38,8 +38,13 @@ export class Connection {
     this.credential = credential
   }
 
-  opened(ws: WebSocket<unknown>): void {
+  attach(ws: WebSocket<unknown>): void {
     this.ws = ws
+  }
+
+  /** After `attach`: opens the channel, or waits for the message that authenticates. */
+  start(): void {
+    if (this.isClosed) return
     if (this.credential !== undefined) return this.begin(this.credential)
     this.cancelTimer = this.options.clock.after(this.options.authTimeoutMs, () =>
       this.close(CLOSE.authTimeout, 'no auth message in time'),

@@ -50,7 +50,6 @@ export class SocketDoor {
   }
 
   behaviorOf(channel: Channel): WebSocketBehavior<UserData> {
-    const label = { channel: channel.path.slice(1) }
     return {
       maxPayloadLength: PAYLOAD_BYTES_MAX,
       maxBackpressure: BACKPRESSURE_BYTES_MAX,
@@ -58,14 +57,11 @@ export class SocketDoor {
       idleTimeout: this.options.limits.socketIdleSeconds,
       sendPingsAutomatically: true,
       upgrade: (res, req, context) => this.upgrade(channel, res, req, context),
-      open: (ws) => {
-        this.options.metrics.sockets.inc(label)
-        ws.getUserData().connection.opened(ws)
-      },
+      open: (ws) => ws.getUserData().connection.attach(ws),
       message: (ws, data, isBinary) => ws.getUserData().connection.message(data, isBinary),
       drain: (ws) => ws.getUserData().connection.drained(),
       close: (ws) => {
-        this.options.metrics.sockets.dec(label)
+        this.options.metrics.sockets.dec(labelOf(channel))
         this.options.released()
         ws.getUserData().connection.ended()
       },
@@ -83,6 +79,8 @@ export class SocketDoor {
     if (exchange.fault !== undefined) return refuseAtOnce(exchange, exchange.fault)
     const token = exchange.bearer
     try {
+      if (exchange.headers.get('connection')?.toLowerCase() === 'close')
+        throw new Failure('invalid', { message: 'A WebSocket needs Connection: Upgrade, not close.' })
       if (this.isClosing) throw new Failure('overloaded', { retryAfterSeconds: 1 })
       this.options.admission.countAddress(exchange)
       if (token !== undefined) return void this.upgradeWith(token, channel, exchange, context)
@@ -90,7 +88,7 @@ export class SocketDoor {
     } catch (error) {
       return this.refuse(exchange, error)
     }
-    this.accept(exchange, context, this.connectionOf(channel, exchange.client, true))
+    this.accept(channel, exchange, context, this.connectionOf(channel, exchange.client, true))
   }
 
   private async upgradeWith(
@@ -108,11 +106,16 @@ export class SocketDoor {
     }
     if (exchange.over) return
     const connection = this.connectionOf(channel, exchange.client, false, { token, caller })
-    this.accept(exchange, context, connection)
+    this.accept(channel, exchange, context, connection)
     if (changes !== this.changes) this.lookUp(connection)
   }
 
-  private accept(exchange: Exchange, context: us_socket_context_t, connection: Connection): void {
+  /**
+   * `cork` of uWebSockets.js 20 does not see that a late upgrade made its response a WebSocket where that stayed at its
+   * address: it goes on to read the response's flags behind the smaller WebSocket, in memory that is free by then, and
+   * closes the socket where they say so (uWebSockets 1929). So nothing begins in `open`, which could take that memory.
+   */
+  private accept(channel: Channel, exchange: Exchange, context: us_socket_context_t, connection: Connection): void {
     const { res, headers } = exchange
     this.all.add(connection)
     exchange.finish()
@@ -120,6 +123,8 @@ export class SocketDoor {
     res.cork(() =>
       res.upgrade<UserData>({ connection }, header('key'), header('protocol'), header('extensions'), context),
     )
+    this.options.metrics.sockets.inc(labelOf(channel))
+    connection.start()
   }
 
   private refuse(exchange: Exchange, error: unknown): void {
@@ -222,6 +227,8 @@ export class SocketDoor {
     }
   }
 }
+
+const labelOf = (channel: Channel): { channel: string } => ({ channel: channel.path.slice(1) })
 
 const concerns = (change: AccessChange, { credential }: Connection): boolean => {
   const caller = credential?.caller

@@ -68,10 +68,11 @@ const upgrade = async (
   t: Test,
   door: Door,
   headers: string,
+  connection = 'Upgrade',
 ): Promise<{ head: string; client: Awaited<ReturnType<typeof rawClient>> }> => {
   const client = await rawClient(t, door)
   client.send(
-    `GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`,
+    `GET /api/v3/live HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`,
   )
   return { head: await client.until(/\r\n\r\n/), client }
 }
@@ -96,6 +97,35 @@ test('authenticating at the upgrade', async (t) => {
     'another scheme is no token',
   )
   t.equal((await door.call('GET', '/live')).status, 426, 'no upgrade')
+})
+
+test('a socket whose token took a moment to look up stays open, whatever its channel allocates', async (t) => {
+  const { channel } = noteChannel()
+  // Over memory that the upgrade freed, glibc hands out these: 16 is the flag of `Connection: close` in uWebSockets.js.
+  const taken: Buffer[] = []
+  const takeMemory = (): void => {
+    for (let bytes = 16; bytes < 256; bytes += 8)
+      for (let times = 0; times < 4; times++) taken.push(Buffer.allocUnsafeSlow(bytes).fill(16))
+  }
+  const greedy: Channel = {
+    ...channel,
+    open: (socket, caller) => {
+      takeMemory()
+      socket.send('open')
+      return channel.open(socket, caller)
+    },
+  }
+  const authenticate = (): Promise<Caller> => new Promise((resolve) => setImmediate(() => resolve(user())))
+  const door = await openDoor(t, { channels: [greedy], authenticate })
+  const echo = Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69])
+  for (let turn = 0; turn < 10; turn++) {
+    const { client } = await upgrade(t, door, 'Authorization: Bearer good\r\n')
+    await client.until(/open/)
+    client.send(echo)
+    t.match(await client.until(/echo:hi/), /echo:hi/, `socket ${turn}`)
+  }
+  const closing = await upgrade(t, door, 'Authorization: Bearer good\r\n', 'close')
+  t.match(closing.head, /^HTTP\/1.1 400 /, 'a request that ends its connection is told so')
 })
 
 test('authenticating by the first message', async (t) => {
