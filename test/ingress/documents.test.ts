@@ -55,7 +55,20 @@ test('the OpenAPI document says what the routes do', async (t) => {
   const create = document.paths['/hub'].post
   t.same(create.requestBody.content['application/json'], { schema: hub, example: { name: 'text', lat: 1 } })
   t.ok(create.responses[201].content['application/json'].example)
-  t.same(Object.keys(create.responses), ['201', '400', '401', '403', '409', '413', '415', '422', '429', '500', '503'])
+  t.same(Object.keys(create.responses), [
+    '201',
+    '400',
+    '401',
+    '403',
+    '404',
+    '409',
+    '413',
+    '415',
+    '422',
+    '429',
+    '500',
+    '503',
+  ])
   t.same(create.parameters, [{ $ref: '#/components/parameters/IdempotencyKey' }])
   t.match(document.components.parameters.IdempotencyKey, { name: 'Idempotency-Key', in: 'header' })
   t.same(document.paths['/hubs'].get.security, [{ bearer: ['view/hub'] }])
