@@ -38,13 +38,9 @@ export class Connection {
     this.credential = credential
   }
 
-  attach(ws: WebSocket<unknown>): void {
-    this.ws = ws
-  }
-
-  /** After `attach`: opens the channel, or waits for the message that authenticates. */
-  start(): void {
+  opened(ws: WebSocket<unknown>): void {
     if (this.isClosed) return
+    this.ws = ws
     if (this.credential !== undefined) return this.begin(this.credential)
     this.cancelTimer = this.options.clock.after(this.options.authTimeoutMs, () =>
       this.close(CLOSE.authTimeout, 'no auth message in time'),

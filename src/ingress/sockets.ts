@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocket, WebSocketBehavior } from 'uWebSockets.js'
 import type { Caller } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
 import { CLOSE, type Channel } from '../kit/http/channel.ts'
@@ -41,12 +41,18 @@ export class SocketDoor {
   private readonly due = new Set<Connection>()
   private lookups = 0
   private changes = 0
+  /** What `open` was called with. */
+  private newest: WebSocket<UserData> | undefined
   private readonly unsubscribe: () => void
 
   constructor(options: SocketOptions) {
     this.options = options
     this.waiting = new Places(options.limits.unauthenticatedPerAddressMax, options.limits.unauthenticatedMax)
     this.unsubscribe = options.accessChanged((change) => this.accessChanged(change))
+  }
+
+  private readonly note = (ws: WebSocket<UserData> | undefined): void => {
+    this.newest = ws
   }
 
   behaviorOf(channel: Channel): WebSocketBehavior<UserData> {
@@ -57,7 +63,7 @@ export class SocketDoor {
       idleTimeout: this.options.limits.socketIdleSeconds,
       sendPingsAutomatically: true,
       upgrade: (res, req, context) => this.upgrade(channel, res, req, context),
-      open: (ws) => ws.getUserData().connection.attach(ws),
+      open: this.note,
       message: (ws, data, isBinary) => ws.getUserData().connection.message(data, isBinary),
       drain: (ws) => ws.getUserData().connection.drained(),
       close: (ws) => {
@@ -113,18 +119,22 @@ export class SocketDoor {
   /**
    * `cork` of uWebSockets.js 20 does not see that a late upgrade made its response a WebSocket where that stayed at its
    * address: it goes on to read the response's flags behind the smaller WebSocket, in memory that is free by then, and
-   * closes the socket where they say so (uWebSockets 1929). So nothing begins in `open`, which could take that memory.
+   * closes the socket where they say so (uWebSockets 1929). So `open` must not allocate: it only notes the socket, and
+   * is called beforehand, as compiling it allocates too.
    */
   private accept(channel: Channel, exchange: Exchange, context: us_socket_context_t, connection: Connection): void {
     const { res, headers } = exchange
     this.all.add(connection)
     exchange.finish()
     const header = (name: string): string => headers.get(`sec-websocket-${name}`) ?? ''
+    this.note(undefined)
     res.cork(() =>
       res.upgrade<UserData>({ connection }, header('key'), header('protocol'), header('extensions'), context),
     )
     this.options.metrics.sockets.inc(labelOf(channel))
-    connection.start()
+    const ws = this.newest
+    this.newest = undefined
+    if (ws !== undefined) connection.opened(ws)
   }
 
   private refuse(exchange: Exchange, error: unknown): void {
