@@ -1,4 +1,5 @@
 import { operatorLink } from '../features/identity/operator-link.ts'
+import { Failure } from '../kernel/errors.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import type { EngineHealth } from '../kit/operations/engine-health.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
@@ -41,13 +42,23 @@ export const controlOf =
     if (command === 'rebuild' || command === 'sweep' || command === 'forget')
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
-    const down = await health.down()
-    const engines = Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)]))
+    const engines = await enginesUp(health)
     // How far each is, is told by these two.
     if (!engines.log || !engines.tables) return { engines, consumers: [] }
-    const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
-    return { engines, consumers: worstByConsumer([...(await lags()), ...absent]) }
+    try {
+      const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
+      return { engines, consumers: worstByConsumer([...(await lags()), ...absent]) }
+    } catch (error) {
+      if (!(error instanceof Failure && error.code === 'engine_down')) throw error
+      // One that was up a moment ago.
+      return { engines: await enginesUp(health), consumers: [] }
+    }
   }
+
+const enginesUp = async (health: EngineHealth): Promise<{ [engine: string]: boolean }> => {
+  const down = await health.down()
+  return Object.fromEntries(ENGINES.map((engine) => [engine, !down.includes(engine)]))
+}
 
 const backUpRunning = async (services: RoleServices, folder: string): Promise<unknown> => {
   const { config, origin } = services
