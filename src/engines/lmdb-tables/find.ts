@@ -6,14 +6,15 @@ import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
 import { FirstMatches, inOrder, type Match } from './order.ts'
 import { AFTER_ALL, type Bounds, breathe, BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
 
+/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
+const NARROW = 2
+
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
  * A small set is sorted in memory by the values that `docs` keeps; a large one, or none, walks the index of the sort
  * field in order and takes what the set has, until the page is full: the larger the set, the sooner. Rows are decoded
  * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
  */
-/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
-const NARROW = 2
 
 /** One question to one table and scope, on one snapshot. */
 export class Finder {

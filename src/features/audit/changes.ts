@@ -46,7 +46,7 @@ export const readLogged = async (
     return { changes: {}, ...shown }
   const change = saidBy(event)
   const before = previous === undefined ? {} : await valuesAt(log, stream, previous)
-  const after = change.isPatch ? (mergePatch(before, change.values) as JsonObject) : change.values
+  const after = change.isPatch ? mergePatch(before, change.values) : change.values
   const see = async (values: JsonObject): Promise<JsonObject> =>
     visible(caller, declaration, await asShown(caller, declaration, values))
   return { changes: differences(await see(before), change.isDeleted ? {} : await see(after)), ...shown }
@@ -85,7 +85,7 @@ const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: Reco
   return all
     .slice(0, whole < 0 ? undefined : whole + 1)
     .reverse()
-    .reduce((values, { values: next, isDeleted }) => (isDeleted ? {} : (mergePatch(values, next) as JsonObject)), {})
+    .reduce((values, { values: next, isDeleted }) => (isDeleted ? {} : mergePatch(values, next)), {})
 }
 
 /** Fields that the resource's own reads would show to this reader: no secret, nothing internal; `asShown` has taken away what their role hides. */

@@ -66,7 +66,7 @@ export class AutomationWriter implements ResourceWrites {
     const { wrote, state } = await this.command(origin, id, async (before, version) => {
       const row = live(before, origin.organizationId)
       assertVersion(expectedVersion, version)
-      const wanted = kind === 'replace' ? sent : (mergePatch(this.writable(row), sent) as JsonObject)
+      const wanted = kind === 'replace' ? sent : mergePatch(this.writable(row), sent)
       if (kind === 'amend') assertValid(wholeBody, wanted)
       const checked = await checkAutomation(this.check, caller, wanted, this.checkedOf(row))
       return { type: 'change', data: { content: this.seal(checked, row), editorId: caller.userId, at: origin.now } }

@@ -93,7 +93,7 @@ export const dataType = defineResource({
     mergePatch(
       { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
       patch,
-    ) as JsonObject,
+    ),
   present: (rows, context) => withCheck(rows, context),
 })
 

@@ -4,6 +4,7 @@ import type { TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
+import { LATE_WRITES_MS } from '../../kit/resource/writes.ts'
 import {
   DATA_TYPE,
   DATA_TYPE_STREAMS,
@@ -54,9 +55,6 @@ export const recordRows = (plain: RowSource): RowSource => ({
       rows.put(CHECKS.name, organizationId, shape._id, { ...check, hasShared: true })
   },
 })
-
-/** A write takes less from looking at its type to standing in the log. */
-const LATE_WRITES_MS = 10_000
 
 const indexed = (table: TableDeclaration): TableDeclaration => ({
   ...table,
@@ -111,7 +109,7 @@ const applyCheck = async (
   else if (next.hasShared !== check.hasShared) rows.put(CHECKS.name, organizationId, dataTypeId, next)
 }
 
-/** Until 2026-12 a check named also those that share a value. */
+/** Checks of earlier versions, which are still in the log, named also those that share a value. */
 const namesAny = ({ fields }: Shape, { values }: RecordRow): boolean =>
   fields.some(({ _id, type }) => type === 'reference' && valueIn(values, _id) !== undefined)
 

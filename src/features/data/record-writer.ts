@@ -76,7 +76,7 @@ export class RecordWriter implements ResourceWrites {
         const sent = keyed(type, (body.values ?? {}) as JsonObject)
         const merged =
           kind === 'amend' && body.values !== null
-            ? (mergePatch(own, sent) as JsonObject)
+            ? mergePatch(own, sent)
             : { ...hiddenValues(caller, type, own), ...sent }
         return this.next(origin, type, id, before, merged)
       },

@@ -2,6 +2,7 @@ import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { bool, optional, reference, text, withDefault, type Fields } from '../../kernel/schema.ts'
 import type { ShapeInput } from '../../geo/shape.ts'
+import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import type { GeofenceValues } from './events.ts'
 import { GEOFENCE_GROUPS, shapeMembers } from './views.ts'
 
@@ -82,11 +83,7 @@ export const valuesOf = (body: JsonObject): GeofenceValues => {
 }
 
 /** The body that a merge patch makes of a geofence. What a shape of another kind does not have goes with the old one. */
-export const patched = (
-  before: GeofenceValues,
-  patch: JsonObject,
-  merge: (target: JsonObject, patch: JsonObject) => JsonObject,
-): JsonObject => {
+export const patched = (before: GeofenceValues, patch: JsonObject): JsonObject => {
   const { shape, attributes, ...rest } = before
   const members = shapeMembers(shape)
   const isCircle = (patch.center ?? patch.radius ?? null) !== null
@@ -97,7 +94,7 @@ export const patched = (
   const kind = (patch.geometry as JsonObject | undefined)?.type
   if (isDrawn && kind !== undefined && kind !== 'LineString') delete kept.width
   assertShallow('', patch)
-  return merge(
+  return mergePatch(
     { ...rest, ...kept, ...(attributes === undefined ? {} : { attributes }) } as unknown as JsonObject,
     patch,
   )

@@ -7,7 +7,6 @@ import { handleCommand, type Prepare } from '../../kit/commands/handle-command.t
 import { formatTime } from '../../kit/http/request-context.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
-import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import {
   assertVersion,
@@ -48,11 +47,7 @@ export class GeofenceWriter implements ResourceWrites {
     return this.handle(id, origin, async (state, version) => {
       const before = liveValues(state, organizationId)
       assertVersion(expectedVersion, version)
-      const whole = writable(
-        kind === 'replace'
-          ? body
-          : patched(before, writable(body), (target, patch) => mergePatch(target, patch) as JsonObject),
-      )
+      const whole = writable(kind === 'replace' ? body : patched(before, writable(body)))
       assertValid(wholeBody, whole)
       return { kind: 'change', organizationId, values: await this.checked(origin, valuesOf(whole), before), at: now }
     })

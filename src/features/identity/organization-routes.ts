@@ -97,7 +97,7 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
     handler: async (request): Promise<Reply> => {
       const { version: _version, ...sent } = request.body
       const { row, wrote } = await writeSettings(context, request, (before) =>
-        method === 'PUT' ? sent : (mergePatch(before, sent) as JsonObject),
+        method === 'PUT' ? sent : mergePatch(before, sent),
       )
       return rowReply({ ...(row.settings as JsonObject), version: row.version }, row, wrote)
     },

@@ -161,7 +161,7 @@ export class TaskWriter implements ResourceWrites {
     const { components: asked, ...others } = sent
     const merged: JsonObject =
       kind === 'amend'
-        ? (mergePatch(pick(own, Object.keys(fields)), { ...others, flowId: before.flowId }) as JsonObject)
+        ? mergePatch(pick(own, Object.keys(fields)), { ...others, flowId: before.flowId })
         : { ...others, flowId: before.flowId, components: before.components }
     assertValid(checkWhole, merged)
     assertWindow(merged.window)

@@ -20,7 +20,7 @@ import {
   type ResourceDeclaration,
   type ResourceServices,
 } from './declaration.ts'
-import { mergeWhole } from './merge-patch.ts'
+import { mergePatch } from './merge-patch.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences, heirOf } from './references.ts'
 import { Naming } from './naming.ts'
@@ -242,7 +242,7 @@ export class ResourceWriter implements ResourceWrites {
 
   /** The values that a change asks for; whole and valid. */
   private changed(before: JsonObject, { kind, body }: Change): JsonObject {
-    const { fields, fixed = [], merge = mergeWhole, bodyOf, bodyPaths = {} } = this.declaration
+    const { fields, fixed = [], merge = mergePatch, bodyOf, bodyPaths = {} } = this.declaration
     const names = Object.keys(fields)
     const left = kind === 'replace' ? [...writeOnlyOf(this.declaration), ...fixed] : names
     const kept = pick(bodyOf?.(before) ?? before, left)

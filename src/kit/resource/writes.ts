@@ -7,6 +7,9 @@ import type { ProcessKey } from '../commands/process.ts'
 import { metadataOf, userOf } from '../http/request-context.ts'
 import type { IdSource, RouteRequest, Wrote } from '../http/route.ts'
 
+/** So long a write may take at most from looking at what it is checked against to standing in the log and the tables. */
+export const LATE_WRITES_MS = 10_000
+
 /** Who writes, for whom, when. `caller` is absent where the service itself does. */
 export interface WriteOrigin {
   organizationId: string

@@ -7,8 +7,8 @@ import { pause } from '../../kit/consumers/retry.ts'
 import { withoutAttached } from '../../kit/files/attached-file.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { ResourceWriter } from '../../kit/resource/write.ts'
-import type { WriteOrigin } from '../../kit/resource/writes.ts'
-import { type Deletion, deletionsOf, LATE_WRITES_MS, settled, type TakeOutServices } from './take-out.ts'
+import { LATE_WRITES_MS, type WriteOrigin } from '../../kit/resource/writes.ts'
+import { type Deletion, deletionsOf, settled, type TakeOutServices } from './take-out.ts'
 
 export const TAKE_BACK = 'take-back-deletions'
 

@@ -6,11 +6,10 @@ import { pause } from '../../kit/consumers/retry.ts'
 import type { Settle } from '../../kit/consumers/settle.ts'
 import type { ResourceDeclaration, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceSet } from '../../kit/resource/resource-set.ts'
+import { LATE_WRITES_MS } from '../../kit/resource/writes.ts'
 
 export const TAKE_OUT = 'take-out-references'
 
-/** A write that looked at a record right before its deletion has come to the tables by then. */
-export const LATE_WRITES_MS = 10_000
 const SETTLE_MS = 5_000
 
 export interface TakeOutServices extends ResourceServices, Omit<FollowerServices, 'log'> {
