@@ -201,9 +201,10 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
   }
 
   private insertLater(): void {
+    if (this.cancelTimer !== undefined) return
     const { ageMsMax, clock, onFailure } = this.options
     const delayMs = Math.max(ageMsMax, this.restsUntilMs - clock.monotonic())
-    this.cancelTimer ??= clock.after(delayMs, () => {
+    this.cancelTimer = clock.after(delayMs, () => {
       this.cancelTimer = undefined
       this.insertRested().catch(onFailure)
     })

@@ -247,7 +247,7 @@ const resolvedAt = (position: number) => ({
 })
 
 /** Follows over such a subscription. `hint` tells how far it has come, as the server does between events. */
-const toldFollowing = (from: number | undefined, first: () => Readable) => {
+const toldFollowing = (from: number | undefined, first: () => Readable, eventsMax = 500) => {
   const subscription = new ToldSubscription()
   let hint = (_position: number): void => undefined
   const client = {
@@ -258,7 +258,7 @@ const toldFollowing = (from: number | undefined, first: () => Readable) => {
     readAll: first,
   }
   const connection = { client, credentials: {}, deadlineMs: 60_000 } as unknown as Connection
-  const batches = followPrefixes(connection, ['a-'], from, new AbortController().signal, 500)
+  const batches = followPrefixes(connection, ['a-'], from, new AbortController().signal, eventsMax)
   return { subscription, batches, hint: (position: number) => hint(position) }
 }
 
@@ -291,5 +291,21 @@ test('a checkpoint never passes events that come while the event in front is loo
   t.match(await next, { value: { events: [], checkpoint: 50 } })
   t.match(await batches.next(), { value: { events: [{ position: 100 }], checkpoint: 100 } })
   t.match(await batches.next(), { value: { events: [], checkpoint: 5_000 } }, 'what was passed counts once it was')
+  await batches.return(undefined)
+})
+
+test('an event that was found in front and comes once more takes no others with it', async (t) => {
+  const { subscription, batches, hint } = toldFollowing(50, () => Readable.from([resolvedAt(100)]), 1)
+  const next = batches.next()
+  subscription.emit('confirmation')
+  subscription.emit('caughtUp')
+  t.match(await next, { value: { events: [{ position: 100 }], checkpoint: 100 } })
+  t.match(await batches.next(), { value: { events: [], checkpoint: 100 } })
+  for (const position of [100, 101, 102]) subscription.bring(position)
+  hint(5_000)
+  hint(10_000)
+  t.match(await batches.next(), { value: { events: [], checkpoint: 100 } })
+  for (const position of [101, 102])
+    t.match(await batches.next(), { value: { events: [{ position }], checkpoint: position } })
   await batches.return(undefined)
 })

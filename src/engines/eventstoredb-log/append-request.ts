@@ -21,7 +21,7 @@ export const encodeAppend = (
   const optionsBytes = fieldBytes(streamBytes) + expectedBytes(expected)
   let size = idBytes(correlationId) + fieldBytes(optionsBytes) + 2
   for (const { bytes } of parts) size += fieldBytes(bytes)
-  const request = new Request(size)
+  const request = new ProtobufWriter(size)
   request.id(1, correlationId)
   request.head(2, optionsBytes)
   request.head(1, streamBytes)
@@ -50,7 +50,7 @@ const partsOf = (event: NewEvent): EventParts => {
 }
 
 /** Fields one after the other; those that hold bytes have their number and length before them. */
-class Request {
+class ProtobufWriter {
   readonly bytes: Buffer
   private at = 0
 
@@ -138,7 +138,7 @@ const typeOf = ({ type, isJson }: NewEvent): Buffer => {
 
 const named = (name: string, value: string): Buffer => {
   const bytes = fieldBytes(Buffer.byteLength(name)) + fieldBytes(Buffer.byteLength(value))
-  const entry = new Request(fieldBytes(bytes))
+  const entry = new ProtobufWriter(fieldBytes(bytes))
   entry.head(2, bytes)
   entry.text(1, name)
   entry.text(2, value)

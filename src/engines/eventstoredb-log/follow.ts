@@ -116,7 +116,8 @@ export async function* followPrefixes(
     }
     // One that was appended just now may have been read above, and come all the same.
     const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
-    checkpoint = Math.max(checkpoint, events.length > 0 ? positionOf(events[events.length - 1]) : passed)
+    const last = came.at(-1)
+    checkpoint = Math.max(checkpoint, last === undefined ? passed : positionOf(last))
     yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
   }
 }

@@ -5,7 +5,7 @@ import { answeredWhenFree } from './busy.ts'
 import { changesOf, dependencies } from './changes.ts'
 import { type Answer, findRows, type Known, type Match, pageOf } from './find.ts'
 import { Joint } from './joint.ts'
-import { placeKeys, tableKeys } from './places.ts'
+import { ENDED, placeKeys, TableEnded, tableKeys } from './places.ts'
 import { READ_ROWS } from './reads.ts'
 import { unpackRow } from './terms.ts'
 import { concerns, ToldChanges } from './told-changes.ts'
@@ -193,7 +193,10 @@ export class KnownPages {
     return limit > PAGE_ROWS_MAX ? unpacked() : this.rows.row(nameOf(place, id), bytes, unpacked)
   }
 
-  /** Which change touched what last; learns what changes did since the last ones that are known, or since that one. */
+  /**
+   * Which change touched what last; learns what changes did since the last ones that are known, or since that one.
+   * @throws TableEnded
+   */
   private changesIn(place: Place, since: string): Promise<string> {
     const { connection, key, table } = place
     const name = nameOf(place, '')
@@ -202,6 +205,8 @@ export class KnownPages {
       const known = this.told.get(name) ?? new ToldChanges(since)
       const answer = (await connection.fcall('changes', keys, [table.generation, known.last])) as [Buffer, Buffer[]?]
       const changes = String(answer[0])
+      // A page without rows asks for none, which would say so.
+      if (lastOf(changes) === ENDED) throw new TableEnded()
       const [, told] = answer
       known.add(told ?? [])
       this.told.set(name, told === undefined ? new ToldChanges(lastOf(changes)) : known)

@@ -19,8 +19,8 @@ interface Place {
 }
 
 /**
- * Marks those of the records that share such a value, and with whom; answers whether any does. Of others who share one all
- * are marked but one that was alone, so that it is enough to find one beside the records themselves.
+ * Marks those of the records that share such a value, and with whom; answers whether any does. Others who share it are
+ * marked already, unless there was one alone: so it is enough to find one beside the records themselves.
  */
 export const markShared = async (place: Place, ids: readonly string[]): Promise<boolean> => {
   const { rows, organizationId } = place

@@ -50,7 +50,7 @@ export const loadState = async <State, Command>(
         events.length < PAGE_EVENTS ? events.slice(kept.version - from) : undefined,
       )
   }
-  return fold(log, stream, decider, known, { state: decider.initial, version: 0 })
+  return fold(log, stream, decider, known, { state: decider.initial, version: 0, bytes: 0 })
 }
 
 /** Goes on from a state; with `rest` no more than that follows. */
@@ -59,20 +59,21 @@ const fold = async <State, Command>(
   stream: string,
   decider: Decider<State, Command>,
   known: RecentMap<string, KeptState<State>>,
-  begin: { state: State; version: number },
+  begin: Pick<KeptState<State>, 'state' | 'version' | 'bytes'>,
   rest?: readonly RecordedEvent[],
 ): Promise<{ state: State; version: number }> => {
-  let { state, version } = begin
+  let { state, version, bytes } = begin
   for (;;) {
     const events = rest ?? (await log.read(stream, version, PAGE_EVENTS))
     for (const event of events) {
       state = decider.evolve(state, factOf(event))
       version = event.revision + 1 // a truncated stream begins late
+      bytes = Math.max(bytes, event.data.byteLength)
     }
     if (rest === undefined && events.length === PAGE_EVENTS) continue
     const last = events.at(-1)
-    if (last !== undefined && version >= LONG_EVENTS && last.data.byteLength <= KEPT_BYTES_MAX)
-      known.set(stream, { state, version, revision: last.revision, eventId: last.id, bytes: last.data.byteLength })
+    if (last !== undefined && version >= LONG_EVENTS && bytes <= KEPT_BYTES_MAX)
+      known.set(stream, { state, version, revision: last.revision, eventId: last.id, bytes })
     return { state, version }
   }
 }
@@ -84,16 +85,16 @@ interface KeptState<State> {
   /** Of the event that shows that it is the state of this stream: the one before it, or one that was decided on it. */
   revision: number
   eventId: string
-  /** Of the last event that is folded in it. */
+  /** Of the largest event that is folded in it: the last one may say of a large shape that it is called otherwise. */
   bytes: number
 }
 
 /** Shorter streams are read anew in no time. */
 const LONG_EVENTS = 3
 const KEPT_BYTES_MAX = 16 * 1024
-/** Of the events that the states of one kind end with, and what a state takes beside them. */
+/** Of the largest event of each state of one kind, and what a state takes beside it: some grow of many small events. */
 const ALL_KEPT_BYTES = 4 * 1024 * 1024
-const STATE_BYTES = 600
+const STATE_BYTES = 2_000
 
 /**
  * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what

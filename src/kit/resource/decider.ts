@@ -35,8 +35,8 @@ export type OpenValues = (data: Pick<ResourceData, 'values' | 'sealed'>) => Json
 
 /**
  * The life of one record: created, changed, deleted, and restored where it was deleted at the moment when something came to
- * name it. A create that repeats the first one changes nothing. Whether the
- * values are allowed is checked before: that needs other records.
+ * name it. A create that repeats the first one changes nothing. Whether the values are allowed is checked before: that
+ * needs other records.
  */
 export const resourceDecider = (
   {

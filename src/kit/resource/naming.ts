@@ -156,7 +156,8 @@ export class Naming {
     const { log, resources } = this.services
     const { noun } = resources.declarationOf(target)
     const [last] = await log.read(`${noun}-${key.slice(target.length + 1)}`, 'end', 1, 'backwards')
-    if (last === undefined || last.type === eventTypes(noun).deleted) return false
+    // What was deleted may end with an event that only keeps others from writing at its place.
+    if (last?.type !== eventTypes(noun).changed) return false
     const names = namesOf(log)
     names.restored(key)
     return names.begin(key)

@@ -122,6 +122,7 @@ export class MatcherStore {
     const unneeded = this.unneeded.splice(0)
     const last = [this.change('root', root), ...unneeded.map((id) => this.change(id, null))]
     await this.owned?.commit(last, { [this.partition]: root.at })
+    this.running.stored()
   }
 
   private describeOne(fences: Fences, revision: number, changes: RowChange[]): StoredOrganization {
@@ -182,18 +183,19 @@ const SLOTS_PER_SLICE = 4_096
 
 /** The rows that say how far the running trips of a partition have come. */
 export class RunningTrips {
-  /** Whether what was last looked at waits for the next write; what a process before has left out is not known. */
+  /** Whether rows are to be written yet; what a process before has left out is not known. */
   isBehind = true
   private storedAtMs = Number.NEGATIVE_INFINITY
   /** Buckets that had trips when they were stored last. */
   private filled: ReadonlySet<string> = new Set()
+  private underWay: { atMs: number; filled: ReadonlySet<string> } | undefined
 
-  /** Rows by bucket, including buckets that became empty; none when rows were written less than `STORE_MS` ago. */
+  /** Rows by bucket, including buckets that became empty; none when rows were stored less than `STORE_MS` ago. */
   async rowsOf(state: MatcherState, nowMs: number): Promise<ReadonlyMap<string, RunningTripsRow>> {
     const rows = new Map<string, RunningTripsRow>()
-    this.isBehind = nowMs - this.storedAtMs < STORE_MS
-    if (this.isBehind) return rows
-    this.storedAtMs = nowMs
+    this.isBehind = true
+    this.underWay = undefined
+    if (nowMs - this.storedAtMs < STORE_MS) return rows
     await inSlices(state.trackerIds.length, (from) => {
       const to = Math.min(state.trackerIds.length, from + SLOTS_PER_SLICE)
       for (let slot = from; slot < to; slot++) {
@@ -207,9 +209,17 @@ export class RunningTrips {
       }
       return to
     })
-    const filled = new Set(rows.keys())
+    this.underWay = { atMs: nowMs, filled: new Set(rows.keys()) }
     for (const bucket of this.filled) if (!rows.has(bucket)) rows.set(bucket, { trips: {} })
-    this.filled = filled
     return rows
+  }
+
+  /** What was answered last is stored; until then it is to be written again. */
+  stored(): void {
+    if (this.underWay === undefined) return
+    this.storedAtMs = this.underWay.atMs
+    this.filled = this.underWay.filled
+    this.underWay = undefined
+    this.isBehind = false
   }
 }

@@ -30,6 +30,10 @@ test('a long stream is read whole once; what follows, is truncated or erased cou
       await log.append('sum-1', [{ ...event, metadata: {} }], 'any')
     }
   }
+  const large = () => ({
+    ...{ id: crypto.randomUUID(), type: 'added', isJson: true, metadata: {} },
+    data: encodeJson({ add: 1, note: 'x'.repeat(20_000) }),
+  })
   const load = async (): Promise<{ state: number; version: number; events: number }> => {
     events = 0
     return { ...(await loadState(counted, 'sum-1', sum)), events }
@@ -45,6 +49,10 @@ test('a long stream is read whole once; what follows, is truncated or erased cou
   t.match(await loadState(counted, 'sum-1', { ...sum, initial: 5 }), { state: 45 }, 'each decider folds for itself')
   await log.truncateBefore('sum-1', 30)
   t.match(await load(), { state: 40, version: 31, events: 1 })
+  await log.append('sum-1', [large()], 'any')
+  await add(1, 2)
+  t.match(await load(), { state: 43, events: 4 })
+  t.match(await load(), { state: 43, events: 4 }, 'a state that a large event is in is not kept')
   await log.erase('sum-1')
   t.match(await load(), { state: 0, version: 0, events: 0 }, 'nothing is left of what was erased')
   await add(7)

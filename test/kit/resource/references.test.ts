@@ -1,8 +1,12 @@
 import { test } from 'tap'
 import { optional, reference } from '../../../src/kernel/schema.ts'
+import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
+import { idSource } from '../../../src/kit/commands/ids.ts'
+import { Naming } from '../../../src/kit/resource/naming.ts'
 import { ResourceSet } from '../../../src/kit/resource/resource-set.ts'
 import { openWarehouse, WAREHOUSE } from './warehouse.ts'
 
+const [, , CRATE] = WAREHOUSE
 const NOBODY = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f'
 
 test('a reference names a record that is there and that the caller sees', async (t) => {
@@ -121,6 +125,24 @@ test('what is named at the very moment of its deletion is either kept or named b
     Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? 409 : 201)),
     'a deletion that is refused refuses nobody else',
   )
+})
+
+test('a write that was refused at the place of what is deleted brings it back for nobody', async (t) => {
+  const warehouse = await openWarehouse(t)
+  const { log, call, make } = warehouse
+  const depotId = await make('depot', { name: 'North' })
+  t.equal((await call('DELETE', `/depot/${depotId}`)).status, 200)
+  // The tables may not have the deletion yet, so that this alone keeps others from naming it.
+  const naming = new Naming(CRATE.declaration, warehouse)
+  const name = () => naming.write('c', async (nameIn) => ({ wrote: await nameIn({ depotId }, undefined) }))
+  const expected = { code: 'invalid', message: '/depotId names nothing in this organization' }
+  await t.rejects(name(), expected)
+  const ids = idSource(0)
+  const data = { organizationId: 'org-1', values: { name: 'North' }, createdAt: '', at: '' }
+  await appendFacts(log, `depot-${depotId}`, [{ type: 'depotFenced', data: {} }], [ids.next()], 2, {})
+  await t.rejects(name(), expected)
+  await appendFacts(log, `depot-${depotId}`, [{ type: 'depotChanged', data }], [ids.next()], 3, {})
+  await t.resolves(name(), 'once it is restored it can be named')
 })
 
 test('what has the id of a record of another kind is left where it is named', async (t) => {

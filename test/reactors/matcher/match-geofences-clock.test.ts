@@ -1,9 +1,10 @@
 import { test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
+import { Failure } from '../../../src/kernel/errors.ts'
 import { defer } from '../../../src/kit/consumers/deferred.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { locationStream, TRIP_START } from '../../../src/features/locations/events.ts'
-import { readRunningMeters } from '../../../src/features/trips/views.ts'
+import { readRunningMeters, RUNNING_TRIPS } from '../../../src/features/trips/views.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import type { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -58,11 +59,25 @@ for (const [what, happens] of [
   })
 }
 
-test('how far a running trip has come is stored also where nothing follows its last points', async (t) => {
+test('how far a running trip has come is stored also where nothing follows its last points, or a write failed', async (t) => {
   const world = await MatcherWorld.open(folderOf(t))
   t.teardown(() => world.close())
   const { log, tables, clock } = world
-  let matcher = world.matcher({ onFailure: (_partition, error) => t.fail(String(error)) })
+  let refusals = 0
+  const refusing = Object.create(tables, {
+    commit: {
+      value: (...[changes, move]: Parameters<TableStore['commit']>) => {
+        if (refusals === 0 || !changes.some(({ table }) => table === RUNNING_TRIPS.name))
+          return tables.commit(changes, move)
+        refusals--
+        return Promise.reject(new Failure('engine_down'))
+      },
+    },
+  }) as TableStore
+  const failures: unknown[] = []
+  const open = (): GeofenceMatcher =>
+    new GeofenceMatcher({ log, tables: refusing, clock }, { onFailure: (_partition, error) => failures.push(error) })
+  let matcher = open()
   t.teardown(() => matcher.close())
   await matcher.load(0)
   const trackerId = uuidOf('a')
@@ -93,13 +108,17 @@ test('how far a running trip has come is stored also where nothing follows its l
   await move(0)
   await moveOn(1, 0)
   await until(() => isAt(111))
-  // It dies before the next write of trips: its successor has nothing to decide, and writes them.
   await moveOn(2, 111)
-  await matcher.drop(0)
-  matcher = world.matcher({ onFailure: (_partition, error) => t.fail(String(error)) })
-  await matcher.load(0)
+  refusals = 1
   await until(() => isAt(222))
-  t.pass('stored')
+  t.match(failures, [{ code: 'engine_down' }])
+  // It dies before the next write of trips: its successor has nothing to decide, and writes them.
+  await moveOn(3, 222)
+  await matcher.drop(0)
+  matcher = open()
+  await matcher.load(0)
+  await until(() => isAt(334))
+  t.equal(failures.length, 1)
 })
 
 const until = async (isTrue: () => Promise<boolean>): Promise<void> => {
