@@ -23,6 +23,8 @@ export interface HttpResult {
   p50: number
   p99: number
   refused: number
+  /** How late the generator sent what was due while a connection was idle, ms: its own delay, which is in the times too. */
+  lateP99: number
   /** How long the generator itself waited for a core, ms; what it waited is in the times too. */
   waitedMs: number
 }
@@ -69,6 +71,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
   const idle = Array.from({ length: plan.connections }, () => new Connection(port))
   const all = [...idle]
   const times: number[] = []
+  const late: number[] = []
   let [sent, answered, refused] = [0, 0, 0]
   const begun = performance.now()
   const waitedBefore = waitedMsOf(process.pid)
@@ -92,27 +95,43 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
     })
   }
   if (perSecond === undefined) for (const connection of idle.splice(0)) ask(connection, performance.now())
-  else await pace(perSecond, begun, end, idle, ask)
+  else {
+    await pace(perSecond, begun, end, idle, (connection, dueAt, isOwn) => {
+      if (isOwn && dueAt >= measuredFrom) late.push(performance.now() - dueAt)
+      ask(connection, dueAt)
+    })
+  }
   while (performance.now() < end || idle.length < all.length) await new Promise((done) => setTimeout(done, 20))
   for (const connection of all) connection.close()
-  times.sort((a, b) => a - b)
-  const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN
   const waitedMs = waitedMsOf(process.pid) - waitedBefore
-  return { perSecond: answered / (measureMs / 1000), p50: at(0.5), p99: at(0.99), refused, waitedMs }
+  return {
+    perSecond: answered / (measureMs / 1000),
+    p50: quantile(times, 0.5),
+    p99: quantile(times, 0.99),
+    lateP99: quantile(late, 0.99),
+    refused,
+    waitedMs,
+  }
 }
 
-/** What is due and finds no connection waits for one, and its time runs on. */
+const quantile = (values: number[], share: number): number =>
+  values.sort((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
+
+/** What is due and finds no connection waits for one, and its time runs on; what came due meanwhile is not the generator's delay. */
 const pace = async (
   perSecond: number,
   begun: number,
   end: number,
   idle: Connection[],
-  ask: (connection: Connection, dueAt: number) => void,
+  ask: (connection: Connection, dueAt: number, isOwn: boolean) => void,
 ): Promise<void> => {
   let due = 0
+  let isWaited = false
   while (performance.now() < end) {
     const shouldBe = Math.floor(((performance.now() - begun) / 1000) * perSecond)
-    while (due < shouldBe && idle.length > 0) ask(idle.shift() as Connection, begun + (++due / perSecond) * 1000)
+    while (due < shouldBe && idle.length > 0)
+      ask(idle.shift() as Connection, begun + (++due / perSecond) * 1000, !isWaited)
+    isWaited = due < shouldBe
     await new Promise((done) => setTimeout(done, 1))
   }
 }

@@ -164,6 +164,33 @@ const loopDelayMs = async (service: Service): Promise<number> => {
   return 1_000 * Number(/^waymark_event_loop_delay_seconds\{statistic="max"\} (\S+)/m.exec(text)?.[1])
 }
 
+/**
+ * How long answers take at an even pace, beside those of a bare handler at the same: on two cores generator, service, its
+ * collector and its column store share them, so what they waited for a core is in the times, as is what the generator was late.
+ */
+const atPace = async (service: Service, plan: HttpPlan, perSecond: number, barePort: number) => {
+  const bare = await driveHttp({ ...plan, port: barePort, perSecond })
+  await settled(service)
+  const pid = service.process.pid as number
+  await loopDelayMs(service) // it counts from the last look
+  const waitedBefore = waitedMsOf(pid)
+  const { p50, p99, lateP99, waitedMs, refused } = await driveHttp({ ...plan, perSecond })
+  const serviceWaitedMs = waitedMsOf(pid) - waitedBefore
+  const loopMs = await loopDelayMs(service)
+  const shown = {
+    'p99, ms': round(p99),
+    'median, ms': round(p50),
+    'p99 of a bare handler, ms': round(bare.p99),
+    'p99 of how late the generator sent, ms': round(lateP99),
+    'waits for a core, ms a second': {
+      service: round(serviceWaitedMs / (HALF_MS / 1000)),
+      generator: round(waitedMs / (HALF_MS / 1000)),
+    },
+    'longest delay of the event loop, ms': round(loopMs),
+  }
+  return { shown, refused }
+}
+
 /** As much as the service answers, and how long that takes at half of it and at half of the aim. */
 const mostAndHalf = async (
   service: Service,
@@ -173,26 +200,13 @@ const mostAndHalf = async (
 ): Promise<object> => {
   const bare = await driveHttp({ ...plan, port: barePort })
   const most = await driveHttp({ ...plan, warmupMs: FIRST_WARMUP_MS })
-  await settled(service)
-  const pid = service.process.pid as number
-  await loopDelayMs(service) // it counts from the last look
-  const waitedBefore = waitedMsOf(pid)
-  const half = await driveHttp({ ...plan, perSecond: most.perSecond / 2 })
-  const waitedMs = waitedMsOf(pid) - waitedBefore
-  const loopMs = await loopDelayMs(service)
-  await settled(service)
-  const halfAim = await driveHttp({ ...plan, perSecond: aimPerSecond / 2 })
+  const half = await atPace(service, plan, most.perSecond / 2, barePort)
+  const halfAim = await atPace(service, plan, aimPerSecond / 2, barePort)
   return {
     'a second': Math.round(most.perSecond),
     share: round((100 * most.perSecond) / bare.perSecond) / 100,
-    'p99 at half, ms': round(half.p99),
-    [`p99 at ${aimPerSecond / 2} a second, ms`]: round(halfAim.p99),
-    // On two cores generator, service, its collector and its column store share them: such waits are in the p99.
-    'waits for a core at half, ms a second': {
-      service: round(waitedMs / (HALF_MS / 1000)),
-      generator: round(half.waitedMs / (HALF_MS / 1000)),
-    },
-    'longest delay of the event loop at half, ms': round(loopMs),
+    'at half of it': half.shown,
+    [`at ${aimPerSecond / 2} a second`]: halfAim.shown,
     refused: most.refused + half.refused + halfAim.refused,
   }
 }

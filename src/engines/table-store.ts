@@ -13,6 +13,8 @@ export interface Range {
   field: string
   from?: string | number
   to?: string | number
+  /** Wider bounds that every row keeps which `where` matches: what lies between is all that the narrower ones leave out. */
+  keptWithin?: Omit<Range, 'field' | 'keptWithin'>
 }
 
 /**

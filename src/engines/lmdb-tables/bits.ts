@@ -144,6 +144,12 @@ export class RowSet {
     set(this.bitsOf(chunkOf(no)), offsetOf(no))
   }
 
+  remove(no: number): void {
+    const bits = this.chunks.get(chunkOf(no))
+    const offset = offsetOf(no)
+    if (bits !== undefined) bits.bytes[offset >> 3] &= ~(1 << (offset & 7))
+  }
+
   has(no: number): boolean {
     const bits = this.chunks.get(chunkOf(no))
     if (bits === undefined) return false

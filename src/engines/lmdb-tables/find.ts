@@ -4,10 +4,7 @@ import { type KnownAnswer, type KnownAnswers, type Matches, SORTED_IN_MEMORY_MAX
 import { RowSet } from './bits.ts'
 import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
 import { FirstMatches, inOrder, type Match } from './order.ts'
-import { AFTER_ALL, type Bounds, breathe, BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
-
-/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
-const NARROW = 2
+import { AFTER_ALL, type Bounds, BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
 
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
@@ -70,9 +67,11 @@ export class Finder {
     for (const range of rangesOf(this.question)) {
       const isWalked = range === this.sortRange && (this.question.total !== true || isCountable)
       if (isWalked || size <= SORTED_IN_MEMORY_MAX) continue
-      isBounded = true
-      if (size <= BY_ROW_MAX && !this.sets.hasAtMost(range, NARROW * size)) continue
-      set = await this.sets.ranged(range, set)
+      const walk = set === undefined ? 'within' : this.sets.shorterWalk(range, size)
+      isBounded ||= walk !== 'beyond'
+      if (walk === 'rows') continue
+      if (set !== undefined && walk === 'beyond') await this.sets.dropBeyond(range, set)
+      else set = await this.sets.ranged(range, set)
       size = set.size
     }
     if (set === undefined) return {}
@@ -105,7 +104,7 @@ export class Finder {
   private async totalOf({ sorted, set }: Matches): Promise<number> {
     if (sorted !== undefined) return sorted.length
     if (set !== undefined) return set.size
-    return this.sortRange === undefined ? this.sets.all().size : this.sets.countBounded(this.sortRange)
+    return this.sortRange === undefined ? (await this.sets.all()).size : this.sets.countBounded(this.sortRange)
   }
 
   private async sorted(set: RowSet): Promise<Match[]> {
@@ -140,7 +139,8 @@ export class Finder {
     for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(
       range,
     )) {
-      if (this.sets.isTimeToBreathe()) await breathe()
+      const pause = this.sets.pass()
+      if (pause !== undefined) await pause
       const isCursor = isFirst && this.isCursor(no)
       isFirst = false
       if (isCursor || (set === undefined ? this.sets.expired?.has(no) : !set.has(no))) continue

@@ -20,8 +20,14 @@ import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
 import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
 
-const ENTRIES_AT_ONCE_MAX = 8_000
-const VALUES_AT_ONCE = 250
+/** What a question does in one turn of the event loop, in entries that it passes: two milliseconds or three. */
+const ENTRIES_AT_ONCE = 8_000
+/** What else it does, in the same: a row that is looked at, a chunk that is taken into a set, a value that is looked up. */
+const LOOK_ENTRIES = 10
+const CHUNK_ENTRIES = 5
+const VALUE_ENTRIES = 32
+/** More values may be most of those that a field has. */
+const VALUES_MAX = 250
 const COUNTED_AT_ONCE = 20_000
 /** Entries that a walk passes in the time of one look-up. */
 const WALKED_FOR_ONE = 8
@@ -35,6 +41,11 @@ export interface Bounds {
 
 /** Rows of a set that are looked at one by one where bounds are asked for. */
 export const BY_ROW_MAX = 20_000
+/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
+const NARROW = 2
+/** Entries that are counted to compare two walks: to count them takes a fifth of the time or less. */
+const WALK_COUNTED_MIN = 1_000
+const WALK_COUNTED_MAX = 64_000
 
 export interface FindSource {
   env: TableEnvironment
@@ -53,7 +64,7 @@ export class QuestionSets {
   readonly docs: DocReader
   private readonly source: FindSource
   private readonly question: Find
-  private visited = 0
+  private passed = 0
   private ended: { rows: RowSet | undefined } | undefined
 
   constructor(source: FindSource, question: Find) {
@@ -76,23 +87,25 @@ export class QuestionSets {
     for (const [field, wanted] of Object.entries(this.question.where ?? {})) {
       const values = Array.isArray(wanted) ? wanted : [wanted]
       const at = fieldKey(this.space, equalityField(this.source.record, field))
-      sets.push(this.isMost(values) ? await this.amongAll(at, values) : await this.oneByOne(at, values))
+      sets.push((await this.isMost(values)) ? await this.amongAll(at, values) : await this.oneByOne(at, values))
     }
     for (const [field, wanted] of Object.entries(this.question.every ?? {})) {
       for (const value of wanted) {
         const some = new RowSet()
         const bytes = equalityBytes(value)
         if (bytes !== undefined)
-          this.addPostings(some, fieldKey(this.space, equalityField(this.source.record, field), bytes), LAST_CHUNK)
+          await this.addPostings(
+            some,
+            fieldKey(this.space, equalityField(this.source.record, field), bytes),
+            LAST_CHUNK,
+          )
         sets.push(some)
       }
     }
     for (const group of wordGroupsOf(this.question)) {
       const some = new RowSet()
-      for (const [i, word] of group.entries()) {
-        if (i % VALUES_AT_ONCE === VALUES_AT_ONCE - 1) await breathe()
-        this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
-      }
+      for (const word of group)
+        await this.addPostings(some, fieldKey(this.space, TEXT_FIELD, wordBytes(word)), AFTER_ALL)
       sets.push(some)
     }
     const [first, ...others] = sets
@@ -102,23 +115,23 @@ export class QuestionSets {
 
   private async oneByOne(field: Buffer, values: readonly unknown[]): Promise<RowSet> {
     const some = new RowSet()
-    for (const [i, value] of values.entries()) {
-      if (i % VALUES_AT_ONCE === VALUES_AT_ONCE - 1) await breathe()
+    for (const value of values) {
       const bytes = equalityBytes(value)
-      if (bytes !== undefined) this.addPostings(some, Buffer.concat([field, bytes]), LAST_CHUNK)
+      if (bytes !== undefined) await this.addPostings(some, Buffer.concat([field, bytes]), LAST_CHUNK)
     }
     return some
   }
 
-  private isMost({ length }: readonly unknown[]): boolean {
-    return length > VALUES_AT_ONCE && length * WALKED_FOR_ONE > this.all().size
+  private async isMost({ length }: readonly unknown[]): Promise<boolean> {
+    return length > VALUES_MAX && length * WALKED_FOR_ONE > (await this.all()).size
   }
 
   /** One walk over all values of the field: to look each one up takes ten times as long as to pass it by. */
   private async amongAll(field: Buffer, values: readonly unknown[]): Promise<RowSet> {
     const wanted = new Set<string>()
-    for (const [i, value] of values.entries()) {
-      if (i % VALUES_AT_ONCE === VALUES_AT_ONCE - 1) await breathe()
+    for (const value of values) {
+      const pause = this.pass(VALUE_ENTRIES)
+      if (pause !== undefined) await pause
       const bytes = equalityBytes(value)
       if (bytes !== undefined) wanted.add(bytes.toString('latin1'))
     }
@@ -128,15 +141,16 @@ export class QuestionSets {
       const [bytes, chunkAt] = [key as string, (key as string).length - 4]
       if (wanted.has(bytes.slice(field.length, chunkAt)))
         some.addChunk(Buffer.from(bytes.slice(chunkAt), 'latin1').readUInt32BE(0), value)
-      if (this.isTimeToBreathe()) await breathe() // after the chunk was used: other questions read into its memory
+      const pause = this.pass(CHUNK_ENTRIES)
+      if (pause !== undefined) await pause // after the chunk was used: other questions read into its memory
     }
     return some
   }
 
   /** Every row of the scope that has not ended. */
-  all(): RowSet {
+  async all(): Promise<RowSet> {
     const set = new RowSet()
-    this.addPostings(set, fieldKey(this.space, ALL_FIELD), LAST_CHUNK)
+    await this.addPostings(set, fieldKey(this.space, ALL_FIELD), LAST_CHUNK)
     if (this.expired !== undefined) set.drop(this.expired)
     return set
   }
@@ -144,12 +158,44 @@ export class QuestionSets {
   /** The rows within the bounds, of those in the set. */
   async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
     const inside = new RowSet()
-    const { low, high } = this.bounds(range)
-    for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
+    await this.walk(this.bounds(range), (no) => {
       if (set === undefined || set.has(no)) inside.add(no)
-      if (this.isTimeToBreathe()) await breathe()
-    }
+    })
     return inside
+  }
+
+  /** Drops of a set what lies outside of the bounds, by the stretches in which its rows may do so. */
+  async dropBeyond(range: Range, set: RowSet): Promise<void> {
+    for (const stretch of this.beyond(range)) await this.walk(stretch, (no) => set.remove(no))
+  }
+
+  /** How the fewest entries are walked to keep the bounds; `rows`: few rows are rather looked at one by one. */
+  shorterWalk(range: Range, rows: number): 'within' | 'beyond' | 'rows' {
+    const isByRow = rows <= BY_ROW_MAX
+    if (!isByRow && range.keptWithin === undefined) return 'within'
+    const most = isByRow ? NARROW * rows : WALK_COUNTED_MAX
+    for (let count = Math.min(most, WALK_COUNTED_MIN); ; count = Math.min(most, 4 * count)) {
+      if (this.haveAtMost([this.bounds(range)], count)) return 'within'
+      if (range.keptWithin !== undefined && this.haveAtMost(this.beyond(range), count)) return 'beyond'
+      if (count === most) return isByRow ? 'rows' : 'within'
+    }
+  }
+
+  private beyond(range: Range): Bounds[] {
+    const [inner, outer] = [this.bounds(range), this.bounds({ field: range.field, ...range.keptWithin })]
+    const stretches = [
+      { low: outer.low, high: inner.low },
+      { low: inner.high, high: outer.high },
+    ]
+    return stretches.filter(({ low, high }) => Buffer.compare(low, high) < 0)
+  }
+
+  private async walk({ low, high }: Bounds, take: (no: number) => void): Promise<void> {
+    for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
+      take(no)
+      const pause = this.pass()
+      if (pause !== undefined) await pause
+    }
   }
 
   /** Hands over each row of the set that keeps all bounds, with its value of the sort's field, and its id where wanted. */
@@ -166,15 +212,18 @@ export class QuestionSets {
       const doc = this.docs.read(no, places)
       if (doc !== undefined && bounds.every(({ at, isInside }) => isInside(doc[at])))
         take(no, valueAt < 0 ? null : doc[valueAt], this.docs.id)
-      if (this.isTimeToBreathe()) await breathe()
+      const pause = this.pass(LOOK_ENTRIES)
+      if (pause !== undefined) await pause
     }
   }
 
-  /** Whether at most so many rows lie within the bounds, ended ones too. */
-  hasAtMost(range: Range, count: number): boolean {
-    const { low, high } = this.bounds(range)
-    const [next] = this.source.env.order.getKeys({ start: low, end: high, offset: count, limit: 1, ...this.options })
-    return next === undefined
+  /** Whether stretches of an index have at most so many entries, each of them. */
+  private haveAtMost(stretches: readonly Bounds[], count: number): boolean {
+    const { order } = this.source.env
+    return stretches.every(({ low, high }) => {
+      const [next] = order.getKeys({ start: low, end: high, offset: count, limit: 1, ...this.options })
+      return next === undefined
+    })
   }
 
   /** How many rows lie within the bounds, ended ones too. */
@@ -200,18 +249,25 @@ export class QuestionSets {
     }
   }
 
-  isTimeToBreathe(): boolean {
-    this.visited += 1
-    return this.visited % ENTRIES_AT_ONCE_MAX === 0
+  /** Counts what was passed, in entries. A promise is to be awaited: others have a turn then. */
+  pass(entries = 1): Promise<void> | undefined {
+    this.passed += entries
+    if (this.passed < ENTRIES_AT_ONCE) return undefined
+    this.passed = 0
+    return breathe()
   }
 
-  private addPostings(set: RowSet, prefix: Buffer, end: Buffer): void {
+  private async addPostings(set: RowSet, prefix: Buffer, end: Buffer): Promise<void> {
+    const lookedUp = this.pass(VALUE_ENTRIES)
+    if (lookedUp !== undefined) await lookedUp
     for (const { key, value } of this.source.readers.postings.getRange({
       start: prefix,
       end: Buffer.concat([prefix, end]),
       ...this.options,
     })) {
       set.addChunk(key as number, value)
+      const pause = this.pass(CHUNK_ENTRIES)
+      if (pause !== undefined) await pause // after the chunk was used: other questions read into its memory
     }
   }
 
@@ -230,5 +286,15 @@ export class QuestionSets {
   }
 }
 
-/** Gives the event loop a turn; the snapshot stays as it is. */
-export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const waiting: (() => void)[] = []
+
+/** Gives the event loop a turn; the snapshot stays as it is. Of all questions that wait, each turn goes on with one. */
+export const breathe = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(goOn)
+  })
+
+const goOn = (): void => {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(goOn)
+}

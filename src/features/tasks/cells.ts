@@ -9,31 +9,60 @@ const CELLS_MAX = 64
 export const cellsOf = (lat: number, lng: number): string[] =>
   LEVELS.map((level) => nameOf(level, columnOf(level, lng), rowOf(level, lat)))
 
-/** Cells that cover a box, at the finest level at which they are few. In degrees; west beyond east crosses the antimeridian. */
-export const cellsOver = ({
-  west,
-  south,
-  east,
-  north,
-}: {
+/** Wider than any rounding of an edge of a cell, in degrees. */
+const EDGE = 1e-6
+
+/** In degrees; west beyond east crosses the antimeridian. */
+interface Degrees {
   west: number
   south: number
   east: number
   north: number
-}): string[] => {
-  let cells: string[] = []
+}
+
+/** Cells that cover a box. */
+interface Cover {
+  level: number
+  first: number
+  width: number
+  bottom: number
+  height: number
+}
+
+/** Cells that cover a box, at the finest level at which they are few. */
+export const cellsOver = (box: Degrees): string[] => {
+  const { level, first, width, bottom, height } = coverOf(box)
+  const cells: string[] = []
+  const size = 2 ** level
+  for (let x = 0; x < Math.min(width, size); x++)
+    for (let y = 0; y < height; y++) cells.push(nameOf(level, (first + x) % size, bottom + y))
+  return cells
+}
+
+/** The box that those cells fill, a little more at each side: all that lies in one of them lies in it. East is beyond west. */
+export const boundsOfCells = (box: Degrees): Degrees => {
+  const { level, first, width, bottom, height } = coverOf(box)
+  const [columnDegrees, rowDegrees] = [360 / 2 ** level, 180 / 2 ** level]
+  return {
+    west: first * columnDegrees - 180 - EDGE,
+    south: bottom * rowDegrees - 90 - EDGE,
+    east: (first + width) * columnDegrees - 180 + EDGE,
+    north: (bottom + height) * rowDegrees - 90 + EDGE,
+  }
+}
+
+const coverOf = ({ west, south, east, north }: Degrees): Cover => {
+  let cover: Cover | undefined
   for (const level of LEVELS) {
     const first = columnOf(level, west)
-    const size = 2 ** level
-    const width = west <= east ? columnOf(level, east) - first + 1 : columnOf(level, east) + size - first + 1
+    const turn = west <= east ? 0 : 2 ** level
+    const width = columnOf(level, east) + turn - first + 1
     const bottom = rowOf(level, south)
     const height = rowOf(level, north) - bottom + 1
-    if (cells.length > 0 && width * height > CELLS_MAX) break
-    cells = []
-    for (let x = 0; x < Math.min(width, size); x++)
-      for (let y = 0; y < height; y++) cells.push(nameOf(level, (first + x) % size, bottom + y))
+    if (cover !== undefined && width * height > CELLS_MAX) break
+    cover = { level, first, width, bottom, height }
   }
-  return cells
+  return cover as Cover
 }
 
 const nameOf = (level: number, column: number, row: number): string => `${level}/${column}/${row}`

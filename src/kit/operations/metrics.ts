@@ -28,11 +28,14 @@ export interface Metrics {
 const APPEND_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
+/** How often the timer runs that tells how late timers run. */
+const LOOP_RESOLUTION_MS = 10
+
 export const createMetrics = (): Metrics => {
   const registry = new Registry()
   const registers = [registry]
   const collectors: (() => unknown)[] = []
-  const loopDelay = monitorEventLoopDelay({ resolution: 10 })
+  const loopDelay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
   loopDelay.enable()
   eventLoopDelay(registry, loopDelay)
   processMetrics(registry)
@@ -104,7 +107,11 @@ const processMetrics = (registry: Registry): void => {
   for (const what of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${what}_total`)
 }
 
-const eventLoopDelay = (registry: Registry, delay: IntervalHistogram): void => {
+/** The histogram holds the whole time from one run of its timer to the next, of which the first 10 ms are no delay. */
+export const eventLoopDelay = (
+  registry: Registry,
+  delay: Pick<IntervalHistogram, 'percentile' | 'max' | 'reset'>,
+): void => {
   // The label is not `quantile`: that name belongs to summaries, and a gauge that has it is no valid metric.
   const statistics: [string, () => number][] = [
     ['p50', () => delay.percentile(50)],
@@ -117,7 +124,8 @@ const eventLoopDelay = (registry: Registry, delay: IntervalHistogram): void => {
     labelNames: ['statistic'],
     registers: [registry],
     collect() {
-      for (const [statistic, nanoseconds] of statistics) this.set({ statistic }, nanoseconds() / 1e9)
+      for (const [statistic, nanoseconds] of statistics)
+        this.set({ statistic }, Math.max(0, nanoseconds() / 1e9 - LOOP_RESOLUTION_MS / 1e3))
       delay.reset()
     },
   })
