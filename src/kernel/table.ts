@@ -17,7 +17,10 @@ export interface TableDeclaration {
   lives?: 'organization' | 'partition' | 'row'
   /** Fields that `where` may name (values, or arrays of values). */
   equality?: readonly string[]
-  /** Fields that `range` and `sort` may name: all numbers or all strings; rows without the field come first. */
+  /**
+   * Fields that `range` and `sort` may name: all numbers or all strings, of which the first 600 bytes count at least; rows
+   * without the field come first.
+   */
   range?: readonly string[]
   /** Those of `range` whose index names no row without the field: only questions that match no such row may sort by them. */
   sparse?: readonly string[]

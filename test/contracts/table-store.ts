@@ -601,6 +601,30 @@ const PROMISES: { [promise: string]: Check } = {
     t.same(idsOf((await store.find('things', 's', { limit: 9, text: start })).rows), ['1', '2'])
   },
 
+  'texts of 600 bytes are sorted, bounded and walked by all of them': async (t, { store }) => {
+    const start = '字'.repeat(199)
+    const names = ['一', '丁', '丂', '七'].map((last) => start + last)
+    const inOrder = names.map((_, i) => `${9 - i}`)
+    await store.commit(names.map((name, i) => put('s', inOrder[i], { status: 'open', name })))
+    for (const where of [undefined, { status: 'open' }])
+      for (const order of ['asc', 'desc'] as const) {
+        const walked: string[] = []
+        for (let after: string | null | undefined; after !== null; ) {
+          const page = await store.find('things', 's', { limit: 1, where, sort: { field: 'name', order }, after })
+          walked.push(...idsOf(page.rows))
+          after = page.next
+        }
+        t.same(walked, order === 'asc' ? inOrder : inOrder.toReversed())
+        const range = { field: 'name', from: names[1], to: names[2] }
+        t.same(
+          idsOf((await store.find('things', 's', { limit: 9, where, range })).rows).sort(),
+          inOrder.slice(1, 3).sort(),
+        )
+      }
+    await store.commit(inOrder.map((id) => ({ ...put('s', id, { status: 'open' }), row: null })))
+    t.same((await store.find('things', 's', { limit: 9, sort: { field: 'name', order: 'asc' } })).rows, [])
+  },
+
   'of rows put where none is, one is stored': async (t, { store, now, pass }) => {
     let last = ''
     const lifeMs = await inTime(now, async (life, scope) => {

@@ -106,7 +106,8 @@ export const rangeField = (record: TableRecord, field: string): number => record
 
 export const ROW_HEADER_BYTES = 12
 const ID_BYTES_MAX = 500
-const ORDER_STRING_BYTES_MAX = 400
+/** Every text of 200 characters; a key has room for no more beside the longest id. */
+const ORDER_STRING_BYTES_MAX = 600
 const EQUALITY_STRING_BYTES_MAX = 200
 
 export const spaceKey = (table: number, scope: number): Buffer => {
@@ -203,8 +204,8 @@ export const equalityBytes = (value: unknown): Buffer | undefined => {
 export const wordBytes = (word: string): Buffer => Buffer.from(word)
 
 /**
- * Writes bytes that sort as the values do: what is missing first, numbers, strings by code point (their first 400 bytes
- * count). Answers where they end.
+ * Writes bytes that sort as the values do: what is missing first, numbers, strings by code point (their first
+ * `ORDER_STRING_BYTES_MAX` count). Answers where they end.
  */
 export const writeOrder = (target: Buffer, at: number, value: unknown): number => {
   if (typeof value === 'number' && !Number.isNaN(value)) return writeDouble(target, at, 1, value)

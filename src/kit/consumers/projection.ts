@@ -4,6 +4,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { WORDS_VERSION } from '../../kernel/words.ts'
 
 /** Rows as a projection sees them while a batch is applied: reads see what earlier events of the batch wrote. */
 export interface Rows {
@@ -69,14 +70,20 @@ export const tablesOf = ({ tables }: Pick<Projection, 'tables'>): TableDeclarati
   tables.map((table) => ({ ...table, isProjected: true }))
 
 /** What stands beside the position in a projection's checkpoint: the versions of what is stored. */
-export const versionsOf = ({ version, parts }: Projection): { [source: string]: number } =>
-  parts === undefined ? { version } : Object.fromEntries(parts.map((part) => [`version:${part.name}`, part.version]))
+export const versionsOf = (projection: Projection): { [source: string]: number } =>
+  projection.parts === undefined
+    ? { version: storedVersion(projection) }
+    : Object.fromEntries(projection.parts.map((part) => [`version:${part.name}`, storedVersion(part)]))
+
+/** Of what is searched by words it rises with how these are made, too. */
+const storedVersion = ({ version, tables }: ProjectionPart): number =>
+  tables.some(({ text = [] }) => text.length > 0) ? version + WORDS_VERSION : version
 
 /** The projection without the parts that are stored as they should be; undefined when all are. */
 export const staleParts = (projection: Projection, stored: { [source: string]: number }): Projection | undefined => {
-  const { name, version, parts } = projection
-  if (parts === undefined) return stored.version === version ? undefined : projection
-  const stale = parts.filter((part) => stored[`version:${part.name}`] !== part.version)
+  const { name, parts } = projection
+  if (parts === undefined) return stored.version === storedVersion(projection) ? undefined : projection
+  const stale = parts.filter((part) => stored[`version:${part.name}`] !== storedVersion(part))
   return stale.length === 0 ? undefined : { ...joinParts(name, stale), parts }
 }
 

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { test, type Test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
+import type { Checkpoint } from '../../../src/engines/table-store.ts'
 import { decodeJson, encodeJson } from '../../../src/kernel/event.ts'
 import type { Row } from '../../../src/kernel/table.ts'
+import { WORDS_VERSION } from '../../../src/kernel/words.ts'
+import { versionsOf } from '../../../src/kit/consumers/projection.ts'
 import { settling } from '../../../src/kit/consumers/settle.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, runProjections, type TestServices } from '../../support/open-services.ts'
@@ -82,6 +85,33 @@ test('a part that changes, and one that is new, is built anew by itself', async 
   })
   await life(t, folder, [part('jug'), part('pot')], async (services) => {
     t.equal((await rowsOf(services, 'jugs')).length, 2, 'one that is gone touches no other')
+  })
+})
+
+test('a part whose words were made otherwise is built anew by itself', async (t) => {
+  const folder = folderOf(t)
+  const searched = (noun: string) => {
+    const plain = part(noun)
+    return { ...plain, tables: plain.tables.map((table) => ({ ...table, text: ['name'] })) }
+  }
+  const parts = [searched('cup'), part('jug')]
+  const versions = ({ all: _all, ...others }: Checkpoint = {}) => others
+  await life(t, folder, parts, async (services, settled) => {
+    await write(services, 'cup', 1)
+    await settled(write(services, 'jug', 1))
+    const { at, fence } = await services.tables.take('directory')
+    const before = { ...at, 'version:cups': (at?.['version:cups'] ?? 0) - WORDS_VERSION }
+    const row = { times: 0, at: 0, version: 0 }
+    const marks = ['cups', 'jugs'].map((table) => ({ table, scope: 'all', id: 'mark', row }))
+    await services.tables.commit(marks, { consumer: 'directory', from: at, at: before, fence })
+  })
+  await life(t, folder, parts, async (services) => {
+    t.equal((await rowsOf(services, 'cups')).length, 1)
+    t.equal((await rowsOf(services, 'jugs')).length, 2)
+    const { at } = await services.tables.take('directory')
+    t.same(versions(at), versionsOf(directory(parts)), 'and its version is told')
+    const [cups, jugs] = directory(parts).parts ?? []
+    t.same(versions(at), { 'version:cups': cups.version + WORDS_VERSION, 'version:jugs': jugs.version })
   })
 })
 
