@@ -1,12 +1,16 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
-import { DEFINITIONS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
+import { DEFINITIONS, RUNS, TRANSITIONS, transitionVersionOf } from '../../src/engines/clickhouse-sql/history-tables.ts'
 import { MIGRATIONS } from '../../src/engines/clickhouse-sql/migrations.ts'
 import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { HistoryRows } from '../../src/engines/clickhouse-sql/rows.ts'
+import { runsBlock } from '../../src/engines/clickhouse-sql/runs.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
+import type { Find } from '../../src/engines/table-store.ts'
 import type { Transition } from '../../src/features/transitions/events.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { insertDecided } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
 
@@ -84,6 +88,34 @@ test('merges of a history from before are forced no sooner than a day after the 
   t.equal(made.length, tables.length)
   for (const { sql } of made)
     t.match(sql, /min_age_to_force_merge_seconds = 86400, .*min_age_to_force_merge_on_partition_only = (1|true)/)
+})
+
+test('runs from before lists asked for their events are found by them', async (t) => {
+  const history = await open(t)
+  for (const sql of MIGRATIONS.slice(0, 8).flatMap((change) => change({ ...RETENTION, database: 'default' })))
+    await history.command(sql)
+  const owed = (event: string) => ({
+    ...{ automationId: 'a', subjectId: 't', partition: 0, sequence: 1 },
+    trigger: JSON.stringify({ event, subject: { type: 'tracker', id: 't' } }),
+  })
+  const run = (_id: string, revision: number) => ({
+    ...{ organizationId: 'o', _id, createdAt: AT },
+    at: { epoch: 0, revision, ordinal: 0 },
+  })
+  await history.insert(RUNS, runsBlock([{ ...run('old', 1), status: 'pending', owed: owed('onStartTrip') }]), 'old')
+  await migrateHistory(history, RETENTION)
+  const changes = [
+    { ...run('new', 2), status: 'pending', owed: owed('onStartTrip') },
+    { ...run('other', 3), status: 'pending', owed: owed('onFinishTrip') },
+    { ...run('new', 4), status: 'dead', attempt: '{}' },
+  ]
+  for (const change of changes) await history.insert(RUNS, runsBlock([change]), `${change.at.revision}`)
+  const rows = new HistoryRows(history, new FakeClock(AT))
+  const found = async (where: Find['where']) =>
+    (await rows.find('automationRuns', 'o', { where, limit: 9 })).rows.map(({ id }) => id).sort()
+  t.same(await found({ event: 'onStartTrip' }), ['new', 'old'])
+  t.same(await found({ event: 'onStartTrip', status: 'dead' }), ['new'])
+  t.same(await found({ event: ['onFinishTrip', 'onGeofenceLeave'] }), ['other'])
 })
 
 test('a crash between a change and its number does no harm', async (t) => {

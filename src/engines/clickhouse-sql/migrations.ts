@@ -38,6 +38,13 @@ export const MIGRATIONS: readonly ((schema: Schema) => string[])[] = [
   // Forced after two minutes, merges wrote a whole month again at each lull.
   (schema) =>
     Object.keys(DEFINITIONS).map((table) => `ALTER TABLE ${shardsOf(table, schema)} MODIFY SETTING ${MERGE_SETTINGS}`),
+  // What runs were owed for, as lists ask for it.
+  (schema) =>
+    alterTable(
+      RUNS,
+      `ADD COLUMN IF NOT EXISTS event SimpleAggregateFunction(max, String) MATERIALIZED JSONExtractString(trigger, 'event') CODEC(ZSTD(3))`,
+      schema,
+    ),
 ]
 
 const SUBJECT = (member: string): string => `JSONExtractString(trigger, 'subject', '${member}')`

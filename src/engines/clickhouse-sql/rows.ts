@@ -48,6 +48,7 @@ const LISTED: { [name: string]: Listed } = {
       automationId: 'automationId',
       subjectId: 'subjectId',
       audience: 'audience',
+      event: 'event',
       partition: 'partition',
       sequence: 'sequence',
       trigger: 'trigger',
@@ -56,7 +57,7 @@ const LISTED: { [name: string]: Listed } = {
       attempts: 'attempts',
       createdAt: 'toUnixTimestamp64Milli(createdAt)',
     },
-    revive: ({ stateText, attempts, trigger, audience: _audience, ...row }) => ({
+    revive: ({ stateText, attempts, trigger, audience: _audience, event: _event, ...row }) => ({
       ...row,
       trigger: JSON.parse(trigger as string),
       ...readState(stateText as string),

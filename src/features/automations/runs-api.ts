@@ -20,7 +20,7 @@ import type { Services } from '../../kit/services.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
 import { askRetry } from './automation.ts'
-import type { Subject } from './events.ts'
+import { EVENT_DATA_TYPES, type Subject } from './events.ts'
 import { showRun } from './run-shown.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, RECORDS_AUDIENCE, type RunRow } from './views.ts'
@@ -63,6 +63,7 @@ const SHAPE: ListShape = {
   filters: {
     automationId: { type: 'string', maxLength: 100, description: 'Runs of this automation.' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
+    event: { type: 'string', enum: Object.keys(EVENT_DATA_TYPES), description: 'Runs that such an event led to.' },
   },
   sortable: [],
   searchable: false,

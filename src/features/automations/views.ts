@@ -228,7 +228,7 @@ export const RECORDS_AUDIENCE = 'records'
 /** Runs as lists ask for them: 30 days of them are read from the history. */
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
-  version: 3,
-  equality: ['automationId', 'status', 'subjectId', 'audience'],
+  version: 4,
+  equality: ['automationId', 'status', 'event', 'subjectId', 'audience'],
   range: ['createdAt'],
 }

@@ -101,7 +101,7 @@ export const task = defineResource({
   hubField: 'hubId',
   sees: (caller, row) => seesTask(caller, row as TaskRow),
   unique: 'externalId',
-  version: 3,
+  version: 4,
   indexes: {
     equality: [
       'state',
@@ -110,6 +110,7 @@ export const task = defineResource({
       'scheduleId',
       'routingResultId',
       'externalId',
+      'priority',
       'dataId',
       'tags',
       'people',

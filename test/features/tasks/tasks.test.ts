@@ -344,7 +344,15 @@ test('tasks are found by what an office asks for', async (t) => {
   const hour = (day: number, h: number) => `2026-03-0${day}T${String(h).padStart(2, '0')}:00:00.000Z`
   const window = (day: number, from: number, to: number) => ({ from: hour(day, from), to: hour(day, to) })
   await task({ title: 'A', window: window(1, 8, 10), lat: 52, lng: 21, tags: ['cooled'], priority: 3 })
-  await task({ title: 'B', window: window(1, 9, 12), lat: 50, lng: 19, externalId: 'x', assigneeIds: [ada.id] })
+  await task({
+    title: 'B',
+    window: window(1, 9, 12),
+    lat: 50,
+    lng: 19,
+    externalId: 'x',
+    assigneeIds: [ada.id],
+    address: 'Łódź',
+  })
   await task({
     title: 'C long road',
     window: { from: hour(1, 1), to: hour(9, 1) },
@@ -362,6 +370,8 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found('state=new,assigned'), 'ABCD')
   t.equal(await found('tags=cooled'), 'A')
   t.equal(await found('externalId=x'), 'B')
+  t.equal(await found('priority=3'), 'A')
+  t.match(await owner.call('GET', '/tasks?priority=10'), { status: 400, body: { errors: [{ path: '/priority' }] } })
   t.equal(await found(`from=${hour(1, 10)}&to=${hour(1, 11)}`), 'ABC')
   t.equal(await found(`from=${hour(1, 11)}&to=${hour(1, 11)}`), 'BC')
   t.equal(await found(`from=${hour(2, 1)}`), 'C')
@@ -384,6 +394,7 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found('bbox=179,-18,-179,-16'), 'CD')
   t.equal(await found('bbox=-180,-90,180,90'), 'ABCD')
   t.equal(await found('q=ring'), 'C')
+  for (const q of ['lodz', 'LODZ', 'Łódź', 'łód']) t.equal(await found(`q=${encodeURIComponent(q)}`), 'B', q)
   t.equal((await owner.call('GET', '/tasks?state=open')).status, 400)
   t.equal((await owner.call('GET', '/tasks?bbox=1,2,3')).status, 400)
   t.same(
