@@ -13,8 +13,10 @@ export const giveWay = (services: ResourceServices): Process<GiveWayData> => {
     { name: 'heir', run: redirect },
     {
       name: 'record',
-      run: ({ plural, id }, originOf) =>
-        unlessGone(new ResourceWriter(services.resources.declarationOf(plural), services).remove(originOf(), id)),
+      run: ({ plural, id, replaceWith }, originOf) => {
+        const writer = new ResourceWriter(services.resources.declarationOf(plural), services)
+        return unlessGone(writer.remove(originOf(), id, undefined, replaceWith))
+      },
     },
     { name: 'late heir', run: redirect },
   ])

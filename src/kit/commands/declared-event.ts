@@ -9,6 +9,8 @@ export interface ResourceData {
   /** Values of write-only fields, encrypted. */
   sealed?: { [field: string]: string }
   createdAt: string
+  /** Of a deletion: the id of the record that took its place in what named it. */
+  replacedBy?: string
   /** When the change was asked for. */
   at: string
 }

@@ -42,6 +42,9 @@ import {
 /** Records that a deletion is taken out of before it is answered; more follow. */
 const TAKEN_OUT_MAX = 1_000
 
+/** Refuses the deletion of a record by throwing. */
+type MayDelete = (state: ResourceState, version: number) => Promise<void>
+
 /** The writes of one resource, below its routes: also for the service itself (the first hub of an organization). */
 export class ResourceWriter implements ResourceWrites {
   readonly declaration: ResourceDeclaration
@@ -151,16 +154,13 @@ export class ResourceWriter implements ResourceWrites {
     return { wrote: allWrote(wrote, takenOut.wrote), row, isPending: !takenOut.isDone }
   }
 
-  /** Deletes a record alone. @throws Failure not_found, and of the check. */
-  async remove(
-    origin: WriteOrigin,
-    id: string,
-    check?: (state: ResourceState, version: number) => Promise<void>,
-  ): Promise<Wrote | undefined> {
+  /** Deletes a record alone; `heir` took its place in what named it. @throws Failure not_found, and of the check. */
+  async remove(origin: WriteOrigin, id: string, check?: MayDelete, heir?: string): Promise<Wrote | undefined> {
     const { wrote } = await this.handle(origin, id, async (state, version) => {
       await check?.(state, version)
       const { organizationId, values, createdAt } = state
-      return { type: 'delete', data: { organizationId, values, createdAt, at: formatTime(origin.now) } }
+      const at = formatTime(origin.now)
+      return { type: 'delete', data: { organizationId, values, createdAt, replacedBy: heir, at } }
     })
     return wrote
   }

@@ -1,11 +1,13 @@
 import { Failure } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { Follower } from '../../kit/consumers/follower.ts'
 import { pause } from '../../kit/consumers/retry.ts'
 import { withoutAttached } from '../../kit/files/attached-file.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
+import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
 import { ResourceWriter } from '../../kit/resource/write.ts'
 import { LATE_WRITES_MS, type WriteOrigin } from '../../kit/resource/writes.ts'
 import { type Deletion, deletionsOf, settled, type TakeOutServices } from './take-out.ts'
@@ -14,13 +16,16 @@ export const TAKE_BACK = 'take-back-deletions'
 
 /** At least so long after the tables have a deletion: they may be behind with what was appended right after it. */
 const BEHIND_MS = 1_000
+/** Names that are tried for what is restored. */
+const NAMES_MAX = 20
 /** What was deleted before is as people have found it since, also where the log is followed from its beginning. */
 const AGE_MS_MAX = 7 * 86_400_000
 
 /**
  * Takes a deletion back that would have been refused: two processes, of which one deleted a record while the other one
  * came to name it, each looked at tables that did not have the other's write. What names it cannot be without it, and
- * nobody knows better what to put in its place, so that nothing is lost but the deletion.
+ * nobody knows better what to put in its place, so that nothing is lost but the deletion. Where somebody said what takes
+ * its place, that is named instead.
  */
 export const takeBackDeletions = (services: TakeOutServices): Follower => {
   const { clock, resources, tables } = services
@@ -44,27 +49,63 @@ export const takeBackDeletions = (services: TakeOutServices): Follower => {
 
 const takeBack = async (services: TakeOutServices, { event, declaration }: Deletion): Promise<void> => {
   const { clock, logger, resources } = services
-  const { organizationId } = decodeJson<ResourceData>(event.data)
-  const record = { plural: declaration.plural, id: idOfStream(event.stream) }
+  const { plural } = declaration
+  const { organizationId, replacedBy } = decodeJson<ResourceData>(event.data)
+  const record = { plural, id: idOfStream(event.stream) }
   const holder = await resources.holderOf(services, organizationId, record)
   if (holder === undefined) return
   const now = clock.now()
   const metadata = { organizationId, actor: `reactor:${TAKE_BACK}`, $causationId: event.id }
+  const origin = { organizationId, now, ids: idSource(now), metadata }
   const said = { organizationId, record: event.stream, namedBy: `${holder.plural} ${holder.id}` }
+  const writer = new ResourceWriter(declaration, services)
+  const statusOf = async (id: string) => (await writer.load(id)).state.status
+  if (
+    replacedBy !== undefined &&
+    (await statusOf(replacedBy)) === 'live' &&
+    (await statusOf(record.id)) === 'deleted'
+  ) {
+    await resources.redirect(services, origin, plural, record.id, replacedBy)
+    return logger.warn('what came to name a deleted record names what took its place', { ...said, replacedBy })
+  }
   try {
-    const origin = { organizationId, now, ids: idSource(now), metadata }
-    const { wrote } = await restore(new ResourceWriter(declaration, services), origin, record.id)
+    const { wrote } = await restore(writer, origin, record.id)
     if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', said)
   } catch (error) {
-    // Its name is another one's by now, or what it names itself is gone: nobody but the office can say what is meant.
+    // A value of it is another one's by now, or what it names itself is gone: nobody but the office can say what is meant.
     if (!(error instanceof Failure) || error.status >= 500) throw error
     logger.error('a record that is named was deleted and cannot be restored', { ...said, error: error.message })
   }
 }
 
-/** The record as it was, without the files that went with it. Where it is there again, or was erased, nothing happens. */
-const restore = (writer: ResourceWriter, origin: WriteOrigin, id: string) =>
-  writer.handle(origin, id, async ({ organizationId, values, sealed, createdAt }) => {
-    const data = { organizationId, values: withoutAttached(values), sealed, createdAt, at: formatTime(origin.now) }
-    return { type: 'restore', data }
-  })
+/**
+ * The record as it was, without the files that went with it, under another name where that is another one's by now. Where
+ * it is there again, or was erased, nothing happens.
+ */
+const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) => {
+  const { declaration } = writer
+  for (let number = 1; ; number++) {
+    try {
+      return await writer.handle(origin, id, async ({ organizationId, values, sealed, createdAt }) => {
+        const restored = withoutAttached(renamed(declaration, values, number))
+        const data = { organizationId, values: restored, sealed, createdAt, at: formatTime(origin.now) }
+        return { type: 'restore', data }
+      })
+    } catch (error) {
+      const isNameTaken = error instanceof Failure && error.code === 'key_in_use' && declaration.unique !== undefined
+      if (!isNameTaken || number === NAMES_MAX) throw error
+    }
+  }
+}
+
+/** From the second on with the number behind its name: `Night shift (2)`. */
+const renamed = ({ fields, unique }: ResourceDeclaration, values: JsonObject, number: number): JsonObject => {
+  if (unique === undefined || number === 1) return values
+  const end = ` (${number})`
+  const lengthMax = Number(fields[unique].schema.maxLength) - end.length
+  // Half a character is no text.
+  const start = String(values[unique])
+    .slice(0, lengthMax)
+    .replace(/[\ud800-\udbff]$/, '')
+  return { ...values, [unique]: start + end }
+}

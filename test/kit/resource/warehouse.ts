@@ -6,7 +6,7 @@ import type { EventLog } from '../../../src/engines/event-log.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { list, optional, reference, text, withDefault } from '../../../src/kernel/schema.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
-import { defineResource } from '../../../src/kit/resource/resource.ts'
+import { defineResource, type Resource } from '../../../src/kit/resource/resource.ts'
 import { callerWith } from '../../support/callers.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -58,9 +58,9 @@ export const WAREHOUSE = [depot, shelf, crate]
 export const PERMISSIONS = ['depot', 'shelf', 'crate'].flatMap((noun) => [`view/${noun}`, `edit/${noun}`])
 
 /** Three resources that name one another, over the embedded engines. */
-export const openWarehouse = async (t: Test) => {
-  const services = await openServices(folderOf(t), new FakeClock(), WAREHOUSE)
-  const { runner, settle } = await startProjections(services, [directory(WAREHOUSE.map(({ rows }) => rows)), processes])
+export const openWarehouse = async (t: Test, resources: readonly Resource[] = WAREHOUSE) => {
+  const services = await openServices(folderOf(t), new FakeClock(), resources)
+  const { runner, settle } = await startProjections(services, [directory(resources.map(({ rows }) => rows)), processes])
   services.processes.know([giveWay(services)])
   services.processes.startCarryingOn()
   t.teardown(async () => {
@@ -70,7 +70,7 @@ export const openWarehouse = async (t: Test) => {
   })
   /** Calls over the given log, which may be one that dies. */
   const over = (log: EventLog) => {
-    const routes = WAREHOUSE.flatMap((resource) => resource.routes({ ...services, log }))
+    const routes = resources.flatMap((resource) => resource.routes({ ...services, log }))
     const call = routeCaller({ routes, clock: services.clock, settle })
     return (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
       call(method, url, { body, caller: callerWith(PERMISSIONS, caller) })

@@ -4,7 +4,8 @@ import { idSource } from '../../../src/kit/commands/ids.ts'
 import { withoutAttached } from '../../../src/kit/files/attached-file.ts'
 import { buryRecord } from '../../../src/processes/bury.ts'
 import { takeBackDeletions } from '../../../src/reactors/references/take-back.ts'
-import { openWarehouse } from '../../kit/resource/warehouse.ts'
+import { defineResource } from '../../../src/kit/resource/resource.ts'
+import { openWarehouse, WAREHOUSE } from '../../kit/resource/warehouse.ts'
 import { until } from '../../support/service.ts'
 
 /** The same log as another process has it, where appends of a type wait. */
@@ -32,10 +33,10 @@ const heldLog = (log: EventLog, type: string) => {
 }
 
 /** A depot that one process deletes while another one makes a crate that names it. */
-const race = async (t: Test) => {
-  const warehouse = await openWarehouse(t)
+const race = async (t: Test, opened?: Awaited<ReturnType<typeof openWarehouse>>, name = 'North') => {
+  const warehouse = opened ?? (await openWarehouse(t))
   const { make, log, over } = warehouse
-  const depotId = await make('depot', { name: 'North' })
+  const depotId = await make('depot', { name })
   const other = heldLog(log, 'depotDeleted')
   const overOther = over(other.log)
   const deleting = overOther('DELETE', `/depot/${depotId}`)
@@ -78,6 +79,41 @@ test('what one process deletes while another one comes to name it is restored, o
   t.match(await overOther('DELETE', `/depot/${depotId}`), { status: 409 })
   const [last] = await log.read(`depot-${depotId}`, 'end', 1, 'backwards')
   t.match(last, { type: 'depotChanged', metadata: { actor: 'reactor:take-back-deletions' } }, 'the log says who')
+})
+
+test('what another process made name a record while it gave way to another one names that one', async (t) => {
+  const { call, make, read, clock, log, over, ...warehouse } = await openWarehouse(t)
+  const [depotId, heir] = [await make('depot', { name: 'North' }), await make('depot', { name: 'South' })]
+  const other = heldLog(log, 'crateCreated')
+  const making = over(other.log)('POST', '/crate', { name: 'C', depotId })
+  await until('the crate to be decided', async () => other.isHeld())
+  t.match(await call('DELETE', `/depot/${depotId}?replaceWith=${heir}`), { status: 200 })
+  other.go()
+  const { body } = await making
+  t.equal((await read('crate', body.data._id)).depotId, depotId)
+  const follower = takeBackDeletions({ ...warehouse, clock, log })
+  t.teardown(() => follower.close())
+  await until('the follower to wait for late writes', async () => clock.isAwaited(10_000))
+  clock.advance(10_000)
+  await until('the heir to be named', async () => (await read('crate', body.data._id)).depotId === heir)
+  t.match(await call('GET', `/depot/${depotId}`), { status: 404 })
+})
+
+test('what is restored while another one has its name by now comes back under another name', async (t) => {
+  const [plain, ...others] = WAREHOUSE
+  const depots = defineResource({ ...plain.declaration, unique: 'name' })
+  const long = 'N'.repeat(20)
+  const { warehouse, depotId, crate } = await race(t, await openWarehouse(t, [depots, ...others]), long)
+  const { call, make, read, clock } = warehouse
+  await make('depot', { name: long })
+  await make('depot', { name: `${'N'.repeat(16)} (2)` })
+  const follower = takeBackDeletions(warehouse)
+  t.teardown(() => follower.close())
+  await until('the follower to wait for late writes', async () => clock.isAwaited(10_000))
+  clock.advance(10_000)
+  await until('the depot to be back', async () => (await call('GET', `/depot/${depotId}`)).status === 200)
+  t.match(await read('depot', depotId), { name: `${'N'.repeat(16)} (3)` })
+  t.equal((await read('crate', crate)).depotId, depotId)
 })
 
 test('a record that was erased, or that names it no longer, brings nothing back', async (t) => {
