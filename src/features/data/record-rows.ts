@@ -18,7 +18,7 @@ import {
 } from './events.ts'
 import { changesRecords } from './fields.ts'
 import { areValid, indexOf, type Shape, slotNames } from './record-index.ts'
-import { markShared, unmarkLeft } from './shared-values.ts'
+import { haveShared, markShared, unmarkLeft } from './shared-values.ts'
 import { CHECKS, type CheckRow, type RecordRow, RECORDS, valueIn } from './views.ts'
 
 /** Records with what finds them, by the fields that their type has now; the types' fields are kept beside. */
@@ -51,8 +51,12 @@ export const recordRows = (plain: RowSource): RowSource => ({
     if (!isWatched) return
     const place = { rows, organizationId, shape }
     if (before?.isShared === true) await unmarkLeft(place, before)
-    if (!isGone && (await markShared(place, [id])) && check.hasShared !== true)
-      rows.put(CHECKS.name, organizationId, shape._id, { ...check, hasShared: true })
+    const { hasShared: hadShared = false, ...others } = check
+    const hasShared =
+      (!isGone && (await markShared(place, [id]))) ||
+      (hadShared && (before?.isShared !== true || (await haveShared(place))))
+    if (hasShared !== hadShared)
+      rows.put(CHECKS.name, organizationId, shape._id, { ...others, ...(hasShared && { hasShared }) })
   },
 })
 
@@ -98,15 +102,15 @@ const applyCheck = async (
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
     if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id) && namesAny(shape, row))
   }
-  const areShared = await markShared({ rows, organizationId, shape }, ids)
-  const next = areShared ? { ...check, hasShared: true } : check
-  if (isLast && check.version === version)
-    rows.put(CHECKS.name, organizationId, dataTypeId, {
-      ...next,
-      isRunning: false,
-      judgedUntil: loggedAt + LATE_WRITES_MS,
-    })
-  else if (next.hasShared !== check.hasShared) rows.put(CHECKS.name, organizationId, dataTypeId, next)
+  const place = { rows, organizationId, shape }
+  const { hasShared: hadShared = false, ...others } = check
+  const areShared = await markShared(place, ids)
+  if (isLast && check.version === version) {
+    const hasShared = areShared || (hadShared && (await haveShared(place)))
+    const judgedUntil = loggedAt + LATE_WRITES_MS
+    const next = { ...others, ...(hasShared && { hasShared }), isRunning: false, judgedUntil }
+    rows.put(CHECKS.name, organizationId, dataTypeId, next)
+  } else if (areShared && !hadShared) rows.put(CHECKS.name, organizationId, dataTypeId, { ...check, hasShared: true })
 }
 
 /** Checks of earlier versions, which are still in the log, named also those that share a value. */

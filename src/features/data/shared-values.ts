@@ -23,7 +23,7 @@ interface Place {
  * marked already, unless there was one alone: so it is enough to find one beside the records themselves.
  */
 export const markShared = async (place: Place, ids: readonly string[]): Promise<boolean> => {
-  const { rows, organizationId } = place
+  const { rows, organizationId, shape } = place
   const shared = new Set<string>()
   await severalAtOnce(ids, AT_ONCE, async (id) => {
     const pause = breathe()
@@ -35,8 +35,9 @@ export const markShared = async (place: Place, ids: readonly string[]): Promise<
   })
   for (const id of shared) {
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
-    if (row !== undefined && row.isShared !== true)
-      rows.put(RECORDS, organizationId, id, { ...row, isShared: true, isInvalid: true })
+    if (row === undefined || row.isShared === true) continue
+    const terms = [...(row.terms ?? []), sharedTermOf(shape._id)]
+    rows.put(RECORDS, organizationId, id, { ...row, terms, isShared: true, isInvalid: true })
   }
   return shared.size > 0
 }
@@ -47,10 +48,18 @@ export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void>
   for (const row of await sharersOf(place, before)) {
     if (row.isShared !== true || (await sharersOf(place, row)).length > 0) continue
     const { isShared: _isShared, isInvalid: _isInvalid, ...others } = row
+    const terms = row.terms?.filter((term) => term !== sharedTermOf(shape._id))
     const isInvalid = row.isDangling === true || !areValid(shape, row.values)
-    rows.put(RECORDS, organizationId, row._id, { ...others, ...(isInvalid && { isInvalid }) })
+    rows.put(RECORDS, organizationId, row._id, { ...others, terms, ...(isInvalid && { isInvalid }) })
   }
 }
+
+/** Whether any record of the type is marked. */
+export const haveShared = async ({ rows, organizationId, shape }: Place): Promise<boolean> =>
+  (await rows.findBy(RECORDS, organizationId, 'terms', sharedTermOf(shape._id), 1)).length > 0
+
+/** What the marked records of a type are found by; no value makes such a term. */
+const sharedTermOf = (dataTypeId: string): string => `shared ${dataTypeId}`
 
 /** Some of those with whom a record shares such values, or would: `enough` for each value, itself among them. */
 const sharersOf = async (

@@ -32,6 +32,8 @@ export interface RecordRow extends Row {
   isDangling?: boolean
   /** It shares a value that only one may have. */
   isShared?: boolean
+  /** What it is found by. */
+  terms?: string[]
 }
 
 /** A value by the key of its field, whatever that is called: `constructor` is no value of an object without one. */
@@ -83,7 +85,7 @@ export interface CheckRow extends Row {
   isRunning: boolean
   /** ms since the epoch: writes that are logged until then may have been decided by what the type was before. */
   judgedUntil?: number
-  /** Records of it share a value that only one may have, or did since the type changed. */
+  /** Records of it share a value that only one may have. */
   hasShared?: boolean
 }
 

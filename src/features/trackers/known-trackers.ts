@@ -39,8 +39,8 @@ export class KnownTrackers implements TrackerResolver {
   private readonly byId = new Map<string, KnownTracker>()
   private readonly byExternalId = new Map<string, Map<string, KnownTracker>>()
   private readonly phones = new Map<string, KnownTracker>()
-  /** Deleted according to the log; the table may still have their rows. */
-  private readonly deleted = new Set<string>()
+  /** Deleted according to the log, with the revision that says so; the table may still have their rows. */
+  private readonly deleted = new Map<string, number>()
   /** Hubs that the log gave to trackers last; the table may still have those before. */
   private readonly written = new Map<string, KnownTracker['hub']>()
   private readonly making = new Map<string, Promise<KnownTracker | TrackerRefusal>>()
@@ -90,10 +90,11 @@ export class KnownTrackers implements TrackerResolver {
   }
 
   /** The log has that the tracker was deleted: no point of it is taken, whatever the table still says. */
-  noteDeleted(organizationId: string, trackerId: string): void {
+  noteDeleted(organizationId: string, trackerId: string, revision: number): void {
     this.forget(trackerId, organizationId)
-    this.deleted.add(trackerId)
-    if (this.deleted.size > NOTED_MAX) this.deleted.delete(this.deleted.values().next().value as string)
+    this.deleted.delete(trackerId)
+    this.deleted.set(trackerId, revision)
+    if (this.deleted.size > NOTED_MAX) this.deleted.delete(this.deleted.keys().next().value as string)
   }
 
   /** The log has that the tracker was made or changed. */
@@ -234,8 +235,10 @@ export class KnownTrackers implements TrackerResolver {
   ): Promise<KnownTracker | TrackerRefusal> {
     const made = await this.options.writer.ensure(organizationId, id, values, origin)
     if (typeof made === 'string') return made
+    // The log may have told meanwhile that it was deleted again.
+    if ((this.deleted.get(id) ?? -1) >= made.version) return 'unknown_tracker'
     this.deleted.delete(id)
-    return this.remember(organizationId, id, made)
+    return this.remember(organizationId, id, made.values)
   }
 
   private remember(organizationId: string, trackerId: string, values: TrackerValues): KnownTracker {

@@ -73,25 +73,25 @@ export class TrackerWriter implements ResourceWrites {
     return this.resource.delete(origin, deletion)
   }
 
-  /** Makes the tracker unless it is there; answers it as it then is. @throws Failure engine_down. */
+  /** Makes the tracker unless it is there; answers it as it then is, and how many events say so. @throws Failure engine_down. */
   async ensure(
     organizationId: string,
     id: string,
     values: TrackerValues,
     origin: EnsureOrigin,
-  ): Promise<TrackerValues | 'tracker_limit' | 'unknown_tracker'> {
+  ): Promise<Ensured | 'tracker_limit' | 'unknown_tracker'> {
     const hasPlace = await this.quota.reserve(organizationId, id)
     const writes = { organizationId, ...origin }
     try {
       const data = dataOf(writes, { ...values })
       // Nearly always it is new: reading its stream first would double the work of a fleet's first minute.
-      if (hasPlace && (await this.append(id, 0, data, writes))) return values
+      if (hasPlace && (await this.append(id, 0, data, writes))) return { values, version: 1 }
       for (let tries = 0; tries < TRIES; tries++) {
         const { state, version } = await this.resource.load(id)
-        if (state.status === 'live') return this.isThere(organizationId, id, state)
+        if (state.status === 'live') return this.isThere(organizationId, id, { state, version })
         if (!hasPlace) return 'tracker_limit'
         if (state.status === 'deleted') await this.untilForgotten(id)
-        if (await this.append(id, version, data, writes)) return values
+        if (await this.append(id, version, data, writes)) return { values, version: version + 1 }
       }
       throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
     } catch (error) {
@@ -124,10 +124,11 @@ export class TrackerWriter implements ResourceWrites {
   private async isThere(
     organizationId: string,
     id: string,
-    state: ResourceState,
-  ): Promise<TrackerValues | 'unknown_tracker'> {
+    { state, version }: { state: ResourceState; version: number },
+  ): Promise<Ensured | 'unknown_tracker'> {
     await this.quota.release(organizationId, id)
-    return state.organizationId === organizationId ? (state.values as unknown as TrackerValues) : 'unknown_tracker'
+    if (state.organizationId !== organizationId) return 'unknown_tracker'
+    return { values: state.values as unknown as TrackerValues, version }
   }
 
   /** False when the stream has other events by now. */
@@ -148,6 +149,12 @@ export class TrackerWriter implements ResourceWrites {
     if (wrote !== undefined) this.ensuredAt = Math.max(this.ensuredAt, wrote.position)
     return wrote !== undefined
   }
+}
+
+/** A tracker that is there, and how many events its stream had then. */
+export interface Ensured {
+  values: TrackerValues
+  version: number
 }
 
 export interface EnsureOrigin {

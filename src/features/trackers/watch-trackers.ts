@@ -51,18 +51,18 @@ export const watchTrackers = async (
 const note = async (event: RecordedEvent, watched: WatchedTrackers): Promise<void> => {
   const id = idOfStream(event.stream)
   if (event.stream.startsWith(TRACKER_STREAMS))
-    await noteTracker(id, event.type, decodeJson<TrackerData>(event.data), watched)
+    await noteTracker(id, event, decodeJson<TrackerData>(event.data), watched)
   else noteIngestKey(id, event.type, decodeJson<IngestKeyData>(event.data), watched)
 }
 
 const noteTracker = async (
   trackerId: string,
-  type: string,
+  { type, revision }: RecordedEvent,
   { organizationId, values }: TrackerData,
   { known, devices, quota, onAccessChanged }: WatchedTrackers,
 ): Promise<void> => {
   if (type === TRACKER.deleted) {
-    known?.noteDeleted(organizationId, trackerId)
+    known?.noteDeleted(organizationId, trackerId, revision)
     devices?.note(trackerId, null)
     await quota?.deleted(organizationId)
     onAccessChanged?.({ organizationId, trackerId })

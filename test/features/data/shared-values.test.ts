@@ -4,6 +4,7 @@ import { RECORDS_CHECKED } from '../../../src/features/data/events.ts'
 import { record } from '../../../src/features/data/record.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import type { Json } from '../../../src/kernel/json.ts'
+import { CHECKS } from '../../../src/features/data/views.ts'
 import type { Row } from '../../../src/kernel/table.ts'
 import { RowsOverlay } from '../../../src/kit/consumers/projection-overlay.ts'
 import { randomOf } from '../../support/random-fleet.ts'
@@ -135,6 +136,8 @@ test('the same log marks the same records as sharing a value, however much of it
     const isShared = (id: string): boolean =>
       [...names].some(([other, name]) => other !== id && name.toLowerCase() === names.get(id)?.toLowerCase())
     t.same(sharedIn(rows), [...names.keys()].filter(isShared).sort(), `seed ${seed}`)
+    const check = Object.values(rows).find(({ table }) => table === CHECKS.name)?.row
+    t.equal(check?.hasShared === true, sharedIn(rows).length > 0, `seed ${seed}: as long as some share one`)
   }
 })
 

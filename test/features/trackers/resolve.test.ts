@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { Caller } from '../../../src/kernel/caller.ts'
+import { KnownTrackers } from '../../../src/features/trackers/known-trackers.ts'
 import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/declaration.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
@@ -216,11 +217,35 @@ test('what the log has deleted is unknown, whatever the table still says', async
   const { _id } = (await call('POST', '/tracker', { name: 'x', externalId: 'x' })).body.data
   const strict = gateway({ autoCreate: false })
   t.match(await known.resolve(strict, [{ externalId: 'x' }]), [{ trackerId: _id }])
-  known.noteDeleted(ORG, _id)
+  known.noteDeleted(ORG, _id, 1)
   t.equal(known.known(strict, undefined, 'x'), undefined)
   t.same(await known.resolve(strict, [{ externalId: 'x' }, { trackerId: _id }]), ['unknown_tracker', 'unknown_tracker'])
   known.noteWritten(_id, { name: 'x', kind: 'device', externalId: 'x' })
   t.match(await known.resolve(strict, [{ trackerId: _id }]), [{ trackerId: _id }])
+})
+
+test('a tracker that is deleted while it is made for a point is unknown, one that is made anew is not', async (t) => {
+  const { call, writer, tables, clock } = await openTrackers(t)
+  const { _id } = (await call('POST', '/tracker', { name: 'x', externalId: 'x' })).body.data
+  await call('DELETE', `/tracker/${_id}`)
+  let isDeletedMeanwhile = true
+  const ensure: typeof writer.ensure = async (...of) => {
+    const made = await writer.ensure(...of)
+    if (isDeletedMeanwhile && typeof made !== 'string') known.noteDeleted(ORG, _id, made.version)
+    return made
+  }
+  const known: KnownTrackers = new KnownTrackers({
+    ...{ tables, clock, partitionOf: () => 0 },
+    writer: Object.create(writer, { ensure: { value: ensure } }),
+  })
+  known.noteDeleted(ORG, _id, 1)
+  t.same(await known.resolve(gateway(), [{ externalId: 'x' }]), ['unknown_tracker'])
+  t.equal(known.known(gateway(), undefined, 'x'), undefined)
+  isDeletedMeanwhile = false
+  await call('DELETE', `/tracker/${_id}`)
+  known.noteDeleted(ORG, _id, 3)
+  t.match(await known.resolve(gateway(), [{ externalId: 'x' }]), [{ trackerId: _id }])
+  t.match(known.known(gateway(), undefined, 'x'), { trackerId: _id })
 })
 
 const until = async (isTrue: () => Promise<boolean>) => {
