@@ -92,6 +92,44 @@ test('what is copied', async (t) => {
   ])
 })
 
+test("the flag copies the hubs of the caller's list where they own the source, whatever they see where they call", async (t) => {
+  const { signup, create, login, roleId, clock } = await open(t)
+  const ada = await signup({ hubName: 'Main' })
+  clock.advance(1_000)
+  const hub = async (name: string): Promise<string> =>
+    (await ada.call('POST', '/hub', { name, lat: 1, lng: 2 })).body.data._id
+  const [north, south] = [await hub('North'), await hub('South')]
+  await hub('East')
+  const person = async (name: string, of: object) => {
+    const email = `${name}@copies.example`
+    t.match(await ada.call('POST', '/user', { name, email, password: PASSWORD, ...of }), { status: 201 })
+    return login(email)
+  }
+  const bob = await person('bob', { roleId: await roleId(ada, 'owner'), hubId: [south, north] })
+  const copy = await create(bob, { organizationName: 'Copy', copyDataFromFirstOrg: true })
+  t.same(names(await copy.call('GET', '/hubs')), ['North', 'South'])
+  const cleo = await person('cleo', { roleId: await roleId(ada, 'owner') })
+  const all = await create(cleo, { organizationName: 'All', copyDataFromFirstOrg: true })
+  t.same(names(await all.call('GET', '/hubs')), ['Main'], 'of a list without any: the first one, as without the flag')
+
+  const permissions = ['create/organization', 'view/hub']
+  const opener = (await ada.call('POST', '/role', { name: 'Opener', permissions })).body.data._id
+  const dan = await person('dan', { roleId: opener, hubId: [north] })
+  t.same(names(await dan.call('GET', '/hubs')), ['North'])
+  const flag = { copyDataFromFirstOrg: true }
+  t.match(await dan.call('POST', '/organization', { organizationName: 'None', ...flag }), { status: 400 })
+  const own = { hubName: 'Own', hubLat: 1, hubLng: 2 }
+  const first = await create(dan, { organizationName: 'First', ...flag, ...own })
+  t.same(names(await first.call('GET', '/hubs')), ['Own'], 'whoever owns no source copies nothing')
+  t.equal((await first.call('GET', '/roles')).body.total, 4)
+  const back = await first.call('POST', '/auth/switch-organization', {
+    ...{ organizationId: ada.body.data.organizationId, password: PASSWORD },
+  })
+  t.equal(back.status, 200)
+  const again = await create(await login(dan.email), { organizationName: 'Again', ...flag })
+  t.same(names(await again.call('GET', '/hubs')), ['Own'], 'not what they see where they call')
+})
+
 test('what is refused', async (t) => {
   const { signup, login, roleId } = await open(t)
   const ada = await signup()
