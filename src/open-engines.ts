@@ -90,9 +90,10 @@ export const openOwnHistory = ({ historyUrl, dataPath }: Urls): Promise<HistoryS
     ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
     : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))
 
-export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>): Promise<FileStore> =>
+/** @param options `isGuest` beside a process that may have the folder open */
+export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>, options?: { isGuest: boolean }): Promise<FileStore> =>
   filesUrl.startsWith('file:')
-    ? openFileFolder(folderOf(filesUrl))
+    ? openFileFolder(folderOf(filesUrl), options)
     : named('files', filesUrl, async () => {
         // Its driver is large, and most installations have a folder.
         const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
@@ -110,13 +111,15 @@ export const openMailer = async (
 /** Of `file:<folder>` and `file:///<folder>`. */
 export const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
 
-/** @throws Error that says which engine does not answer, without the password in its URL. */
+/** @throws Error that names the flag of an engine that does not answer or cannot be used, without the password in its URL. */
 const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {
   try {
     return await open()
   } catch (error) {
-    if (!(error instanceof Failure)) throw error
-    throw new Error(`--${flag} ${shownUrl(url)} does not answer: ${reasonOf(error)}`, { cause: error })
+    const { message } = error as Error
+    if (!(error instanceof Failure) && message.startsWith('--')) throw error
+    const what = error instanceof Failure ? `does not answer: ${reasonOf(error)}` : `cannot be used: ${message}`
+    throw new Error(`--${flag} ${shownUrl(url)} ${what}`, { cause: error })
   }
 }
 

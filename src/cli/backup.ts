@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type Config, readConfig } from '../config.ts'
+import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { isEmbedded } from '../engine-urls.ts'
 import { lockDataFolder } from '../engines/data-folder.ts'
@@ -8,19 +8,21 @@ import { systemClock } from '../kernel/system-clock.ts'
 import { idSource } from '../kit/commands/ids.ts'
 import { askControl } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
+import { configOfFlags, flagOptions } from './flags-given.ts'
 
-const BACKUP_USAGE = `waymark backup <folder> [--data ./data] [--keys <file>]
-Copies log, tables, history, files and keyring of the embedded engines into a new folder, also while the service runs: as they
-were at one moment. Whoever has the backup can read every secret in it. Prints what it holds as JSON.
+const BACKUP_USAGE = `waymark backup <folder> [--data ./data] [flags of start]
+Copies log, tables, history, files and keyring into a new folder, as they were at one moment, also while the service runs. Log
+and tables must be the embedded ones. Where no service runs, give --keys, --files and --history as the service has them.
+Whoever has the backup can read every secret in it. Prints what it holds as JSON.
 `
 const RESTORE_USAGE = `waymark restore <backup> [--data ./data] [--verify]
 Makes a data folder out of a backup; the folder must be empty. --verify only reads the backup and compares its checksums.
 `
-const OPTIONS = {
+const BACKUP_OPTIONS = { ...flagOptions(), help: { type: 'boolean' } } as const
+const RESTORE_OPTIONS = {
   data: { type: 'string' },
-  keys: { type: 'string' },
   verify: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
+  help: { type: 'boolean' },
 } as const
 
 interface Report {
@@ -33,11 +35,12 @@ interface Report {
 
 /** `waymark backup`: the service that runs on the data folder does it, or this process where none runs. */
 export const backupCommand = async (args: readonly string[]): Promise<number> => {
-  const { values, positionals } = parseOptions(args, OPTIONS, true)
-  if (values.help) return print(BACKUP_USAGE)
+  const { values: given, positionals } = parseOptions(args, BACKUP_OPTIONS, true)
+  const { help, ...values } = given
+  if (help) return print(BACKUP_USAGE)
   if (positionals.length !== 1) throw new ConfigError('name one folder for the backup; run waymark backup --help')
   const folder = resolve(positionals[0])
-  const config = configOf(values)
+  const config = configOfFlags(values)
   if (!existsSync(config.dataPath)) throw new ConfigError(`--data ${config.dataPath} does not exist`)
   const answer = await askControl(config.dataPath, { command: 'backup', name: folder })
   if (answer?.ok === false) return failed(answer.error)
@@ -49,31 +52,28 @@ export const backupCommand = async (args: readonly string[]): Promise<number> =>
 }
 
 export const restoreCommand = async (args: readonly string[]): Promise<number> => {
-  const { values, positionals } = parseOptions(args, OPTIONS, true)
+  const { values, positionals } = parseOptions(args, RESTORE_OPTIONS, true)
   if (values.help) return print(RESTORE_USAGE)
   if (positionals.length !== 1) throw new ConfigError('name the folder of one backup; run waymark restore --help')
   const folder = resolve(positionals[0])
   const { restore, verifyBackup } = await import('./transfer/restore.ts')
   const { reportOf } = await import('../roles/backup.ts')
   try {
-    const manifest = values.verify ? await verifyBackup(folder) : await restore(folder, configOf(values).dataPath)
+    const manifest = values.verify
+      ? await verifyBackup(folder)
+      : await restore(folder, configOfFlags({ data: values.data }).dataPath)
     return print(`${JSON.stringify(reportOf(manifest) satisfies Report)}\n`)
   } catch (error) {
     return failed((error as Error).message)
   }
 }
 
-type Values = { [name: string]: unknown }
-
-const configOf = (values: Values): Config =>
-  readConfig(['data', 'keys'].flatMap((name) => (values[name] === undefined ? [] : [`--${name}=${values[name]}`])))
-
 const backupAlone = async (config: Config, folder: string): Promise<Report> => {
   const { openFiles, openHistory, openLog, openTables } = await import('../open-engines.ts')
   const { backUp, reportOf } = await import('../roles/backup.ts')
   const { readLogOrigin } = await import('../kit/consumers/log-origin.ts')
-  if (![config.logUrl, config.tablesUrl, config.historyUrl].every(isEmbedded))
-    throw new Error('log, tables or history are servers, which have backups of their own; see docs/backup.md')
+  if (![config.logUrl, config.tablesUrl].every(isEmbedded))
+    throw new Error('log or tables are servers, which have backups of their own; see docs/backup.md')
   const lock = lockDataFolder(config.dataPath)
   const opened: { close(): Promise<void> }[] = []
   const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {

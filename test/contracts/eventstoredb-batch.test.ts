@@ -6,7 +6,7 @@ import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
 import timestampPb from 'google-protobuf/google/protobuf/timestamp_pb.js'
 import { test } from 'tap'
 import { insideOf } from '../../src/engines/eventstoredb-log/client-inside.ts'
-import { credentialsOf } from '../../src/engines/eventstoredb-log/connection.ts'
+import { readEsdbUrl } from '../../src/engines/eventstoredb-log/esdb-url.ts'
 import { uuidOf } from '../support/eventstoredb/messages.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { until } from '../support/service.ts'
@@ -44,7 +44,7 @@ class BatchCall {
   private readonly sink
 
   constructor(client: EventStoreDBClient, streams: InstanceType<typeof streamsGrpc.StreamsClient>) {
-    const credentials = credentialsOf(REAL ?? 'esdb://127.0.0.1?tls=false')
+    const { credentials } = readEsdbUrl(REAL ?? 'esdb://127.0.0.1?tls=false')
     const given = insideOf(client).callArguments({ credentials, requiresLeader: true }, { deadline: Infinity })
     this.sink = streams.batchAppend(...(given as unknown as []))
     this.sink.on('data', (answer: Answer) => this.answers.set(uuidOf(answer.getCorrelationId()!), answer))
@@ -135,7 +135,7 @@ test(`${NAME}: appends of many streams share a call, and what is wrong with one 
   const large = await call.answerTo(messages(2, APPEND_BYTES_MAX / 2 + 1), { stream, expected: 'any' })
   t.equal(saidOf(large), 'MaximumAppendSizeExceeded')
   await call.answerTo(messages(1), { stream: dead, expected: 'none' })
-  await client.tombstoneStream(dead, { credentials: credentialsOf(REAL ?? 'esdb://127.0.0.1?tls=false') })
+  await client.tombstoneStream(dead, { credentials: readEsdbUrl(REAL ?? 'esdb://127.0.0.1?tls=false').credentials })
   t.equal(saidOf(await call.answerTo(messages(1), { stream: dead, expected: 'any' })), 'StreamDeleted')
   t.equal(saidOf(await call.answerTo(messages(1), { stream, expected: 'any', deadlineMs: -60_000 })), 'Timeout')
   t.equal(saidOf(await call.answerTo(messages(1), { expected: 'any' })), 'BadRequest', 'without a stream')

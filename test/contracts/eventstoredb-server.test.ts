@@ -21,7 +21,7 @@ import {
 import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import { type Test, test } from 'tap'
-import { credentialsOf } from '../../src/engines/eventstoredb-log/connection.ts'
+import { readEsdbUrl } from '../../src/engines/eventstoredb-log/esdb-url.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
@@ -30,7 +30,7 @@ import { until } from '../support/service.ts'
 const REAL = process.env.WAYMARK_TEST_EVENTSTOREDB
 const NAME = REAL === undefined ? 'eventstoredb (server of the tests)' : 'eventstoredb (real server)'
 /** Passing them keeps the client off its batch path, as the engine does. */
-const credentials = credentialsOf(REAL ?? 'esdb://127.0.0.1?tls=false')
+const { credentials } = readEsdbUrl(REAL ?? 'esdb://127.0.0.1?tls=false')
 const APPEND_BYTES_MAX = 1024 * 1024
 /** Appends of 10 events of 8 kB: more than a server keeps for a slow subscriber. */
 const SLOW_ROUNDS = 80

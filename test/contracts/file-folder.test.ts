@@ -23,6 +23,12 @@ test('what a process left unfinished is thrown away at the next start', async (t
   const path = join(folderOf(t), 'files')
   await mkdir(join(path, '.incoming'), { recursive: true })
   await writeFile(join(path, '.incoming', 'half'), 'half a file')
+  await openFileFolder(path, { isGuest: true })
+  t.same(
+    await readdir(join(path, '.incoming')),
+    ['half'],
+    'but not by a guest: it may be on its way in the process that has it',
+  )
   await openFileFolder(path)
   t.same(await readdir(join(path, '.incoming')), [])
 })

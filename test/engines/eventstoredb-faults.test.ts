@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
+import { readEsdbUrl } from '../../src/engines/eventstoredb-log/esdb-url.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
 import type { NewEvent, RecordedEvent } from '../../src/kernel/event.ts'
 import { newEvent } from '../contracts/event-log.ts'
@@ -257,9 +258,42 @@ test('TLS with a user: the right one may; what is wrong with another, its rights
   t.match(unknown, { code: 'engine_down', cause: { message: /certificate/ } }, 'an authority that it does not know')
   const [absent, mistaken] = [`${node}?tlsCAFile=/not/there`, `${at}&keepAliveTimeout=soon`]
   await t.rejects(openLog(t, `esdb://a:b@${absent}`), /^--log cannot be used: tlsCAFile.*not found/)
-  await t.rejects(openLog(t, `esdb://a:b@${mistaken}`), /^--log cannot be used: .*Integer/)
+  await t.rejects(openLog(t, `esdb://a:b@${mistaken}`), /^--log: keepAliveTimeout must be a whole number$/)
   server.fault = 'forbidden'
   await t.rejects(openLog(t, `esdb://way%20mark:s%40cret@${at}`), /way mark may not read \$all/)
+})
+
+test('a URL with a parameter or a password that cannot be read is refused in one sentence, without the password', async (t) => {
+  const written: string[] = []
+  t.intercept(process.stderr, 'write', { value: (text: string | Uint8Array) => written.push(String(text)) > 0 })
+  const wrong: [string, RegExp][] = [
+    ['esdb://ada:s3cret@h:2113?keepAlive=5', /^--log has no parameter keepAlive; there are tls, tlsCAFile, /],
+    ['esdb://ada:s3cret@h?tlsVerifyCert=false', /no parameter tlsVerifyCert/],
+    ['esdb://ada:s3cret@h?throw-on-append-failure=false', /no parameter throw-on-append-failure/],
+    ['esdb://ada:s3cret@h?nodePreference=follower', /nodePreference must be leader/],
+    ['esdb://ada:s3cret@h?TLS=no', /tls must be true or false/],
+    ['esdb://ada:my@s3cret@h:2113', /must have user:password before the @.* %40/],
+    ['esdb://ada:my:s3cret@h:2113', /percent-encoded/],
+    ['esdb://ada:s3cret%@h', /percent-encoded/],
+    ['esdb://ada@h:2113', /must have user:password/],
+    ['esdb://ada:12?s3cret@h:2113', /no parameter of that name/],
+    ['esdb://ada:my?s3cret@h:2113', /must name a host/],
+  ]
+  for (const [url, sentence] of wrong) {
+    const { message } = await openLog(t, url, 200).then(
+      () => new Error('taken'),
+      (error: Error) => error,
+    )
+    t.match(message, sentence, url)
+    t.notMatch(message, /s3cret|\n/, `${url}: ${message}`)
+  }
+  t.same(written, [], 'the client package writes nothing')
+  t.match(readEsdbUrl('esdb+discover://a%40b:c%3Ad@one,two:2114?tls_ca_file=%2Fca&nodePreference=Leader'), {
+    credentials: { username: 'a@b', password: 'c:d' },
+    isTls: true,
+    caFile: '/ca',
+    firstNode: 'one:2113',
+  })
 })
 
 test('a server that takes connections and says nothing is refused by the deadline', async (t) => {

@@ -1,13 +1,20 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
 import { createClient } from 'redis'
 import { test } from 'tap'
 import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
 import { examineHistory } from '../../src/engines/clickhouse-history/examine.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
+import type { Connection } from '../../src/engines/eventstoredb-log/connection.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
+import { examineServer } from '../../src/engines/eventstoredb-log/examine.ts'
 import type { Examination, ExaminedSetting } from '../../src/engines/examination.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { openClusterFront } from '../support/engine-servers.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -36,6 +43,41 @@ test('EventStoreDB: whether the user may start scavenges, without starting one',
   t.equal(server.scavenges, 0)
 })
 
+test('EventStoreDB: the settings that decide what stays, with TLS of a private authority too', async (t) => {
+  const files = makeCertificate(folderOf(t))
+  if (files === undefined) return t.comment('there is no openssl to make a certificate')
+  const asked: unknown[] = []
+  const answer: RequestListener = ({ url, headers }, response) => {
+    asked.push([url, headers.authorization])
+    response.end('[{"name":"MemDb","value":"True"},{"name":"UnsafeDisableFlushToDisk","value":"False"}]')
+  }
+  const tls = { key: readFileSync(files.keyFile), cert: readFileSync(files.certFile) }
+  const portOf = async (server: Server): Promise<number> => {
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    t.teardown(() => void server.close())
+    return (server.address() as AddressInfo).port
+  }
+  const secure = `esdb://ada:s%40cret@127.0.0.1:${await portOf(createSecureServer(tls, answer))}`
+  const ca = `tlsCAFile=${encodeURIComponent(files.certFile)}`
+  const plain = `esdb://127.0.0.1:${await portOf(createServer(answer))}?tls=false`
+  for (const url of [`${secure}?${ca}`, plain]) {
+    // Nobody answers whether it may scavenge.
+    const { settings } = await examineServer({ url, version: '23.10.6' } as Connection)
+    t.match(settings, [
+      { name: 'MemDb', value: 'True', isGood: false, advice: /--mem-db/ },
+      { name: 'UnsafeDisableFlushToDisk', value: 'False', isGood: true },
+      { value: undefined },
+    ])
+  }
+  t.same(asked, [
+    ['/info/options', `Basic ${Buffer.from('ada:s@cret').toString('base64')}`],
+    ['/info/options', undefined],
+  ])
+  const { settings } = await examineServer({ url: secure, version: '23.10.6' } as Connection)
+  t.match(settings[0], { name: 'MemDb', value: undefined }, 'an authority that it does not know is told no password')
+  t.equal(asked.length, 2)
+})
+
 test('Redis: replicas that follow, that hang, and none that a failover needs', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
   timeout: 120_000,
@@ -49,7 +91,7 @@ test('Redis: replicas that follow, that hang, and none that a failover needs', {
   const tables = await openRedisTables({ url: master.url })
   t.teardown(() => tables.close())
   const examined = async (): Promise<Examination> => (await tables.examine?.()) ?? { settings: [] }
-  t.match(named(await examined(), 'WAIT'), { value: /there are none/, isGood: true })
+  t.match(named(await examined(), 'WAIT'), { value: /there are no replicas/, isGood: true })
 
   const replica = await open(['--replicaof', '127.0.0.1', String(master.port)])
   const admin = createClient({ url: master.url })
@@ -62,7 +104,7 @@ test('Redis: replicas that follow, that hang, and none that a failover needs', {
     said = named(await examined(), 'WAIT')
     return said.isGood
   })
-  t.match(said, { value: 'confirmed by 1 of 1 or more' })
+  t.match(said, { value: 'confirmed by 1 of 1 or more replicas of each master' })
   t.match(named(await examined(), 'min-replicas'), { value: '0', isGood: false, advice: /min-replicas-to-write 1/ })
   await admin.configSet('min-replicas-to-write', '1')
   t.match(named(await examined(), 'min-replicas'), { value: '1', isGood: true })
@@ -72,7 +114,11 @@ test('Redis: replicas that follow, that hang, and none that a failover needs', {
   await tables.commit([{ table: 'things', scope: 'one', id: 'a', row: { on: true } }])
   const ill = await examined()
   replica.process.kill('SIGCONT')
-  t.match(named(ill, 'WAIT'), { value: 'confirmed by 0 of 1 or more', isGood: false, advice: /a replica that follows/ })
+  t.match(named(ill, 'WAIT'), {
+    value: /^confirmed by 0 of 1 or more/,
+    isGood: false,
+    advice: /a replica that keeps up/,
+  })
 })
 
 test('ClickHouse: what makes its rows durable, and policies that hide them from the service', {
@@ -81,7 +127,7 @@ test('ClickHouse: what makes its rows durable, and policies that hide them from 
   const store = await openClickhouseHistory({ url: await openClusterFront(t) })
   t.teardown(() => store.close())
   const examined = async (): Promise<Examination> => (await store.examine?.()) ?? { settings: [] }
-  t.match(named(await examined(), 'fsync_after_insert'), { value: /first start makes the tables/, isGood: true })
+  t.match(named(await examined(), 'fsync_after_insert'), { value: /first start creates the tables/, isGood: true })
   await migrateHistory(store, { days: 30, runDays: 3 })
   const well = await examined()
   t.match(named(well, 'fsync_after_insert'), { value: 'on', isGood: true })
@@ -92,9 +138,9 @@ test('ClickHouse: what makes its rows durable, and policies that hide them from 
     value: '1 shards of 1 replicas or more, internal_replication on',
     isGood: true,
   })
-  t.match(named(well, 'replicas'), { value: 'nothing', isGood: true })
+  t.match(named(well, 'the list of replicas'), { value: 'empty', isGood: true })
   // The user of the engine in process may not ask for policies.
-  t.match(named(well, 'row policies'), { value: undefined, advice: /GRANT SHOW ROW POLICIES/ })
+  t.match(named(well, 'what row policies'), { value: undefined, advice: /GRANT SHOW ROW POLICIES/ })
   await store.command('ALTER TABLE trips_local MODIFY SETTING fsync_after_insert = 0')
   t.match(named(await examined(), 'fsync_after_insert'), {
     value: 'off for trips_local',
@@ -112,18 +158,21 @@ const policiesOf = async (rows: object[] | undefined): Promise<ExaminedSetting> 
       return rows as R[]
     },
   }
-  return named({ settings: await examineHistory(store, async () => [{ name: 'async_insert', value: '1' }]) }, 'row')
+  return named(
+    { settings: await examineHistory(store, async () => [{ name: 'async_insert', value: '1' }]) },
+    'what row',
+  )
 }
 
 test('ClickHouse: row policies, by whom they are for', async (t) => {
   const all = { name: 'waymark_service ON points', filter: '1', isRestrictive: 0, isOurs: 1 }
   const analyst = { name: 'fleet_analyst ON points', filter: "organizationId = 'a'", isRestrictive: 0, isOurs: 0 }
-  t.match(await policiesOf([all, analyst]), { value: 'no limit', isGood: true })
-  t.match(await policiesOf([analyst]), { value: /others only/, isGood: false, advice: /CREATE ROW POLICY/ })
-  t.match(await policiesOf([{ ...analyst, isOurs: 1 }]), { value: 'fleet_analyst ON points', isGood: false })
+  t.match(await policiesOf([all, analyst]), { value: 'nothing', isGood: true })
+  t.match(await policiesOf([analyst]), { value: /none for its user/, isGood: false, advice: /CREATE ROW POLICY/ })
+  t.match(await policiesOf([{ ...analyst, isOurs: 1 }]), { value: 'rows, by fleet_analyst ON points', isGood: false })
   t.match(await policiesOf([all, { ...analyst, isOurs: 1 }]), { isGood: true }, 'permissive ones add up')
   t.match(await policiesOf([all, { ...analyst, isOurs: 1, isRestrictive: 1 }]), { isGood: false })
   t.match(await policiesOf(undefined), { value: undefined, advice: /GRANT SHOW ROW POLICIES/ })
   const settings = await examineHistory({ rows: async () => [] }, async () => [{ name: 'async_insert', value: '1' }])
-  t.match(named({ settings }, 'async_insert'), { value: '1', isGood: false, advice: /in its memory only/ })
+  t.match(named({ settings }, 'async_insert'), { value: '1', isGood: false, advice: /only in its memory/ })
 })

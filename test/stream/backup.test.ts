@@ -71,6 +71,13 @@ test('a backup that is not whole is not restored, and a restore that was cut off
   const service = await startService(data)
   await service.stop()
   t.match(await waymark('backup', backup, '--data', data), { code: 0 })
+  const [elsewhere, other] = ['elsewhere', 'other'].map((name) => join(folder, name))
+  mkdirSync(join(elsewhere, 'logos'), { recursive: true })
+  writeFileSync(join(elsewhere, 'logos', 'one'), 'a logo')
+  t.match(await waymark('backup', other, '--data', data, '--files', `file:${elsewhere}`), { code: 0 })
+  t.equal(readFileSync(join(other, 'files', 'logos', 'one'), 'utf8'), 'a logo', 'files that are not in the data folder')
+  const onServers = await waymark('backup', join(folder, 'none'), '--data', data, '--log', 'esdb://h:1?tls=false')
+  t.match(onServers, { code: 1, error: /log or tables are servers, .* docs\/backup\.md/ })
   const manifest = readFileSync(join(backup, 'manifest.json'), 'utf8')
   const spoil: [RegExp, () => void, () => void][] = [
     [

@@ -45,6 +45,7 @@ test('an installation grows: embedded to production engines, cut off in between,
   const [, page = ''] = /```sh\nnpx waymark (.*)\n```/.exec(readFileSync('docs/migrate.md', 'utf8')) ?? []
   const places = { './data': data, 'esdb:': log, 'redis:': tables, 'http:': history }
   const migrate = page
+    .replaceAll("'", '')
     .split(' ')
     .map((word) => Object.entries(places).find(([beginning]) => word.startsWith(beginning))?.[1] ?? word)
   t.same(migrate, ['migrate', '--from', data, '--to', log, '--to', tables, '--to', history])

@@ -1,23 +1,23 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
-import { FLAGS, readConfig } from '../../config.ts'
 import { ConfigError, durationMs } from '../../config-values.ts'
 import { ownerOfFolder } from '../../engines/data-folder.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { askControl } from '../control-socket.ts'
 import { parseOptions } from '../credentials.ts'
+import { configOfFlags, flagOptions } from '../flags-given.ts'
 import { rotateKey } from '../rotate-key.ts'
 import { engineFindings } from './engines.ts'
 import { type Finding, findingsText, isWell } from './findings.ts'
 
 const USAGE = `waymark doctor [flags of start] [--json] [--deadline 10s] [--forget <consumer>] [--rotate-token-key]
-Checks this machine, the data folder, a service that runs on it, and every engine: whether it answers and how quickly, its
-version and clock, whether what is written comes back, its schema, and the settings that decide whether data stays. Says what
-to do for each thing that is not well, and ends with 1 then. Give it the flags of the service, such as --log and --tables.
---json prints {"ok": …, "findings": [{"area", "ok", "what", "advice"}]}; "ok" is null for what cannot be told.
+Checks this machine, the data folder, the service that runs on it, and every engine: response time, version, clock, schema,
+whether data that was written can be read back, and the settings that decide whether data survives. Says what to do about
+each problem; the exit code is then 1. Give it the flags of the service, such as --log and --tables.
+--json prints {"ok": …, "findings": [{"area", "ok", "what", "advice"}]}; "ok" is null for what cannot be found out.
 --deadline is how long it waits for each engine and for the service.
---forget lets go of a consumer that no longer exists and holds the location log back.
---rotate-token-key signs tokens with a new key from now on; those of the key before stay valid until they end, at the latest
-after --token-ttl, and then it leaves the keyring. Where no service runs, give --keys and --token-ttl as the service has them.
+--forget removes a consumer that no longer exists and keeps the location log from being trimmed.
+--rotate-token-key signs tokens with a new key from now on. Tokens signed with the previous key stay valid until they expire;
+after --token-ttl that key leaves the keyring. If no service runs, give --keys and --token-ttl as the service has them.
 `
 
 /** Its own; all others are flags of the service. */
@@ -35,16 +35,12 @@ const FREE_BYTES_MIN = 1024 ** 3
 
 /** `waymark doctor`: prints what it finds; ends with 1 when something is wrong. */
 export const doctorCommand = async (args: readonly string[]): Promise<number> => {
-  const { values } = parseOptions(args, { ...serviceFlags(), ...OWN })
+  const { values } = parseOptions(args, { ...flagOptions(), ...OWN })
   if (values.help) {
     process.stdout.write(USAGE)
     return 0
   }
-  const config = readConfig(
-    Object.entries(values).flatMap(([name, value]) =>
-      name in OWN ? [] : [`--${name}${value === true ? '' : `=${value}`}`],
-    ),
-  )
+  const config = configOfFlags(Object.fromEntries(Object.entries(values).filter(([name]) => !(name in OWN))))
   const { dataPath, keysPath } = config
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
   if (values['rotate-token-key']) return rotateKey(config)
@@ -69,13 +65,9 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
   return code
 }
 
-/** As options of a command line. */
-const serviceFlags = () =>
-  Object.fromEntries(FLAGS.map(({ name, boolean }) => [name, { type: boolean ? 'boolean' : 'string' } as const]))
-
 const machineFindings = (dataPath: string): Finding[] => {
   if (!existsSync(dataPath)) {
-    const advice = 'name another with --data, or start the service to make it'
+    const advice = 'name another one with --data, or start the service, which creates it'
     return [{ area: 'machine', ok: false, what: `data folder ${dataPath} does not exist`, advice }]
   }
   const { bavail, bsize } = statfsSync(dataPath)
@@ -86,7 +78,7 @@ const machineFindings = (dataPath: string): Finding[] => {
       area: 'machine',
       ok: free > FREE_BYTES_MIN,
       what: `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataPath}`,
-      advice: 'make room, at least 1 GiB: a full disk refuses every write with 503 until there is some',
+      advice: 'free at least 1 GiB: while the disk is full, every write gets 503',
     },
   ]
 }
@@ -94,9 +86,9 @@ const machineFindings = (dataPath: string): Finding[] => {
 const keyringFinding = (keysPath: string, hasLog: boolean): Finding => {
   const area = 'keys'
   if (!existsSync(keysPath)) {
-    if (!hasLog) return { area, ok: true, what: `keyring ${keysPath} is not there yet: the first start makes it` }
+    if (!hasLog) return { area, ok: true, what: `keyring ${keysPath} is not there yet: the first start creates it` }
     const advice =
-      'put the copy of it in its place, or name it with --keys; without it tokens and secrets cannot be read'
+      'restore it from a copy, or name the right one with --keys; without it, tokens and secrets cannot be read'
     return { area, ok: false, what: `keyring ${keysPath} does not exist`, advice }
   }
   const isPrivate = (statSync(keysPath).mode & 0o077) === 0
@@ -114,8 +106,8 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
   const area = 'service'
   if (answer === undefined) return [{ area, ok: true, what: 'no service runs on this folder' }]
   if (!answer.ok) {
-    const advice = 'look at its log; if it hangs, restart it: nothing acknowledged is lost'
-    return [{ area, ok: false, what: `the service does not say how it is: ${answer.error}`, advice }]
+    const advice = 'look at its log; if it hangs, restart it: nothing that was acknowledged is lost'
+    return [{ area, ok: false, what: `the service does not report its state: ${answer.error}`, advice }]
   }
   const { consumers, engines } = answer.report as {
     consumers: { consumer: string; events: number; seconds: number }[]
@@ -132,7 +124,7 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
       area,
       ok: seconds < 60,
       what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind`,
-      advice: 'look at the log for "consumer failed"; one that no longer exists is let go by --forget',
+      advice: 'look for "consumer failed" in the log; if the consumer no longer exists, remove it with --forget',
     })),
   ]
 }

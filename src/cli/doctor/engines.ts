@@ -60,7 +60,7 @@ export const engineFindings = async (services: EngineServices): Promise<EngineFi
     of('log', logUrl, () => using(openLog(config, clock, newId), (log) => tryLog(log, own))),
     of('tables', tablesUrl, () => using(openTables(config, clock), (tables) => tryTables(tables, own))),
     of('history', historyUrl, () => using(openHistory(config), (history) => tryHistory(history, own))),
-    of('files', filesUrl, () => using(openFiles(config), (files) => tryFiles(files, own))),
+    of('files', filesUrl, () => using(openFiles(config, { isGuest: true }), (files) => tryFiles(files, own))),
     of('mail', smtpUrl, () =>
       using(openMailer(config, clock), async (mailer) => {
         const begun = clock.monotonic()
@@ -81,16 +81,16 @@ const findingsOf = async (services: EngineServices, checked: Checked): Promise<E
   const { area, shown, folder } = checked
   const only = (finding: Finding, hasLog = true): EngineFindings => ({ findings: [finding], hasLog })
   if (folder !== undefined && !existsSync(folder))
-    return only({ area, ok: true, what: `${area} (${shown}) is not there yet: the first start makes it` }, false)
+    return only({ area, ok: true, what: `${area} (${shown}) is not there yet: the first start creates it` }, false)
   if (folder !== undefined && services.isInUse) {
     const size = `${(sizeOf(folder) / 2 ** 20).toFixed(0)} MiB`
-    const what = `${area} (${shown}, ${size}) is open in the running process: what it says stands above, it is not opened twice`
+    const what = `${area} (${shown}, ${size}) is open in the running process, which reports on it above`
     return only({ area, ok: true, what })
   }
   try {
     return await triedFindings(services, checked)
   } catch (error) {
-    const reason = (error as Error).message.replace(/^--\w+ \S+ does not answer: /, '')
+    const reason = (error as Error).message.replace(/^--\w+ \S+ (does not answer|cannot be used): /, '')
     return only({ area, ok: false, what: `${area} (${shown}) cannot be used: ${reason}`, advice: adviceFor(checked) })
   }
 }
@@ -112,25 +112,25 @@ const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Che
     findings.push({
       area,
       ok: skewMs <= SKEW_MS_MAX,
-      what: `${area}: its clock and this machine's differ by ${skewMs < 1 ? 'nothing that can be told' : `${(skewMs / 1000).toFixed(1)} s`}`,
-      advice: 'set both by NTP: times of events, expiry and tokens depend on them',
+      what: `${area}: its clock and this machine's ${skewMs < 1 ? 'agree' : `differ by ${(skewMs / 1000).toFixed(1)} s`}`,
+      advice: 'synchronize both with NTP: times of events, expiry, and tokens depend on them',
     })
   }
   for (const { name, value, isGood, advice } of settings)
     findings.push({
       area,
       ok: value === undefined ? undefined : isGood,
-      what: `${area}: ${name} ${value === undefined ? 'cannot be asked for from here' : `is ${value}`}`,
+      what: `${area}: ${name} ${value === undefined ? 'cannot be read from here' : `is ${value}`}`,
       advice,
     })
   return { findings, hasLog: hasBegun ?? true }
 }
 
 const adviceFor = ({ area, folder }: Checked): string => {
-  if (folder !== undefined) return `see that its disk has room and that only one process has ${folder}`
+  if (folder !== undefined) return `check that its disk has room, and that no other process uses ${folder}`
   if (area === 'mail') return 'see docs/mail.md: host, port, user and password are in --smtp'
-  if (area === 'files') return 'see that the folder is there and writable, or the bucket and its credentials'
-  return `see that the server runs, that this machine reaches it, and that user and password are right; what still works: docs/runbooks.md`
+  if (area === 'files') return 'check that the folder exists and is writable, or check the bucket and its credentials'
+  return 'check that the server runs, that this machine reaches it, and that user and password are right; what still works: docs/runbooks.md'
 }
 
 /** @throws Error when it takes longer; what hangs is left behind, and ends with the process. */

@@ -72,14 +72,14 @@ export const tryHistory = async (history: HistoryStore, { clock, newId }: TrySer
   const schema = await migrationsOf(history)
   const note =
     schema.done === undefined
-      ? 'no schema yet: the first start makes it'
-      : `schema ${schema.done} of ${schema.known}${schema.done < schema.known ? ': the next start brings it up' : ''}`
+      ? 'none yet: the first start creates it'
+      : `${schema.done} of ${schema.known}${schema.done < schema.known ? ': the next start upgrades it' : ''}`
   const isNewer = (schema.done ?? 0) > schema.known
   const setting = {
     name: 'schema',
     value: note,
     isGood: !isNewer,
-    advice: 'a later version of Waymark has changed it: start that one',
+    advice: 'a later version of Waymark has changed it: start that version',
   }
   const examined = await history.examine?.()
   return { version, now, settings: [setting, ...(examined?.settings ?? [])], latencyMs }

@@ -17,7 +17,7 @@ export const examineHistory = async (store: Store, asWriter: WriteSettings): Pro
 
 const tablesOf = (store: Store): string[] => Object.keys(DEFINITIONS).map((table) => localOf(table, store))
 
-const NO_TABLES = 'not asked for: the first start makes the tables'
+const NO_TABLES = 'not set yet: the first start creates the tables'
 
 const flushed = async (store: Store): Promise<ExaminedSetting> => {
   const found = await askedFor(
@@ -31,25 +31,25 @@ const flushed = async (store: Store): Promise<ExaminedSetting> => {
     name: 'fsync_after_insert',
     value: unsafe && (unsafe.length > 0 ? `off for ${unsafe.join(', ')}` : found?.length === 0 ? NO_TABLES : 'on'),
     isGood: unsafe?.length === 0,
-    advice: `a power cut may take rows that were confirmed; for each of them: ALTER TABLE ${unsafe?.[0] ?? 'points'} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`,
+    advice: `a power failure may lose rows that were confirmed; for each table: ALTER TABLE ${unsafe?.[0] ?? 'points'} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`,
   }
 }
 
 /** As they are in force when the service writes, whatever the profile of its user says. */
 const writes = async (store: Store, asWriter: WriteSettings): Promise<ExaminedSetting[]> => {
   const wanted: [string, string, string][] = [
-    ['async_insert', '0', 'the server would confirm rows that are in its memory only'],
+    ['async_insert', '0', 'the server would confirm rows that are only in its memory'],
   ]
   if (store.cluster !== undefined)
     wanted.push(
-      ['insert_quorum', 'auto', 'rows would be confirmed that one replica alone has'],
-      ['distributed_foreground_insert', '1', 'rows would be confirmed that wait to be passed on to their shard'],
+      ['insert_quorum', 'auto', 'rows that only one replica has would be confirmed'],
+      ['distributed_foreground_insert', '1', 'rows that still wait to be sent to their shard would be confirmed'],
     )
   const names = wanted.map(([name]) => `'${name}'`).join(', ')
   const found = await askedFor(asWriter(`SELECT name, value FROM system.settings WHERE name IN (${names})`))
   return wanted.map(([name, good, otherwise]) => {
     const value = found?.find((one) => one.name === name)?.value
-    const advice = `${otherwise}: take the constraint on ${name} off the settings profile of the service's user`
+    const advice = `${otherwise}: remove the constraint on ${name} from the settings profile of the service's user`
     return { name: `${name} of the service's inserts`, value, isGood: value === good, advice }
   })
 }
@@ -75,15 +75,16 @@ const policies = async (store: Store): Promise<ExaminedSetting> => {
   const hiding = ours.filter(({ filter, isRestrictive }) => filter !== '1' && (isRestrictive === 1 || !hasAll(ours)))
   const isAlone = found !== undefined && found.length > 0 && ours.length === 0
   const names = hiding.map(({ name }) => name).join(', ')
-  const state = isAlone ? 'a matter of others only, and none lets it see all' : names === '' ? 'no limit' : names
+  const hidden = names === '' ? 'nothing' : `rows, by ${names}`
+  const state = isAlone ? 'unclear: there are policies, but none for its user' : hidden
   return {
-    name: "row policies, for the service's own user,",
+    name: 'what row policies hide from the service',
     value: found && state,
     isGood: hiding.length === 0 && !isAlone,
     advice:
       found === undefined
-        ? "GRANT SHOW ROW POLICIES ON *.* to the service's user, to have this checked"
-        : 'the service may see a part of the history only: CREATE ROW POLICY waymark_service … USING 1 TO its user, and take restrictive ones off it (docs/analysis.md)',
+        ? "to have this checked: GRANT SHOW ROW POLICIES ON *.* TO the service's user"
+        : 'the service may not see the whole history: CREATE ROW POLICY waymark_service … USING 1 TO its user, and remove restrictive policies from it (docs/analysis.md)',
   }
 }
 
@@ -107,7 +108,7 @@ const replicated = async (cluster: string, store: Store): Promise<ExaminedSettin
       `${found.shards} shards of ${found.fewest} replicas or more, internal_replication ${found.internal === 1 ? 'on' : 'off'}`,
     isGood: found?.internal === 1,
     advice:
-      'set <internal_replication>true</internal_replication> for each shard in remote_servers: else every replica is sent the rows, and one that was away lacks them',
+      'set <internal_replication>true</internal_replication> for each shard in remote_servers: otherwise, a replica that was away lacks the rows that came meanwhile',
   }
 }
 
@@ -125,10 +126,10 @@ const replicas = async (store: Store): Promise<ExaminedSetting> => {
       `${name} (${active} of ${total} active${readonly === 1 ? ', read-only' : ''})`,
   )
   return {
-    name: 'replicas: what is not well',
-    value: said && (said.length === 0 ? 'nothing' : said.join(', ')),
+    name: 'the list of replicas that are away or read-only',
+    value: said && (said.length === 0 ? 'empty' : said.join(', ')),
     isGood: said?.length === 0,
-    advice: 'look at the nodes that are away and at the keeper; docs/clickhouse.md has the runbook',
+    advice: 'check these nodes and the keeper; docs/clickhouse.md has the runbook',
   }
 }
 

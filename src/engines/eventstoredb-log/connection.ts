@@ -12,6 +12,7 @@ import {
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Failure } from '../../kernel/errors.ts'
 import { insideOf } from './client-inside.ts'
+import { readEsdbUrl } from './esdb-url.ts'
 import { readToEnd } from './read.ts'
 import { Unanswered } from './unanswered.ts'
 
@@ -89,7 +90,7 @@ const SERVERS_MIN = [
  * Failure engine_down
  */
 export const connect = async (url: string, deadlineMs: number): Promise<Connection> => {
-  const credentials = credentialsOf(url)
+  const { credentials } = readEsdbUrl(url)
   const client = clientOf(url)
   keepAlive(client)
   try {
@@ -188,13 +189,4 @@ const assertVersion = (version: string): void => {
   throw new Error(
     `--log is an EventStoreDB ${version}, which may lose events of a subscription; Waymark needs ${known} or newer`,
   )
-}
-
-/** @throws Error for a string that names no user although it uses TLS */
-export const credentialsOf = (url: string): Credentials => {
-  const [, username, password] = /^[a-z+]+:\/\/(?:([^:@/]+):([^@/]+)@)?/.exec(url) ?? []
-  if (username !== undefined) return { username: decodeURIComponent(username), password: decodeURIComponent(password) }
-  if (!/[?&]tls=false\b/i.test(url))
-    throw new Error('--log uses TLS and so needs a user: esdb://user:password@host:2113')
-  return { username: 'waymark', password: 'waymark' }
 }

@@ -1,6 +1,11 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { get as getWithTls } from 'node:https'
+import { json } from 'node:stream/consumers'
 import type { Examination, ExaminedSetting } from '../examination.ts'
-import type { Credentials } from '@eventstore/db-client'
 import type { Connection } from './connection.ts'
+import { readEsdbUrl } from './esdb-url.ts'
 import { mayScavenge } from './scavenge.ts'
 
 const DEADLINE_MS = 5_000
@@ -13,18 +18,19 @@ interface ServerOption {
 const OPTIONS = [
   {
     name: 'MemDb',
-    advice: 'restart the server without --mem-db: it keeps everything in memory and forgets it when it ends',
+    advice: 'restart the server without --mem-db: with it, everything is only in memory and lost when the server ends',
   },
   {
     name: 'UnsafeDisableFlushToDisk',
-    advice: 'restart the server without --unsafe-disable-flush-to-disk: a power loss takes what it acknowledged',
+    advice:
+      'restart the server without --unsafe-disable-flush-to-disk: with it, a power failure loses what was acknowledged',
   },
 ]
 
 /** What the server's own page of options says; it answers operators only, on its HTTP port. */
 export const examineServer = async (connection: Connection): Promise<Examination> => {
-  const { url, version, credentials } = connection
-  const options = await optionsOf(url, credentials)
+  const { url, version } = connection
+  const options = await optionsOf(url)
   const settings = OPTIONS.map(({ name, advice }): ExaminedSetting => {
     const option = options?.find((one) => one.name.replaceAll(/[ -]/g, '').toLowerCase() === name.toLowerCase())
     const value = option === undefined ? undefined : String(option.value)
@@ -40,24 +46,28 @@ const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
     value: isAllowed === undefined ? undefined : isAllowed ? 'granted' : 'missing',
     isGood: isAllowed === true,
     advice:
-      'put the user into the group $ops, or have each node scavenged on a schedule (POST /admin/scavenge): until then what was truncated or erased stays on the disk',
+      'add the user to the group $ops, or schedule scavenges of each node (POST /admin/scavenge): until then, what was truncated or erased stays on the disk',
   }
 }
 
 /** Of the node that the URL names first; undefined where it does not tell. */
-const optionsOf = async (url: string, { username, password }: Credentials): Promise<ServerOption[] | undefined> => {
-  const node = /^[a-z+]+:\/\/(?:[^/@]*@)?([^/?,]+)/.exec(url)?.[1]
-  const scheme = /[?&]tls=false\b/i.test(url) ? 'http' : 'https'
-  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+const optionsOf = async (url: string): Promise<ServerOption[] | undefined> => {
+  const { credentials, isTls, caFile, firstNode } = readEsdbUrl(url)
+  const { username, password } = credentials
+  const headers = { accept: 'application/json', ...(isTls && { authorization: basic(username, password) }) }
   try {
-    const answer = await fetch(`${scheme}://${node}/info/options`, {
-      headers: { accept: 'application/json', ...(scheme === 'https' && { authorization }) },
-      signal: AbortSignal.timeout(DEADLINE_MS),
-    })
-    const options = (await answer.json()) as ServerOption[]
-    return answer.ok && Array.isArray(options) ? options : undefined
+    const address = `${isTls ? 'https' : 'http'}://${firstNode}/info/options`
+    const signal = AbortSignal.timeout(DEADLINE_MS)
+    const ca = caFile === undefined ? undefined : readFileSync(caFile)
+    const asked = (isTls ? getWithTls : get)(address, { headers, signal, ...(ca && { ca }) })
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    const options = (await json(answer)) as ServerOption[]
+    return answer.statusCode === 200 && Array.isArray(options) ? options : undefined
   } catch {
-    // A load balancer in between, a certificate of its own: then nobody can tell from here.
+    // A load balancer in between, or no HTTP: then nobody can tell from here.
     return undefined
   }
 }
+
+const basic = (username: string, password: string): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`

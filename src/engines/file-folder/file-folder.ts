@@ -12,12 +12,13 @@ const FILES_OPEN_MAX = 16
 
 /**
  * Files in a folder of this machine: written to the side, synced, renamed, and the folder synced. What a process left
- * unfinished is thrown away when the folder is opened next; one process at a time may have it open.
+ * unfinished is thrown away when the folder is opened next; one process at a time may have it open. Another one may look in
+ * with `isGuest`, which throws nothing away.
  */
-export const openFileFolder = async (path: string): Promise<FileStore> => {
+export const openFileFolder = async (path: string, { isGuest = false } = {}): Promise<FileStore> => {
   const incoming = join(path, INCOMING)
   await guarded(async () => {
-    await rm(incoming, { recursive: true, force: true })
+    if (!isGuest) await rm(incoming, { recursive: true, force: true })
     await mkdir(incoming, { recursive: true, mode: 0o700 })
   })
   const pathOf = (key: string): string => {

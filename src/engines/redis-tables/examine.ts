@@ -6,7 +6,7 @@ const SETTINGS: { name: string; good: RegExp; advice: string }[] = [
     name: 'appendonly',
     good: /^yes$/,
     advice:
-      'CONFIG SET appendonly yes, then CONFIG REWRITE: without it a restart empties the tables, and they are built anew from the log',
+      'CONFIG SET appendonly yes, then CONFIG REWRITE: without it, the tables are empty after a restart and are rebuilt from the log',
   },
   {
     name: 'appendfsync',
@@ -17,7 +17,7 @@ const SETTINGS: { name: string; good: RegExp; advice: string }[] = [
   {
     name: 'maxmemory-policy',
     good: /^noeviction$/,
-    advice: 'CONFIG SET maxmemory-policy noeviction, then CONFIG REWRITE: any other one drops rows without a word',
+    advice: 'CONFIG SET maxmemory-policy noeviction, then CONFIG REWRITE: any other policy drops rows silently',
   },
 ]
 
@@ -46,16 +46,16 @@ const replication = async (connection: RedisConnection): Promise<ExaminedSetting
   const isAlone = online.length === 1 && fewest === 0
   const settings: ExaminedSetting[] = [
     {
-      name: 'WAIT, of the replicas of each master,',
+      name: 'WAIT',
       value:
         followed === undefined || infos.length === 0
           ? undefined
           : isAlone
-            ? 'not asked for: there are none'
-            : `confirmed by ${confirming} of ${fewest} or more`,
+            ? 'not needed: there are no replicas'
+            : `confirmed by ${confirming} of ${fewest} or more replicas of each master`,
       isGood: isAlone || confirming > 0,
       advice:
-        'give each master a replica that follows: one that dies now takes what it has with it, and writes that wait for a replica fail (the user needs +wait and +info to have this checked)',
+        'give each master a replica that keeps up: the data of a master that dies now is lost, and writes that wait for a replica fail (this check needs +wait and +info for the user)',
     },
   ]
   if (!isAlone)
@@ -64,7 +64,7 @@ const replication = async (connection: RedisConnection): Promise<ExaminedSetting
         name: 'min-replicas-to-write',
         good: /^[1-9]/,
         advice:
-          'CONFIG SET min-replicas-to-write 1, then CONFIG REWRITE: a master that is cut off from its replicas takes writes that a failover forgets',
+          'CONFIG SET min-replicas-to-write 1, then CONFIG REWRITE: otherwise, a master that is cut off from its replicas takes writes that a failover loses',
       }),
     )
   return settings
