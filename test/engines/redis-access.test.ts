@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
+import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { readRedisUrl } from '../../src/engines/redis-tables/redis-url.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
@@ -129,6 +130,30 @@ test('a server whose memory is full takes no more, keeps what it has, and goes o
   await tables.ping()
 })
 
+test('a question that somebody ended at the server may be asked again', { skip }, async (t) => {
+  const server = await openRedisServer(folderOf(t))
+  const tables = await openRedisTables({ url: server.url })
+  const admin = await openClient(server.url)
+  t.teardown(async () => {
+    await tables.close()
+    admin.destroy()
+    await server.kill('SIGKILL')
+  })
+  const spin =
+    "#!lua name=spin\nredis.register_function{function_name='spin', callback=function() while true do end end, flags={'no-writes'}}"
+  await admin.sendCommand(['FUNCTION', 'LOAD', spin])
+  await admin.configSet('busy-reply-threshold', '1')
+  const { connection } = tables as unknown as { connection: RedisConnection }
+  const asked = t.rejects(connection.call('k', ['FCALL', 'spin', '0']), { code: 'engine_down', cause: /killed/ })
+  const isEnded = (): Promise<boolean> =>
+    admin.sendCommand(['FUNCTION', 'KILL']).then(
+      () => true,
+      () => false,
+    )
+  await until('the function to be ended', isEnded)
+  await asked
+})
+
 test('rediss:// with a certificate of a private authority', { skip }, async (t) => {
   const folder = folderOf(t)
   const tls = makeCertificate(folder)
@@ -156,6 +181,21 @@ test('the master behind sentinels, and the next one', { skip }, async (t) => {
   await tables.declare({ name: 'keys', version: 1, lives: 'row' })
   const key = { table: 'keys', scope: '-', id: 'k', row: { by: 'x' } }
   t.equal(await tables.putIfAbsent(key), undefined)
+  const { connection } = tables as unknown as { connection: RedisConnection }
+  const taking = t.rejects(connection.call('k', ['BLPOP', 'queue', '0']), { code: 'engine_down' })
+  const admin = await openClient(group.master.url)
+  await until('it to wait', async () => /blocked_clients:1/.test(await admin.info('clients')))
+  await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'normal'])
+  await admin.rPush('queue', 'once')
+  await taking
+  t.equal(await admin.lLen('queue'), 1, 'what was cut off is not sent again')
+  admin.destroy()
+  await until('a connection again', () =>
+    tables.ping().then(
+      () => true,
+      () => false,
+    ),
+  )
   await storeCheckpoint(tables, 'c', { all: 1 }, [{ table: 'things', scope: 'org', id: 'a', row: { no: 1 } }])
   let losses = 0
   tables.onLoss(() => losses++)

@@ -1,6 +1,7 @@
 import { RESP_TYPES } from 'redis'
 import { test, type Test } from 'tap'
 import { Budget } from '../../src/engines/redis-tables/budget.ts'
+import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -11,11 +12,11 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const ROWS = 2_000
 
-const opened = async (t: Test) => {
+const opened = async (t: Test, deadlineMs?: number) => {
   const server = await openRedisServer(folderOf(t))
   const proxy = await TcpProxy.open(server.port)
   const admin = await openClient(server.url)
-  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}` })
+  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}`, ...(deadlineMs && { deadlineMs }) })
   t.teardown(async () => {
     await tables.close()
     admin.destroy()
@@ -94,6 +95,43 @@ test('a commit whose steps are cut off keeps its checkpoint back, and is whole w
   )
   t.strictSame(await tables.checkpoint('writer'), { all: 2 })
   t.strictSame(await Promise.all(['before', 'after'].map(total)), [0, ROWS])
+})
+
+test('what was held up in the network does not undo what was stored after it', { skip }, async (t) => {
+  const { tables, admin, proxy } = await opened(t, 800)
+  const { fence } = await tables.take('writer')
+  const isStored = (kind: string, from: number | undefined, at: number): Promise<boolean> =>
+    tables
+      .commit([thing(1, kind)], {
+        ...{ consumer: 'writer', at: { all: at }, fence },
+        from: from === undefined ? undefined : { all: from },
+      })
+      .then(
+        () => true,
+        () => false,
+      )
+  t.ok(await isStored('first', undefined, 1))
+  const { connection } = tables as unknown as { connection: RedisConnection }
+  const fcall = connection.fcall.bind(connection)
+  connection.fcall = (name, keys, args) => {
+    if (name === 'commit') {
+      connection.fcall = fcall
+      proxy.silence()
+    }
+    return fcall(name, keys, args)
+  }
+  t.notOk(await isStored('held up', 1, 2))
+  proxy.speak()
+  await until('it to be stored over another connection', () => isStored('held up', 1, 2))
+  await until('one after it', () => isStored('last', 2, 3))
+  const calls = async (): Promise<number> =>
+    Number(/cmdstat_fcall:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
+  const before = await calls()
+  proxy.heal()
+  await until('what was held up to arrive', async () => (await calls()) > before)
+  const kindNow = (): Promise<unknown> => tables.get('things', 's', 'thing-1').then((row) => row?.kind, String)
+  await until('an answer', async () => ['held up', 'last'].includes(String(await kindNow())))
+  t.equal(await kindNow(), 'last')
 })
 
 test('a step that fails in the middle of a commit keeps the checkpoint back', { skip }, async (t) => {

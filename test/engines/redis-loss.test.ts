@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { test, type Test } from 'tap'
+import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
+import { down } from '../../src/engines/redis-tables/failures.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -169,6 +171,51 @@ test('what was built before a flush is not put in place after it', { skip }, asy
   await admin.flushAll()
   await t.rejects(store.promote(['users'], 'p'), DOWN)
   t.ok(store.isLost('users'))
+})
+
+test('what was put in place by a call whose answer was lost stays when the call is made again', { skip }, async (t) => {
+  const { openStore } = await open(t)
+  const store = await openStore()
+  await build(store, ['a'])
+  const { connection } = store as unknown as { connection: RedisConnection }
+  const fcall = connection.fcall.bind(connection)
+  connection.fcall = async (...call) => {
+    const answer = await fcall(...call)
+    if (call[0] !== 'promote') return answer
+    connection.fcall = fcall
+    throw down(new Error('its answer was lost'))
+  }
+  await t.rejects(build(store, ['a', 'b']), DOWN)
+  const isThere = async (): Promise<boolean> => (await store.get('users', 'org', 'b')) !== undefined
+  await until('it to hear of what it has put in place', isThere)
+  await store.promote(['users'], 'p')
+  t.ok(await isThere())
+  t.same(await store.checkpoint('p'), { all: 2 })
+})
+
+test('a table that another version of Waymark has declared since is neither read nor written', { skip }, async (t) => {
+  const { admin, openStore } = await open(t)
+  const [older, newer] = [await openStore(), await openStore()]
+  const things = { name: 'things', version: 1, equality: ['color', 'size'], text: ['name'] }
+  const thing = (id: string) => ({ table: 'things', scope: 'org', id, row: { color: 'red', size: 1, name: 'it' } })
+  await older.declare(things)
+  await older.commit([thing('a')])
+  await newer.declare({ ...things, version: 2, equality: ['size'] })
+  await until('it to be heard of', () =>
+    older.commit([thing('b')]).then(
+      () => false,
+      () => true,
+    ),
+  )
+  const asked: (() => Promise<unknown>)[] = [
+    () => older.commit([thing('c')]),
+    () => older.putIfAbsent(thing('c')),
+    () => older.get('things', 'org', 'c'),
+    () => older.ping(),
+  ]
+  for (const ask of asked) await t.rejects(ask(), DOWN)
+  t.equal(await newer.get('things', 'org', 'c'), undefined)
+  t.same(await admin.keys('*:i:e:color'), [], 'nothing is left of indexes that it has no longer')
 })
 
 test('rows that ended leave with later commits, though nobody asks for them', { skip }, async (t) => {

@@ -33,7 +33,7 @@ const TYPES = { [RESP_TYPES.BLOB_STRING]: Buffer } as const
 
 /** @throws Failure engine_down when nothing answers within the time */
 export const openClient = async (url: RedisUrl, deadlineMs: number): Promise<Client> => {
-  if (url.sentinel !== undefined) return sentinelClient(url, url.sentinel)
+  if (url.sentinel !== undefined) return sentinelClient(url, url.sentinel, deadlineMs)
   let failure: unknown
   for (const address of url.addresses) {
     try {
@@ -165,7 +165,7 @@ const clusterClient = async (url: RedisUrl): Promise<Client> => {
   }
 }
 
-const sentinelClient = async (url: RedisUrl, name: string): Promise<Client> => {
+const sentinelClient = async (url: RedisUrl, name: string, deadlineMs: number): Promise<Client> => {
   const sentinel = createSentinel({
     name,
     sentinelRootNodes: url.addresses,
@@ -179,7 +179,7 @@ const sentinelClient = async (url: RedisUrl, name: string): Promise<Client> => {
   await sentinel.connect().catch((error: unknown) => {
     throw down(error)
   })
-  const send = (args: Argument[]): Promise<unknown> => sentinel.sendCommand(false, args, { typeMapping: TYPES })
+  const send = sentOnce(sentinel, deadlineMs)
   const nameOf = (): string => {
     const { host, port } = sentinel.getMasterNode() ?? { host: '', port: 0 }
     return `${host}:${port}`
@@ -191,5 +191,44 @@ const sentinelClient = async (url: RedisUrl, name: string): Promise<Client> => {
     masters: async () => [{ name: nameOf(), sendCommand: send }],
     openAnother: another(url),
     close: () => sentinel.destroy(),
+  }
+}
+
+interface Sender {
+  sendCommand(args: Argument[], options: { typeMapping: typeof TYPES }): Promise<unknown>
+}
+
+/**
+ * Sends each command once, within its time. The library by itself holds any number of commands while there is no master,
+ * for however long, and sends again to the next master what the one before may have done.
+ */
+const sentOnce = (
+  sentinel: Pick<ReturnType<typeof createSentinel>, '_execute'>,
+  deadlineMs: number,
+): ((args: Argument[]) => Promise<unknown>) => {
+  let waiting = 0
+  return (args) => {
+    if (waiting >= QUEUE_MAX) return Promise.reject(new Error('The queue is full'))
+    const endMs = performance.now() + deadlineMs
+    waiting++
+    return new Promise((resolve, reject) => {
+      let isOver = false
+      const send = async (client: Sender): Promise<void> => {
+        if (isOver || performance.now() > endMs) throw new Error('no master within the time')
+        isOver = true
+        try {
+          resolve(await client.sendCommand(args, { typeMapping: TYPES }))
+        } catch (error) {
+          // A server that is no longer the master has done nothing; the library looks for the one that is.
+          isOver = !String((error as Error).message).startsWith('READONLY')
+          if (isOver) reject(error as Error)
+          throw error
+        }
+      }
+      sentinel
+        ._execute(false, send)
+        .catch(reject)
+        .finally(() => waiting--)
+    })
   }
 }

@@ -28,6 +28,8 @@ export class Commits {
   private readonly budgets = new Map<string, Budget>()
   /** Places that a consumer wrote and of which no replica is known to have it, with the server that they were written on. */
   private readonly unsure = new Map<string, Map<string, string>>()
+  /** How many commits were begun, those of one consumer one after the other. */
+  private turn = 0
 
   constructor(connection: RedisConnection, places: Places, registry: Registry) {
     this.connection = connection
@@ -38,7 +40,7 @@ export class Commits {
   async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
     const groups = new Map<string, RowChange[]>()
     for (const change of changes) {
-      const table = this.registry.tableOf(change.table)
+      const table = this.registry.writable(change.table)
       assertId(change.id)
       const { lives } = table.declaration
       if (lives === 'partition' && move !== undefined && change.scope !== move.consumer)
@@ -72,6 +74,7 @@ export class Commits {
     move: CheckpointMove | undefined,
   ): Promise<void> {
     const others = [...groups].filter(([key]) => key !== own)
+    const turn = ++this.turn
     if (move !== undefined && own !== undefined && others.length > 0) {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args))) return
@@ -85,13 +88,13 @@ export class Commits {
           .map(([key, changes]) =>
             this.registry.tableOf(changes[0].table).declaration.lives === 'row'
               ? this.storeSingle(key, changes)
-              : this.storePlace(key, changes, move, false),
+              : this.storePlace(key, changes, turn, move),
           ),
       )
     // What is stored without a checkpoint is made sure of with the next one.
     if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
-    if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], move, true)
+    if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], turn, move, true)
   }
 
   private noteUnsure(consumer: string, others: readonly [string, RowChange[]][]): void {
@@ -124,8 +127,9 @@ export class Commits {
   private async storePlace(
     key: string,
     changes: readonly RowChange[],
+    turn: number,
     move: CheckpointMove | undefined,
-    isOwn: boolean,
+    isOwn = false,
   ): Promise<void> {
     const tables = [...new Set(changes.map(({ table }) => this.registry.tableOf(table)))]
     for (const table of tables) await this.registry.noteScope(table, changes[0].scope)
@@ -142,8 +146,10 @@ export class Commits {
           nameOf(step),
           ...way,
           newToken(),
+          String(turn),
           ...step.changes,
         ])
+        if (String((answer as Buffer[])[0]) === 'replaced') throw down(new Error('a table was replaced meanwhile'))
         if (move !== undefined && this.isDone(move, answer)) isOver = true
       } catch (error) {
         isOver = true
@@ -204,6 +210,7 @@ export class Commits {
   /** Whether the move was made before. @throws StaleCommit */
   private isDone(move: CheckpointMove, answer: unknown): boolean {
     const [status, at = '', fence = '0'] = (answer as Buffer[]).map(String)
+    if (status === 'late') throw down(new Error('a later commit has come before it'))
     if (status === 'stale') throw new StaleCommit(move.consumer, { at: checkpointOf(at), fence: Number(fence) })
     return status === 'done'
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { ErrorReply } from 'redis'
 import { type Argument, type Client, openClient } from './clients.ts'
-import { Deadlines } from './deadlines.ts'
+import { type Asked, Deadlines } from './deadlines.ts'
 import { down, failureOf } from './failures.ts'
 import { LIBRARY, LIBRARY_CODE } from './functions.ts'
 import type { RedisUrl } from './redis-url.ts'
@@ -48,10 +48,17 @@ export const connectRedis = async (url: RedisUrl, deadlineMs: number): Promise<R
   }
 }
 
+/** What changes nothing: it may be asked twice. */
+const READS = new Set<Argument>(['GET', 'HGET', 'HGETALL', 'SMEMBERS'])
+const READ_FUNCTIONS = new Set(['rows', 'page', 'changes', 'walk', 'check'].map((name) => `${LIBRARY}_${name}`))
+const isRead = ([command, name]: readonly Argument[]): boolean =>
+  command === 'FCALL' ? READ_FUNCTIONS.has(name as string) : READS.has(command)
+
 /** The keys of a slot that moves are elsewhere soon. */
 const MOVING_MS = 20
 
-class Connection implements RedisConnection {
+/** `open` opens the client that takes the place of one whose servers do not answer. */
+export class Connection implements RedisConnection {
   private client: Client
   private replicas: Replicas
   private readonly open: () => Promise<Client>
@@ -59,6 +66,8 @@ class Connection implements RedisConnection {
   private readonly deadlines: Deadlines
   /** When each server answered last. */
   private readonly answeredAtMs = new Map<string, number>()
+  /** Those that were given up, while some of their servers may still answer. */
+  private readonly leaving = new Set<Client>()
   private isOpening = false
   private isClosed = false
 
@@ -76,7 +85,22 @@ class Connection implements RedisConnection {
 
   call(key: string, args: Argument[]): Promise<unknown> {
     const { client } = this
-    return this.asked(client.nameOf(key), () => client.send(key, args))
+    const ask = isRead(args)
+      ? (asked: Asked) =>
+          client.send(key, args).catch((error) => this.again(asked, client, error, (next) => next.send(key, args)))
+      : () => client.send(key, args)
+    return this.asked(client.nameOf(key), ask)
+  }
+
+  /** Asks once more where the client was given up for another one while the question was under way. */
+  private again<Answer>(
+    { isLate }: Asked,
+    client: Client,
+    error: unknown,
+    ask: (next: Client) => Promise<Answer>,
+  ): Promise<Answer> {
+    if (isLate || this.client === client || error instanceof ErrorReply) throw error
+    return ask(this.client)
   }
 
   fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
@@ -127,8 +151,17 @@ class Connection implements RedisConnection {
   }
 
   async replicated(keys: readonly string[]): Promise<void> {
-    const byServer = new Map(keys.map((key) => [this.client.nameOf(key), key]))
-    await Promise.all([...byServer].map(([name, key]) => this.asked('replicas', () => this.replicas.have(name, key))))
+    const { client, replicas } = this
+    const byServer = new Map(keys.map((key) => [client.nameOf(key), key]))
+    const have = ([name, key]: [string, string], asked: Asked): Promise<void> =>
+      replicas.have(name, key).catch((error) =>
+        this.again(asked, client, error, (next) => {
+          // Another server need not have what was written.
+          if (next.nameOf(key) !== name) throw error
+          return this.replicas.have(name, key)
+        }),
+      )
+    await Promise.all([...byServer].map((one) => this.asked('replicas', (asked) => have(one, asked))))
   }
 
   async loadLibrary(): Promise<void> {
@@ -159,10 +192,11 @@ class Connection implements RedisConnection {
     if (this.isClosed) return
     this.isClosed = true
     this.replicas.close()
-    this.client.close()
+    for (const client of [this.client, ...this.leaving]) client.close()
+    this.leaving.clear()
   }
 
-  private async asked<Answer>(server: string, ask: () => Promise<Answer>): Promise<Answer> {
+  private async asked<Answer>(server: string, ask: (asked: Asked) => Promise<Answer>): Promise<Answer> {
     if (this.isClosed) throw down()
     try {
       const answer = await this.deadlines.within(ask, (askedAtMs) => {
@@ -187,13 +221,20 @@ class Connection implements RedisConnection {
       this.replicas = new Replicas(this.client)
       this.answeredAtMs.clear()
       replicas.close()
-      silent.close()
       if (this.isClosed) this.client.close()
+      else this.giveUp(silent)
     } catch {
       // The next question that is not answered tries again.
     } finally {
       this.isOpening = false
     }
+  }
+
+  /** Of a cluster others may be answering: they are heard out. */
+  private giveUp(client: Client): void {
+    if (!client.isCluster) return client.close()
+    this.leaving.add(client)
+    setTimeout(() => this.leaving.delete(client) && client.close(), this.deadlineMs).unref()
   }
 }
 

@@ -1,4 +1,10 @@
-interface Waiting {
+/** A question, while it is under way. */
+export interface Asked {
+  /** Its time was over before it was answered. */
+  isLate: boolean
+}
+
+interface Waiting extends Asked {
   askedAtMs: number
   late(): void
 }
@@ -15,13 +21,13 @@ export class Deadlines {
   }
 
   /** What the question answers; rejects with what `late` makes where the time is over before. */
-  within<Answer>(ask: () => Promise<Answer>, late: (askedAtMs: number) => Error): Promise<Answer> {
+  within<Answer>(ask: (asked: Asked) => Promise<Answer>, late: (askedAtMs: number) => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const askedAtMs = performance.now()
-      const own = { askedAtMs, late: () => reject(late(askedAtMs)) }
+      const own = { askedAtMs, isLate: false, late: () => reject(late(askedAtMs)) }
       this.waiting.add(own)
       if (this.timer === undefined) this.wakeIn(this.deadlineMs)
-      ask().then(
+      ask(own).then(
         (answer) => {
           this.waiting.delete(own)
           resolve(answer)
@@ -47,6 +53,7 @@ export class Deadlines {
         return
       }
       this.waiting.delete(own)
+      own.isLate = true
       own.late()
     }
   }

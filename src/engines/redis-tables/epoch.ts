@@ -49,9 +49,9 @@ export class Epoch {
     this.closed.abort()
   }
 
-  /** Whether every server had its mark when it was looked at last, and no table waits to be built. */
+  /** Whether every server had its mark when it was looked at last, and all tables may be read. */
   get isWhole(): boolean {
-    return this.isSure && this.registry.lost().length === 0
+    return this.isSure && this.registry.isWhole
   }
 
   onLoss(listener: () => void): void {

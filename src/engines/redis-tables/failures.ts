@@ -4,9 +4,9 @@ import { Failure } from '../../kernel/errors.ts'
 export const down = (cause?: unknown): Failure =>
   new Failure('engine_down', { message: 'The tables do not answer; try again later.', retryAfterSeconds: 1, cause })
 
-/** What a server answers while it cannot work; any other error of its is a fault of the program. */
+/** What a server answers while it cannot work, or of a function that somebody ended; any other error of its is a fault of the program. */
 const PASSING =
-  /^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS|LOST)/
+  /killed by user|^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS|LOST)/
 
 /** What a question to the servers that failed means. */
 export const failureOf = (error: unknown): unknown => {

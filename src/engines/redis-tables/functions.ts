@@ -1,8 +1,8 @@
 import { registryFunctions } from './registry-functions.ts'
-import { STORE_FUNCTIONS } from './store-functions.ts'
+import { singleRowFunctions, STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark10'
+export const LIBRARY = 'waymark11'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -79,8 +79,18 @@ redis.register_function('${LIBRARY}_check', function(keys, args)
   return check(keys[1], args[1], args[2], args[3]) or {'ok'}
 end)
 
--- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, token, then for each table generation
--- and changes: a MessagePack array of id, ends, row ('' deletes), terms, each. An id stands there once.
+-- Whether a later commit of this owner was here before: what was held up in the network is not to undo it.
+local function is_late(place, consumer, fence, turn)
+  local fences = place .. ':fences'
+  local stored = redis.call('HMGET', fences, consumer, consumer .. '#')
+  if stored[1] == fence and tonumber(stored[2] or '0') > tonumber(turn) then return true end
+  if stored[1] ~= fence or stored[2] ~= turn then redis.call('HSET', fences, consumer, fence, consumer .. '#', turn) end
+  return false
+end
+
+-- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, token, turn of the commit among those
+-- of its owner, then for each table generation and changes: a MessagePack array of id, ends, row ('' deletes), terms, each.
+-- An id stands there once.
 redis.register_function('${LIBRARY}_commit', function(keys, args)
   local place, consumer, fence, step = keys[1], args[1], args[2], args[3]
   if consumer ~= '' then
@@ -90,14 +100,15 @@ redis.register_function('${LIBRARY}_commit', function(keys, args)
     else
       local last = redis.call('HGET', place .. ':fences', consumer)
       if last and tonumber(last) > tonumber(fence) then return {'stale', '', last} end
-      if last ~= fence then redis.call('HSET', place .. ':fences', consumer, fence) end
     end
+    if is_late(place, consumer, fence, args[8]) then return {'late'} end
   end
+  for i = 9, #args, 2 do if was_replaced(place .. ':' .. args[i] .. ':') then return {'replaced'} end end
   -- Who was kept waiting by the last commit of several steps reads before the next one begins.
   if step == 'first' and redis.call('EXISTS', place .. ':waiting') == 1 then return {'wait'} end
   if step == 'first' or step == 'next' then redis.call('SET', place .. ':busy', '1', 'PX', 5000) end
-  for i = 8, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1]), args[7]) end
-  if #args > 7 then sweep(place .. ':' .. args[8] .. ':', 4, args[7]) end
+  for i = 9, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1]), args[7]) end
+  if #args > 8 then sweep(place .. ':' .. args[9] .. ':', 4, args[7]) end
   if step == 'last' then redis.call('DEL', place .. ':busy') end
   if args[4] == '1' and args[6] ~= '' and (step == 'only' or step == 'last') then
     redis.call('HSET', place .. ':consumer', 'at', args[6])
@@ -117,6 +128,7 @@ end)
 -- KEYS P, ARGV: generation, token, id, ends, row, terms. Answers the row that was there.
 redis.register_function('${LIBRARY}_put_if_absent', function(keys, args)
   local base = keys[1] .. ':' .. args[1] .. ':'
+  if was_replaced(base) then return redis.error_reply('LOST the table to another one') end
   local there = redis.call('HGET', base .. 'rows', args[3])
   if there and not has_ended(base, args[3]) then return there end
   store(base, {args[3], args[4], args[5], args[6]}, args[2])
@@ -264,4 +276,4 @@ redis.register_function('${LIBRARY}_increment', function(keys, args)
   if count == 1 then redis.call('PEXPIRE', keys[1], args[1]) end
   return {count, string.format('%.0f', redis.call('PEXPIRETIME', keys[1]))}
 end)
-${registryFunctions(LIBRARY)}`
+${singleRowFunctions(LIBRARY)}${registryFunctions(LIBRARY)}`

@@ -8,6 +8,8 @@ export interface KnownTable {
   generation: string
   /** Its rows are not there and wait to be built: it may be written and not read. */
   isLost: boolean
+  /** Another version of Waymark has declared it since, and its rows have another shape. */
+  isForeign: boolean
   indexes: readonly string[]
 }
 

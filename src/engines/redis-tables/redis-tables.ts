@@ -22,8 +22,9 @@ import {
 import { READ_ROWS, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
-import { endOf, rowArguments } from './steps.ts'
-import { packed, unpackRow } from './terms.ts'
+import { SingleRows } from './single-rows.ts'
+import { rowArguments } from './steps.ts'
+import { unpackRow } from './terms.ts'
 
 export interface RedisOptions {
   /**
@@ -57,6 +58,7 @@ class RedisTables implements TableStore {
   private readonly registry: Registry
   private readonly commits: Commits
   private readonly reads: Reads
+  private readonly singles: SingleRows
   private readonly epoch: Epoch
   private readonly pages: KnownPages
 
@@ -66,6 +68,7 @@ class RedisTables implements TableStore {
     this.registry = new Registry(connection, places)
     this.commits = new Commits(connection, places, this.registry)
     this.reads = new Reads(connection)
+    this.singles = new SingleRows(connection, places)
     this.epoch = new Epoch(connection, places, this.registry)
     this.pages = new KnownPages((key) => this.epoch.confirm(key))
   }
@@ -124,7 +127,7 @@ class RedisTables implements TableStore {
 
   async *scanAll<R extends Row>(name: string): AsyncGenerator<StoredRow<R>> {
     const table = this.registry.readable(name)
-    if (table.declaration.lives === 'row') yield* this.scanSingles<R>(table)
+    if (table.declaration.lives === 'row') yield* this.singles.scan<R>(table)
     else for (const scope of await this.registry.scopesOf(table.generation)) yield* this.scan<R>(name, scope)
   }
 
@@ -142,17 +145,10 @@ class RedisTables implements TableStore {
   }
 
   async putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined> {
-    const table = this.registry.tableOf(change.table)
-    const { scope, id, row, expiresAt } = change
+    const table = this.registry.writable(change.table)
+    const { scope, id } = change
     assertId(id)
-    if (table.declaration.lives === 'row') {
-      const key = this.places.ofRow(table, scope, id)
-      const ends = expiresAt === undefined ? [] : ['PXAT', endOf(expiresAt)]
-      const there = (await this.connection.call(key, ['SET', key, packed(row), ...ends, 'NX', 'GET'])) as Buffer | null
-      if (there !== null) return unpackRow<R>(there)
-      await this.kept(key)
-      return undefined
-    }
+    if (table.declaration.lives === 'row') return this.singles.putIfAbsent(table, change)
     const key = this.places.ofScope(table, scope)
     await this.registry.noteScope(table, scope)
     const [ends, bytes, terms] = rowArguments(table, change)
@@ -191,7 +187,7 @@ class RedisTables implements TableStore {
 
   async ping(): Promise<void> {
     await this.connection.takesWrites()
-    if (!this.epoch.isWhole) throw down(new Error('what was lost is being built anew'))
+    if (!this.epoch.isWhole) throw down(new Error('what was lost, or is of another version, is not built'))
   }
 
   examine(): Promise<Examination> {
@@ -215,16 +211,6 @@ class RedisTables implements TableStore {
     await Promise.all(absent.map((id) => this.epoch.confirm(this.places.ofRow(table, scope, id))))
   }
 
-  /** Resolves when a failover would not forget the row that was put there; takes it away again where one might. */
-  private async kept(key: string): Promise<void> {
-    try {
-      await this.connection.replicated([key])
-    } catch (error) {
-      await this.connection.call(key, ['UNLINK', key]).catch(() => undefined) // who asks again finds it for a while
-      throw error
-    }
-  }
-
   /** What is read of a table, again where other rows were put in its place meanwhile: those that were read are deleted then. */
   private async steady<Answer>(name: string, read: (table: KnownTable) => Promise<Answer>): Promise<Answer> {
     for (;;) {
@@ -243,28 +229,11 @@ class RedisTables implements TableStore {
   }
 
   private async bytesOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<(Buffer | null)[]> {
-    if (table.declaration.lives === 'row') return Promise.all(ids.map((id) => this.rowByItself(table, scope, id)))
+    if (table.declaration.lives === 'row') return Promise.all(ids.map((id) => this.singles.bytes(table, scope, id)))
     const place = this.places.ofScope(table, scope)
     const rows: (Buffer | null)[] = []
     for (let at = 0; at < ids.length; at += READ_ROWS)
       rows.push(...(await this.reads.rows(table, place, ids.slice(at, at + READ_ROWS))))
     return rows
-  }
-
-  private async rowByItself(table: KnownTable, scope: string, id: string): Promise<Buffer | null> {
-    const key = this.places.ofRow(table, scope, id)
-    return (await this.connection.call(key, ['GET', key])) as Buffer | null
-  }
-
-  private async *scanSingles<R extends Row>(table: KnownTable): AsyncGenerator<StoredRow<R>> {
-    const pattern = this.places.rowsPattern(table.generation)
-    for await (const keys of this.connection.keys(pattern)) {
-      for (const key of keys) {
-        const [, scope, id] = /\{r:[^:]*:([^:]*):([\s\S]*)\}$/.exec(key) ?? []
-        if (id === undefined) continue // a mark of those who wait for replicas
-        const bytes = await this.rowByItself(table, scope, id)
-        if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
-      }
-    }
   }
 }

@@ -1,12 +1,13 @@
 /** What Redis does in one step for the registry of tables, as part of the library of that name. */
 export const registryFunctions = (library: string): string => `
 -- KEYS registry, ARGV: table, version, generation to use where the table is new, where its rows live, whether one
--- projection builds them. Answers the generation in force, the one that it replaces, and whether its rows wait to be built.
+-- projection builds them, its indexes (a line each). Answers the generation in force, the one that it replaces, whether its
+-- rows wait to be built, and the indexes of what it replaces.
 redis.register_function('${library}_declare', function(keys, args)
   local stored = redis.call('HGET', keys[1], args[1])
   local record = stored and cjson.decode(stored) or nil
   local is_known = record and record.version == tonumber(args[2])
-  local declared = {version = tonumber(args[2]), lives = args[4], projected = args[5] == '1'}
+  local declared = {version = tonumber(args[2]), lives = args[4], projected = args[5] == '1', indexes = args[6]}
   if is_known then
     declared.generation = record.generation
     declared.lost = record.lost
@@ -15,7 +16,8 @@ redis.register_function('${library}_declare', function(keys, args)
     declared.lost = declared.projected
   end
   redis.call('HSET', keys[1], args[1], cjson.encode(declared))
-  return {declared.generation, not is_known and record and record.generation or '', declared.lost and '1' or '0'}
+  local replaced = not is_known and record or {generation = ''}
+  return {declared.generation, replaced.generation, declared.lost and '1' or '0', replaced.indexes or ''}
 end)
 
 -- KEYS registry, ARGV: epoch that is to be there, epoch that follows it. Answers the epoch in force, and where it is ours

@@ -37,14 +37,17 @@ export class Registry {
     const { name, version, lives = 'organization', isProjected = false } = declaration
     // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
     const generation = lives === 'row' ? `${name}.${version}` : randomBytes(6).toString('hex')
-    const args = [name, String(version), generation, lives, isProjected ? '1' : '0']
+    const indexes = indexNames(declaration)
+    const args = [name, String(version), generation, lives, isProjected ? '1' : '0', indexes.join('\n')]
     const answer = (await this.connection.fcall('declare', [this.places.registry], args)) as Buffer[]
-    const [inForce, replaced, isLost] = answer.map(String)
+    const [inForce, replaced, isLost, replacedIndexes] = answer.map(String)
     if (inForce === generation) await this.connection.replicated([this.places.registry])
-    const table = { declaration, generation: inForce, isLost: isLost === '1', indexes: indexNames(declaration) }
+    const table = { declaration, generation: inForce, isLost: isLost === '1', isForeign: false, indexes }
     this.tables.set(name, table)
     this.changes++
-    if (replaced !== '') await this.dropRows({ ...table, generation: replaced }, true)
+    if (replaced === '') return
+    const gone = replacedIndexes === '' ? indexes : replacedIndexes.split('\n')
+    await this.dropRows({ ...table, generation: replaced, indexes: gone }, true)
   }
 
   /** @throws Error for a table that was not declared. */
@@ -54,16 +57,23 @@ export class Registry {
     return table
   }
 
-  /** The table, to be read. @throws Failure engine_down for one whose rows wait to be built */
-  readable(name: string): KnownTable {
+  /** The table, to be written. @throws Failure engine_down for one that another version of Waymark has declared since */
+  writable(name: string): KnownTable {
     const table = this.tableOf(name)
+    if (table.isForeign) throw down(new Error(`another version of Waymark has declared ${name}`))
+    return table
+  }
+
+  /** The table, to be read. @throws Failure engine_down also for one whose rows wait to be built */
+  readable(name: string): KnownTable {
+    const table = this.writable(name)
     if (table.isLost) throw down(new Error(`the rows of ${name} are being built anew`))
     return table
   }
 
-  /** Names of the tables whose rows wait to be built. */
-  lost(): string[] {
-    return [...this.tables].filter(([, { isLost }]) => isLost).map(([name]) => name)
+  /** Whether all tables may be read. */
+  get isWhole(): boolean {
+    return [...this.tables.values()].every(({ isLost, isForeign }) => !isLost && !isForeign)
   }
 
   /** The epoch that there is; empty where there was none. */
@@ -87,7 +97,11 @@ export class Registry {
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
     // What was built is lost by now.
     if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
-    const ended = tables.flatMap((name) => this.tables.get(name) ?? [])
+    // Where the answer of this call was lost, what was built is in place: it has not ended.
+    const ended = tables.flatMap((name) => {
+      const [live, next] = [this.tables.get(name), this.tables.get(`${name}@next`)]
+      return live !== undefined && next !== undefined && next.generation !== live.generation ? [live] : []
+    })
     // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
     if (ended.some(({ isLost }) => isLost)) await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
@@ -144,7 +158,10 @@ export class Registry {
       const record = stored.get(name)
       if (record === undefined) {
         if (!name.endsWith('@next')) await this.declare(table.declaration)
-      } else this.tables.set(name, { ...table, generation: record.generation, isLost: record.lost === true })
+      } else {
+        const isForeign = record.version !== table.declaration.version
+        this.tables.set(name, { ...table, generation: record.generation, isLost: record.lost === true, isForeign })
+      }
     }
   }
 

@@ -20,6 +20,7 @@ export class Replicas {
   private readonly waiting = new Map<string, Promise<void>>()
   private readonly next = new Map<string, Promise<void>>()
   private readonly known = new Map<string, { hasSome: boolean; atMs: number }>()
+  private isClosed = false
 
   constructor(client: Client) {
     this.client = client
@@ -43,6 +44,7 @@ export class Replicas {
   }
 
   close(): void {
+    this.isClosed = true
     for (const connection of this.connections.values())
       connection.then(
         (open) => open.close(),
@@ -72,6 +74,7 @@ export class Replicas {
   }
 
   private connectionTo(server: string): Promise<Connected> {
+    if (this.isClosed) throw down()
     const known = this.connections.get(server)
     if (known !== undefined) return known
     const opening = this.client.openAnother(server)

@@ -1,9 +1,13 @@
+import { ENDED } from './places.ts'
+
 /** What is told of the last changes of a table and place: more rows at once, or more bytes, are looked at anew. */
 const TOLD_ROWS_MAX = 16
 const TOLD_BYTES_MAX = 8_192
 const TOLD_CHANGES = 64
 /** Where nothing more is written, nothing of it stays. */
 const TOLD_MS = 10_000
+/** How long it is known who put a row: longer than a put and the wait for its replica take. */
+const PUT_KNOWN_MS = 20_000
 
 /** How Redis stores rows with what its indexes name them by, as part of the library. */
 export const STORE_FUNCTIONS = `-- A command on a key with a list of arguments: as many at once as the stack takes.
@@ -52,6 +56,11 @@ local function last_change(base)
   return redis.call('HGET', base .. 'c', 'rows') or ''
 end
 
+-- Whether other rows were put in the place of the table's: what is stored now nobody would read.
+local function was_replaced(base)
+  return last_change(base) == '${ENDED}'
+end
+
 -- Keeps for a while what a change did, so that others can tell what it does not concern: its token, then for each row id,
 -- terms before, terms now, each behind its length; '=' before where terms are the same, '-' where there is no row, which is
 -- more than no terms. First stands a change of which only the token is known.
@@ -61,7 +70,12 @@ local function tell(base, token, told)
     redis.call('DEL', list)
     return
   end
-  if redis.call('EXISTS', list) == 0 then redis.call('RPUSH', list, last_change(base), '') end
+  -- A process of another version may have changed rows and told nothing of it: then all before is forgotten.
+  local last = last_change(base)
+  if redis.call('LRANGE', list, -2, -2)[1] ~= last then
+    redis.call('DEL', list)
+    redis.call('RPUSH', list, last, '')
+  end
   redis.call('RPUSH', list, token, packed)
   redis.call('LTRIM', list, -2 * ${TOLD_CHANGES}, -1)
   redis.call('PEXPIRE', list, ${TOLD_MS})
@@ -140,4 +154,26 @@ end
 local function changes_of(base)
   return table.concat(redis.call('HGETALL', base .. 'c'), '\\n')
 end
+`
+
+/** What Redis does in one step with rows that live by themselves, as part of the library of that name. */
+export const singleRowFunctions = (library: string): string => `
+-- KEYS row, and who put it; ARGV: token of the put, row, its end ('' for none). Answers the row that was there. A put that is
+-- made again, as it may have been lost, finds its own token and changes nothing.
+redis.register_function('${library}_put_single', function(keys, args)
+  local key, by = keys[1], keys[1] .. ':by'
+  if redis.call('GET', by) == args[1] then return false end
+  local there = redis.call('GET', key)
+  if there then return there end
+  if args[3] == '' then redis.call('SET', key, args[2]) else redis.call('SET', key, args[2], 'PXAT', args[3]) end
+  redis.call('SET', by, args[1], 'PX', ${PUT_KNOWN_MS})
+  return false
+end)
+
+-- KEYS and ARGV as above. Deletes the row where it is still the one that this put stored.
+register_read('${library}_take_back', function(keys, args)
+  local key = keys[1]
+  if redis.call('GET', key .. ':by') ~= args[1] or redis.call('GET', key) ~= args[2] then return 0 end
+  return redis.call('DEL', key)
+end)
 `
