@@ -1,6 +1,7 @@
 import { breathe } from '../../kernel/breath.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { idSource } from '../../kit/commands/ids.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { envelope } from '../../kit/http/page-members.ts'
@@ -74,9 +75,11 @@ const bulkRoute = (writer: ResourceWriter): Route =>
       const wrotes: (Wrote | undefined)[] = []
       for (const [index, body] of request.body.schedules.entries()) {
         await breathe() // working out a rule may take milliseconds
+        // Each has ids of its own: what a repeated request finds made draws fewer than it did when it was made.
+        const ids = idSource(request.now, Buffer.from(request.ids.next()))
         try {
           assertValid(checkSchedule, body)
-          wrotes.push((await writer.create(originOf(request), body)).wrote)
+          wrotes.push((await writer.create({ ...originOf(request), ids }, body)).wrote)
         } catch (error) {
           if (!(error instanceof Failure) || error.status >= 500) throw error
           rejected.push({ index, code: error.code, message: error.message })

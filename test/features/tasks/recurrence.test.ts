@@ -252,3 +252,55 @@ test('a rule ends with the last year that times can name', (t) => {
   t.equal(dues.length, 7)
   t.end()
 })
+
+const iso = (times: readonly number[]): string[] => times.map((at) => new Date(at).toISOString().slice(0, 16))
+
+test('due times follow the clock on the wall over both changes of the year', (t) => {
+  const daily = {
+    repeat: { period: 'daily' as const, every: 1, at: '02:30' },
+    timeZone: 'Europe/Warsaw',
+    startTime: '2026-01-01T00:00:00Z',
+  }
+  const after = (text: string, count: number) => iso(duesAfter(daily, Date.parse(text), count))
+  t.same(
+    after('2026-03-28T00:00:00Z', 3),
+    ['2026-03-28T01:30', '2026-03-29T01:00', '2026-03-30T00:30'],
+    'after the gap',
+  )
+  t.same(
+    after('2026-10-24T00:00:00Z', 3),
+    ['2026-10-24T00:30', '2026-10-25T00:30', '2026-10-26T01:30'],
+    'the first of two',
+  )
+  const rule = (rrule: string, startTime = '1997-09-02T13:00:00Z') => ({
+    rrule,
+    timeZone: 'America/New_York',
+    startTime,
+  })
+  const first = (rrule: string, count = 3, startTime?: string) => {
+    const one = rule(rrule, startTime)
+    return iso(duesAfter(one, Date.parse(one.startTime) - 1, count))
+  }
+  t.same(first('FREQ=WEEKLY;COUNT=2'), ['1997-09-02T13:00', '1997-09-09T13:00'])
+  t.same(
+    first('FREQ=MONTHLY;BYMONTHDAY=31'),
+    ['1997-10-31T14:00', '1997-12-31T14:00', '1998-01-31T14:00'],
+    'months without a 31st',
+  )
+  t.same(first('FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8', 2), [
+    '1997-11-04T14:00',
+    '2001-11-06T14:00',
+  ])
+  t.same(first('FREQ=DAILY;UNTIL=19970904T130000Z', 9), ['1997-09-02T13:00', '1997-09-03T13:00', '1997-09-04T13:00'])
+  for (const bad of [
+    'FREQ=SECONDLY',
+    'FREQ=MINUTELY',
+    'FREQ=HOURLY;BYMINUTE=0,1',
+    'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30',
+    'FREQ=NEVER',
+    'x',
+  ])
+    t.ok(recurrenceFault(rule(bad)), bad)
+  t.equal(recurrenceFault(rule('FREQ=HOURLY')), undefined)
+  t.end()
+})

@@ -1,60 +1,30 @@
 import { test } from 'tap'
-import { duesAfter, recurrenceFault } from '../../../src/features/tasks/recurrence.ts'
 import { ScheduledTasks } from '../../../src/reactors/schedules/make-tasks.ts'
 import { openIdentity } from '../../support/open-identity.ts'
 import { openTasks } from '../../support/open-tasks.ts'
 import { until } from '../../support/service.ts'
 
-const iso = (times: readonly number[]): string[] => times.map((at) => new Date(at).toISOString().slice(0, 16))
-
-test('due times follow the clock on the wall over both changes of the year', (t) => {
-  const daily = {
-    repeat: { period: 'daily' as const, every: 1, at: '02:30' },
-    timeZone: 'Europe/Warsaw',
+test('a repeat of many schedules at once makes each once, wherever the first request was cut short', async (t) => {
+  const { call, body } = await (await openIdentity(t)).signup()
+  const flowId = (await call('GET', '/flows?key=visit')).body.data[0]._id
+  const schedules = Array.from({ length: 6 }, (_, i) => ({
+    name: `Round ${i}`,
+    flowId,
+    rrule: 'FREQ=DAILY',
+    timeZone: i === 1 ? 'Mars/Olympus' : 'UTC',
     startTime: '2026-01-01T00:00:00Z',
-  }
-  const after = (text: string, count: number) => iso(duesAfter(daily, Date.parse(text), count))
+    task: { title: 'Round', hubId: body.data.hubId[0] },
+    isActive: false,
+  }))
+  const send = (count: number) =>
+    call('POST', '/task/schedules/bulk', { schedules: schedules.slice(0, count) }, { seed: Buffer.alloc(32, 7) })
+  t.equal((await send(4)).body.data.created, 3)
+  t.match((await send(6)).body.data, { created: 5, rejected: [{ index: 1 }] })
+  const { data } = (await call('GET', '/task/schedules?sortBy=name')).body
   t.same(
-    after('2026-03-28T00:00:00Z', 3),
-    ['2026-03-28T01:30', '2026-03-29T01:00', '2026-03-30T00:30'],
-    'after the gap',
+    data.map(({ name }: { name: string }) => name),
+    schedules.filter((_, i) => i !== 1).map(({ name }) => name),
   )
-  t.same(
-    after('2026-10-24T00:00:00Z', 3),
-    ['2026-10-24T00:30', '2026-10-25T00:30', '2026-10-26T01:30'],
-    'the first of two',
-  )
-  const rule = (rrule: string, startTime = '1997-09-02T13:00:00Z') => ({
-    rrule,
-    timeZone: 'America/New_York',
-    startTime,
-  })
-  const first = (rrule: string, count = 3, startTime?: string) => {
-    const one = rule(rrule, startTime)
-    return iso(duesAfter(one, Date.parse(one.startTime) - 1, count))
-  }
-  t.same(first('FREQ=WEEKLY;COUNT=2'), ['1997-09-02T13:00', '1997-09-09T13:00'])
-  t.same(
-    first('FREQ=MONTHLY;BYMONTHDAY=31'),
-    ['1997-10-31T14:00', '1997-12-31T14:00', '1998-01-31T14:00'],
-    'months without a 31st',
-  )
-  t.same(first('FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8', 2), [
-    '1997-11-04T14:00',
-    '2001-11-06T14:00',
-  ])
-  t.same(first('FREQ=DAILY;UNTIL=19970904T130000Z', 9), ['1997-09-02T13:00', '1997-09-03T13:00', '1997-09-04T13:00'])
-  for (const bad of [
-    'FREQ=SECONDLY',
-    'FREQ=MINUTELY',
-    'FREQ=HOURLY;BYMINUTE=0,1',
-    'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30',
-    'FREQ=NEVER',
-    'x',
-  ])
-    t.ok(recurrenceFault(rule(bad)), bad)
-  t.equal(recurrenceFault(rule('FREQ=HOURLY')), undefined)
-  t.end()
 })
 
 test('a schedule makes each task once, also after a time when nothing ran', { timeout: 240_000 }, async (t) => {
