@@ -7,7 +7,7 @@ export interface ApiAnswer {
   json: any
 }
 
-/** Nothing answers at the url; it may come back. */
+/** Nothing answers at the url, or what does cannot serve now, as while it starts; it may come back. */
 export class Unreachable extends ConfigError {}
 
 /** A small client of the public API, for the command line. */

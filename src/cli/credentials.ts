@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config-values.ts'
-import { ApiClient } from './api-client.ts'
+import { ApiClient, Unreachable } from './api-client.ts'
 
 /** Options that every command which talks to a running service takes. */
 export const CONNECTION_OPTIONS = {
@@ -40,6 +40,7 @@ export const clientOf = ({ url, ca }: Values): ApiClient => {
 export const signIn = async (client: ApiClient, { email, password }: Values): Promise<string> => {
   if (email === undefined || password === undefined) throw new ConfigError('give --email and --password')
   const answer = await client.call('POST', '/auth/login', { body: { email, password } })
+  if (answer.status === 503) throw new Unreachable(`${client.url} cannot serve now: ${answer.json?.message}`)
   if (answer.status !== 200) throw new ConfigError(`${client.url} refused the login: ${answer.json?.message}`)
   if (answer.json.token === undefined)
     throw new ConfigError(`${email} has a second factor; sign in as somebody who has none`)

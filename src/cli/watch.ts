@@ -20,6 +20,7 @@ interface FromServer {
   event?: object
   channel?: string
   message?: string
+  code?: string
 }
 
 /** `waymark watch`. */
@@ -80,7 +81,8 @@ const follow = (
       const message = JSON.parse(String(data)) as FromServer
       cursor = message.cursor ?? cursor
       if (message.type === 'error') {
-        refused(new ConfigError(message.message))
+        // What an engine keeps from being answered is asked again.
+        if (message.code !== 'engine_down') refused(new ConfigError(message.message))
         return socket.close()
       }
       for (const line of linesOf(message)) process.stdout.write(`${JSON.stringify(line)}\n`)

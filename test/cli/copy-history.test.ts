@@ -56,7 +56,7 @@ const digestsOf = async (store: HistoryStore) => {
 }
 
 test('the history of a cluster is copied in pieces to one server; cut off, it is not taken for whole, and goes on', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const from = await open(t, await openClusterFront(t))
   const to = await openFront(t)

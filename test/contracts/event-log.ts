@@ -24,7 +24,7 @@ type Check = (t: Test, log: EventLog) => Promise<void>
 export const eventLogContract = (name: string, engine: EventLogEngine): void => {
   for (const [promise, check] of Object.entries(PROMISES)) {
     const skipped = engine.skip?.find((entry) => entry.promise === promise)
-    test(`${name}: ${promise}`, { skip: skipped?.reason ?? false, timeout: 60_000 }, async (t) => {
+    test(`${name}: ${promise}`, { skip: skipped?.reason ?? false, timeout: 900_000 }, async (t) => {
       const log = await engine.open(t)
       t.teardown(() => log.close())
       await check(t, log)

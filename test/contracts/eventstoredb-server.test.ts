@@ -36,7 +36,7 @@ const APPEND_BYTES_MAX = 1024 * 1024
 const SLOW_ROUNDS = 80
 
 const serves = (promise: string, check: (t: Test, client: EventStoreDBClient) => Promise<void>): void =>
-  void test(`${NAME}: ${promise}`, { timeout: 120_000 }, async (t) => {
+  void test(`${NAME}: ${promise}`, { timeout: 900_000 }, async (t) => {
     const server = REAL === undefined ? await openEventstoredbServer({ path: `${folderOf(t)}/log` }) : undefined
     const client = EventStoreDBClient.connectionString(REAL ?? server!.url)
     t.teardown(async () => {

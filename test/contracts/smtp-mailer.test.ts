@@ -55,7 +55,7 @@ test('a recipient or a content that is refused for good, and what may work later
   t.notMatch(JSON.stringify(outcome), 'ada@example.com')
 })
 
-test('a server that is not there, hangs, or drips fails within the deadline', { timeout: 60_000 }, async (t) => {
+test('a server that is not there, hangs, or drips fails within the deadline', { timeout: 900_000 }, async (t) => {
   const silent = createServer(() => undefined)
   const dripping = createServer((socket) => {
     const timer = setInterval(() => socket.write('220-wait\r\n'), 20)
@@ -77,7 +77,7 @@ test('a server that is not there, hangs, or drips fails within the deadline', { 
   t.match(await mailerTo(`smtp://127.0.0.1:${port}`).send(MAIL), { kind: 'failed', error: /^ESOCKET|ECONN/ })
 })
 
-test('a password goes over TLS alone, to a server whose certificate is trusted', { timeout: 60_000 }, async (t) => {
+test('a password goes over TLS alone, to a server whose certificate is trusted', { timeout: 900_000 }, async (t) => {
   const files = makeCertificate(folderOf(t))
   if (files === undefined) return t.comment('SKIPPED: there is no openssl to make a certificate with')
   const [cert, key] = [readFileSync(files.certFile, 'utf8'), readFileSync(files.keyFile, 'utf8')]

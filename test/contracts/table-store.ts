@@ -51,7 +51,7 @@ type Check = (t: Test, opened: OpenedTables) => Promise<void>
 export const tableStoreContract = (name: string, engine: TableStoreEngine): void => {
   for (const [promise, check] of Object.entries(PROMISES)) {
     const skipped = engine.skip?.find((entry) => entry.promise === promise)
-    test(`${name}: ${promise}`, { skip: skipped?.reason ?? false, timeout: 60_000 }, async (t) => {
+    test(`${name}: ${promise}`, { skip: skipped?.reason ?? false, timeout: 900_000 }, async (t) => {
       const opened = await engine.open(t)
       t.teardown(() => opened.store.close())
       await opened.store.declare(THINGS)

@@ -79,7 +79,7 @@ const countOf = async (store: HistoryStore, table: string): Promise<number> =>
   (await store.rows<{ n: number }>(`SELECT count() AS n FROM ${table} FINAL`))[0].n
 
 test('a history spread over a cluster: schema, inserts, questions, comparing, erasing', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const { store, url } = await openCluster(t)
   await migrateHistory(store, RETENTION)
@@ -141,7 +141,7 @@ test('a history spread over a cluster: schema, inserts, questions, comparing, er
 })
 
 test('every statement that changes something names the cluster, and is SQL that the engine reads', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const { store } = await openCluster(t)
   const statements: string[] = []

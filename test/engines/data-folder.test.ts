@@ -71,7 +71,7 @@ test('a process that was given the number of a dead owner is not taken for it', 
   t.same(readdirSync(path), [])
 })
 
-test('of processes that race for a folder one gets it', { timeout: 60_000 }, async (t) => {
+test('of processes that race for a folder one gets it', { timeout: 900_000 }, async (t) => {
   const path = folderOf(t)
   writeFileSync(join(path, 'owner.lock'), JSON.stringify({ pid: 1, startedAt: 'never', bootId: 'another', token: 'x' }))
   const script = `const { lockDataFolder } = await import(${JSON.stringify(MODULE)});

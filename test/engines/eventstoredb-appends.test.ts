@@ -6,6 +6,7 @@ import { newEvent } from '../contracts/event-log.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import { whenUp } from '../support/when-up.ts'
 
 // All appends of a connection share one call.
 const openLog = async (t: Test, url: string, deadlineMs = 120_000): Promise<EventLog> => {
@@ -41,8 +42,8 @@ test('a connection that breaks rejects no append of another', async (t) => {
   proxy.cut()
   t.equal((await repeated).revision, 0)
   await waits
-  t.equal((await log.append('a-1', events, 'none')).revision, 0)
-  t.equal((await log.read('a-1', 0, 10)).length, 1)
+  t.equal((await whenUp(() => log.append('a-1', events, 'none'))).revision, 0)
+  t.equal((await whenUp(() => log.read('a-1', 0, 10))).length, 1)
 })
 
 test('so many appends are in flight, and so many bytes; the rest waits its turn, and all are repeated after a cut', async (t) => {
@@ -123,8 +124,9 @@ test('an append that the user may not do is refused at once', async (t) => {
 
 test('the search for an append of unknown outcome ends with its time, and goes on where it was when it is repeated', async (t) => {
   const server = await openServer(t)
-  const log = await openLog(t, server.url, 1_000)
-  await log.append('b-1', [newEvent()], 'any')
+  const log = await whenUp(() => openLog(t, server.url, 1_000))
+  const first = [newEvent()]
+  await whenUp(() => log.append('b-1', first, 'any'))
   const events = [newEvent()]
   server.fault = 'notReady'
   await t.rejects(log.append('b-1', events, 'any'), { code: 'engine_down' })

@@ -80,7 +80,7 @@ test('EventStoreDB: the settings that decide what stays, with TLS of a private a
 
 test('Redis: replicas that follow, that hang, and none that a failover needs', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const open = async (args: string[] = []): Promise<RedisServer> => {
     const server = await openRedisServer(folderOf(t), args)
@@ -122,7 +122,7 @@ test('Redis: replicas that follow, that hang, and none that a failover needs', {
 })
 
 test('ClickHouse: what makes its rows durable, and policies that hide them from the service', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const store = await openClickhouseHistory({ url: await openClusterFront(t) })
   t.teardown(() => store.close())

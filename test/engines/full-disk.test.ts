@@ -41,7 +41,7 @@ const runOnFullDisk = async (
 }
 
 test('an event log on a full disk refuses appends, and works again when there is room', {
-  timeout: 60_000,
+  timeout: 900_000,
 }, async (t) => {
   const lines = await runOnFullDisk(t, 'log')
   if (lines === undefined) return
@@ -59,7 +59,7 @@ test('an event log on a full disk refuses appends, and works again when there is
 })
 
 test('tables on a full disk refuse commits whole, and work again when there is room', {
-  timeout: 60_000,
+  timeout: 900_000,
 }, async (t) => {
   const lines = await runOnFullDisk(t, 'tables')
   if (lines === undefined) return

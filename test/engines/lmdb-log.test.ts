@@ -44,7 +44,7 @@ const checkConsistent = async (t: Test, log: EventLog, streams: Iterable<string>
   t.equal(new Set(followed.map(({ position }) => position)).size, followed.length)
 }
 
-test('SIGKILL at any moment loses no acknowledged event', { timeout: 120_000 }, async (t) => {
+test('SIGKILL at any moment loses no acknowledged event', { timeout: 900_000 }, async (t) => {
   const folder = folderOf(t)
   const acknowledged = new Map<string, Map<number, string>>()
   const truncated = new Map<string, number>()

@@ -32,7 +32,7 @@ const scanned = async (store: TableStore): Promise<Map<string, Row>> => {
 
 const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
 
-test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', { timeout: 120_000 }, async (t) => {
+test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', { timeout: 900_000 }, async (t) => {
   const folder = folderOf(t)
   let acknowledged = 0
   for (const moreMs of [0, 15, 40, 90]) {
@@ -56,7 +56,7 @@ test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', 
   }
 })
 
-test('a commit of 20,000 rows leaves the event loop free', { timeout: 60_000 }, async (t) => {
+test('a commit of 20,000 rows leaves the event loop free', { timeout: 900_000 }, async (t) => {
   const store = await open(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
@@ -166,7 +166,7 @@ const openWatched = async (path: string): Promise<{ store: TableStore; threads: 
 }
 
 test('a writer thread that dies is replaced: what it had is rejected, the next commits work', {
-  timeout: 60_000,
+  timeout: 900_000,
 }, async (t) => {
   const { store, threads } = await openWatched(folderOf(t))
   t.teardown(() => store.close())

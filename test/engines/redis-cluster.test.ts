@@ -9,6 +9,7 @@ import { openRedisCluster, type RedisCluster } from '../support/redis-cluster.ts
 import { hasRedis, type RedisServer } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
+import { whenUp } from '../support/when-up.ts'
 
 const THINGS = { name: 'things', version: 1, equality: ['color'], range: ['no'] }
 const PAGES = { name: 'pages', version: 1, lives: 'partition' as const }
@@ -19,11 +20,11 @@ const BALLAST_BYTES = 24_000_000
 
 let clusters = 0
 
-const open = async (t: Test, cluster: RedisCluster) => {
+const open = async (t: Test, cluster: RedisCluster, deadlineMs = 2_000) => {
   const prefix = `c${++clusters}`
-  const tables = await openRedisTables({ url: `${cluster.url}?prefix=${prefix}`, deadlineMs: 2_000 })
+  const tables = await openRedisTables({ url: `${cluster.url}?prefix=${prefix}`, deadlineMs })
   t.teardown(() => tables.close())
-  for (const table of [THINGS, PAGES, KEYS]) await tables.declare(table)
+  for (const table of [THINGS, PAGES, KEYS]) await whenUp(() => tables.declare(table))
   const placeOf = (scope: string): string => `${prefix}:{o:${scope}}`
   return { tables, placeOf, prefix }
 }
@@ -64,7 +65,7 @@ const moveSlot = async (
   for (;;) {
     const [key] = (await ask(from, 'CLUSTER', 'GETKEYSINSLOT', String(slot), '1')) as string[]
     if (key === undefined) break
-    await ask(from, 'MIGRATE', '127.0.0.1', String(to.port), key, '0', '2000')
+    await ask(from, 'MIGRATE', '127.0.0.1', String(to.port), key, '0', '60000')
     moved++
     await between()
   }
@@ -74,7 +75,7 @@ const moveSlot = async (
 }
 
 const checkMoving = (cluster: RedisCluster) => async (t: Test) => {
-  const { tables, placeOf } = await open(t, cluster)
+  const { tables, placeOf } = await open(t, cluster, 60_000)
   const [from, to] = cluster.servers
   const scope = await scopeOn(cluster, from, placeOf)
   await tables.commit(Array.from({ length: 100 }, (_, no) => thing(scope, no)))
@@ -116,10 +117,19 @@ const checkFlushedMaster = (cluster: RedisCluster) => async (t: Test) => {
   await cluster.ask(lost, 'FLUSHALL')
   await t.rejects(tables.get('things', gone, 'thing-1'), DOWN, 'what one master lost does not read as absent')
   await until('the loss to be told', () => losses > 0)
-  t.equal(await tables.checkpoint(consumer), undefined, 'a checkpoint that another master kept counts no more')
-  t.equal(await tables.get('things', there, 'thing-1'), undefined, 'nor do its rows: all begins anew together')
-  if (keptBy !== lost) t.same(await tables.get('keys', '-', 'k'), { by: 'x' }, 'rows that no log brings back stay')
-  await storeCheckpoint(tables, consumer, { all: 5 }, [thing(gone, 1), thing(there, 1)])
+  t.equal(
+    await whenUp(() => tables.checkpoint(consumer)),
+    undefined,
+    'a checkpoint that another master kept counts no more',
+  )
+  t.equal(
+    await whenUp(() => tables.get('things', there, 'thing-1')),
+    undefined,
+    'nor do its rows: all begins anew together',
+  )
+  if (keptBy !== lost)
+    t.same(await whenUp(() => tables.get('keys', '-', 'k')), { by: 'x' }, 'rows that no log brings back stay')
+  await whenUp(() => storeCheckpoint(tables, consumer, { all: 5 }, [thing(gone, 1), thing(there, 1)]))
   t.equal((await tables.find('things', gone, { limit: 1, total: true })).total, 1)
   const before = 'the rows of before to be deleted'
   await until(
@@ -175,17 +185,18 @@ const checkFailover = (cluster: RedisCluster) => async (t: Test) => {
     ),
   )
   await until('the failover to be told', () => losses > 0)
-  t.same(await tables.checkpoint(own), { 1: 7 }, 'the checkpoint went backwards')
-  t.same(await tables.get('pages', own, 'page'), { no: 7 }, 'with its rows')
-  t.equal(await tables.get('things', scope, 'thing-8'), undefined)
-  t.same(await tables.checkpoint(elsewhere), { 2: 7 }, 'the other one was never ahead of them')
+  t.same(await whenUp(() => tables.checkpoint(own)), { 1: 7 }, 'the checkpoint went backwards')
+  t.same(await whenUp(() => tables.get('pages', own, 'page')), { no: 7 }, 'with its rows')
+  t.equal(await whenUp(() => tables.get('things', scope, 'thing-8')), undefined)
+  t.same(await whenUp(() => tables.checkpoint(elsewhere)), { 2: 7 }, 'the other one was never ahead of them')
   const after = { consumer: own, from: { 1: 8 }, at: { 1: 9 }, fence: one.fence }
-  await t.rejects(tables.commit([page(9)], after), { name: 'StaleCommit', stored: { at: { 1: 7 } } })
-  await tables.commit([page(8)], { ...after, from: { 1: 7 }, at: { 1: 8 } })
+  const ahead = whenUp(() => tables.commit([page(9)], after))
+  await t.rejects(ahead, { name: 'StaleCommit', stored: { at: { 1: 7 } } })
+  await whenUp(() => tables.commit([page(8)], { ...after, from: { 1: 7 }, at: { 1: 8 } }))
   await t.rejects(tables.commit([], split), DOWN, 'what was found on the master that died is to be looked for again')
-  await tables.commit([thing(scope, 8)], split)
-  t.same(await tables.get('things', scope, 'thing-8'), { color: 'blue', no: 8 })
-  t.same(await tables.checkpoint(elsewhere), { 2: 8 })
+  await whenUp(() => tables.commit([thing(scope, 8)], split))
+  t.same(await whenUp(() => tables.get('things', scope, 'thing-8')), { color: 'blue', no: 8 })
+  t.same(await whenUp(() => tables.checkpoint(elsewhere)), { 2: 8 })
 }
 
 /** A table that notes its scopes on that master. */
@@ -233,8 +244,8 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
       () => false,
     ),
   )
-  await tables.commit([late], move)
-  t.same(await scopes(), [lateScope, scope])
+  await whenUp(() => tables.commit([late], move))
+  t.same(await whenUp(scopes), [lateScope, scope])
 }
 
 if (hasRedis()) {

@@ -42,7 +42,7 @@ const scopeOf = ({ lives }: TableDeclaration): string => (lives === 'partition' 
 
 test('pages of tables with any kinds of indexes, or none, follow what another process writes', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-  timeout: 60_000,
+  timeout: 900_000,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))
   t.teardown(() => server.kill('SIGKILL'))

@@ -77,7 +77,7 @@ const load = async (tables: TableStore): Promise<void> => {
 
 test('no call holds the server over 5 ms, on a table of 100,000 rows', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t: Test) => {
   const server = await openRedisServer(folderOf(t))
   const admin = await openClient(server.url)

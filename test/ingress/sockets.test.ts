@@ -1,9 +1,8 @@
 import { test, type Test } from 'tap'
 import { WebSocket } from 'undici'
 import type { Caller } from '../../src/kernel/caller.ts'
-import type { Clock } from '../../src/kernel/clock.ts'
-import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Channel, ChannelSocket } from '../../src/kit/http/channel.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { openDoor, rawClient, simpleRoute, user, waitFor, type Door } from './support.ts'
 
 interface Opened {
@@ -192,13 +191,16 @@ test('whoever lacks the second factor that their organization asks for opens not
 
 test('a socket that does not authenticate is closed', async (t) => {
   const { channel } = noteChannel()
+  const clock = new FakeClock()
   const door = await openDoor(t, {
     channels: [channel],
+    clock,
     limits: { authTimeoutMs: 3_000, unauthenticatedPerAddressMax: 2 },
   })
   const [first, second] = [await open(t, door), await open(t, door)]
   const third = await upgrade(t, door, '')
   t.match(third.head, /^HTTP\/1.1 429 /, 'an address has only so many of them')
+  clock.advance(3_000)
   t.equal(await first.closed, 4408)
   t.equal(await second.closed, 4408)
   await open(t, door)
@@ -230,25 +232,32 @@ test('a token is renewed by a new auth message', async (t) => {
 
 test('a token that expires ends its socket', async (t) => {
   const { channel, opened } = noteChannel()
-  const door = await openDoor(t, { channels: [channel] })
-  door.callers.set('short', user({ expiresAt: Date.now() + 80 }))
+  const clock = new FakeClock(Date.now())
+  const door = await openDoor(t, { channels: [channel], clock })
+  door.callers.set('short', user({ expiresAt: clock.now() + 80 }))
   door.callers.set('long', user({ expiresAt: Date.now() + 60 * 24 * 3_600_000 }))
   const client = await open(t, door)
   client.send({ type: 'auth', token: 'short' })
   const long = await open(t, door)
   long.send({ type: 'auth', token: 'long' })
+  await waitFor(() => opened.length === 2, 'both are open')
+  clock.advance(80)
   t.equal(await client.closed, 4401)
   long.send('still')
   await waitFor(() => long.texts.length === 1, 'a token of sixty days does not overflow the timer')
-  t.equal(opened.length, 2)
 })
 
 /** Timers count from the beginning of their turn of the event loop: by the wall clock they can be early. */
-const earlyTimers: Clock = { ...systemClock, after: (ms, run) => systemClock.after(Math.max(0, ms - 5), run) }
+class EarlyClock extends FakeClock {
+  override after(ms: number, run: () => void): () => void {
+    return super.after(ms > 5 ? ms - 5 : ms, run)
+  }
+}
 
 test('access that changes is looked up anew', async (t) => {
   const { channel, opened } = noteChannel()
-  const door = await openDoor(t, { channels: [channel], clock: earlyTimers })
+  const clock = new EarlyClock(Date.now())
+  const door = await openDoor(t, { channels: [channel], clock })
   const client = await open(t, door)
   client.send({ type: 'auth', token: 'good' })
   const bystander = await open(t, door)
@@ -264,6 +273,7 @@ test('access that changes is looked up anew', async (t) => {
   door.change({ organizationId: 'org-1' })
   client.send('alive')
   await waitFor(() => client.texts.length === 1, 'grace keeps it open, whatever else changes')
+  clock.advance(100)
   t.equal(await client.closed, 4401, 'gone after the grace')
   bystander.send('alive')
   await waitFor(() => bystander.texts.length === 1, 'another organization is untouched')
@@ -271,7 +281,8 @@ test('access that changes is looked up anew', async (t) => {
 
 test('a refreshed token in time keeps the socket', async (t) => {
   const { channel, opened } = noteChannel()
-  const door = await openDoor(t, { channels: [channel] })
+  const clock = new FakeClock(Date.now())
+  const door = await openDoor(t, { channels: [channel], clock })
   const client = await open(t, door)
   client.send({ type: 'auth', token: 'good' })
   await waitFor(() => opened.length === 1, 'open')
@@ -280,7 +291,7 @@ test('a refreshed token in time keeps the socket', async (t) => {
   door.change({ organizationId: 'org-1', userId: 'user-1', jti: 'jti-1', graceMs: 60 })
   client.send({ type: 'auth', token: 'fresh' })
   await waitFor(() => opened[0].reauthorized.length === 1, 'renewed')
-  await new Promise((resolve) => setTimeout(resolve, 120))
+  clock.advance(120)
   client.send('alive')
   await waitFor(() => client.texts.length === 1, 'alive after the grace')
 })

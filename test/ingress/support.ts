@@ -209,7 +209,7 @@ export const rawClient = async (t: Test, door: Door): Promise<RawClient> => {
   return { socket, send: (bytes) => void socket.write(bytes), until, closed }
 }
 
-export const waitFor = async (condition: () => boolean, message: string, timeoutMs = 10_000): Promise<void> => {
+export const waitFor = async (condition: () => boolean, message: string, timeoutMs = 240_000): Promise<void> => {
   const end = Date.now() + timeoutMs
   while (!condition()) {
     if (Date.now() > end) throw new Error(`waited in vain: ${message}`)

@@ -85,7 +85,7 @@ const streamsOf = async (folder: string, operations: readonly Operation[]): Prom
   return streams
 }
 
-test('every command that writes several streams has its place in the walk', { timeout: 300_000 }, async (t) => {
+test('every command that writes several streams has its place in the walk', { timeout: 900_000 }, async (t) => {
   const folder = folderOf(t)
   const service = await startService(folder, ['--webhook-schedule', '20ms'], 0, 'dist/test/support/few-points-child.js')
   t.teardown(() => service.kill())

@@ -49,10 +49,10 @@ const followTwice = async (
   const head = await services.log.headPosition()
   const passed = async () => ((await services.tables.checkpoint(consumer))?.all ?? -1) >= head
   const first = await follow(dying.log)
-  await until('the first one to die or to be done', async () => dying.isDead || (await passed()), 120_000)
+  await until('the first one to die or to be done', async () => dying.isDead || (await passed()))
   await first.close()
   const second = await follow(services.log)
-  await until('the second one to be done', passed, 120_000)
+  await until('the second one to be done', passed)
   await second.close()
   return dying.isDead
 }

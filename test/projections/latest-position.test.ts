@@ -10,6 +10,7 @@ import { defer } from '../../src/kit/consumers/deferred.ts'
 import type { FakeClock } from '../support/fake-clock.ts'
 import { openTrackers, ORG, PARTITIONS } from '../support/open-trackers.ts'
 import { batchOf } from '../support/trace-batches.ts'
+import { until } from '../support/service.ts'
 
 const HUB = idFrom('hub', 1)
 const TEAM = idFrom('team', 1)
@@ -26,7 +27,7 @@ const open = async (t: Parameters<typeof openTrackers>[0]) => {
     await client.until(() => client.acked === frames)
     for (let p = 0; p < PARTITIONS; p++) {
       const head = await world.log.head(locationStream(p))
-      await until(async () => world.latest.standsAt(p) === head)
+      await until('it to be so', async () => world.latest.standsAt(p) === head)
     }
   }
   return { ...world, send }
@@ -76,10 +77,10 @@ test('a deleted tracker has no position, made anew it has only what came after',
   await send({ recordedAt: clock.now() - 1000 })
   const [{ trackerId }] = await positions()
   await call('DELETE', `/tracker/${trackerId}`)
-  await until(async () => latest.of(trackerId) === undefined)
+  await until('it to be so', async () => latest.of(trackerId) === undefined)
   t.same(await positions(), [])
   await send({ recordedAt: clock.now() - 9000, lat: 5 })
-  await until(async () => (await positions()).length === 1)
+  await until('it to be so', async () => (await positions()).length === 1)
   t.match(await positions(), [{ trackerId, lat: 5 }], 'older than before, and still its last')
 })
 
@@ -113,7 +114,7 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
   }
   take(0, 1)
   const first = latest.flushOf(trackerId)
-  await until(async () => order.length > 0)
+  await until('it to be so', async () => order.length > 0)
   take(1, 2)
   const others = [latest.flushOf(trackerId), latest.flush()]
   clock.advance(1_000)
@@ -154,7 +155,7 @@ test('a row that is on its way to the table does not change when its tracker mov
   }
   move(0, 10)
   const committed = latest.flush()
-  await until(async () => given.length > 0)
+  await until('it to be so', async () => given.length > 0)
   move(1, 20)
   t.match(given, [{ trackerId, lat: 10, recordedAt: 1 }])
   t.match(latest.of(trackerId), { lat: 20, recordedAt: 2 })
@@ -198,14 +199,14 @@ for (const [what, happens] of [
       (await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat ?? undefined
     move(0, 10)
     clock.advance(1_000)
-    await until(async () => commits === 1)
+    await until('it to be so', async () => commits === 1)
     happens(clock)
     move(1, 20)
     gate.resolve()
-    await until(async () => ended === 1)
+    await until('it to be so', async () => ended === 1)
     await turns(10)
     clock.advance(4_000)
-    await until(async () => (await stored()) === 20)
+    await until('it to be so', async () => (await stored()) === 20)
     t.equal(commits, 2)
     await latest.close()
   })
@@ -286,7 +287,7 @@ test('rows are committed about once a second with the checkpoint; a new process 
     )
   t.same(await latestCheckpoint(tables, PARTITIONS), {}, 'nothing is committed yet')
   clock.advance(1_000)
-  await until(async () => Object.keys(await latestCheckpoint(tables, PARTITIONS)).length === PARTITIONS)
+  await until('it to be so', async () => Object.keys(await latestCheckpoint(tables, PARTITIONS)).length === PARTITIONS)
   await latest.flush()
   const rows: { [id: string]: LatestPositionRow } = {}
   for await (const { id, row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, ORG)) rows[id] = row
@@ -347,14 +348,6 @@ test('live positions are chosen by box, hub, team, status and nearness, and by w
   for (const query of ['bbox=1,2,3', 'bbox=1,2,x,4', 'bbox=1,5,2,4', 'near=1', 'near=91,0', 'radius=5'])
     await t.rejects(positions(query), { code: 'invalid' }, query)
 })
-
-const until = async (isTrue: () => Promise<boolean>) => {
-  for (let tries = 0; tries < 1_000; tries++) {
-    if (await isTrue()) return
-    await new Promise((done) => setTimeout(done, 10))
-  }
-  throw new Error('waited 10 s')
-}
 
 const turns = async (count: number): Promise<void> => {
   for (let turn = 0; turn < count; turn++) await new Promise((resume) => setImmediate(resume))

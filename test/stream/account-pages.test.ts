@@ -28,7 +28,7 @@ test('whoever opens the link of a mail in a browser can follow it', { skip, time
     })
     return link as string
   }
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 240_000 })
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 900_000 })
   t.teardown(() => browser.close())
   const page = await browser.newPage()
   page.setDefaultTimeout(240_000)

@@ -1,10 +1,11 @@
 import { type Test, test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
-import { ask, call, type Json, type Service, signUp, startService, until } from '../support/service.ts'
+import { ask, call, type Json, type Service, samplesMade, signUp, startService, until } from '../support/service.ts'
 
 /** An organization with customers, a flow that takes them over, and two hubs. */
 const openOffice = async (service: Service) => {
   const { token, hubId } = await signUp(service)
+  await samplesMade(service, token)
   const send = async (method: string, path: string, body?: Json): Promise<Json> =>
     (await ask(service, method, path, { token, body })).data
   const userId = (await send('GET', '/user'))._id
@@ -63,7 +64,7 @@ const opened = async (t: Test) => {
   return openOffice(service)
 }
 
-test('automations create, assign, move and update tasks, and write records', { timeout: 300_000 }, async (t) => {
+test('automations create, assign, move and update tasks, and write records', { timeout: 900_000 }, async (t) => {
   const office = await opened(t)
   const { send, automate, ended, seen, flow, type, hubId, yard, userId, record } = office
   const create = await automate({

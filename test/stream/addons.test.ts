@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { chromium, type Page } from 'playwright-core'
 import { test, type Test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
+import { freePort } from '../support/free-port.ts'
 import { formOf, png } from '../support/pictures.ts'
 import { ask, call, type Json, type Service, signUp, startService } from '../support/service.ts'
 
@@ -115,12 +114,3 @@ test('at an origin of their own add-ons run, and nothing else answers', { skip, 
     t.equal((await call({ url: origin }, 'GET', `/${path}`, { token })).status, 404, `${path} is not there`)
   t.equal((await call({ url: origin }, 'GET', files[0].path.slice('/api/v3'.length))).status, 200)
 })
-
-/** A port that was free right now: the origin has to be known before the service begins. */
-const freePort = async (): Promise<number> => {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as AddressInfo
-  await new Promise((done) => server.close(done))
-  return port
-}

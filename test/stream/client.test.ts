@@ -101,7 +101,7 @@ export const run = async (origin: string): Promise<string[]> => {
 `
 
 test('a client that is generated from the document compiles, and does what it says', {
-  timeout: 120_000,
+  timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)
   const service = await startService(join(folder, 'data'))

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:http'
 import { test } from 'tap'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { shownLogin } from '../../src/cli/banner.ts'
@@ -9,6 +9,7 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import { createLogger } from '../../src/kit/operations/logger.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { freePort } from '../support/free-port.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 
 interface Command {
@@ -32,15 +33,6 @@ const waymark = (...args: string[]): Command => {
   )
   return { process: child, output: () => output, ended }
 }
-
-/** A port that the service can take again at once: not so one that it was given itself. */
-const freePort = (): Promise<number> =>
-  new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => done(port))
-    })
-  })
 
 test('what a command cannot do is one sentence; watch outlives a restart of the service', {
   timeout: 900_000,
@@ -89,13 +81,22 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   await until('the position', () => watch.output().includes('"name":"bus"'))
   const { port } = service
   t.equal(await service.stop(), 0)
+  // As a service answers that has opened its port and cannot serve yet.
+  let refusals = 0
+  const starting = createServer((_, response) => {
+    refusals++
+    response.writeHead(503, { connection: 'close' }).end('{"status":false,"code":"engine_down","message":"Try later."}')
+  }).listen(port, '127.0.0.1')
+  await until('it to be asked', () => refusals > 0 || watch.process.exitCode !== null)
+  await new Promise((done) => starting.close(done))
   service = await startService(data, [], port)
   const { deviceKey } = (await ask(service, 'POST', '/tracker', { token, body: { name: 'late', kind: 'device' } })).data
   await ask(service, 'POST', '/location-history/bulk', {
     token: deviceKey,
     body: { points: [{ recordedAt: Date.now(), lat: 1, lng: 1 }] },
   })
-  await until('the position after the restart', () => watch.output().includes('"name":"late"'))
+  const goesOn = () => watch.output().includes('"name":"late"') || watch.process.exitCode !== null
+  await until('the position after the restart', goesOn)
   watch.process.kill('SIGINT')
   t.match(await watch.ended, { code: 0, errors: '' })
 })
@@ -176,7 +177,13 @@ test('doctor says what is wrong with a folder', { timeout: 900_000 }, async (t) 
   )
   const service = await startService(data)
   t.teardown(() => service.kill())
-  const running = waymark('doctor', '--data', data)
+  // An engine that takes longer than a second is said not to answer.
+  let running = waymark('doctor', '--data', data)
+  await until('all engines to answer', async () => {
+    if ((await running.ended).code === 0) return true
+    running = waymark('doctor', '--data', data)
+    return false
+  })
   t.match(await running.ended, { code: 0, errors: '' }, 'a service that runs')
   t.match(running.output(), /ok {3}engine log answers/)
   t.equal(await service.stop(), 0)
@@ -227,7 +234,7 @@ test('a demo that cannot be made leaves the service running', { timeout: 900_000
   const service = await startService(data, ['--demo', '--signup', 'closed'])
   t.teardown(() => service.kill())
   await until('the log to say so', () => service.lines.some((line) => line.includes('the demo cannot run')))
-  t.equal((await call(service, 'GET', '//readyz')).status, 200)
+  await until('to be ready', async () => (await call(service, 'GET', '//readyz')).status === 200)
   t.equal(await service.stop(), 0)
 })
 

@@ -124,7 +124,7 @@ exec setpriv $other --no-new-privs --bounding-set=-all "$@"`
 
 test('the service starts with exactly the environment of docker-compose.yml on the engines, contained as there', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-  timeout: 300_000,
+  timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)
   const { services } = composeOf(variables)

@@ -8,8 +8,9 @@ import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { startEngines } from '../support/engine-servers.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { freePort, hasRedis, openRedisServer } from '../support/redis-server.ts'
-import { signUp, startService } from '../support/service.ts'
+import { freePort } from '../support/free-port.ts'
+import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { samplesMade, signUp, startService, until } from '../support/service.ts'
 
 interface Finding {
   area: string
@@ -36,16 +37,27 @@ const doctor = async (...args: string[]) => {
   return { code, error, out, report, bad, of }
 }
 
+/** Asks until the service says so: an engine that took longer than a second is said not to answer. */
+const seen = async (expected: RegExp, ...args: string[]): ReturnType<typeof doctor> => {
+  let said = await doctor(...args)
+  await until(`the doctor to say ${expected}`, async () => {
+    const isSeen = expected.test(said.of('service'))
+    if (!isSeen) said = await doctor(...args)
+    return isSeen
+  })
+  return said
+}
+
 test('the embedded engines: written to and read back, or in use by the service that runs', {
   timeout: 900_000,
 }, async (t) => {
   const data = join(folderOf(t), 'data')
   const service = await startService(data)
   t.teardown(() => service.kill())
-  await signUp(service)
+  await samplesMade(service, (await signUp(service)).token)
   const upload = join(data, 'files', '.incoming', 'on-its-way')
   writeFileSync(upload, 'half a file')
-  const running = await doctor('--data', data)
+  const running = await seen(/(engine \w+ answers\n){3}[\s\S]*directory is 0 events/, '--data', data)
   t.match(running, { code: 0, error: '', report: { ok: true } }, running.out)
   t.match(running.of('log'), /^log \(lmdb: \S+log, \d+ MiB\) is open in the running process/)
   t.match(running.of('service'), /engine log answers[\s\S]*directory is 0 events/)
@@ -114,9 +126,10 @@ test('production engines: settings that lose data are named, and an engine that 
   const service = await startService(join(folder, 'service'), flags)
   t.teardown(() => service.kill())
   servers.tables.proxy.silence()
-  const down = await doctor('--data', join(folder, 'service'), ...flags, '--deadline', '8s')
+  const alone = /engine log answers\nengine tables does not answer\nengine history answers/
+  const down = await seen(alone, '--data', join(folder, 'service'), ...flags, '--deadline', '8s')
   servers.tables.proxy.heal()
-  t.match(down.of('service'), /engine log answers\nengine tables does not answer\nengine history answers/, down.out)
+  t.match(down.of('service'), alone, down.out)
   await service.kill()
 
   const forgetful = await openRedisServer(folder, ['--requirepass', 'hunter2', '--appendfsync', 'no'])

@@ -104,7 +104,12 @@ test('tokens and the login of the demo stay good; the metrics are there; a secon
   const first = await startService(data, ['--demo'])
   const login = await demoOf(first)
   const { token } = await signUp(first)
-  const metrics = (await call(first, 'GET', '//metrics')).text
+  let metrics = ''
+  // An engine that takes longer than a second is said not to answer.
+  await until('the log to answer', async () => {
+    metrics = (await call(first, 'GET', '//metrics')).text
+    return metrics.includes('waymark_engine_up{engine="log"} 1')
+  })
   for (const name of METRICS) t.ok(metrics.includes(name), name)
   t.equal(await first.stop(), 0)
 
@@ -121,5 +126,8 @@ test('tokens and the login of the demo stay good; the metrics are there; a secon
   second.process.kill('SIGTERM')
   await until('it to be stopping', () => second.lines.some((line) => line.includes('"stopping"')))
   second.process.kill('SIGTERM')
-  t.ok([0, 1].includes((await exited) as number), 'it ended')
+  const code = await exited
+  // Once all is closed the process has no ears left: the system ends it.
+  const isClosed = second.lines.some((line) => line.includes('"stopped"'))
+  t.ok(code === 0 || code === 1 || (isClosed && second.process.signalCode === 'SIGTERM'), `it ended with ${code}`)
 })

@@ -95,7 +95,7 @@ const FAULTS: readonly Fault[] = [
 ]
 
 test('each fault of ClickHouse while points come: they are acknowledged, the history is named, reads answer 503, and then all is there once', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async (t) => {
   const world = await openWorld(t)
   const { service, day, setting, receiver } = world

@@ -373,7 +373,9 @@ test('webhook targets that hang, redirect, fail or lie within: logged, and nobod
     'the hanging ones have no answer',
   )
   t.ok(targets.hangs.hits() >= 1)
-  t.equal((await runs('good')).filter(({ status }) => status === 'succeeded').length, trackers)
+  const succeeded = async (): Promise<Json[]> => (await runs('good')).filter(({ status }) => status === 'succeeded')
+  await until('the good ones to be listed as delivered', async () => (await succeeded()).length >= trackers)
+  t.equal((await succeeded()).length, trackers)
   await checkWitness(t, witness)
 })
 

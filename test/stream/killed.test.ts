@@ -3,7 +3,7 @@ import { IngestClient } from '../../src/cli/ingest-client.ts'
 import type { Fix } from '../../src/cli/trace-file.ts'
 import { seeded } from '../../bench/load/frames.ts'
 import { realDay } from '../support/real-day.ts'
-import { ask, signUp, startService, until, type Service } from '../support/service.ts'
+import { call, signUp, startService, until, type Service } from '../support/service.ts'
 import { checkDay, prepare } from '../support/stream-checks.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -52,7 +52,7 @@ test('killed ten times at random moments: nothing acknowledged is lost, nothing 
   at = await sendFrom(service, setting.ingestKey, day.fixes, at)
   t.equal(at, day.fixes.length, 'all is acknowledged in the end')
 
-  await until('the token to be good still', async () => (await ask(service, 'GET', '/user', { token })).status === true)
+  await until('the token to be good still', async () => (await call(service, 'GET', '/user', { token })).status === 200)
   const repeats = await checkDay(t, service, { day, receiver, setting })
   t.comment(`${repeats} deliveries were repeated under their own id`)
 })

@@ -4,7 +4,7 @@ import { openChat } from '../support/chat-receiver.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openSocket } from '../support/open-socket.ts'
 import { mailsIn } from '../support/read-mail.ts'
-import { ask, call, type Json, signUp, startService, until } from '../support/service.ts'
+import { ask, call, type Json, samplesMade, signUp, startService, until } from '../support/service.ts'
 
 const PASSWORD = 'Correct-horse-9-battery'
 const FLAGS = ['--webhook-schedule', '20ms,20ms,20ms']
@@ -22,6 +22,7 @@ type State = Awaited<ReturnType<typeof opened>>
 const openOffice = async (state: State) => {
   const { folder } = state
   const { token, hubId, email } = await signUp(state.service)
+  await samplesMade(state.service, token)
   const send = async (method: string, path: string, body?: Json, by = token): Promise<Json> =>
     (await ask(state.service, method, path, { token: by, body })).data
   const person = async (name: string, role: string, more: object = {}) => {
@@ -67,7 +68,7 @@ const bodyOf = (automationDetails: Json, title = 'T'): Json => ({
 })
 
 test('people are told in the application, by mail and in chats, each once, with values that do no harm', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async (t) => {
   const state = await opened(t)
   const { ada, userId, send, task, automate, ended, restart, mails, told } = await openOffice(state)
@@ -153,7 +154,7 @@ test('people are told in the application, by mail and in chats, each once, with 
   t.match(await send('POST', `/automation/${mail._id}/test`), { isSent: false, to: [ada.id, 'yard@partner.example'] })
 })
 
-test('what bounds notifications', { timeout: 300_000 }, async (t) => {
+test('what bounds notifications', { timeout: 900_000 }, async (t) => {
   const state = await opened(t)
   await t.test('a chat that is gone, or asks for time', async (t) => chatsThatRefuse(t, state))
   await t.test('what their editor may not see', async (t) => whatIsHidden(t, state))

@@ -99,7 +99,7 @@ for (const [name, command, args, signal] of [
 ] as [string, string, string[], NodeJS.Signals][])
   test(`${signal} to ${name} ends them all and leaves nothing`, {
     skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-    timeout: 300_000,
+    timeout: 900_000,
   }, async (t) => {
     const folder = folderOf(t)
     const [child, ports] = await startEngines(command, args, folder)

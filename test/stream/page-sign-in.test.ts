@@ -18,7 +18,7 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token, email, password, organizationId, hubId } = await signUp(service)
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 240_000 })
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 900_000 })
   t.teardown(() => browser.close())
   const page = await browser.newPage()
   page.setDefaultTimeout(240_000)

@@ -36,7 +36,7 @@ const policiesOf = ({ headers }: Answer): { policy?: string; left?: string } => 
   return { policy: names(headers['ratelimit-policy']), left: names(headers.ratelimit) }
 }
 
-test('every route says what is left of its limits', { timeout: 300_000 }, async (t) => {
+test('every route says what is left of its limits', { timeout: 900_000 }, async (t) => {
   const flags = ['--rate-limit-token', MANY, '--rate-limit-org', MANY, '--rate-limit-address', MANY]
   const { operations, each, from, person, token } = await open(t, flags)
   t.ok(operations.length > 150)
@@ -70,7 +70,7 @@ const refused = async (
   t.match(answer?.headers.ratelimit, new RegExp(`"${policy}";r=0;t=1$`))
 }
 
-test('every route is refused when the bucket of an address or a token is empty', { timeout: 300_000 }, async (t) => {
+test('every route is refused when the bucket of an address or a token is empty', { timeout: 900_000 }, async (t) => {
   const world = await open(t, ['--rate-limit-token', '1', '--rate-limit-address', '1'])
   const login = async () => (await world.from('POST', '/auth/login', { body: world.person })).json.token
   for (const operation of world.operations) {
@@ -80,7 +80,7 @@ test('every route is refused when the bucket of an address or a token is empty',
   }
 })
 
-test('every route is refused when the bucket of an organization is empty', { timeout: 300_000 }, async (t) => {
+test('every route is refused when the bucket of an organization is empty', { timeout: 900_000 }, async (t) => {
   const world = await open(t, ['--rate-limit-org', '1'])
   const login = async () => (await world.from('POST', '/auth/login', { body: world.person })).json.token
   for (const operation of world.operations.filter(asksForUser)) {

@@ -67,7 +67,7 @@ const createUnderKeys = async (t: Test, service: Service, token: string) => {
 
 test('Redis is flushed under load: nobody is let in meanwhile, all comes back from the log by itself', {
   skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)
   const redis = await openRedisServer(folder)

@@ -47,6 +47,6 @@ export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
     await services.close()
   })
   const organizationId = randomUUID()
-  const call = routeCaller({ routes, settle, timeoutMs: 10_000 })
+  const call = routeCaller({ routes, settle })
   return { services, shapes, announcer, call, organizationId, caller: ownerOf(organizationId), routes }
 }

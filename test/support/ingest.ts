@@ -214,7 +214,7 @@ export const connect = (channel: ReturnType<typeof ingestChannel>, caller: Calle
     },
     drain: () => connection.drain(),
     close: () => connection.closed(),
-    until: async (isTrue: () => boolean, limitMs = 10_000) => {
+    until: async (isTrue: () => boolean, limitMs = 240_000) => {
       const end = performance.now() + limitMs
       while (!isTrue()) {
         if (performance.now() > end)

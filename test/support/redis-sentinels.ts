@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from 'redis'
-import { freePort, openRedisServer, type RedisServer } from './redis-server.ts'
+import { freePort } from './free-port.ts'
+import { openRedisServer, type RedisServer } from './redis-server.ts'
 import { until } from './service.ts'
 
 const SENTINELS = 3

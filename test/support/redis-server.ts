@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { createClient } from 'redis'
+import { freePort } from './free-port.ts'
 
 /** A real `redis-server` on loopback, ended by its process id. */
 export interface RedisServer {
@@ -15,16 +14,6 @@ export interface RedisServer {
 
 /** Whether the Debian package is installed; without it tests of the engine are skipped aloud. */
 export const hasRedis = (): boolean => spawnSync('redis-server', ['--version']).status === 0
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /**
  * @param args further options of the server, such as `['--appendonly', 'yes']`
@@ -41,8 +30,13 @@ export const openRedisServer = async (
   const keeping = ['--save', '', '--maxmemory-policy', 'noeviction']
   const all = config === undefined ? [...options, ...keeping, ...args] : [config, ...options, ...args]
   const child = spawn('redis-server', all, { stdio: ['ignore', 'pipe', 'inherit'] })
-  for await (const line of createInterface({ input: child.stdout! }))
-    if (/Ready to accept|Sentinel ID is/.test(line)) break
+  const lines: string[] = []
+  const isReady = (line: string): boolean => /Ready to accept|Sentinel ID is/.test(line)
+  for await (const line of createInterface({ input: child.stdout! })) {
+    lines.push(line)
+    if (isReady(line)) break
+  }
+  if (!lines.some(isReady)) throw new Error(`redis-server ended before it served: ${lines.slice(-3).join('\n')}`)
   child.stdout!.resume()
   return {
     url: `redis://127.0.0.1:${at}`,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { openS3Files } from '../../src/engines/s3-files/s3-files.ts'
 import { folderOf } from './folder-of.ts'
+import { freePort } from './free-port.ts'
 
 /** A server that speaks the protocol of S3, over a folder; the package has no types. */
 interface S3Server {
@@ -13,16 +14,18 @@ interface S3Server {
 
 const S3rver = createRequire(import.meta.url)('s3rver') as new (options: object) => S3Server
 
-const serve = async (directory: string, port = 0): Promise<{ server: S3Server; port: number }> => {
+const serve = async (directory: string, port: number): Promise<S3Server> => {
   const configureBuckets = [{ name: 'bucket', configs: [] }]
   const server = new S3rver({ port, address: '127.0.0.1', silent: true, directory, configureBuckets })
-  return { server, port: (await server.run()).port }
+  await server.run()
+  return server
 }
 
 /** Files of such a server; it ends with the test. */
 export const openS3OfTest = async (t: Test) => {
   const directory = `${folderOf(t)}/s3`
-  let { server, port } = await serve(directory)
+  const port = await freePort()
+  let server = await serve(directory, port)
   const store = await openS3Files({
     url: `s3://bucket/${randomUUID()}?endpoint=http://127.0.0.1:${port}`,
     credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
@@ -36,7 +39,7 @@ export const openS3OfTest = async (t: Test) => {
     breakIt: async () => {
       await server.close()
       return async () => {
-        server = (await serve(directory, port)).server
+        server = await serve(directory, port)
       }
     },
   }

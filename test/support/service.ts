@@ -116,15 +116,28 @@ export const call = async (
     body: options.body === undefined ? undefined : isText ? (options.body as string) : JSON.stringify(options.body),
   })
   const text = await answer.body.text()
+  if (answer.headers['waymark-pending'] !== undefined) await caughtUp(service)
   return { status: answer.statusCode, headers: answer.headers, text, json: parsed(text) }
+}
+
+const CATCH_UP_LIMIT_MS = 30_000
+
+/** On a slow machine a write may be answered before reads show it: waits until they do, where nothing holds them up. */
+const caughtUp = async ({ url }: { url: string }): Promise<void> => {
+  const isCaughtUp = async (): Promise<boolean> =>
+    !/^waymark_consumer_lag_events\{.*\} [1-9]/m.test(await (await request(`${url}/metrics`)).body.text())
+  await until('reads to follow', isCaughtUp, CATCH_UP_LIMIT_MS).catch(() => undefined)
 }
 
 /** Like `call`, but anything else than a success throws. */
 export const ask = async (...args: Parameters<typeof call>): Promise<Json> => {
   const answer = await call(...args)
-  if (answer.status >= 300) throw new Error(`${args[1]} ${args[2]}: ${answer.status} ${answer.text.slice(0, 400)}`)
+  if (answer.status >= 300) throw refusal(args[1], args[2], answer)
   return answer.json
 }
+
+const refusal = (method: string, path: string, { status, text }: Answer): Error =>
+  Object.assign(new Error(`${method} ${path}: ${status} ${text.slice(0, 400)}`), { status })
 
 let people = 0
 
@@ -157,7 +170,7 @@ export const signUp = async (
 /** Every row of a list as NDJSON. */
 export const allRows = async (service: { url: string }, path: string, token: string): Promise<Json[]> => {
   const answer = await call(service, 'GET', `${path}${path.includes('?') ? '&' : '?'}format=ndjson`, { token })
-  if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${answer.text.slice(0, 300)}`)
+  if (answer.status !== 200) throw refusal('GET', path, answer)
   return answer.text
     .split('\n')
     .filter(Boolean)

@@ -2,8 +2,9 @@ import type { Test } from 'tap'
 import { pointIdOf } from './point-id.ts'
 import { askControl } from '../../src/cli/control-socket.ts'
 import { obviousTransitions, realDay, tracksOf, type RealDay } from './real-day.ts'
-import { allPages, allRows, ask, type Json, signUp, until } from './service.ts'
+import { type Answer, allPages, allRows, ask, call, type Json, signUp, until } from './service.ts'
 import { openReceiver, type Receiver } from './webhook-receiver.ts'
+import { whenUp } from './when-up.ts'
 
 export interface Setting {
   token: string
@@ -60,6 +61,16 @@ export const beginDay = async (t: Test, service: { url: string }, fixes: number)
   return { ...owner, day, receiver, setting, revoked }
 }
 
+/** A token that was revoked stays so, also where an engine has come back just now. */
+export const checkRevoked = async (t: Test, service: { url: string }, token: string): Promise<void> => {
+  let answer: Answer | undefined
+  await until('whose token it is to be known', async () => {
+    answer = await call(service, 'GET', '/user', { token })
+    return answer.status !== 503
+  })
+  t.equal(answer?.status, 401, 'a token that was revoked stays so')
+}
+
 /** Everything of the day came out as computed from its fixes. Answers how many deliveries were repeated. */
 export const checkDay = async (
   t: Test,
@@ -92,7 +103,7 @@ export const checkHistory = async (
   let trackers = new Map<string, string>()
   // After a failover the lists come back from the log.
   await until('every tracker to be listed', async () => {
-    const rows = await allPages(service, '/trackers', token)
+    const rows = await whenUp(() => allPages(service, '/trackers', token))
     trackers = new Map(rows.map((one) => [one.externalId as string, one._id as string]))
     return tracks.every(([externalId]) => trackers.has(externalId))
   })
@@ -102,7 +113,7 @@ export const checkHistory = async (
   let rows: Json[] = []
   await until(
     'history',
-    async () => (rows = await allRows(service, '/location-histories', token)).length >= expected.length,
+    async () => (rows = await whenUp(() => allRows(service, '/location-histories', token))).length >= expected.length,
   )
   const got = rows.map((row) => `${row._id} ${row.lat} ${row.lng}`)
   t.equal(got.length, expected.length, 'as many points in history as were acknowledged')
@@ -122,10 +133,10 @@ export const checkTransitions = async (
   let rows: Json[] = []
   await until(
     'transitions',
-    async () => (rows = await allRows(service, '/geofence-events', token)).length >= expected.size,
+    async () => (rows = await whenUp(() => allRows(service, '/geofence-events', token))).length >= expected.size,
   )
   const names = new Map([...trackers].map(([externalId, id]) => [id, externalId]))
-  const fences = new Map((await allPages(service, '/geofences', token)).map((one) => [one._id, one.name]))
+  const fences = new Map((await whenUp(() => allPages(service, '/geofences', token))).map((one) => [one._id, one.name]))
   const got = rows.map(
     (row) => `${names.get(row.trackerId)}|${fences.get(row.geofenceId)}|${row.type}|${Date.parse(row.at)}`,
   )

@@ -62,7 +62,7 @@ test('rules of the RFC are due on the dates that it lists, at nine in New York i
 const ZONES = ['Europe/Warsaw', 'America/New_York', 'Australia/Lord_Howe', 'America/Santiago', 'Asia/Kathmandu', 'UTC']
 
 test('a daily schedule is due once on each day of two years, in each zone, at its time or right after the gap', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   for (const timeZone of ZONES)
     for (const at of ['00:00', '02:30', '23:45']) {

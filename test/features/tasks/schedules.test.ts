@@ -27,7 +27,7 @@ test('a repeat of many schedules at once makes each once, wherever the first req
   )
 })
 
-test('a schedule makes each task once, also after a time when nothing ran', { timeout: 240_000 }, async (t) => {
+test('a schedule makes each task once, also after a time when nothing ran', { timeout: 900_000 }, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock } = world
   let session = await signup()
@@ -133,7 +133,7 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
 })
 
 test('one due task that cannot be made is told on its schedule, and keeps none of the others', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock, login } = world
@@ -173,7 +173,7 @@ test('one due task that cannot be made is told on its schedule, and keeps none o
   t.equal((await shown(idle, last)).notice, undefined, 'it is gone with the next task')
 })
 
-test('an assignee whose hub is taken keeps nobody else from the task', { timeout: 240_000 }, async (t) => {
+test('an assignee whose hub is taken keeps nobody else from the task', { timeout: 900_000 }, async (t) => {
   const world = await openTasks(t)
   const { owner, clock, login, make, flow, hubId, other, ada, bob } = world
   const team = await make('/team', { name: 'T', hubId: other, userIds: [bob.id] })
@@ -213,7 +213,7 @@ test('an assignee whose hub is taken keeps nobody else from the task', { timeout
 })
 
 test('over two years each task of a schedule is made once, although two processes make it and one ends at any moment', {
-  timeout: 240_000,
+  timeout: 900_000,
 }, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock, login } = world

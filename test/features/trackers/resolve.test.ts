@@ -5,6 +5,7 @@ import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/de
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
 import { openTrackers, ORG, PARTITIONS, userCaller } from '../../support/open-trackers.ts'
+import { until } from '../../support/service.ts'
 
 const OTHER_ORG = idFrom('organization', 'b')
 const [HUB, OTHER_HUB] = [idFrom('hub', 1), idFrom('hub', 2)]
@@ -131,8 +132,8 @@ test('thousands of unknown ids in one frame, from two connections at once, are m
   const clients = [connect(gateway()), connect(gateway())]
   for (const [i, client] of clients.entries()) client.send(frame(i))
   clients[0].send(frame(5))
-  await Promise.all(clients.map((client) => client.until(() => client.acked >= 1, 60_000)))
-  await clients[0].until(() => clients[0].acked === 2, 60_000)
+  await Promise.all(clients.map((client) => client.until(() => client.acked >= 1)))
+  await clients[0].until(() => clients[0].acked === 2)
   t.same(
     clients.flatMap(({ rejected }) => rejected),
     [],
@@ -148,14 +149,14 @@ test('points that made a tracker are acknowledged when lists have it, and after 
   const frame = (externalId: string) => [{ externalId, recordedAt: clock.now() - 1000, lat: 1, lng: 1 }]
   client.send(frame('late'))
   const location = locationStream(partitionOf(trackerIdOf(ORG, 'late'), PARTITIONS))
-  await until(async () => (await log.head(location)) >= 0)
+  await until('it to be so', async () => (await log.head(location)) >= 0)
   let isAnswered = false
   const gatewayCaller = gateway() as never
   const bulk = call('POST', '/location-history/bulk', { points: frame('bulk') }, gatewayCaller).finally(
     () => (isAnswered = true),
   )
   const other = locationStream(partitionOf(trackerIdOf(ORG, 'bulk'), PARTITIONS))
-  await until(async () => (await log.head(other)) >= (other === location ? 1 : 0))
+  await until('it to be so', async () => (await log.head(other)) >= (other === location ? 1 : 0))
   clock.advance(9_999)
   await new Promise((done) => setImmediate(done))
   t.same([client.acked, isAnswered], [0, false])
@@ -201,7 +202,7 @@ test('a deleted tracker is refused at once by what has no right to make it, and 
   await client.until(() => client.acked === 1)
   await strict.until(() => strict.acked === 1)
   await call('DELETE', `/tracker/${_id}`)
-  await until(async () => changes.some(({ trackerId }) => trackerId === _id))
+  await until('it to be so', async () => changes.some(({ trackerId }) => trackerId === _id))
   strict.send({ externalId: 'x', recordedAt: at + 1, lat: 1, lng: 1 })
   await strict.until(() => strict.acked === 2)
   t.match(strict.rejected, [{ code: 'unknown_tracker' }])
@@ -209,7 +210,7 @@ test('a deleted tracker is refused at once by what has no right to make it, and 
   client.send({ externalId: 'x', recordedAt: at + 2, lat: 1, lng: 1 })
   await client.until(() => client.acked === 2)
   t.same(client.rejected, [])
-  await until(async () => (await call('GET', `/tracker/${_id}`)).status === 200)
+  await until('it to be so', async () => (await call('GET', `/tracker/${_id}`)).status === 200)
 })
 
 test('what the log has deleted is unknown, whatever the table still says', async (t) => {
@@ -247,14 +248,6 @@ test('a tracker that is deleted while it is made for a point is unknown, one tha
   t.match(await known.resolve(gateway(), [{ externalId: 'x' }]), [{ trackerId: _id }])
   t.match(known.known(gateway(), undefined, 'x'), { trackerId: _id })
 })
-
-const until = async (isTrue: () => Promise<boolean>) => {
-  for (let tries = 0; tries < 1_000; tries++) {
-    if (await isTrue()) return
-    await new Promise((done) => setTimeout(done, 10))
-  }
-  throw new Error('waited 10 s')
-}
 
 test('the key of a hub takes points for trackers of that hub alone', async (t) => {
   const { connect, clock, call, put, devices } = await openTrackers(t)
@@ -294,6 +287,7 @@ test('the key of a hub takes points for trackers of that hub alone', async (t) =
   await call('PATCH', `/tracker/${here}`, { hubId: OTHER_HUB })
   await call('PATCH', `/tracker/${none}`, { hubId: HUB })
   await until(
+    'it to be so',
     async () =>
       JSON.stringify(await codes(client.acked + 1)) ===
       JSON.stringify([0, 1, 2, 3, 5].map((index) => [index, 'forbidden_tracker'])),

@@ -4,6 +4,7 @@ import { locationEntry } from '../../../src/features/locations/location-entry.ts
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
 import { phoneTrackerIdOf } from '../../../src/features/trackers/declaration.ts'
 import { openTrackers, ORG, PARTITIONS, userCaller } from '../../support/open-trackers.ts'
+import { until } from '../../support/service.ts'
 
 const HUB = idFrom('hub', 1)
 const OTHER_HUB = idFrom('hub', 2)
@@ -209,7 +210,7 @@ test('a phone is neither pinned to a hub, nor given to another user, nor taken b
   const phone = connect(userCaller({ userId }))
   phone.send([{ recordedAt: clock.now() - 1000, lat: 1, lng: 1 }])
   await phone.until(() => phone.acked === 1)
-  await until(async () => (await call('GET', `/tracker/${own}`)).status === 200)
+  await until('it to be so', async () => (await call('GET', `/tracker/${own}`)).status === 200)
   for (const [path, body] of [
     ['/hubId', { hubId: HUB }],
     ['/hubId', { hubId: OTHER_HUB }],
@@ -262,7 +263,7 @@ test('a deletion is answered when the position is forgotten: what is made anew b
         body: { points: [{ recordedAt: clock.now(), lat: 1, lng: 2 }] },
       })
     t.equal((await send()).body.data.accepted, 1)
-    await until(async () => latest.of(_id) !== undefined)
+    await until('it to be so', async () => latest.of(_id) !== undefined)
     await latest.flush()
     t.match((await call('GET', `/tracker/${_id}`)).body.data, { status: 'online' })
     t.equal((await call('DELETE', `/tracker/${_id}`)).status, 200)
@@ -294,7 +295,7 @@ test('lists carry and filter by a status that the time alone changes', async (t)
   for (let i = 0; i < 10; i++) await send(i, start - 60_000)
   await send(10, start - 10 * 60_000)
   await send(11, start + 5 * 60_000)
-  await until(async () => {
+  await until('it to be so', async () => {
     await latest.flush()
     return (await call('GET', '/trackers?status=online&limit=1')).body.total === 11
   })
@@ -322,7 +323,7 @@ test('lists carry and filter by a status that the time alone changes', async (t)
   const offline = (await call('GET', '/trackers?status=offline&limit=6&sortBy=name')).body
   t.equal(offline.total, 18)
   await send(12, start - 10 * 60_000)
-  await until(async () => {
+  await until('it to be so', async () => {
     await latest.flush()
     return (await call('GET', '/trackers?status=offline&limit=1')).body.total === 17
   })
@@ -364,7 +365,7 @@ test('ingest keys are told once, listed without their secret, and end with their
   t.equal((await call('DELETE', `/ingest-key/${_id}`, undefined, { organizationId: OTHER_ORG })).status, 404)
   t.equal((await call('DELETE', `/ingest-key/${_id}`)).status, 200)
   await t.rejects(devices.authenticate(key), { code: 'unauthenticated' })
-  await until(async () => changes.some(({ keyId }) => keyId === _id))
+  await until('it to be so', async () => changes.some(({ keyId }) => keyId === _id))
   t.equal((await call('GET', '/ingest-keys')).body.total, 0)
 })
 
@@ -373,16 +374,8 @@ test("a deletion is announced in the tracker's partition, once", async (t) => {
   const { _id } = (await call('POST', '/tracker', { name: 'x' })).body.data
   await call('DELETE', `/tracker/${_id}`)
   const partition = partitionOf(_id, PARTITIONS)
-  await until(async () => (await log.head(locationStream(partition))) >= 0)
+  await until('it to be so', async () => (await log.head(locationStream(partition))) >= 0)
   const entries = (await log.read(locationStream(partition), 0, 10)).map((event) => locationEntry(event, partition))
   t.match(entries, [{ kind: 'trackerDeleted', deletion: { organizationId: ORG, trackerId: _id } }])
   t.equal(entries.length, 1)
 })
-
-const until = async (isTrue: () => Promise<boolean>) => {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await isTrue()) return
-    await new Promise((done) => setTimeout(done, 10))
-  }
-  throw new Error('waited 5 s')
-}

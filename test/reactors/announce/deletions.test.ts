@@ -13,6 +13,7 @@ import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { announceDeletions } from '../../../src/reactors/announce/deletions.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { until } from '../../support/service.ts'
 
 const PARTITIONS = 4
 const ORG = idFrom('organization', 'a')
@@ -38,7 +39,7 @@ test('a deletion whose announcement was interrupted is announced after the start
     (await log.read(locationStream(partition), 0, 100)).map((event) => locationEntry(event, partition))
   const run = async (isDone: () => Promise<boolean>) => {
     const announcer = await announceDeletions({ ...services, partitions: PARTITIONS }, 0)
-    for (let tries = 0; tries < 500 && !(await isDone()); tries++) await new Promise((done) => setTimeout(done, 10))
+    await until('it to be announced', isDone)
     await announcer.close()
   }
   const isStored = async () => (await tables.checkpoint(ANNOUNCE_DELETIONS)) !== undefined

@@ -188,7 +188,7 @@ const open = async (t: Test) => {
   const rowOf = async (id: string): Promise<BacktestRow | undefined> =>
     (await loadState(log, backtestStream(id), backtestDecider(id))).state.row
   const isNow = (id: string, status: string): Promise<void> =>
-    until(status, async () => (await rowOf(id))?.status === status, 120_000)
+    until(status, async () => (await rowOf(id))?.status === status)
   const pages = async (id: string): Promise<BacktestPage['transitions'][]> =>
     (await log.read(resultStream(id), 0, 10_000)).map(({ data }) => decodeJson<BacktestPage>(data).transitions)
   const direct = async (): Promise<object[]> => {

@@ -357,7 +357,7 @@ test('what was logged while nobody listened is owed, whichever partition is take
   t.same([runs.length, ...new Set(runs.map(({ status }) => status))], [60, 'succeeded'])
 })
 
-test('killed at any write, each run does what it does once', { timeout: 120_000 }, async (t) => {
+test('killed at any write, each run does what it does once', { timeout: 900_000 }, async (t) => {
   const { ask, log, hubId, userId, flow, type, automate, begin, ended, runsOf } = await openOffice(t)
   const yard = await ask('POST', '/hub', { name: 'Yard', lat: 1, lng: 1 })
   const made = async (event: string, automationType: string, automationDetails: Json) =>

@@ -10,6 +10,7 @@ import type { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
+import { until } from '../../support/service.ts'
 
 for (const [what, happens] of [
   ['the process stands still for 10 min', (clock: FakeClock) => clock.stand(600_000)],
@@ -47,14 +48,14 @@ for (const [what, happens] of [
     const storedAt = async (): Promise<number> => (await tables.checkpoint('matcher-0'))?.['0'] ?? -1
     await move(0)
     clock.advance(2_500)
-    await until(async () => commits > 0)
+    await until('it to be so', async () => commits > 0)
     happens(clock)
     await move(1)
     gate.resolve()
-    await until(async () => (await storedAt()) === 0 && ended === commits)
+    await until('it to be so', async () => (await storedAt()) === 0 && ended === commits)
     for (let turn = 0; turn < 10; turn++) await new Promise((resume) => setImmediate(resume))
     clock.advance(2_500)
-    await until(async () => (await storedAt()) === 1)
+    await until('it to be so', async () => (await storedAt()) === 1)
     t.pass('stored')
   })
 }
@@ -107,24 +108,16 @@ test('how far a running trip has come is stored also where nothing follows its l
   }
   await move(0)
   await moveOn(1, 0)
-  await until(() => isAt(111))
+  await until('it to be so', () => isAt(111))
   await moveOn(2, 111)
   refusals = 1
-  await until(() => isAt(222))
+  await until('it to be so', () => isAt(222))
   t.match(failures, [{ code: 'engine_down' }])
   // It dies before the next write of trips: its successor has nothing to decide, and writes them.
   await moveOn(3, 222)
   await matcher.drop(0)
   matcher = open()
   await matcher.load(0)
-  await until(() => isAt(334))
+  await until('it to be so', () => isAt(334))
   t.equal(failures.length, 1)
 })
-
-const until = async (isTrue: () => Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await isTrue()) return
-    await new Promise((done) => setTimeout(done, 10))
-  }
-  throw new Error('waited 5 s')
-}

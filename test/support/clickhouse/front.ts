@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createBrotliDecompress, createGunzip, createGzip } from 'node:zlib'
 import { quoteString } from '../../../src/engines/chdb/parameters.ts'
 import type { HistoryFormat, HistoryParameters, HistoryStore } from '../../../src/engines/history-store.ts'
 import type { Failure } from '../../../src/kernel/errors.ts'
+import { freePort } from '../free-port.ts'
 import { formOf, valuesOf } from './parameters.ts'
 
 /** What the front does wrong on demand, until it is told otherwise. */
@@ -66,7 +67,7 @@ const REQUESTS_MAX = 100
  * SQL, so that only the transport is a stand-in.
  */
 export const openClickhouseFront = async (options: FrontOptions): Promise<ClickhouseFront> => {
-  const front = new Front(options)
+  const front = new Front({ ...options, port: options.port || (await freePort()) })
   await front.listen()
   return front
 }
@@ -80,9 +81,9 @@ class Front implements ClickhouseFront {
   private readonly hung = new Set<Socket>()
   private readonly store: HistoryStore
   private readonly version: string
-  private port: number
+  private readonly port: number
 
-  constructor({ store, port = 0, version = '25.3.6.56' }: FrontOptions) {
+  constructor({ store, port, version = '25.3.6.56' }: FrontOptions & { port: number }) {
     this.store = store
     this.port = port
     this.version = version
@@ -115,7 +116,6 @@ class Front implements ClickhouseFront {
       this.server.once('error', reject)
       this.server.listen(this.port, '127.0.0.1', resolve)
     })
-    this.port = (this.server.address() as AddressInfo).port
   }
 
   async refuse(): Promise<void> {

@@ -194,7 +194,7 @@ test('an organization that floods does not hold up another', async (t) => {
     trackers.some(({ organizationId }) => organizationId === ORG),
   )
   t.ok(at >= 0 && at <= 1, `its point is in append ${at} of 100`)
-  await floods[9].until(() => floods.every(({ acked }) => acked === 100), 120_000)
+  await floods[9].until(() => floods.every(({ acked }) => acked === 100))
   t.equal(pointsOf((await logged()).flat()).length, 100_001)
 })
 

@@ -3,6 +3,7 @@ import { writeBinaryFrame } from '../../../../src/features/locations/ingest/bina
 import { WINDOW_BYTES, WINDOW_FRAMES } from '../../../../src/features/locations/ingest/channel.ts'
 import { idFrom } from '../../../../src/kit/commands/ids.ts'
 import { ingestKey, openIngest, pointsOf, type TestIngestOptions } from '../../../support/ingest.ts'
+import { until } from '../../../support/service.ts'
 
 const ORG = idFrom('organization', 'a')
 
@@ -164,7 +165,7 @@ test('frames wait for the trackers of the one before, in order, binary ones too;
   await new Promise((done) => setTimeout(done, 30))
   t.same(refusing.appends, [], 'nothing overtakes')
   found()
-  await t.resolves(waitFor(async () => pointsOf((await logged()).flat()).length === 5))
+  await until('all five', async () => pointsOf((await logged()).flat()).length === 5)
   const one = pointsOf((await logged()).flat()).filter(
     ({ trackerId }) => trackerId === trackers.trackers.get(`${ORG} bus-1`)?.trackerId,
   )
@@ -199,7 +200,7 @@ test('what waits for trackers counts against the queue of its organization, over
   await client.until(() => client.acked === 4)
   t.ok(counts.accepted + counts.duplicate >= 4)
   client.send(frame)
-  await client.until(() => client.acked === 5, 10_000)
+  await client.until(() => client.acked === 5)
 })
 
 test('a frame over several partitions is acknowledged when the last of them is durable', async (t) => {
@@ -227,14 +228,6 @@ test('a peer that does not read gets its acknowledgement when its buffer has emp
   await client.until(() => client.acked === 2)
   t.same(client.messages.slice(1), [{ type: 'ack', seq: 2 }])
 })
-
-const waitFor = async (isTrue: () => Promise<boolean>) => {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await isTrue()) return
-    await new Promise((done) => setTimeout(done, 10))
-  }
-  throw new Error('waited 5 s')
-}
 
 test('a door that closes acknowledges what it took and takes nothing more; it is for the restart to close the socket', async (t) => {
   const { client, refusing, batcher } = await open(t, { partitions: 1 })
