@@ -16,6 +16,14 @@ const STEP_MS: { [freq: string]: number } = {
   YEARLY: 366 * 24 * HOUR_MS,
 }
 
+/** Of these the library heeds one alone, so that days come that the rule leaves out. */
+const APART_IN_A_YEAR = [
+  ['BYWEEKNO', 'BYMONTHDAY'],
+  ['BYWEEKNO', 'BYYEARDAY'],
+  ['BYYEARDAY', 'BYMONTHDAY'],
+  ['BYYEARDAY', 'BYDAY'],
+]
+
 type Parts = ReadonlyMap<string, string>
 
 const numbers = (from: number, to: number) => (value: string) =>
@@ -66,7 +74,9 @@ export const ruleFault = (text: string): string | undefined => {
   if (wrong !== undefined) return `be a rule of RFC 5545 (${wrong.join('=').slice(0, 60)} is no part of one here)`
   if (read.size < parts.length) return 'be a rule of RFC 5545 (a part of it stands there twice)'
   if (freq === undefined) return 'be a rule of RFC 5545 (FREQ is missing)'
-  if (read.has('COUNT') && read.has('UNTIL')) return 'have COUNT or UNTIL, not both'
+  const apart = [['COUNT', 'UNTIL'], ...(freq === 'YEARLY' ? APART_IN_A_YEAR : [])]
+  const both = apart.find((names) => names.every((name) => read.has(name)))
+  if (both !== undefined) return `have ${both.join(' or ')}, not both`
   if (!/^(HOURLY|DAILY)$/.test(freq) && timesOfDay(read) > TIMES_OF_DAY_MAX)
     return `name at most ${TIMES_OF_DAY_MAX} times of a day, or be daily`
   return undefined

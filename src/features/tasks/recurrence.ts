@@ -107,7 +107,7 @@ class WallClock {
 
   /** As `20261122T073000`. */
   wallTextOf(atMs: number): string {
-    return new Date(this.wallOf(atMs)).toISOString().slice(0, 19).replace(/[-:]/g, '')
+    return new Date(Math.min(this.wallOf(atMs), TIME_MS_MAX)).toISOString().slice(0, 19).replace(/[-:]/g, '')
   }
 
   /**

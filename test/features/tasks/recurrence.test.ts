@@ -245,11 +245,55 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
     )
 })
 
+test('a rule is due on the days that all its parts name, or refused', (t) => {
+  const dateOf = (at: number, part: 'month' | 'day' | 'weekday'): string =>
+    new Intl.DateTimeFormat('en', { timeZone: 'UTC', [part]: part === 'weekday' ? 'short' : 'numeric' }).format(at)
+  const isoWeekOf = (at: number): number => {
+    const thursday = at + (3 - ((new Date(at).getUTCDay() + 6) % 7)) * DAY_MS
+    return 1 + Math.floor(dayOfYear(thursday) / 7)
+  }
+  const dayOfYear = (at: number): number => (at - Date.UTC(new Date(at).getUTCFullYear(), 0, 1)) / DAY_MS
+  const parts: { [part: string]: (at: number) => boolean } = {
+    'BYWEEKNO=53': (at) => isoWeekOf(at) === 53,
+    'BYWEEKNO=20': (at) => isoWeekOf(at) === 20,
+    'BYMONTHDAY=1': (at) => dateOf(at, 'day') === '1',
+    'BYYEARDAY=121': (at) => dayOfYear(at) === 120,
+    'BYMONTH=5': (at) => dateOf(at, 'month') === '5',
+    'BYMONTH=1': (at) => dateOf(at, 'month') === '1',
+    'BYDAY=FR': (at) => dateOf(at, 'weekday') === 'Fri',
+  }
+  const names = Object.keys(parts)
+  const from = Date.parse('2026-01-01T00:00:00Z')
+  const days = Array.from({ length: 7 * 365 }, (_, i) => from + i * DAY_MS)
+  const daysOf = new Map(names.map((name) => [name, new Set(days.filter(parts[name]))]))
+  let refused = 0
+  for (let bits = 1; bits < 2 ** names.length; bits++) {
+    const named = names.filter((_, i) => bits & (2 ** i))
+    const kinds = new Set(named.map((name) => name.split('=')[0]))
+    // Without a part that names days, the day of the start counts.
+    if (kinds.size < named.length || !/MONTHDAY|YEARDAY|BYDAY/.test(named.join())) continue
+    const rule = { rrule: `FREQ=YEARLY;${named.join(';')}`, timeZone: 'UTC', startTime: '2026-01-01T00:00:00Z' }
+    const fault = recurrenceFault(rule)
+    if (fault !== undefined && fault !== 'is never due') {
+      t.match(fault, /not both$/, rule.rrule)
+      refused++
+      continue
+    }
+    const wanted = days.filter((at) => named.every((name) => daysOf.get(name)?.has(at)))
+    const endTime = new Date(days.at(-1) as number).toISOString()
+    t.same(duesAfter({ ...rule, endTime }, from - 1, 400), wanted, rule.rrule)
+  }
+  t.ok(refused > 0)
+  t.end()
+})
+
 test('a rule ends with the last year that times can name', (t) => {
   const rule: Recurrence = { rrule: 'FREQ=YEARLY;INTERVAL=1000', timeZone: 'UTC', startTime: '2030-01-01T00:00:00Z' }
   const dues = duesAfter(rule, Date.parse(rule.startTime), 1_000).map((at) => new Date(at).toISOString())
   t.same(dues.at(-1), '9030-01-01T00:00:00.000Z')
   t.equal(dues.length, 7)
+  const last = { rrule: 'FREQ=DAILY', timeZone: 'Europe/Warsaw', startTime: '9999-12-31T23:59:59Z' }
+  t.equal(recurrenceFault(last), 'is never due', 'where the clock on the wall shows a later one')
   t.end()
 })
 
