@@ -86,7 +86,7 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
     const bytes = answer.body === undefined ? answer.bytes : Buffer.byteLength(answer.body)
     const hasLength = bytes !== undefined && answer.status !== 204 && answer.status !== 304
     const connection: Headers = closeConnection && !hasLength ? { connection: 'close' } : {}
-    writeHead(res, answer.status, { ...SECURITY_HEADERS, ...headers, ...answer.headers, ...connection })
+    writeHead(res, answer.status, SECURITY_HEADERS, headers, answer.headers, connection)
     if (!hasLength)
       res.endWithoutBody() // an undefined length would be sent as 2^63
     else if (exchange.method === 'HEAD') res.endWithoutBody(bytes, closeConnection)
@@ -100,7 +100,7 @@ export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Ans
   // uWebSockets.js takes the answer of a HEAD for none and would end the process.
   res.onAborted(() => undefined)
   res.cork(() => {
-    writeHead(res, status, { ...SECURITY_HEADERS, ...headers })
+    writeHead(res, status, SECURITY_HEADERS, headers)
     if (isHead) res.endWithoutBody(Buffer.byteLength(body), true)
     else res.end(body, true)
   })
@@ -132,7 +132,7 @@ export const sendAhead = (exchange: Exchange, { status, headers, body = '' }: An
 export const refuseAtOnce = (exchange: Exchange, failure: Failure): void => {
   const { status, headers, body } = answerFailure(failure)
   const { res } = exchange
-  writeHead(res, status, { ...SECURITY_HEADERS, ...headers })
+  writeHead(res, status, SECURITY_HEADERS, headers)
   res.end(`${body}${' '.repeat(CORK_BYTES)}`, true)
   exchange.finish()
 }
@@ -165,12 +165,7 @@ export const sendStream = async (
   // When a body has begun, ending with `closeConnection` would write the header into it.
   const connection: Headers = closeConnection ? { connection: 'close' } : {}
   res.cork(() =>
-    writeHead(res, status, {
-      'content-type': 'application/octet-stream',
-      ...SECURITY_HEADERS,
-      ...headers,
-      ...connection,
-    }),
+    writeHead(res, status, { 'content-type': 'application/octet-stream' }, SECURITY_HEADERS, headers, connection),
   )
   try {
     for await (const chunk of stream) {
@@ -242,9 +237,18 @@ class StreamWriter {
   }
 }
 
-const writeHead = (res: HttpResponse, status: number, headers: Headers): void => {
+/** Of headers of the same name the last one counts. Nothing is merged: to make one object of all took 5 µs of each answer. */
+const writeHead = (res: HttpResponse, status: number, ...all: readonly Headers[]): void => {
   res.writeStatus(statusLine(status))
-  for (const name in headers) res.writeHeader(name, withoutLineBreaks(headers[name]))
+  for (let i = 0; i < all.length; i++) {
+    const headers = all[i]
+    for (const name in headers) if (!isSetAfter(all, i, name)) res.writeHeader(name, withoutLineBreaks(headers[name]))
+  }
+}
+
+const isSetAfter = (all: readonly Headers[], at: number, name: string): boolean => {
+  for (let i = at + 1; i < all.length; i++) if (Object.hasOwn(all[i], name)) return true
+  return false
 }
 
 const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? 'Unknown'}`

@@ -3,7 +3,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { geofenceStream } from '../../features/geofences/events.ts'
 import { geofence as geofenceDecider } from '../../features/geofences/geofence.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
-import { identityOf, rightsOf } from '../../features/identity/authenticate.ts'
+import { identityOf, userCaller } from '../../features/identity/authenticate.ts'
 import { user as userResource } from '../../features/identity/user.ts'
 import {
   ACCESS_ROLES,
@@ -123,8 +123,8 @@ export class TableDirectory implements Directory {
     if (user === undefined || user.status !== 'active') return undefined
     const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)
     if (role === undefined && (await this.isThere('role', user.roleId))) throw behind('roles')
-    const rights = rightsOf(user, role, await identityOf(tables, user))
-    return { kind: 'user', organizationId, userId, jti: '', expiresAt: 0, ...rights }
+    const identity = await identityOf(tables, user)
+    return userCaller({ organizationId, userId, jti: '', expiresAt: 0 }, user, role, identity)
   }
 
   inRollout(editor: UserCaller): boolean {
