@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
@@ -202,6 +203,15 @@ test('connections that die unseen, and new ones that are taken and not answered,
     await until('its follower', () => seen.length === 1 + round)
   }
   t.equal(seen.length, 3)
+})
+
+test('a log is closed although a stream of the client never comes to its end', async (t) => {
+  const server = await openServer(t)
+  const log = await openEventstoredbLog({ url: server.url, newId: randomUUID, now: Date.now })
+  const { client } = (log as unknown as { connection: { client: { disposableStreams: Set<Readable> } } }).connection
+  client.disposableStreams.add(new Readable({ read: () => undefined, destroy: () => undefined }))
+  await log.close()
+  await t.rejects(log.ping(), { code: 'engine_down' })
 })
 
 test('a server that is not ready yet, and one that is slow, keep the order and lose nothing', async (t) => {
