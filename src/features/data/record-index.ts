@@ -91,6 +91,9 @@ export const areValid = (shape: Shape, values: JsonObject): boolean =>
 export const termOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}=${comparable(field, value)}`
 
+/** What a unique field's values are unique among. */
+export const claimKey = ({ _id }: { _id: string }, field: StoredField): string => `${_id}/${field._id}`
+
 /** The same for values that must differ, case aside. */
 export const uniqueTermOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}~${uniqueKey(value)}`

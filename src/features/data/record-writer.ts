@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
+import { orMadeBefore } from '../../kit/resource/made-before.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { ABSENT } from '../../kit/resource/decider.ts'
@@ -13,7 +14,7 @@ import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../
 import { filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
 import { type AttachedFile, assertFits, assertRoom, filesOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import type { StoredField } from './fields.ts'
-import { isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
+import { claimKey, isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { RECORD_STREAMS } from './events.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
@@ -33,18 +34,17 @@ export class RecordWriter implements ResourceWrites {
    * @throws Failure invalid with every field that is not as its type wants it, key_in_use.
    */
   async create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
-    const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
     const id = this.writer.idOf(origin, body)
-    await this.assertNoGuess(origin, type, id, body)
-    const kept = keyed(type, body.values as JsonObject)
-    for (const field of type.fields)
-      if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
-    const values = await this.checked(origin, type, id, kept, undefined, asked)
-    return this.writer.create(
-      origin,
-      { ...body, _id: id, dataTypeId: type._id, values: values.values },
-      extraOf(values),
-    )
+    return orMadeBefore(this.services, this.writer, origin, id, async () => {
+      const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
+      await this.assertNoGuess(origin, type, id, body)
+      const kept = keyed(type, body.values as JsonObject)
+      for (const field of type.fields)
+        if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
+      const values = await this.checked(origin, type, id, kept, undefined, asked)
+      const whole = { ...body, _id: id, dataTypeId: type._id, values: values.values }
+      return this.writer.create(origin, whole, extraOf(values))
+    })
   }
 
   /**
@@ -145,7 +145,7 @@ export class RecordWriter implements ResourceWrites {
     const { rows } = await tables.find(RECORDS, organizationId, { where, limit: 1, once: true })
     const claim = uniqueClaim(keyring, 'data', claimKey(type, field), organizationId, uniqueKey(key))
     for (const id of [rows[0]?.id, await claimOwner(log, claim)]) {
-      const { state } = id === undefined ? NOWHERE : await this.writer.load(id)
+      const { state } = id === undefined ? { state: ABSENT } : await this.writer.load(id)
       const value = state.status === 'live' ? valueIn(state.values.values as JsonObject, field._id) : undefined
       if (value !== undefined && uniqueKey(value) === uniqueKey(key)) return id
     }
@@ -247,11 +247,6 @@ export class RecordWriter implements ResourceWrites {
     return rows.some((row) => row.id !== id)
   }
 }
-
-const NOWHERE = { state: ABSENT }
-
-/** What a unique field's values are unique among. */
-const claimKey = ({ _id }: DataTypeRow, field: StoredField): string => `${_id}/${field._id}`
 
 /** Values by the keys of their fields. @throws Failure invalid for a name that no field has */
 const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {

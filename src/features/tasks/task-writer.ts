@@ -12,6 +12,7 @@ import {
   valuesSchema,
   withDefaults,
 } from '../../kit/resource/declaration.ts'
+import { orMadeBefore } from '../../kit/resource/made-before.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
@@ -48,6 +49,11 @@ export class TaskWriter implements ResourceWrites {
   /** @throws Failure forbidden without `dispatch/task`, invalid, key_in_use */
   async create(origin: WriteOrigin, body: JsonObject, extra: TaskExtra = {}): Promise<Written> {
     assertDispatches(origin)
+    const id = this.writer.idOf(origin, body)
+    return orMadeBefore(this.services, this.writer, origin, id, () => this.make(origin, { ...body, _id: id }, extra))
+  }
+
+  private async make(origin: WriteOrigin, body: JsonObject, extra: TaskExtra): Promise<Written> {
     const { tables } = this.services
     const { organizationId } = origin
     const flowId = String(body.flowId).toLowerCase()
@@ -58,14 +64,8 @@ export class TaskWriter implements ResourceWrites {
     const sent = { ...found, ...((body.components ?? {}) as JsonObject) }
     // What the record says may stand where clients may not write.
     const { values: base } = await fillComponents(tables, organizationId, flow, defaultComponents(flow), found, true)
-    const { values, faults } = await fillComponents(
-      tables,
-      organizationId,
-      flow,
-      base,
-      sent,
-      origin.caller === undefined,
-    )
+    const isService = origin.caller === undefined
+    const { values, faults } = await fillComponents(tables, organizationId, flow, base, sent, isService)
     if (faults.length > 0) throw refused(faults)
     const assigneeIds = ((body.assigneeIds ?? []) as string[]).map((one) => one.toLowerCase())
     const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined

@@ -190,7 +190,7 @@ const LATER_EVENTS_MAX = 50
  * What this command wrote when it was handled before, by a process that ended before it answered: the ids of a repeated
  * request are those of the first, so its event is found by its id. It must not be refused for what it did itself.
  */
-const wroteBefore = async (log: EventLog, stream: string, eventId: string): Promise<Wrote | undefined> => {
+export const wroteBefore = async (log: EventLog, stream: string, eventId: string): Promise<Wrote | undefined> => {
   const events = await log.read(stream, 'end', LATER_EVENTS_MAX, 'backwards')
   const own = events.find(({ id }) => id === eventId)
   return own && { position: own.position, types: [own.type] }

@@ -286,7 +286,7 @@ export class ResourceWriter implements ResourceWrites {
     return { organizationId, ...sealed, createdAt: before?.createdAt ?? at, at }
   }
 
-  private async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
+  async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
     const { derived, links, plural } = this.declaration
     const row = rowOf(id, version, state, derived?.(state.values))
     if (links === undefined) return row

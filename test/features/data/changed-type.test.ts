@@ -182,3 +182,24 @@ test('equal records that were decided before their field became unique, and come
   for (const id of [second, third]) t.match(await call('DELETE', `/data/${id}`), { status: 200 })
   t.same(await invalid(), [], 'until they differ')
 })
+
+test('the repeat of a request that was cut short is answered with its record, although the type has changed since', async (t) => {
+  const { call, make } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const body = { dataTypeId: type._id, values: { number: 'C-1', name: 'Corner' } }
+  const send = (own: number) => call('POST', '/data', body, {}, Buffer.alloc(32, own))
+  const { _id } = (await send(1)).body.data
+  const fields = type.fields.map((field: { name: string }) =>
+    field.name === 'name' ? { ...field, name: 'shopName' } : field,
+  )
+  t.equal((await call('PATCH', `/data-type/${type._id}`, { fields })).status, 200)
+  t.match(await send(1), {
+    status: 201,
+    body: { data: { _id, version: 1, values: { number: 'C-1', shopName: 'Corner' } } },
+  })
+  t.match(
+    await send(2),
+    { status: 400, body: { errors: [{ path: '/values/name' }] } },
+    'another request is judged by the type',
+  )
+})

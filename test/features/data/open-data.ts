@@ -41,8 +41,8 @@ export const openData = async (t: Test) => {
     settle,
     timeoutMs: 60_000,
   })
-  const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}) =>
-    ask(method, url, { body, caller: callerWith(PERMISSIONS, caller) })
+  const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}, seed?: Buffer) =>
+    ask(method, url, { body, caller: callerWith(PERMISSIONS, caller), seed })
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
   const make = async (path: string, body: object): Promise<any> => {
     const answer = await call('POST', path, body)

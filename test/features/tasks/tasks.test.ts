@@ -426,3 +426,14 @@ test('null takes all values of components away', async (t) => {
   const { _id } = await task({ components: { parcels: 3, receiver: 'X' } })
   t.same((await owner.call('PATCH', `/task/${_id}`, { components: null })).body.data.components, {})
 })
+
+test('the repeat of a request that was cut short is answered with its task, although the flow is not active any more', async (t) => {
+  const { owner, flow, hubId } = await openTasks(t)
+  const body = { flowId: flow._id, title: 'Deliver', hubId }
+  const send = (own: number) => owner.call('POST', '/task', body, { seed: Buffer.alloc(32, own) })
+  const first = await send(1)
+  t.equal((await owner.call('PATCH', `/flow/${flow._id}`, { isActive: false })).status, 200)
+  t.match(await send(1), { status: 201, body: { data: first.body.data } })
+  t.match(await send(2), { status: 400, body: { errors: [{ path: '/flowId' }] } }, 'another request makes none')
+  t.equal((await owner.call('GET', `/tasks?flowId=${flow._id}`)).body.total, 1)
+})
