@@ -525,6 +525,7 @@ const PROMISES: { [promise: string]: Check } = {
       for (let round = 1; round <= 6 || reads < 3; round += 1) await store.commit(generation(String(round % 7)))
       isOver = true
     })()
+    const ids = Array.from({ length: 800 }, (_, index) => thingId(index))
     const mixed: unknown[] = []
     while (!isOver) {
       const { rows } = await store.find<ThingRow>('things', 's', { limit: 800 })
@@ -535,6 +536,9 @@ const PROMISES: { [promise: string]: Check } = {
         total: true,
       })
       if (all.size !== 1 || rows.length !== 800 || first.length !== 1) mixed.push([...all])
+      const byId = await store.getMany<ThingRow>('things', 's', ids)
+      const named = new Set(byId.map((row) => row?.status))
+      if (named.size !== 1) mixed.push(['by id', ...named])
       reads += 1
       await new Promise((resolve) => setImmediate(resolve))
     }

@@ -1,4 +1,5 @@
 import { test, type Test } from 'tap'
+import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
@@ -54,6 +55,32 @@ test('a commit that was made is seen by whoever asks behind others', { skip }, a
   t.strictSame(
     seen,
     Array.from({ length: 50 }, (_, no) => -no),
+  )
+})
+
+test('rows that are read in several calls are seen as one, whatever another process writes between', {
+  skip,
+}, async (t) => {
+  const { tables, id } = await opened(t)
+  const { connection } = tables as unknown as { connection: RedisConnection }
+  const fcall = connection.fcall.bind(connection)
+  let writes = 0
+  connection.fcall = async (...call) => {
+    const answer = await fcall(...call)
+    if (call[0] === 'rows' && writes < 3) {
+      writes++
+      await tables.commit([0, 500, 999].map((no) => ({ table: 'things', scope: 's', id: id(no), row: { writes } })))
+    }
+    return answer
+  }
+  const rows = await tables.getMany(
+    'things',
+    's',
+    Array.from({ length: ROWS }, (_, no) => id(no)),
+  )
+  t.same(
+    [0, 500, 999].map((no) => rows[no]?.writes),
+    [3, 3, 3],
   )
 })
 

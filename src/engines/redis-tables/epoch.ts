@@ -63,7 +63,7 @@ export class Epoch {
    * something is not there. Those who ask in the same turn of the event loop share the question. @throws Failure engine_down
    */
   confirm(key: string): Promise<void> {
-    const mark = this.marks[this.marks.length === 1 ? 0 : partOf(key)]
+    const mark = this.markBeside(key)
     const asking = this.asked.get(mark)
     if (asking !== undefined) return asking
     const next = Promise.resolve().then(async () => {
@@ -76,6 +76,15 @@ export class Epoch {
     })
     this.asked.set(mark, next)
     return next
+  }
+
+  /** A mark on the same server: the slots of one part may be on two. */
+  private markBeside(key: string): string {
+    if (this.marks.length === 1) return this.marks[0]
+    const server = this.connection.serverOf(key)
+    const isThere = (mark: string): boolean => this.connection.serverOf(mark) === server
+    const own = this.marks[partOf(key)]
+    return isThere(own) ? own : (this.marks.find(isThere) ?? own)
   }
 
   /** Resolves when a look that is under way, or begins now, has ended. */

@@ -2,6 +2,7 @@ import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf, type StoredRow, wordGroupsOf } from '../table-store.ts'
 import { changesOf, dependencies } from './changes.ts'
 import { assertIndexed, matcherOf } from './matching.ts'
+import { WHOLE_TRIES } from './reads.ts'
 import { ALL, countsByIndex, isLookedUp, type Plan, planOf, rangeStretch } from './plan.ts'
 import { encoded } from './terms.ts'
 import {
@@ -26,8 +27,6 @@ const COUNTED_FIRST = 10_000
 const LISTED_FIRST = 2_000
 /** Reading and judging a row costs as much as looking at so many entries of an index. */
 const ROW_COST = 4
-/** Times that an answer of several calls is begun again because a commit came between them. */
-const WHOLE_TRIES = 20
 
 /** What is known of a question from its other pages, and the changes for which that was so. */
 export interface Known {
@@ -102,11 +101,14 @@ const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number 
   if (counted === undefined && plan.count <= COUNTED_FIRST && countsByIndex(question, plan)) {
     if (plan.count <= LISTED_FIRST) {
       const ids = await idsThatPass(visit, walk)
-      if (isFew(ids.size)) return sortedHere(visit, question, rowsOfIds(visit, [...ids]))
+      if (ids.size <= FEW) return sortedHere(visit, question, rowsOfIds(visit, [...ids]))
       counted = ids.size
     } else counted = await countAll(visit, question, plan)
   }
-  if (isFew(counted ?? plan.count)) return sortedHere(visit, question, walkRows(visit, walk))
+  if (isFew(counted ?? plan.count))
+    return countsByIndex(question, plan)
+      ? sortedByIndex(visit, question, walk)
+      : sortedHere(visit, question, walkRows(visit, walk))
   const rows = await walkInOrder(visit, question, plan)
   if (!question.total) return rows
   return { ...rows, total: counted ?? (await countAll(visit, question, plan)) }
@@ -118,11 +120,36 @@ const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<Stor
   const isMatch = matcherOf(place.table.declaration, question)
   for await (const stored of rows) if (isMatch(stored.row)) found.set(stored.id, stored)
   const { sort } = question
-  const matches = [...found.values()].map(({ id, row }) => ({ id, entry: entryOf(sort, id, row) }))
-  matches.sort((a, b) => a.entry.compare(b.entry))
-  if (sort?.order === 'desc') matches.reverse()
+  const matches = inOrder(
+    [...found.values()].map(({ id, row }) => ({ id, entry: entryOf(sort, id, row) })),
+    sort,
+  )
   const { ids, ...page } = pageOf(matches, question)
   return { rows: ids.map((id) => found.get(id)!), ...page, matches }
+}
+
+/** Rows that the looked-up conditions decide: sorted by their entries in the index of the order, and only a page of them read. */
+const sortedByIndex = async (visit: Visit, question: Find, walk: Omit<Walk, 'wanted'>): Promise<FoundHere> => {
+  const { sort } = question
+  const found = new Map<string, Buffer>()
+  for await (const { ids, rows } of walkOn(visit, { ...walk, wanted: sort === undefined ? 'ids' : `r:${sort.field}` }))
+    for (const [i, id] of ids.entries())
+      found.set(id, sort === undefined || rows[i].length === 0 ? entryOf(sort, id, {}) : rows[i])
+  const matches = inOrder(
+    [...found].map(([id, entry]) => ({ id, entry })),
+    sort,
+  )
+  const { ids, ...page } = pageOf(matches, question)
+  const rows: StoredRow[] = []
+  // Unless all was seen as one, some may have changed since.
+  const isMatch = matcherOf(visit.table.declaration, question)
+  for await (const stored of rowsOfIds(visit, ids)) if (isMatch(stored.row)) rows.push(stored)
+  return { rows, ...page, matches }
+}
+
+const inOrder = (matches: Match[], sort: Find['sort']): Match[] => {
+  matches.sort((a, b) => a.entry.compare(b.entry))
+  return sort?.order === 'desc' ? matches.reverse() : matches
 }
 
 /** The ids of a page, of all that match in order. */

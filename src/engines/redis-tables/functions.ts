@@ -2,7 +2,7 @@ import { registryFunctions } from './registry-functions.ts'
 import { singleRowFunctions, STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark11'
+export const LIBRARY = 'waymark12'
 
 /**
  * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
@@ -212,6 +212,24 @@ local function passing(checks, ids)
   return left
 end
 
+-- The entry that each of these rows has in an index of order; empty for none. A term begins behind its length and ends with
+-- the row's id: what only looks like the index's name, in a value, does not.
+local function entries_of(base, ids, index)
+  local entries, name = values_of(base .. 'terms', ids), index .. '\\0'
+  for i, id in ipairs(ids) do
+    local packed, entry, at = entries[i] or '', '', nil
+    repeat
+      at = string.find(packed, name, at and at + 1 or 5, true)
+      if at then
+        local stop = at - 1 + struct.unpack('>I4', packed, at - 4)
+        if stop <= #packed and string.sub(packed, stop - #id + 1, stop) == id then entry, at = string.sub(packed, at + #name, stop), nil end
+      end
+    until not at
+    entries[i] = entry
+  end
+  return entries
+end
+
 -- How many entries of a table each stretch has: index ('' for all ids), from, to, each.
 local function count_entries(base, args, at, stretches)
   local counts = {}
@@ -223,11 +241,11 @@ local function count_entries(base, args, at, stretches)
 end
 
 -- KEYS P, ARGV: generation, force, number of stretches to count, is descending, most entries to look at, most rows that
--- pass, what is wanted of them (count ids rows), number of stretches, then for each to count, and for each: index ('' for all
--- ids), from, to, then for each check: index, number of values, values (encoded). Goes through the stretches one after the
--- other.
+-- pass, what is wanted of them (count, ids, rows, or by the name of an index of order their entries there), number of
+-- stretches, then for each to count, and for each: index ('' for all ids), from, to, then for each check: index, number of
+-- values, values (encoded). Goes through the stretches one after the other.
 -- Answers: status, last change, stretches that it came to the end of, last entry of the one it stands in, how many passed,
--- ids as one MessagePack array, rows, counts, and, where some were to count, which change touched what last.
+-- ids as one MessagePack array, rows or entries, counts, and, where some were to count, which change touched what last.
 register_read('${LIBRARY}_walk', function(keys, args)
   if is_busy(keys[1], args[2]) then return {'busy'} end
   local base = keys[1] .. ':' .. args[1] .. ':'
@@ -264,7 +282,9 @@ register_read('${LIBRARY}_walk', function(keys, args)
     elseif #page < size then done, last = done + 1, ''
     else last = page[#page] end
   end
-  local rows = wanted == 'rows' and values_of(base .. 'rows', ids) or {}
+  local rows = {}
+  if wanted == 'rows' then rows = values_of(base .. 'rows', ids)
+  elseif wanted ~= 'ids' and wanted ~= 'count' then rows = entries_of(base, ids, wanted) end
   for i = 1, #rows do rows[i] = rows[i] or '' end
   local changes = counted > 0 and changes_of(base) or ''
   return {'ok', last_change(base), done, last, count, cmsgpack.pack(ids), rows, counts, changes}

@@ -5,6 +5,8 @@ import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './plac
 
 /** Rows of one call. */
 export const READ_ROWS = 200
+/** Times that an answer of several calls is begun again because a commit came between them. */
+export const WHOLE_TRIES = 20
 /** Calls for the same rows' place that are under way at once; whoever asks meanwhile shares the next one. */
 const CALLS_AT_ONCE = 2
 /** Ids that may wait for a call, of one place. */
@@ -104,6 +106,25 @@ export const readRows = async (
   )
   if (String(change) === ENDED) throw new TableEnded()
   return { rows: rows as Rows, change: String(change) }
+}
+
+/** Any number of rows, seen as one: begun again where a change came between its calls. @throws TableEnded */
+export const readMany = async (
+  connection: RedisConnection,
+  table: KnownTable,
+  place: string,
+  ids: readonly string[],
+): Promise<Rows> => {
+  for (let tries = 0; ; tries++) {
+    const seen = new Set<string>()
+    const rows: (Buffer | null)[] = []
+    for (let at = 0; at < ids.length && (seen.size <= 1 || tries >= WHOLE_TRIES); at += READ_ROWS) {
+      const part = await readRows(connection, table, place, ids.slice(at, at + READ_ROWS))
+      seen.add(part.change)
+      rows.push(...part.rows)
+    }
+    if (seen.size <= 1 || tries >= WHOLE_TRIES) return rows
+  }
 }
 
 /** The questions of the next call. */

@@ -19,7 +19,7 @@ import {
   TableEnded,
   tableKeys,
 } from './places.ts'
-import { READ_ROWS, Reads } from './reads.ts'
+import { READ_ROWS, readMany, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
 import { SingleRows } from './single-rows.ts'
@@ -228,12 +228,10 @@ class RedisTables implements TableStore {
     }
   }
 
-  private async bytesOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<(Buffer | null)[]> {
+  private async bytesOf(table: KnownTable, scope: string, ids: readonly string[]): Promise<readonly (Buffer | null)[]> {
     if (table.declaration.lives === 'row') return Promise.all(ids.map((id) => this.singles.bytes(table, scope, id)))
+    if (ids.length === 0) return []
     const place = this.places.ofScope(table, scope)
-    const rows: (Buffer | null)[] = []
-    for (let at = 0; at < ids.length; at += READ_ROWS)
-      rows.push(...(await this.reads.rows(table, place, ids.slice(at, at + READ_ROWS))))
-    return rows
+    return ids.length > READ_ROWS ? readMany(this.connection, table, place, ids) : this.reads.rows(table, place, ids)
   }
 }

@@ -10,6 +10,7 @@ import { unpackIds, unpackRow } from './terms.ts'
 /** What one call looks at, in entries and looks into other indexes, and rows that it answers: a millisecond or two of the server. */
 const WALK_LOOKS = 4_000
 const WALK_ENTRIES = 1_000
+/** Also rows whose entries in an index of order it answers. */
 const WALK_ROWS = 200
 const COUNT_STRETCHES = 500
 const WALK_STRETCHES = 200
@@ -27,7 +28,8 @@ export interface Check {
   values: readonly Buffer[]
 }
 
-export type Wanted = 'count' | 'ids' | 'rows'
+/** Of what passes; with the name of an index of order the entries there. */
+export type Wanted = 'count' | 'ids' | 'rows' | `r:${string}`
 
 /** What a walk goes through, one stretch after the other, and what must be so of its entries. */
 export interface Walk {
@@ -46,6 +48,7 @@ export interface Walked {
   last: Buffer
   count: number
   ids: string[]
+  /** Or entries; empty where there is none. */
   rows: Buffer[]
 }
 
@@ -175,7 +178,7 @@ const argumentsOf = ({
 }: Walk): Arguments => {
   const looks = checks.reduce((sum, { values }) => sum + values.length, 1)
   const entries = Math.min(WALK_ENTRIES, Math.floor(WALK_LOOKS / looks))
-  const rows = Math.min(most, wanted === 'rows' ? WALK_ROWS : WALK_ENTRIES)
+  const rows = Math.min(most, wanted === 'count' || wanted === 'ids' ? WALK_ENTRIES : WALK_ROWS)
   return {
     head: [isDown ? '1' : '0', String(entries), String(rows), wanted],
     bounds: boundsOf(stretches),
