@@ -123,4 +123,8 @@ const named = async <Engine>(flag: string, url: string, open: () => Promise<Engi
   }
 }
 
-const reasonOf = (error: Error): string => (error.cause instanceof Error ? reasonOf(error.cause) : error.message)
+/** In one line: OpenSSL ends its errors with a new line, and gRPC with notes that are often empty. */
+const reasonOf = (error: Error): string =>
+  error.cause instanceof Error
+    ? reasonOf(error.cause)
+    : error.message.replace(/\s+/g, ' ').replace(/[ .:]*( Resolution note: ?)?$/, '')

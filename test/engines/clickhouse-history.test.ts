@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +10,8 @@ import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clic
 import { isSameMachine } from '../../src/engines/clickhouse-history/insert-body.ts'
 import { Liveness } from '../../src/engines/clickhouse-history/liveness.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import { openHistory, openLog } from '../../src/open-engines.ts'
 import { blockOf } from '../contracts/history-store.ts'
 import { type ClickhouseFront, type FrontFault, openClickhouseFront } from '../support/clickhouse/front.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -148,6 +151,29 @@ test('slow is not dead: whoever waits goes on waiting while pings are answered, 
   })
   const answer = until('a third ping', () => pings === 3)
   await liveness.whileAlive(answer, () => t.fail('given up'))
+})
+
+test('why a server cannot be used is said in one line, by the flag and without the password', async (t) => {
+  const { url } = await openFront(t)
+  const { port } = new URL(url)
+  const urls = { dataPath: folderOf(t), logUrl: 'lmdb:', tablesUrl: 'lmdb:', filesUrl: 'file:x' }
+  const said = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'taken',
+      (error: Error) => error.message,
+    )
+  for (const [address, sentence] of [
+    [`https://ada:s3cret@127.0.0.1:${port}/`, /^--history https:\/\/\*\*\*@\S+ does not answer: \S.*[^.:\s]$/],
+    [`http://ada:s3cret@127.0.0.1:${port}/?foo=1`, /^--history http:\S+ cannot be used: Unknown URL parameters: foo$/],
+  ] as const) {
+    const message = await said(openHistory({ ...urls, historyUrl: address }))
+    t.match(message, sentence, message)
+    t.notMatch(message, /s3cret|\n/, message)
+  }
+  const logUrl = `esdb://ada:s3cret@127.0.0.1:${port}`
+  const message = await said(openLog({ ...urls, historyUrl: 'chdb:', logUrl }, systemClock, randomUUID))
+  t.match(message, /^--log esdb:\/\/\*\*\*@\S+ does not answer: \S.*[^.:\s]$/, message)
+  t.notMatch(message, /s3cret|\n|Resolution note/, message)
 })
 
 test('too many parts are overload', async (t) => {
