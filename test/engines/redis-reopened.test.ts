@@ -1,5 +1,6 @@
+import { ErrorReply } from 'redis'
 import { test } from 'tap'
-import type { Client } from '../../src/engines/redis-tables/clients.ts'
+import { type Client, sentOnce } from '../../src/engines/redis-tables/clients.ts'
 import { Connection } from '../../src/engines/redis-tables/connection.ts'
 
 const DEADLINE_MS = 50
@@ -128,4 +129,76 @@ test('servers of a cluster that do answer are heard out', async (t) => {
   t.equal(await under.written, 'OK')
   await connection.close()
   t.ok(first.isClosed && next.isClosed)
+})
+
+test('where those who wait for replicas hear nothing, their connection alone is given up', async (t) => {
+  const client = new FakeClient()
+  let opened = 0
+  const others: FakeClient[] = []
+  client.openAnother = async () => {
+    const other = new FakeClient()
+    others.push(other)
+    return { sendCommand: (args: unknown[]) => other.send('', args), close: () => other.close() }
+  }
+  const open = async (): Promise<Client> => {
+    opened++
+    return client
+  }
+  const connection = new Connection(client, open, DEADLINE_MS)
+  const alive = setTimeout(() => undefined, 60_000)
+  t.equal(await codeOf(connection.replicated(['k'])), 'engine_down')
+  clearTimeout(alive)
+  const [silent] = others
+  t.ok(silent?.isClosed)
+  const kept = codeOf(connection.replicated(['k']))
+  await settled()
+  await waiting(others[1]!)
+  await others[1]!.answer(/^WAIT/, 1)
+  t.equal(await kept, 'answered')
+  t.equal(opened, 0)
+  await connection.close()
+})
+
+/** As the library behind sentinels, which makes a command again after each failure. */
+const library = (tries: number) => {
+  const sent: string[] = []
+  const answers: (Error | string)[] = []
+  const client = {
+    sendCommand: async (args: unknown[]): Promise<unknown> => {
+      sent.push(args.join(' '))
+      const answer = answers.shift()
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+  }
+  const execute = async (_isReadonly: unknown, ask: (one: typeof client) => Promise<unknown>): Promise<unknown> => {
+    for (let left = tries; ; left--)
+      try {
+        return await ask(client)
+      } catch (error) {
+        if (left <= 1) throw error
+      }
+  }
+  return { sent, answers, sentinel: { _execute: execute } as unknown as Parameters<typeof sentOnce>[0] }
+}
+
+test('behind sentinels a command is made once, unless a server has refused it as a replica', async (t) => {
+  const { sent, answers, sentinel } = library(3)
+  const send = sentOnce(sentinel, 60_000)
+  answers.push(new Error('Socket closed unexpectedly'), 'again')
+  await t.rejects(send(['INCR', 'a']), { message: 'Socket closed unexpectedly' })
+  t.same(sent, ['INCR a'])
+  answers.splice(0, 1, new ErrorReply('READONLY You cannot write against a read only replica.'), 'done')
+  t.equal(await send(['INCR', 'b']), 'done')
+  t.same(sent, ['INCR a', 'INCR b', 'INCR b'])
+})
+
+test('behind sentinels no command is made after its time, and no more wait than may', async (t) => {
+  const { sent, sentinel } = library(1)
+  await t.rejects(sentOnce(sentinel, -1)(['INCR', 'a']), { message: /within the time/ })
+  t.same(sent, [])
+  const never = { _execute: () => new Promise(() => undefined) } as unknown as typeof sentinel
+  const send = sentOnce(never, 60_000)
+  for (let i = 0; i < 10_000; i++) void send(['GET', 'a'])
+  await t.rejects(send(['GET', 'a']), { message: /queue is full/ })
 })

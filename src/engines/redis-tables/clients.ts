@@ -202,7 +202,7 @@ interface Sender {
  * Sends each command once, within its time. The library by itself holds any number of commands while there is no master,
  * for however long, and sends again to the next master what the one before may have done.
  */
-const sentOnce = (
+export const sentOnce = (
   sentinel: Pick<ReturnType<typeof createSentinel>, '_execute'>,
   deadlineMs: number,
 ): ((args: Argument[]) => Promise<unknown>) => {

@@ -93,12 +93,12 @@ export class Connection implements RedisConnection {
   }
 
   /** Asks once more where the client was given up for another one while the question was under way. */
-  private again<Answer>(
+  private again(
     { isLate }: Asked,
     client: Client,
     error: unknown,
-    ask: (next: Client) => Promise<Answer>,
-  ): Promise<Answer> {
+    ask: (next: Client) => Promise<unknown>,
+  ): Promise<unknown> {
     if (isLate || this.client === client || error instanceof ErrorReply) throw error
     return ask(this.client)
   }
@@ -154,14 +154,14 @@ export class Connection implements RedisConnection {
     const { client, replicas } = this
     const byServer = new Map(keys.map((key) => [client.nameOf(key), key]))
     const have = ([name, key]: [string, string], asked: Asked): Promise<void> =>
-      replicas.have(name, key).catch((error) =>
-        this.again(asked, client, error, (next) => {
-          // Another server need not have what was written.
-          if (next.nameOf(key) !== name) throw error
-          return this.replicas.have(name, key)
-        }),
-      )
-    await Promise.all([...byServer].map((one) => this.asked('replicas', (asked) => have(one, asked))))
+      replicas.have(name, key).catch((error) => {
+        // Once more where the connection was given up meanwhile; another server need not have what was written.
+        const isGivenUp = this.replicas !== replicas && this.client.nameOf(key) === name
+        if (asked.isLate || !isGivenUp) throw error
+        return this.replicas.have(name, key)
+      })
+    const forget = (): void => this.forgetReplicas(replicas)
+    await Promise.all([...byServer].map((one) => this.asked('replicas', (asked) => have(one, asked), forget)))
   }
 
   async loadLibrary(): Promise<void> {
@@ -196,11 +196,15 @@ export class Connection implements RedisConnection {
     this.leaving.clear()
   }
 
-  private async asked<Answer>(server: string, ask: (asked: Asked) => Promise<Answer>): Promise<Answer> {
+  private async asked<Answer>(
+    server: string,
+    ask: (asked: Asked) => Promise<Answer>,
+    onSilence: () => unknown = () => this.openAgain(),
+  ): Promise<Answer> {
     if (this.isClosed) throw down()
     try {
       const answer = await this.deadlines.within(ask, (askedAtMs) => {
-        if ((this.answeredAtMs.get(server) ?? 0) < askedAtMs) void this.openAgain()
+        if ((this.answeredAtMs.get(server) ?? 0) < askedAtMs) void onSilence()
         return new Error(`no answer for ${this.deadlineMs} ms`)
       })
       this.answeredAtMs.set(server, performance.now())
@@ -209,6 +213,13 @@ export class Connection implements RedisConnection {
       if (error instanceof ErrorReply) this.answeredAtMs.set(server, performance.now())
       throw failureOf(error)
     }
+  }
+
+  /** The connections of those who wait are silent, and perhaps theirs alone. */
+  private forgetReplicas(silent: Replicas): void {
+    if (this.replicas !== silent || this.isClosed) return
+    this.replicas = new Replicas(this.client)
+    silent.close()
   }
 
   /** A server answers nothing any more: its connection may have died unseen, which its own writes keep it from noticing. */
