@@ -48,6 +48,7 @@ import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
 import { FakeClock } from './fake-clock.ts'
 import { openServices, startProjections, type TestServices } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
+import { QuickPasswords } from './quick-passwords.ts'
 
 const RESOURCES = [
   organization,
@@ -92,12 +93,13 @@ export const openIdentity = async (
   const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, notifications, processes]
   await services.tables.declare(SIGN_INS_USED)
   const { runner, settle } = await startProjections(services, projections)
+  const passwords = new QuickPasswords()
   const settings = { signup: 'open' as const, tokenTtlMs: 24 * 3_600_000, ...config }
   /** A service of its own over the same engines, with another look at the log. */
   const over = (log: EventLog) => {
     const runs = new ProcessRunner({ ...services, log })
     const these = { ...services, log, processes: runs }
-    const context = identityContext(these, settings)
+    const context = { ...identityContext(these, settings), passwords }
     runs.know(listProcesses(these, deletedIn(log)))
     runs.startCarryingOn()
     const uploads = new Uploads({ files: services.files, bytesMax: FILE_BYTES_MAX })
