@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { connect } from 'node:http2'
 import type { Readable } from 'node:stream'
 import {
   ANY,
@@ -23,6 +24,7 @@ import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
 import { type Test, test } from 'tap'
 import { readEsdbUrl } from '../../src/engines/eventstoredb-log/esdb-url.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
+import { CONNECTION_WINDOW, STREAM_WINDOW } from '../support/eventstoredb/windows.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
 
@@ -346,6 +348,15 @@ serves('the server tells its version and its members', async (t, client) => {
   const stream = newStream()
   await append(discovered, stream, events(1))
   t.same(await read(client, stream), [0])
+})
+
+serves('takes large events without a pause for each 64 KiB', async (t, client) => {
+  const url = await urlOf(client, /[?&]tls=false/.test(REAL ?? '?tls=false') ? 'http' : 'https')
+  const session = connect(new URL(url).origin, { rejectUnauthorized: false })
+  await once(session, 'remoteSettings')
+  t.equal(session.remoteSettings.initialWindowSize, STREAM_WINDOW)
+  await until('the window of all calls together', () => session.state.remoteWindowSize === CONNECTION_WINDOW)
+  session.destroy()
 })
 
 /** Of the node that a client talks to, with all else as it was given. */

@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type ServerHttp2Session } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { type Test, test } from 'tap'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
@@ -8,7 +11,7 @@ import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { whenUp } from '../support/when-up.ts'
 
-// All appends of a connection share one call.
+// All appends of a connection share a few calls.
 const openLog = async (t: Test, url: string, deadlineMs = 120_000): Promise<EventLog> => {
   const log = await openEventstoredbLog({ url, deadlineMs, newId: randomUUID, now: Date.now })
   t.teardown(() => log.close())
@@ -60,6 +63,7 @@ test('so many appends are in flight, and so many bytes; the rest waits its turn,
   await until('as many as may be', () => many.server.appends.owed >= 1_024)
   await until('as many bytes as may be', () => large.server.appends.owed >= 4)
   t.equal(many.server.appends.owed, 1_024)
+  t.equal(many.server.appends.calls, 16, 'the library hands over one message of a call in a turn')
   t.equal(large.server.appends.owed, 4)
   for (const { server, proxy } of [many, large]) {
     server.fault = undefined
@@ -93,12 +97,12 @@ test('an append that is never answered holds up no other, and the call on which 
   await until('it to be sent', () => server.struck === 1)
   server.fault = undefined
   await Promise.all(atOnce(log, 5))
-  t.equal(server.appends.calls, 1)
+  t.equal(server.appends.calls, 6, 'one for each that was in flight')
   // Where something is heard the connection itself is kept.
   await until('it to be given up', () => log.ping().then(() => isGivenUp))
   await log.append('b-2', [newEvent()], 'none')
-  t.equal(server.appends.begun, 2)
-  await until('the call before to end', () => server.appends.calls === 1)
+  t.equal(server.appends.begun, 6, 'over a call that has nothing in flight')
+  await until('the call before to end', () => server.appends.calls === 5)
   await log.close()
   await until('the last one to end', () => server.appends.calls === 0)
 })
@@ -150,4 +154,20 @@ test('the search for an append of unknown outcome ends with its time, and goes o
     )
   await until('an append', append)
   t.equal(revision, 1_601)
+})
+
+test('the server may send more in a turn of the event loop than HTTP/2 has by default', async (t) => {
+  const server = createServer()
+  const sessions: ServerHttp2Session[] = []
+  server.on('session', (session) => sessions.push(session))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const url = `esdb://127.0.0.1:${port}?tls=false`
+  const opening = openEventstoredbLog({ url, deadlineMs: 1_000, newId: randomUUID, now: Date.now })
+  const isRefused = t.rejects(opening, { code: 'engine_down' })
+  await until('the window of all calls together', () => sessions[0]?.state.remoteWindowSize === 256 * 1024)
+  t.equal(sessions[0].remoteSettings.initialWindowSize, 256 * 1024, 'of a call')
+  await isRefused
+  for (const session of sessions) session.destroy()
+  server.close()
 })

@@ -26,13 +26,19 @@ export interface Outcome {
 export class Refused extends Error {}
 
 /**
- * Appends of one connection, of all streams over one call: a call for each takes two to three times as much. The
+ * The library hands over one message of a call in a turn of the event loop: appends that come while it does go over another
+ * call, at most so many.
+ */
+const CALLS_MAX = 16
+
+/**
+ * Appends of one connection, of all streams over a few calls: a call for each takes two to three times as much. The
  * client's own batches keep the pending appends of every client of the process in one map, so that one broken connection
  * rejects another's; here each call has its own. docs/decisions/0017-appends-share-one-call.md
  */
 export class AppendCalls {
   private readonly connection: Connection
-  private call: AppendCall | undefined
+  private calls: AppendCall[] = []
   private appends = 0
   private bytes = 0
   private readonly waiting: { bytes: number; begin(): void }[] = []
@@ -57,8 +63,7 @@ export class AppendCalls {
       const service = (await this.connection.connected(untilMs - performance.now())) as Streams
       const withinMs = untilMs - performance.now()
       if (withinMs <= 0) throw new Unanswered('an append waited for its turn for too long')
-      if (this.call?.service !== service || !this.call.isOpen) this.call = this.begin(service)
-      return await this.call.append((id) => encodeAppend(id, stream, events, expected), withinMs)
+      return await this.callOf(service).append((id) => encodeAppend(id, stream, events, expected), withinMs)
     } finally {
       this.release(bytes)
     }
@@ -66,7 +71,7 @@ export class AppendCalls {
 
   /** What is in flight may end by itself. */
   close(): void {
-    this.call?.close()
+    for (const call of this.calls) call.close()
   }
 
   private hasRoom(bytes: number): boolean {
@@ -88,8 +93,25 @@ export class AppendCalls {
     }
   }
 
+  /** One that has nothing in flight, else a new one, else the one with the fewest. */
+  private callOf(service: Streams): AppendCall {
+    if (this.calls.some((call) => !call.isOpen || call.service !== service)) this.leave(service)
+    let [least] = this.calls
+    for (const call of this.calls) if (call.unanswered < least.unanswered) least = call
+    if (least !== undefined && (least.unanswered === 0 || this.calls.length >= CALLS_MAX)) return least
+    const begun = this.begin(service)
+    this.calls.push(begun)
+    return begun
+  }
+
+  /** Calls that take nothing more, or go to a node that is not asked any more. */
+  private leave(service: Streams): void {
+    const kept = this.calls.filter((call) => call.isOpen && call.service === service)
+    for (const call of this.calls) if (!kept.includes(call)) call.close()
+    this.calls = kept
+  }
+
   private begin(service: Streams): AppendCall {
-    this.call?.close()
     const { client, credentials } = this.connection
     const inside = insideOf(client)
     const options = inside.callArguments({ credentials, requiresLeader: true }, { deadline: Number.POSITIVE_INFINITY })
@@ -133,6 +155,10 @@ class AppendCall {
       this.inFlight.set(id, { done, failed, late })
       this.sink.write(requestOf(id))
     })
+  }
+
+  get unanswered(): number {
+    return this.inFlight.size
   }
 
   /** Takes nothing more, and ends when nothing is in flight. */

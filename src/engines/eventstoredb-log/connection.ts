@@ -11,7 +11,7 @@ import {
 } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Failure } from '../../kernel/errors.ts'
-import { insideOf } from './client-inside.ts'
+import { insideOf, withChannelOptions } from './client-inside.ts'
 import { readEsdbUrl } from './esdb-url.ts'
 import { readToEnd } from './read.ts'
 import { Unanswered } from './unanswered.ts'
@@ -93,6 +93,7 @@ export const connect = async (url: string, deadlineMs: number): Promise<Connecti
   const { credentials } = readEsdbUrl(url)
   const client = clientOf(url)
   keepAlive(client)
+  withChannelOptions(client)
   try {
     const connection = new Connection({ url, client, credentials, deadlineMs })
     await connection.connected(deadlineMs)

@@ -27,6 +27,7 @@ import {
 import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf, streamDeleted } from './messages.ts'
 import { type ReadCall, serveRead, type SubscriptionCounts } from './reading.ts'
 import { sizeOnDisk, StreamStore } from './store.ts'
+import { widenConnections, widenStreams } from './windows.ts'
 
 type AppendReq = InstanceType<typeof streamsPb.AppendReq>
 type AppendResp = InstanceType<typeof streamsPb.AppendResp>
@@ -155,11 +156,13 @@ class Double implements EventstoredbServer {
     const pair = tls && { private_key: tls.key, cert_chain: tls.certificate }
     const credentials =
       pair === undefined ? ServerCredentials.createInsecure() : ServerCredentials.createSsl(null, [pair])
+    widenStreams(this.server)
     this.port = await new Promise<number>((resolve, reject) =>
       this.server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) =>
         error === null ? resolve(bound) : reject(error),
       ),
     )
+    widenConnections(this.server)
     this.leaderPort = this.port
   }
 
