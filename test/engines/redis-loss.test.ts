@@ -193,6 +193,24 @@ test('what was put in place by a call whose answer was lost stays when the call 
   t.same(await store.checkpoint('p'), { all: 2 })
 })
 
+test('what is in place has its checkpoint, though what was there before cannot be deleted', { skip }, async (t) => {
+  const { openStore } = await open(t)
+  const store = await openStore()
+  await build(store, ['a'])
+  const { connection } = store as unknown as { connection: RedisConnection }
+  const call = connection.call.bind(connection)
+  const cut = down(new Error('the connection was cut'))
+  connection.call = (key, args) =>
+    args[0] === 'UNLINK' && String(args[1]).endsWith(':rows') ? Promise.reject(cut) : call(key, args)
+  await store.declare({ ...USERS, name: 'users@next', isProjected: false })
+  const rows = ['a', 'b'].map((id) => ({ table: 'users@next', scope: 'org', id, row: { role: 'driver' } }))
+  await storeCheckpoint(store, 'p@next', { all: 2 }, rows)
+  await t.rejects(store.promote(['users'], 'p'), DOWN)
+  t.ok(await store.get('users', 'org', 'b'))
+  t.same(await store.checkpoint('p'), { all: 2 })
+  t.equal(await store.checkpoint('p@next'), undefined)
+})
+
 test('a table that another version of Waymark has declared since is neither read nor written', { skip }, async (t) => {
   const { admin, openStore } = await open(t)
   const [older, newer] = [await openStore(), await openStore()]

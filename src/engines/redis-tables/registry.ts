@@ -107,10 +107,10 @@ export class Registry {
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
     await this.connection.replicated([this.places.registry])
     for (const name of tables) this.putInPlace(name)
-    // What is deleted is what was there before, whatever has been read since of what is there now.
-    for (const table of ended) await this.dropRows(table, true)
     await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
+    // What is deleted is what was there before, whatever has been read since of what is there now.
+    for (const table of ended) await this.dropRows(table, true)
   }
 
   async reset(tables: readonly string[], consumer: string): Promise<void> {
