@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { openApp, type App, type Bounds } from '../app.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { isEmbedded } from '../engine-urls.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
@@ -9,7 +10,7 @@ import { createLogger } from '../kit/operations/logger.ts'
 import { banner, shownLogin, SIGN_IN } from './banner.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
-import { type StopSignal, stopSignal } from './stop-signal.ts'
+import { endsInTime, type StopSignal, stopSignal } from './stop-signal.ts'
 
 /** A start that is asked to end has so long to come to its own end. */
 const START_END_MS = 3_000
@@ -33,7 +34,7 @@ export const startCommand = async (
     logger.info('stopped')
     process.exit(0)
   }
-  if (stop.isAsked()) return close(app, logger, await stop.asked)
+  if (stop.isAsked()) return close(app, { config, logger, signal: await stop.asked })
   const control = await serveControl(config.dataPath, (request) => app.control(request))
   logger.info('listening', { url: app.url, data: config.dataPath, node: process.version, pid: process.pid })
   const demoEnd = new AbortController()
@@ -42,17 +43,33 @@ export const startCommand = async (
   const signal = await stop.asked
   demoEnd.abort()
   control.close()
-  const code = await close(app, logger, signal)
+  const code = await close(app, { config, logger, signal })
   await demo
   return code
 }
 
-const close = async (app: App, logger: Logger, signal: string): Promise<number> => {
+const close = async (app: App, { config, logger, signal }: Closing): Promise<number> => {
   logger.info('stopping', { signal })
-  await app.close()
-  logger.info('stopped')
-  return 0
+  const { logUrl, tablesUrl, historyUrl, filesUrl } = config
+  const isAlone = [logUrl, tablesUrl, historyUrl, filesUrl].every(isEmbedded)
+  if (await endsInTime(app.close(), systemClock, isAlone ? undefined : CLOSE_MS)) {
+    logger.info('stopped')
+    return 0
+  }
+  logger.error(
+    'stopped without an orderly end, because an engine does not answer; nothing that was acknowledged is lost',
+  )
+  process.exit(1)
 }
+
+interface Closing {
+  config: Config
+  logger: Logger
+  signal: string
+}
+
+/** A server that is silent could hold up the end for minutes; less than the 30 s after which docker-compose.yml and docs/deploying.md have a process killed. */
+const CLOSE_MS = 25_000
 
 const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<App> => {
   try {

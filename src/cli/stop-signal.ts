@@ -1,3 +1,4 @@
+import type { Clock } from '../kernel/clock.ts'
 import { npmParent } from './npm-parent.ts'
 
 const PARENT_CHECK_MS = 500
@@ -29,3 +30,14 @@ export const stopSignal = (): StopSignal => {
   })
   return { isAsked: () => askedAt !== undefined, asked }
 }
+
+/** Whether it ended within so many ms. */
+export const endsInTime = (
+  ending: Promise<unknown>,
+  clock: Pick<Clock, 'after'>,
+  limitMs: number | undefined,
+): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const cancel = limitMs === undefined ? () => undefined : clock.after(limitMs, () => resolve(false))
+    ending.then(() => resolve(true), reject).finally(cancel)
+  })
