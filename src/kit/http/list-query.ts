@@ -60,7 +60,8 @@ export const idSchema = (description: string): JsonSchema => ({
 export const FIELDS_PARAMETER: JsonSchema = {
   type: 'string',
   maxLength: 2000,
-  description: 'Names of the fields to answer, separated by commas; `_id` always is.',
+  description:
+    'Names of the fields to answer, separated by commas; `_id` always is. Others are left out, also those that the schema of the answer requires.',
 }
 
 /** The query of a read by id. */
