@@ -25,7 +25,8 @@ export const appIntegration = defineResource({
   },
   writeOnly: ['clientSecret'],
   permissions: { view: 'view/app-integration', edit: 'edit/app-integration' },
-  indexes: { equality: ['type', 'tenantId', 'isActive'], range: ['name'], text: ['name'] },
+  version: 2,
+  indexes: { equality: ['name', 'type', 'tenantId', 'isActive'], range: ['name'], text: ['name'] },
   example: {
     type: 'azure',
     name: 'Company sign-in',

@@ -29,6 +29,8 @@ test('an app integration is updated by both names, and never says its secret', a
   t.match(await owner.call('PATCH', `/app-integration/${_id}`, { isActive: false }), { status: 200 })
   const listed = await owner.call('GET', '/app-integrations?type=azure&isActive=false')
   t.match(listed.body, { total: 1, data: [{ _id, isActive: false }] })
+  const named = async (name: string) => (await owner.call('GET', `/app-integrations?name=${name}`)).body.total
+  t.same([await named('By%20POST'), await named('By%20PUT')], [1, 0])
   const read = await owner.call('GET', `/app-integration/${_id}`)
   for (const answer of [created, put, post, listed, read])
     t.notMatch(JSON.stringify(answer.body), /secret|another/i, 'no answer has it')
