@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid, refused } from '../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
@@ -175,11 +175,9 @@ export class TaskWriter implements ResourceWrites {
     const emptied =
       kind === 'replace' || asked === null ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
     const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
-    const next = {
-      ...pickOthers(own, fields),
-      ...withDefaults(fields, merged, own),
+    const next = joined(pickOthers(own, fields), withDefaults(fields, merged, own), {
       components,
-    } as unknown as TaskValues
+    }) as unknown as TaskValues
     assertMayChange(origin.caller, before, next)
     const { hubId, teamId, assigneeIds } = next
     const context = { now: origin.now, createdAt: new Date(origin.now).toISOString() }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Decider } from '../../kernel/decider.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { rowOf, type ResourceData } from '../commands/declared-event.ts'
 import { handleCommand, loadState, type Handled, type Prepare } from '../commands/handle-command.ts'
@@ -72,7 +72,7 @@ export class ResourceWriter implements ResourceWrites {
   async create(origin: WriteOrigin, body: JsonObject, extra: JsonObject = {}): Promise<Written> {
     const { _id, ...rest } = body
     const id = this.idOf(origin, body)
-    const said = { ...withDefaults(this.declaration.fields, rest), ...extra }
+    const said = joined(withDefaults(this.declaration.fields, rest), extra)
     const once = madeOnce(this.declaration, this.services, origin, id)
     const { wrote, ...made } = await this.handle(origin, id, async (state) => {
       const values = await this.kept(origin, id, said, undefined)
@@ -89,7 +89,7 @@ export class ResourceWriter implements ResourceWrites {
    * @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races.
    */
   change(origin: WriteOrigin, change: Change, extra: JsonObject = {}): Promise<Written> {
-    const next = (before: JsonObject): JsonObject => ({ ...this.changed(before, change), ...extra })
+    const next = (before: JsonObject): JsonObject => joined(this.changed(before, change), extra)
     return this.update(origin, change.id, next, change.expectedVersion)
   }
 
@@ -254,7 +254,7 @@ export class ResourceWriter implements ResourceWrites {
     for (const name of fixed) if (merged[name] === null) delete merged[name]
     assertValid(this.check, merged)
     const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
-    return { ...withDefaults(fields, merged), ...pick(before, others) }
+    return joined(withDefaults(fields, merged), pick(before, others))
   }
 
   private async kept(
