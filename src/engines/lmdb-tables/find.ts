@@ -67,7 +67,7 @@ export class Finder {
     for (const range of rangesOf(this.question)) {
       const isWalked = range === this.sortRange && (this.question.total !== true || isCountable)
       if (isWalked || size <= SORTED_IN_MEMORY_MAX) continue
-      const walk = set === undefined ? 'within' : this.sets.shorterWalk(range, size)
+      const walk = set === undefined ? 'within' : await this.sets.shorterWalk(range, size)
       isBounded ||= walk !== 'beyond'
       if (walk === 'rows') continue
       if (set !== undefined && walk === 'beyond') await this.sets.dropBeyond(range, set)

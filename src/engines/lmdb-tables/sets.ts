@@ -18,6 +18,7 @@ import {
 } from './layout.ts'
 import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
+import { breathe } from './turns.ts'
 import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
 
 /** What a question does in one turn of the event loop, in entries that it passes: two milliseconds or three. */
@@ -170,13 +171,13 @@ export class QuestionSets {
   }
 
   /** How the fewest entries are walked to keep the bounds; `rows`: few rows are rather looked at one by one. */
-  shorterWalk(range: Range, rows: number): 'within' | 'beyond' | 'rows' {
+  async shorterWalk(range: Range, rows: number): Promise<'within' | 'beyond' | 'rows'> {
     const isByRow = rows <= BY_ROW_MAX
     if (!isByRow && range.keptWithin === undefined) return 'within'
     const most = isByRow ? NARROW * rows : WALK_COUNTED_MAX
     for (let count = Math.min(most, WALK_COUNTED_MIN); ; count = Math.min(most, 4 * count)) {
-      if (this.haveAtMost([this.bounds(range)], count)) return 'within'
-      if (range.keptWithin !== undefined && this.haveAtMost(this.beyond(range), count)) return 'beyond'
+      if (await this.haveAtMost([this.bounds(range)], count)) return 'within'
+      if (range.keptWithin !== undefined && (await this.haveAtMost(this.beyond(range), count))) return 'beyond'
       if (count === most) return isByRow ? 'rows' : 'within'
     }
   }
@@ -218,12 +219,22 @@ export class QuestionSets {
   }
 
   /** Whether stretches of an index have at most so many entries, each of them. */
-  private haveAtMost(stretches: readonly Bounds[], count: number): boolean {
+  private async haveAtMost(stretches: readonly Bounds[], count: number): Promise<boolean> {
     const { order } = this.source.env
-    return stretches.every(({ low, high }) => {
-      const [next] = order.getKeys({ start: low, end: high, offset: count, limit: 1, ...this.options })
-      return next === undefined
-    })
+    for (const { low, high } of stretches) {
+      let start = low
+      for (let left = count; ; left -= COUNTED_AT_ONCE) {
+        const offset = Math.min(left, COUNTED_AT_ONCE)
+        const [next] = order.getKeys({ start, end: high, offset, limit: 1, ...this.options })
+        if (next === undefined) break
+        if (offset === left) return false
+        start = Buffer.from(next)
+        await breathe()
+      }
+      const pause = this.pass(count >> 2)
+      if (pause !== undefined) await pause
+    }
+    return true
   }
 
   /** How many rows lie within the bounds, ended ones too. */
@@ -284,17 +295,4 @@ export class QuestionSets {
     }
     return expired
   }
-}
-
-const waiting: (() => void)[] = []
-
-/** Gives the event loop a turn; the snapshot stays as it is. Of all questions that wait, each turn goes on with one. */
-export const breathe = (): Promise<void> =>
-  new Promise((resolve) => {
-    if (waiting.push(resolve) === 1) setImmediate(goOn)
-  })
-
-const goOn = (): void => {
-  waiting.shift()?.()
-  if (waiting.length > 0) setImmediate(goOn)
 }

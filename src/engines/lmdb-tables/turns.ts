@@ -1,0 +1,12 @@
+const waiting: (() => void)[] = []
+
+/** Gives the event loop a turn; the snapshot stays as it is. Of all questions that wait, each turn goes on with one. */
+export const breathe = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(goOn)
+  })
+
+const goOn = (): void => {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(goOn)
+}
