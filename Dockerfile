@@ -24,5 +24,5 @@ VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WAYMARK_PORT ?? 8080}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "dist/src/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=64", "dist/src/main.js"]
 CMD ["start"]
