@@ -107,10 +107,11 @@ export class StaleCommit extends Error {
 /**
  * Tables of rows, grouped in scopes (an organization's id, or `-` for what belongs to none). Promises of every engine
  * (test/contracts/table-store.ts):
- * - Rows have places (`lives` of their table). A commit is seen whole or not at all by reads of one place. Nothing is
- *   promised over several places, neither order nor oneness: a consumer that writes several must bear that a crash
- *   leaves some of them as they were. Rows always come before their checkpoint, so after a crash a checkpoint never
- *   names what rows lack, and applying the same events again is harmless.
+ * - Rows have places (`lives` of their table). A commit is seen whole or not at all by reads of one place, but for an
+ *   answer of several calls into which commits came twenty times: that is given as it is. Nothing is promised over
+ *   several places, neither order nor oneness: a consumer that writes several must bear that a crash leaves some of them
+ *   as they were. Rows always come before their checkpoint, so after a crash a checkpoint never names what rows lack, and
+ *   applying the same events again is harmless.
  * - A commit with a checkpoint is applied only if the stored one is `from` and no later fence was taken; otherwise it
  *   rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
  *   fence, it was applied before (its answer was lost), and resolves.
