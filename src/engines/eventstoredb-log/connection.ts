@@ -64,7 +64,7 @@ export class Connection {
 }
 
 /** @throws Unanswered after so many ms */
-const within = <Answer>(ms: number, otherwise: string, answer: Promise<Answer>): Promise<Answer> => {
+export const within = <Answer>(ms: number, otherwise: string, answer: Promise<Answer>): Promise<Answer> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Unanswered(`${otherwise} in ${Math.round(ms)} ms`)), ms)

@@ -26,13 +26,14 @@ import {
 } from '../event-log.ts'
 import { AppendCalls, Refused } from './append-calls.ts'
 import { AppendQueue, KnownHeads } from './append-queue.ts'
-import { connect, type Connection, isUnanswered, logDown } from './connection.ts'
+import { connect, type Connection, isUnanswered, logDown, within } from './connection.ts'
 import { examineServer } from './examine.ts'
 import { ERASED, fromResolved } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
 import { readToEnd } from './read.ts'
 import { Scavenges } from './scavenge.ts'
 import { SharedSubscription } from './shared-subscription.ts'
+import { Unanswered } from './unanswered.ts'
 
 export interface EventstoredbOptions {
   /** An EventStoreDB connection string: `esdb://user:password@host:2113?tls=…` or `esdb+discover://…`. */
@@ -223,7 +224,9 @@ class EventstoredbLog implements EventLog {
     this.closed.abort()
     this.calls.close()
     // The client waits for the end of each of its streams, which one that was left while the server was silent never comes to.
-    await Promise.race([this.connection.client.dispose(), pause(DISPOSE_MS)])
+    await within(DISPOSE_MS, 'not all streams ended', this.connection.client.dispose()).catch((error) => {
+      if (!(error instanceof Unanswered)) throw error
+    })
   }
 
   /** What the server has of a stream, marks of the engine too. */
