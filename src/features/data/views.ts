@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Restricted } from '../../kernel/hidden-fields.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { type AttachedFile, withoutFiles } from '../../kit/files/attached-file.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import type { PermissionDetail, UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { StoredField } from './fields.ts'
 
@@ -45,16 +45,26 @@ export const hiddenOf = (
   viewer: Restricted,
   { _id, fields }: Pick<DataTypeRow, '_id' | 'fields'>,
 ): ReadonlySet<string> => {
-  const listed = viewer.permissionDetails
+  const { permissionDetails: details } = viewer
+  if (details.length === 0) return NONE
+  const known = ofRoles.get(details)?.get(fields)
+  if (known !== undefined) return known
+  const listed = details
     .filter((entry) => entry.permissionName === 'view/data' && entry.dataTypeId === _id)
     .flatMap(({ hiddenFields }) => hiddenFields)
-  if (listed.length === 0) return NONE
   const isHidden = ({ _id: key, name, formerNames }: StoredField): boolean =>
     listed.includes(name) || listed.includes(key) || formerNames?.some((former) => listed.includes(former)) === true
-  return new Set(fields.filter(isHidden).map(({ name }) => name))
+  const hidden = listed.length === 0 ? NONE : new Set(fields.filter(isHidden).map(({ name }) => name))
+  if (Object.isFrozen(details) && Object.isFrozen(fields)) {
+    const ofTypes = ofRoles.get(details) ?? new WeakMap()
+    ofRoles.set(details, ofTypes.set(fields, hidden))
+  }
+  return hidden
 }
 
 const NONE: ReadonlySet<string> = new Set()
+/** Made once for rows of roles and types that are shared, which nobody can change. */
+const ofRoles = new WeakMap<readonly PermissionDetail[], WeakMap<readonly StoredField[], ReadonlySet<string>>>()
 
 /**
  * A record as a viewer may see it: values by the names that their fields have now, without those that the role hides.
