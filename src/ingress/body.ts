@@ -39,6 +39,9 @@ const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A body of more is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
+/** So many smaller chunks in a row are joined: a client may send one byte in each, and a chunk takes some 150 in memory. */
+const SMALL_BYTES = 1024
+const SMALL_MAX = 256
 
 /**
  * Collects the body of a request: chunks are kept and joined once, at the end, or handed on as they come. What is over
@@ -50,6 +53,8 @@ export class BodyReader {
   private readonly startedAt: number
   private chunks: Buffer[] = []
   private heldBytes = 0
+  /** Small chunks since the last that was joined, or was not small. */
+  private smallChunks = 0
   private receivedBytes = 0
   /** Where whoever discards the body has enough of it. */
   private receivedMax = Number.POSITIVE_INFINITY
@@ -133,9 +138,17 @@ export class BodyReader {
     this.heldBytes += chunk.byteLength
     // The chunk's memory is taken back when the callback returns.
     this.chunks.push(Buffer.from(new Uint8Array(chunk)))
+    this.smallChunks = chunk.byteLength < SMALL_BYTES ? this.smallChunks + 1 : 0
+    if (this.smallChunks === SMALL_MAX) this.joinSmall()
     if (this.options.isStreamed !== true || this.isPaused || this.heldBytes < AHEAD_BYTES_MAX) return
     this.isPaused = true
     this.res.pause()
+  }
+
+  private joinSmall(): void {
+    // Of those that are read as they come some may be gone by now.
+    this.chunks.push(Buffer.concat(this.chunks.splice(-this.smallChunks)))
+    this.smallChunks = 0
   }
 
   private resume(): void {

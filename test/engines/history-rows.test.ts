@@ -116,6 +116,8 @@ test('trips are found as every one of them says, whatever is asked', async (t) =
   ] as Partial<Find>[])
     await t.rejects(rows.find('trips', 'o', { limit: 1, ...wrong }), Error)
   await t.rejects(rows.find('nothing', 'o', { limit: 1 }), Error)
+  for (const after of ['x', '[]', '[1]', '["1","x"]', '[1e300,"x"]', '[1.5,"x"]', '{}', '[1,"x\\"]'])
+    await t.rejects(rows.find('trips', 'o', { limit: 1, after }), { code: 'invalid' }, after)
 })
 
 test('a run is what all its rows say together, in whatever order and however often they come', async (t) => {

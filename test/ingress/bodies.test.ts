@@ -1,4 +1,6 @@
 import { test } from 'tap'
+import { BodyBudget, BodyReader } from '../../src/ingress/body.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
 import { openDoor, rawClient, simpleRoute } from './support.ts'
 
 const schema = {
@@ -258,6 +260,20 @@ test('a body without an end is cut', async (t) => {
   pump()
   await client.closed
   t.ok(sentBytes < 200 * 1024 * 1024, `cut after ${Math.round(sentBytes / 1e6)} MB`)
+})
+
+test('a body that comes byte by byte is kept in few pieces', async (t) => {
+  let give: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined
+  const response = { onData: (handler: typeof give) => void (give = handler), pause: () => {}, resume: () => {} }
+  const options = { clock: systemClock, budget: new BodyBudget(1e6), bytesMax: 1e6, timeoutMs: 60_000 }
+  const reader = new BodyReader(response as never, undefined, { ...options, isStreamed: true })
+  const sent = Buffer.from(Uint8Array.from({ length: 100_000 }, (_, i) => (i * 7) % 251))
+  for (const byte of sent) give(Uint8Array.of(byte).buffer, false)
+  give(new ArrayBuffer(0), true)
+  const pieces: Buffer[] = []
+  for await (const piece of reader.pieces()) pieces.push(piece)
+  t.ok(Buffer.concat(pieces).equals(sent))
+  t.ok(pieces.length < 1_000, `${pieces.length} pieces of 100,000 bytes`)
 })
 
 test('half a body is answered 408 and its memory is free again', async (t) => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts'
+import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { HistoryParameters, HistoryStore } from '../history-store.ts'
 import type { Find, Found, StoredRow, TableStore } from '../table-store.ts'
@@ -240,9 +241,9 @@ const conditionsOf = (
 const textOf = (value: string | number | boolean): string =>
   typeof value === 'boolean' ? (value ? '1' : '0') : `${value}`
 
-/** @throws Error for a cursor that this list did not give out. */
+/** @throws Failure invalid for a cursor that this list did not give out. */
 const placeOf = (cursor: string): { time: number; tie: string } => {
-  const [time, tie] = JSON.parse(cursor) as [number, string]
-  if (typeof time !== 'number' || typeof tie !== 'string') throw new Error('no cursor of this list')
-  return { time, tie }
+  const [, time, tie] = /^\[(\d{1,15}),"([^"\\]*)"\]$/.exec(cursor) ?? []
+  if (tie === undefined) throw invalid('/cursor', 'is not a cursor of this list and these filters')
+  return { time: Number(time), tie }
 }

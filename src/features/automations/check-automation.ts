@@ -6,8 +6,8 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
-import type { ActionType, ActionTypes, Details } from './action-type.ts'
-import { pathFault } from './event-table.ts'
+import type { ActionType, ActionTypes, Details, DetailsContext } from './action-type.ts'
+import { pathFaults } from './event-table.ts'
 import {
   EVENT_DATA_TYPES,
   isGeofenceEvent,
@@ -58,6 +58,7 @@ export const checkAutomation = async (
     if (!isKept) await checkGeofence(options, caller, fields)
   }
   const action = actionOf(options, automationType, event)
+  const pathFault = pathFaults(options.resources, event)
   if (isActive) assertMayDo(caller, automationType, action)
   const details =
     before !== undefined && isAsBefore(wanted, fields, before)
@@ -69,12 +70,12 @@ export const checkAutomation = async (
             event,
             fields,
             tables: options.tables,
-            pathFault: (path) => pathFault(options.resources, event, path),
+            pathFault,
           },
           before?.automationType === automationType ? before.details : undefined,
         )
   const names = namesIn(action, details)
-  checkRules(options, event, fields, same?.rules.fields ?? {})
+  checkRules(pathFault, fields, same?.rules.fields ?? {})
   const rules = { fields, schema: schemaOf(fields) }
   return { name, event, dataType, automationType, details, rules, isActive, ...(names !== undefined && { names }) }
 }
@@ -128,8 +129,7 @@ const assertMayDo = ({ permissions }: UserCaller, automationType: string, { need
 }
 
 const checkRules = (
-  { resources }: CheckOptions,
-  event: AutomationEvent,
+  pathFault: DetailsContext['pathFault'],
   fields: JsonObject,
   before: { [key: string]: unknown },
 ): void => {
@@ -137,7 +137,7 @@ const checkRules = (
   if (whole !== undefined) throw invalid('/rules/fields', whole)
   const errors: FieldError[] = Object.keys(fields).flatMap((key) => {
     if (Object.hasOwn(before, key) && isDeepStrictEqual(before[key], fields[key])) return []
-    const message = ruleFault(key, fields[key]) ?? pathFault(resources, event, key)
+    const message = ruleFault(key, fields[key]) ?? pathFault(key)
     return message === undefined ? [] : [{ path: `/rules/fields${pointerTo(key)}`, message }]
   })
   if (errors.length > 0) throw new Failure('invalid', { message: `${errors[0].path} ${errors[0].message}`, errors })

@@ -168,19 +168,22 @@ export const eventDataSchema = (resources: Pick<KnownResources, 'declarationOf'>
   object({ organizationId: ID, ...EVENTS[event].data(resources) })
 
 /**
- * Why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event; undefined when it may name
- * something. Says what there is instead.
+ * Says why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event, and what there is instead;
+ * undefined when it may name something.
  */
-export const pathFault = (
+export const pathFaults = (
   resources: Pick<KnownResources, 'declarationOf'>,
   event: AutomationEvent,
-  path: string,
-): string | undefined => {
-  const steps = path.split('.')
-  if (steps[0] !== 'old') return stepFault(event, eventDataSchema(resources, event), steps, 0)
-  if (!EVENTS[event].hasBefore) return `must not begin with old: ${event} has no state before`
-  const { before } = EVENTS[event].data(resources)
-  return stepFault(event, object({ [EVENT_DATA_TYPES[event]]: before }), steps, 1)
+): ((path: string) => string | undefined) => {
+  const data = eventDataSchema(resources, event)
+  const { before } = data.properties as Members
+  const old = EVENTS[event].hasBefore ? object({ [EVENT_DATA_TYPES[event]]: before }) : undefined
+  return (path) => {
+    const steps = path.split('.')
+    if (steps[0] !== 'old') return stepFault(event, data, steps, 0)
+    if (old === undefined) return `must not begin with old: ${event} has no state before`
+    return stepFault(event, old, steps, 1)
+  }
 }
 
 const MEMBERS_SHOWN_MAX = 40

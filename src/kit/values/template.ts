@@ -34,13 +34,13 @@ const KEPT_MAX = 500
  */
 export const templateFault = (
   template: string,
-  pathFault: (path: string) => string | undefined,
+  pathFault: PathFault,
   charsMax = TEMPLATE_CHARS_MAX,
 ): string | undefined => {
   if (template.length > charsMax) return `must be at most ${charsMax} characters`
   if (TOO_BLANK.test(template)) return `must have at most ${BLANKS_MAX} blanks in a row`
   const tokens = parsed(template)
-  return typeof tokens === 'string' ? tokens : tokensFault(tokens, [], 0, pathFault)
+  return typeof tokens === 'string' ? tokens : tokensFault(tokens, undefined, 0, pathFault)
 }
 
 /** The text with the values of the data; a path that the data lacks is empty. @throws Error for a template that has a fault */
@@ -74,49 +74,59 @@ const parse = (template: string): Token[] | string => {
   }
 }
 
+/** Paths of the data that names in a section may be members of. */
+interface Bases {
+  /** What the section itself may be about. */
+  own: readonly string[]
+  /** Beside it, what those around it may be about. */
+  all: readonly string[]
+}
+
+type PathFault = (path: string) => string | undefined
+
 const tokensFault = (
   tokens: readonly Token[],
-  sections: readonly string[],
+  bases: Bases | undefined,
   depth: number,
-  pathFault: (path: string) => string | undefined,
+  pathFault: PathFault,
 ): string | undefined => {
   if (depth > DEPTH_MAX) return `must nest at most ${DEPTH_MAX} sections`
   for (const [type, path, , , inner] of tokens) {
     if (type === '>') return 'must not have partials ({{> …}})'
     if (type === 'text' || type === '!' || type === '=') continue
-    const fault = nameFault(path, sections, pathFault)
+    const fault = nameFault(path, bases, pathFault)
     if (fault !== undefined) return fault
     if (type !== '#' && type !== '^') continue
-    const within = tokensFault(inner ?? [], type === '#' ? [...sections, path] : sections, depth + 1, pathFault)
+    const inside = type === '#' ? basesIn(path, bases, pathFault) : bases
+    const within = tokensFault(inner ?? [], inside, depth + 1, pathFault)
     if (within !== undefined) return within
   }
   return undefined
 }
 
 /** In a section a name may be a member of what the section is about, or of an item of it. */
-const nameFault = (
-  path: string,
-  sections: readonly string[],
-  pathFault: (path: string) => string | undefined,
-): string | undefined => {
-  if (path === '.') return sections.length > 0 ? undefined : '{{.}} must stand in a section'
+const nameFault = (path: string, bases: Bases | undefined, pathFault: PathFault): string | undefined => {
+  if (path === '.') return bases !== undefined ? undefined : '{{.}} must stand in a section'
   if (path === '') return 'must not have an empty tag'
   if (path.split('.').includes('__proto__')) return 'must not name __proto__'
   const fault = pathFault(path)
   if (fault === undefined) return undefined
-  const bases = sections.flatMap((_, i) => basesOf(sections.slice(0, i + 1)))
-  return bases.some((base) => pathFault(`${base}.${path}`) === undefined) ? undefined : `{{${path}}} ${fault}`
+  const isMember = bases?.all.some((base) => pathFault(`${base}.${path}`) === undefined)
+  return isMember === true ? undefined : `{{${path}}} ${fault}`
 }
 
-/** Paths that the last of these sections may be about; its name may be a member of the one around it. */
-const basesOf = (sections: readonly string[]): string[] => {
-  const last = sections[sections.length - 1]
-  const around = sections.length > 1 ? basesOf(sections.slice(0, -1)) : []
-  if (last === '.') return around.slice(0, BASES_MAX)
-  return [last, ...around.map((base) => `${base}.${last}`)].flatMap((base) => [base, `${base}.0`]).slice(0, BASES_MAX)
+/** Those in a section of this name, which may be a member of what the one around it is about. Of what there is alone: their number is that of the names in it. */
+const basesIn = (path: string, around: Bases | undefined, pathFault: PathFault): Bases => {
+  const outer = around?.own ?? []
+  const named = path === '.' ? outer : [path, ...outer.map((base) => `${base}.${path}`)]
+  const own = named
+    .flatMap((base) => [base, `${base}.0`])
+    .filter((base) => pathFault(base) === undefined)
+    .slice(0, BASES_MAX)
+  return { own, all: [...new Set([...(around?.all ?? []), ...own])] }
 }
 
-const BASES_MAX = 64
+const BASES_MAX = 16
 
 /** One result while it is written. */
 class Writing {

@@ -90,3 +90,22 @@ test('templates that name what is not there or could do harm are refused', (t) =
   )
   t.end()
 })
+
+test('what a template costs to check grows with its tags, however its sections nest', (t) => {
+  let looks = 0
+  const members = ['type', 'type.fields', 'record', 'record.values']
+  const pathFault = (path: string) => {
+    looks++
+    return members.includes(path) || path.startsWith('record.values.') ? undefined : 'is no path'
+  }
+  const sections = ['type', 'fields', 'type', 'fields', 'type', 'fields', 'type', 'fields', 'record', 'values']
+  const open = sections.map((name) => `{{#${name}}}`).join('')
+  const close = sections
+    .toReversed()
+    .map((name) => `{{/${name}}}`)
+    .join('')
+  const names = Array.from({ length: 1_000 }, (_, i) => `{{a${i}}}`).join('')
+  t.equal(templateFault(open + names + close, pathFault), undefined)
+  t.ok(looks < 20_000, `${looks} looks for 1,000 names`)
+  t.end()
+})
