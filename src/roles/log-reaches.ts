@@ -1,5 +1,5 @@
 import type { EventLog } from '../engines/event-log.ts'
-import { migrationsOf } from '../engines/clickhouse-sql/migrate.ts'
+import { POINTS } from '../engines/clickhouse-sql/history-tables.ts'
 import type { HistoryStore } from '../engines/history-store.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import { runsStream } from '../features/automations/events.ts'
@@ -40,13 +40,16 @@ export const assertLogReaches = async (
     }
 }
 
-/** Whether points were stored in the history before, by the tables, and it has not even tables of its own: it is another one, or was lost. */
+/** Whether points were stored in the history before, by the tables, and it has not even a table for them: it is another one, or was lost. */
 export const lacksHistory = async (
   history: Pick<HistoryStore, 'rows'>,
   tables: Pick<TableStore, 'checkpoint'>,
   partitions: number,
 ): Promise<boolean> => {
-  if ((await migrationsOf(history)).done !== undefined) return false
+  // The table of points is older than the numbers of the schema.
+  const sql = 'SELECT count() AS count FROM system.tables WHERE database = currentDatabase() AND name = {name:String}'
+  const [{ count }] = await history.rows<{ count: number }>(sql, { name: POINTS })
+  if (count > 0) return false
   const stored = await historyCheckpoint(tables, LOCATION_HISTORY, partitions)
   return Object.values(stored).some((revision) => revision >= 0)
 }
