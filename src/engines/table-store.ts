@@ -8,13 +8,18 @@ export interface StoredRow<R extends Row = Row> {
   row: R
 }
 
-/** Bounds of one field. */
-export interface Range {
-  field: string
+export interface Bounds {
   from?: string | number
   to?: string | number
+}
+
+/** Bounds of one field. */
+export interface Range extends Bounds {
+  field: string
+  /** Of a field that goes round, as longitudes do: `from` beyond `to` means from there on, or up to there. */
+  goesRound?: true
   /** Wider bounds that every row keeps which `where` matches: what lies between is all that the narrower ones leave out. */
-  keptWithin?: Omit<Range, 'field' | 'keptWithin'>
+  keptWithin?: Bounds
 }
 
 /**
@@ -38,7 +43,7 @@ export interface Find {
    * A field declared `range`; ties by id. Without it: by id. `within` are bounds that every row keeps which the other
    * conditions match: only that part of the index is walked.
    */
-  sort?: { field: string; order: 'asc' | 'desc'; within?: Omit<Range, 'field'> }
+  sort?: { field: string; order: 'asc' | 'desc'; within?: Bounds }
   limit: number
   /** Skips so many rows (for `?page=`). */
   offset?: number
@@ -53,6 +58,10 @@ export interface Find {
 /** All bounds of a question. */
 export const rangesOf = ({ range, ranges = [] }: Pick<Find, 'range' | 'ranges'>): readonly Range[] =>
   range === undefined ? ranges : [range, ...ranges]
+
+/** The one or two stretches of values that lie within the bounds. */
+export const stretchesOf = ({ from, to, goesRound }: Bounds & Pick<Range, 'goesRound'>): readonly Bounds[] =>
+  goesRound === true && from !== undefined && to !== undefined && from > to ? [{ from }, { to }] : [{ from, to }]
 
 export interface Found<R extends Row = Row> {
   rows: StoredRow<R>[]

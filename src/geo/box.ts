@@ -8,7 +8,7 @@ export type Box = { readonly west: number; readonly south: number; readonly east
  * Latitudes are cut off at the poles. West greater than east crosses the antimeridian.
  */
 export const boxOfDegrees = (west: number, south: number, east: number, north: number): Box => {
-  const around = east - west >= 360
+  const around = Math.round(east * 1e7) - Math.round(west * 1e7) >= TURN_E7
   return {
     west: around ? -LNG_MAX_E7 : normalizeLngE7(west),
     south: toE7(Math.max(-90, south)),

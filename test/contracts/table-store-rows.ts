@@ -116,11 +116,13 @@ export const bruteForce = (
       const members = Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]
       if (!wanted.every((one) => members.includes(one))) return false
     }
-    for (const { field, from, to } of [...(range === undefined ? [] : [range]), ...ranges]) {
+    for (const { field, from, to, goesRound } of [...(range === undefined ? [] : [range]), ...ranges]) {
       const value = row[field]
       if (value === undefined) return false
-      if (from !== undefined && compareValues(value, from) < 0) return false
-      if (to !== undefined && compareValues(value, to) > 0) return false
+      const isFrom = from === undefined || compareValues(value, from) >= 0
+      const isTo = to === undefined || compareValues(value, to) <= 0
+      const isEitherEnough = goesRound === true && from !== undefined && to !== undefined && from > to
+      if (isEitherEnough ? !isFrom && !isTo : !isFrom || !isTo) return false
     }
     const words = ['name', 'notes'].flatMap((field) => plainWords(String(row[field] ?? '')))
     const wanted = [...plainWords(text ?? '').map((word) => [word]), ...groups]
@@ -178,6 +180,31 @@ export const questions = (): Omit<Find, 'limit'>[] => {
       ],
     },
   ]
+  const round: Omit<Find, 'limit'>[] = [
+    { range: { field: 'createdAt', from: 9_000, to: -5_000 } },
+    ...[undefined, wheres[1], wheres[5]].flatMap((where) =>
+      [
+        { field: 'createdAt', from: 9_000, to: -5_000 },
+        { field: 'createdAt', from: -5_000, to: 9_000 },
+        { field: 'createdAt', from: 25_000, to: -15_000, keptWithin: { from: 2_500, to: 2_500 } },
+        { field: 'size', from: 3.25, to: -1.5 },
+        { field: 'rank', from: 'b', to: 'a1' },
+      ].flatMap((range) =>
+        sorts.map((sort) => ({
+          ...(where && { where }),
+          range: { ...range, goesRound: true as const },
+          ...(sort && { sort }),
+        })),
+      ),
+    ),
+    {
+      ranges: [
+        { field: 'createdAt', from: 9_000, to: -5_000, goesRound: true },
+        { field: 'createdAt', to: 20_000 },
+      ],
+      sort: { field: 'createdAt', order: 'asc' },
+    },
+  ]
   const inGroups: Omit<Find, 'limit'>[] = [
     { words: [['nor', 'zur']] },
     { words: [['nor', 'zur', 'nothinglikeit'], ['dep']], sort: { field: 'name', order: 'desc' } },
@@ -198,5 +225,5 @@ export const questions = (): Omit<Find, 'limit'>[] => {
       ),
     ),
   )
-  return [...plain, ...sparse, ...inGroups]
+  return [...plain, ...sparse, ...round, ...inGroups]
 }

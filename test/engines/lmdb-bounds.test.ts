@@ -63,18 +63,40 @@ const boxOf = (random: () => number, [least, most]: readonly [number, number], i
   return { where: { cell: cells }, ranges }
 }
 
+/** All but such a box's columns, which goes on from the end of `lng` to its beginning. */
+const roundBoxOf = (random: () => number, lengths: readonly [number, number]) => {
+  const [lat, gap] = boxOf(random, lengths).ranges
+  const [from, to] = [gap.to as number, gap.from as number]
+  const [first, last] = [Math.floor(from / CELL), Math.floor(to / CELL)]
+  const columns = Array.from({ length: WIDTH / CELL }, (_, x) => x).filter((x) => x >= first || x <= last)
+  const { from: south, to: north } = lat.keptWithin as { from: number; to: number }
+  const cells: string[] = []
+  for (let y = south / CELL; y < north / CELL; y += 1) for (const x of columns) cells.push(`${y}/${x}`)
+  const middle = (from + to) / 2
+  const keptWithin = first <= last + 1 ? { from: middle, to: middle } : { from: CELL * first, to: CELL * (last + 1) }
+  return { where: { cell: cells }, ranges: [lat, { field: 'lng', from, to, goesRound: true as const, keptWithin }] }
+}
+
 const LENGTHS = [
   [0, 8],
   [20, 60],
   [95, 98],
 ] as const
 
+const SORTS: Find['sort'][] = [
+  undefined,
+  { field: 'rank', order: 'desc' },
+  { field: 'lat', order: 'asc' },
+  { field: 'lng', order: 'desc' },
+]
+
 const isSameAsAFilter = async (t: Test, { store, rows }: Places): Promise<void> => {
   const random = seededRandom(6)
   const sizes = new Set<string>()
-  for (let round = 0; round < 24; round += 1) {
-    const box = boxOf(random, LENGTHS[round % 3], round % 6 === 0)
-    const sort = ([undefined, { field: 'rank', order: 'desc' }, { field: 'lat', order: 'asc' }] as const)[round % 4]
+  for (let round = 0; round < 36; round += 1) {
+    const lengths = LENGTHS[round % 3]
+    const box = round % 12 > 7 ? roundBoxOf(random, lengths) : boxOf(random, lengths, round % 6 === 0)
+    const sort = SORTS[round % 4]
     const question: Find = { ...box, ...(sort !== undefined && { sort }), limit: 50, total: true, once: true }
     const wanted = bruteForce(rows, question)
     // Others are answered meanwhile, from the same memory.

@@ -750,6 +750,7 @@ test('a box that ends at 180 degrees has both sides of that meridian', async (t)
     east: [170, -20, 180, 20],
     west: [-180, -20, -170, 20],
     across: [170, -20, -170, 20],
+    round: [176, -20, 174, 20],
   }
   const { socket, say } = connect()
   for (const [id, bbox] of Object.entries(boxes)) say({ type: 'subscribe', id, bbox, channels: ['positions'] })
@@ -765,6 +766,7 @@ test('a box that ends at 180 degrees has both sides of that meridian', async (t)
   t.same(moved('east'), ['east', 'minus', 'plus'])
   t.same(moved('west'), ['minus', 'plus', 'west'])
   t.same(moved('across'), ['east', 'minus', 'plus', 'west'])
+  t.same(moved('round'), ['middle', 'minus', 'plus', 'west'], 'all but two degrees of the way around')
 })
 
 test('a connection that watched nothing for a while, or that could not be served, subscribes again', async (t) => {

@@ -332,6 +332,7 @@ test('live positions are chosen by box, hub, team, status and nearness, and by w
   t.same((await names('')).sort(), ['a', 'b', 'c', 'far'])
   t.same((await names('bbox=179,9,-179,11')).sort(), ['a', 'b'], 'a box across the antimeridian')
   t.same(await names('bbox=19,9,21,10.1'), ['c'])
+  t.same((await names('bbox=21,9,19,11')).sort(), ['a', 'b'], 'all but two degrees of the way around')
   t.same((await names(`hubId=${HUB}`)).sort(), ['a', 'b'])
   t.same(await names(`teamId=${TEAM}`), ['b'])
   t.same(

@@ -2,9 +2,9 @@ import type { Row } from '../../kernel/table.ts'
 import { type Find, type Found, type Range, rangesOf } from '../table-store.ts'
 import { type KnownAnswer, type KnownAnswers, type Matches, SORTED_IN_MEMORY_MAX } from './answers.ts'
 import { RowSet } from './bits.ts'
-import { fieldKey, idBytes, orderBytes, rangeField } from './layout.ts'
+import { AFTER_ALL, fieldKey, idBytes, type KeyBounds, orderBytes, rangeField } from './layout.ts'
 import { FirstMatches, inOrder, type Match } from './order.ts'
-import { AFTER_ALL, type Bounds, BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
+import { BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
 
 /*
  * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
@@ -31,7 +31,9 @@ export class Finder {
     this.sets = new QuestionSets(source, question)
     // Which rows have ended is told by the time alone.
     this.known = known.about(source, question, question.once !== true && this.sets.expired === undefined)
-    this.sortRange = rangesOf(question).find(({ field }) => field === question.sort?.field)
+    this.sortRange = rangesOf(question).find(
+      ({ field, goesRound }) => field === question.sort?.field && goesRound !== true,
+    )
     this.after = question.after === undefined ? undefined : Buffer.from(question.after, 'base64url')
   }
 
@@ -160,7 +162,7 @@ export class Finder {
     const base =
       sort === undefined ? this.sets.space : fieldKey(this.sets.space, rangeField(this.source.record, sort.field))
     const bounds = this.sortRange ?? (sort?.within && { field: sort.field, ...sort.within })
-    let { low, high }: Bounds =
+    let { low, high }: KeyBounds =
       bounds !== undefined ? this.sets.bounds(bounds) : { low: base, high: Buffer.concat([base, AFTER_ALL]) }
     const isDescending = sort?.order === 'desc'
     if (this.after !== undefined) {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { Packr } from 'msgpackr'
 import type { TableDeclaration } from '../../kernel/table.ts'
+import type { Range } from '../table-store.ts'
 
 /*
  * How tables lie in their LMDB environment. A table has a number, so has a scope, and so has a row within both ("space"
@@ -163,6 +164,22 @@ export const fieldKey = (space: Buffer, field: number, ...rest: Uint8Array[]): B
     at += part.length
   }
   return key
+}
+
+export const AFTER_ALL = Buffer.of(255)
+
+export interface KeyBounds {
+  low: Buffer
+  high: Buffer
+}
+
+/** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */
+export const rangeKeys = (space: Buffer, record: TableRecord, { field, from, to }: Range): KeyBounds => {
+  const number = rangeField(record, field)
+  return {
+    low: fieldKey(space, number, from === undefined ? Buffer.of(1) : orderBytes(from)),
+    high: fieldKey(space, number, to === undefined ? AFTER_ALL : Buffer.concat([orderBytes(to), AFTER_ALL])),
+  }
 }
 
 export const time6 = (ms: number): Buffer => {

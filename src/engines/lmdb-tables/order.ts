@@ -1,4 +1,4 @@
-import type { Range } from '../table-store.ts'
+import { type Bounds, type Range, stretchesOf } from '../table-store.ts'
 import { idBytes, orderBytes } from './layout.ts'
 
 /*
@@ -21,7 +21,12 @@ const isPlain = (value: Value): boolean =>
   typeof value === 'string' ? value.length <= PLAIN_LENGTH_MAX && !NOT_PLAIN.test(value) : !Number.isNaN(value)
 
 /** Tells whether a value of the bounded field lies within the bounds; what is missing does not. */
-export const insideOf = ({ from, to }: Omit<Range, 'field'>): ((value: Value) => boolean) => {
+export const insideOf = (range: Range): ((value: Value) => boolean) => {
+  const [isInside, isInsideToo] = stretchesOf(range).map(betweenOf)
+  return isInsideToo === undefined ? isInside : (value) => isInside(value) || isInsideToo(value)
+}
+
+const betweenOf = ({ from, to }: Bounds): ((value: Value) => boolean) => {
   const bounds = [from, to].filter((bound) => bound !== undefined)
   const [low, high] = [from, to].map((bound) => (bound === undefined ? undefined : orderBytes(bound)))
   const isFast = bounds.every(isPlain)

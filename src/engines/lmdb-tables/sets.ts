@@ -2,13 +2,15 @@ import type { Transaction } from 'lmdb'
 import { RowSet } from './bits.ts'
 import { type DocMember, DocReader } from './docs.ts'
 import {
+  AFTER_ALL,
   ALL_FIELD,
   bufferOf,
   equalityBytes,
   equalityField,
   fieldKey,
-  orderBytes,
+  type KeyBounds,
   rangeField,
+  rangeKeys,
   spaceKey,
   TEXT_FIELD,
   type TableEnvironment,
@@ -19,7 +21,7 @@ import {
 import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
 import { breathe } from './turns.ts'
-import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
+import { type Find, type Range, rangesOf, stretchesOf, wordGroupsOf } from '../table-store.ts'
 
 /** What a question does in one turn of the event loop, in entries that it passes: two milliseconds or three. */
 const ENTRIES_AT_ONCE = 8_000
@@ -32,13 +34,7 @@ const VALUES_MAX = 250
 const COUNTED_AT_ONCE = 20_000
 /** Entries that a walk passes in the time of one look-up. */
 const WALKED_FOR_ONE = 8
-export const AFTER_ALL = Buffer.of(255)
 const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
-
-export interface Bounds {
-  low: Buffer
-  high: Buffer
-}
 
 /** Rows of a set that are looked at one by one where bounds are asked for. */
 export const BY_ROW_MAX = 20_000
@@ -159,7 +155,7 @@ export class QuestionSets {
   /** The rows within the bounds, of those in the set. */
   async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
     const inside = new RowSet()
-    await this.walk(this.bounds(range), (no) => {
+    await this.walk(this.within(range), (no) => {
       if (set === undefined || set.has(no)) inside.add(no)
     })
     return inside
@@ -167,7 +163,7 @@ export class QuestionSets {
 
   /** Drops of a set what lies outside of the bounds, by the stretches in which its rows may do so. */
   async dropBeyond(range: Range, set: RowSet): Promise<void> {
-    for (const stretch of this.beyond(range)) await this.walk(stretch, (no) => set.remove(no))
+    await this.walk(this.beyond(range), (no) => set.remove(no))
   }
 
   /** How the fewest entries are walked to keep the bounds; `rows`: few rows are rather looked at one by one. */
@@ -176,13 +172,17 @@ export class QuestionSets {
     if (!isByRow && range.keptWithin === undefined) return 'within'
     const most = isByRow ? NARROW * rows : WALK_COUNTED_MAX
     for (let count = Math.min(most, WALK_COUNTED_MIN); ; count = Math.min(most, 4 * count)) {
-      if (await this.haveAtMost([this.bounds(range)], count)) return 'within'
+      if (await this.haveAtMost(this.within(range), count)) return 'within'
       if (range.keptWithin !== undefined && (await this.haveAtMost(this.beyond(range), count))) return 'beyond'
       if (count === most) return isByRow ? 'rows' : 'within'
     }
   }
 
-  private beyond(range: Range): Bounds[] {
+  private within(range: Range): KeyBounds[] {
+    return stretchesOf(range).map((bounds) => this.bounds({ field: range.field, ...bounds }))
+  }
+
+  private beyond(range: Range): KeyBounds[] {
     const [inner, outer] = [this.bounds(range), this.bounds({ field: range.field, ...range.keptWithin })]
     const stretches = [
       { low: outer.low, high: inner.low },
@@ -191,12 +191,13 @@ export class QuestionSets {
     return stretches.filter(({ low, high }) => Buffer.compare(low, high) < 0)
   }
 
-  private async walk({ low, high }: Bounds, take: (no: number) => void): Promise<void> {
-    for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
-      take(no)
-      const pause = this.pass()
-      if (pause !== undefined) await pause
-    }
+  private async walk(stretches: readonly KeyBounds[], take: (no: number) => void): Promise<void> {
+    for (const { low, high } of stretches)
+      for (const { value: no } of this.source.readers.order.getRange({ start: low, end: high, ...this.options })) {
+        take(no)
+        const pause = this.pass()
+        if (pause !== undefined) await pause
+      }
   }
 
   /** Hands over each row of the set that keeps all bounds, with its value of the sort's field, and its id where wanted. */
@@ -219,7 +220,7 @@ export class QuestionSets {
   }
 
   /** Whether stretches of an index have at most so many entries, each of them. */
-  private async haveAtMost(stretches: readonly Bounds[], count: number): Promise<boolean> {
+  private async haveAtMost(stretches: readonly KeyBounds[], count: number): Promise<boolean> {
     const { order } = this.source.env
     for (const { low, high } of stretches) {
       let start = low
@@ -251,13 +252,8 @@ export class QuestionSets {
     }
   }
 
-  /** Keys between which the bounded field lies, none of them a key itself; rows without the field lie before all values. */
-  bounds({ field, from, to }: Range): Bounds {
-    const number = rangeField(this.source.record, field)
-    return {
-      low: fieldKey(this.space, number, from === undefined ? Buffer.of(1) : orderBytes(from)),
-      high: fieldKey(this.space, number, to === undefined ? AFTER_ALL : Buffer.concat([orderBytes(to), AFTER_ALL])),
-    }
+  bounds(range: Range): KeyBounds {
+    return rangeKeys(this.space, this.source.record, range)
   }
 
   /** Counts what was passed, in entries. A promise is to be awaited: others have a turn then. */

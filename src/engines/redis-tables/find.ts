@@ -182,14 +182,13 @@ const walkInOrder = async (place: Visit, question: Find, plan: Plan): Promise<Om
   const { sort, after, limit } = question
   const ranges = rangesOf(question)
   const isDown = sort?.order === 'desc'
-  const stretch = orderStretch(sort, ranges)
+  const walked = ranges.find(({ field, goesRound }) => field === sort?.field && goesRound !== true)
+  const stretch = orderStretch(sort, walked)
   if (after !== undefined) moveBehind(stretch, Buffer.from(after, 'base64url'), isDown)
   const checks = plan.checks.filter(isLookedUp)
   const isDecided =
     wordGroupsOf(question).length === 0 &&
-    // The walk goes through one of them.
-    ranges.length <= 1 &&
-    ranges.every(({ field }) => field === sort?.field) &&
+    ranges.every((range) => range === walked) &&
     checks.length === plan.checks.length
   const isMatch = matcherOf(place.table.declaration, question)
   const walk = { stretches: [stretch], checks, isDown }
@@ -222,12 +221,10 @@ const skipped = async (place: Visit, walk: Walk & { most: number }): Promise<boo
   return true
 }
 
-const orderStretch = (sort: Find['sort'], ranges: readonly Range[]): Stretch => {
+const orderStretch = (sort: Find['sort'], walked: Range | undefined): Stretch => {
   if (sort === undefined) return { ...ALL }
-  const range = ranges.find(({ field }) => field === sort.field)
-  if (range !== undefined) return rangeStretch(range)
-  if (sort.within !== undefined) return rangeStretch({ field: sort.field, ...sort.within })
-  return { index: `r:${sort.field}`, from: '-', to: '+' }
+  const bounds = walked ?? sort.within
+  return bounds === undefined ? { index: `r:${sort.field}`, from: '-', to: '+' } : rangeStretch(sort.field, bounds)
 }
 
 /** How many rows meet all conditions; counted by the index alone where one condition is all there is. */

@@ -1,7 +1,7 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { wordsOfRow } from '../../kernel/words.ts'
-import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
-import { encoded } from './terms.ts'
+import { type Find, rangesOf, wordGroupsOf } from '../table-store.ts'
+import { insideOf, isSortable, textOf } from './terms.ts'
 
 type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
 
@@ -12,12 +12,12 @@ export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Con
     wanted: new Set<unknown>(valuesOf(wanted)),
   }))
   const every = Object.entries(question.every ?? {})
-  const ranges = rangesOf(question)
+  const ranges = rangesOf(question).map((range) => ({ field: range.field, isInside: insideOf(range) }))
   const groups = wordGroupsOf(question)
   return (row) =>
     where.every(({ field, wanted }) => membersOf(row[field]).some((member) => wanted.has(member))) &&
     every.every(([field, wanted]) => wanted.every((one) => membersOf(row[field]).includes(one))) &&
-    ranges.every((range) => isInRange(row, range)) &&
+    ranges.every(({ field, isInside }) => isSortable(row[field]) && isInside(textOf(row[field]))) &&
     hasWords(row, fields, groups)
 }
 
@@ -25,14 +25,6 @@ const membersOf = (value: unknown): readonly unknown[] => (Array.isArray(value) 
 
 export const valuesOf = (wanted: NonNullable<Find['where']>[string]): readonly (string | number | boolean)[] =>
   Array.isArray(wanted) ? (wanted as (string | number | boolean)[]) : [wanted as string | number | boolean]
-
-const isInRange = (row: Row, range: Range): boolean => {
-  const value = row[range.field]
-  if (typeof value !== 'string' && typeof value !== 'number') return false
-  const bytes = encoded(value)
-  if (range.from !== undefined && bytes.compare(encoded(range.from)) < 0) return false
-  return range.to === undefined || bytes.compare(encoded(range.to)) <= 0
-}
 
 const hasWords = (row: Row, fields: readonly string[], groups: ReturnType<typeof wordGroupsOf>): boolean => {
   if (groups.length === 0) return true

@@ -1,4 +1,4 @@
-import { type Find, type Range, rangesOf, wordGroupsOf } from '../table-store.ts'
+import { type Bounds, type Find, rangesOf, stretchesOf, wordGroupsOf } from '../table-store.ts'
 import { valuesOf } from './matching.ts'
 import { encoded, textStart } from './terms.ts'
 import { type Check, countStretches, type Stretch, type Visit } from './walk.ts'
@@ -8,7 +8,7 @@ const CHECK_VALUES_MAX = 16
 
 export const ALL: Stretch = { index: '', from: '-', to: '+' }
 
-export const rangeStretch = ({ field, from, to }: Range): Stretch => ({
+export const rangeStretch = (field: string, { from, to }: Bounds): Stretch => ({
   index: `r:${field}`,
   // Rows without the field stand first, under a zero byte.
   from: from === undefined ? Buffer.from('[\x01') : Buffer.concat([Buffer.from('['), encoded(from)]),
@@ -58,7 +58,10 @@ export const planOf = async (place: Visit, question: Find): Promise<Plan> => {
     const stretches = check.values.map((value) => valueStretch(check.index, value))
     conditions.push({ stretches, check, isSingle: stretches.length === 1 })
   }
-  for (const range of rangesOf(question)) conditions.push({ stretches: [rangeStretch(range)], isSingle: true })
+  for (const range of rangesOf(question)) {
+    const stretches = stretchesOf(range).map((bounds) => rangeStretch(range.field, bounds))
+    conditions.push({ stretches, isSingle: true })
+  }
   for (const group of wordGroupsOf(question)) {
     const stretches = group.map((word) => valueStretch('w', textStart(word)))
     conditions.push({ stretches, isSingle: false })

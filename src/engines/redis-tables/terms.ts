@@ -1,6 +1,7 @@
 import { Packr } from 'msgpackr'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { wordsOfRow } from '../../kernel/words.ts'
+import { type Range, stretchesOf } from '../table-store.ts'
 
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
@@ -50,6 +51,20 @@ const numberBytes = (value: number): Buffer => {
   if (bytes[1] & 0x80) for (let i = 1; i < 9; i++) bytes[i] ^= 0xff
   else bytes[1] ^= 0x80
   return bytes
+}
+
+export const latin1 = (bytes: Buffer): string => bytes.toString('latin1')
+/** The bytes of an encoded value as a string, which is compared as they are. */
+export const textOf = (value: unknown): string => latin1(encoded(value))
+
+/** Tells of such a string whether its value lies within the bounds. */
+export const insideOf = (range: Range): ((value: string) => boolean) => {
+  const stretches = stretchesOf(range).map(({ from, to }) => ({
+    // A row without the field has a zero byte there.
+    low: from === undefined ? '\x01' : textOf(from),
+    high: to === undefined ? undefined : textOf(to),
+  }))
+  return (value) => stretches.some(({ low, high }) => value >= low && (high === undefined || value <= high))
 }
 
 /** Names of a table's indexes. */
@@ -109,4 +124,4 @@ const nameBytes = (index: string): Buffer => {
 }
 
 const isTerm = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
-const isSortable = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number'
+export const isSortable = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number'

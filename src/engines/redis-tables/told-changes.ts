@@ -1,6 +1,6 @@
 import { type Find, rangesOf, wordGroupsOf } from '../table-store.ts'
 import { checksOf } from './plan.ts'
-import { encoded } from './terms.ts'
+import { insideOf, latin1, textOf } from './terms.ts'
 
 /** Values by index, as bytes in a string; undefined for no row. */
 type Terms = ReadonlyMap<string, readonly string[]> | undefined
@@ -68,25 +68,15 @@ export class ToldChanges {
 /** Whether a change of this row may change which rows a question finds, or their order. */
 export const concerns = (question: Find): ((row: RowTold) => boolean) => {
   const conditions = checksOf(question).map(({ index, values }) => ({ index, any: new Set(values.map(latin1)) }))
-  const bounds = rangesOf(question).map(({ field, from, to }) => ({
-    index: `r:${field}`,
-    // A row without the field has a zero byte there.
-    from: from === undefined ? '\x01' : textOf(from),
-    to: to === undefined ? undefined : textOf(to),
-  }))
+  const bounds = rangesOf(question).map((range) => ({ index: `r:${range.field}`, isInside: insideOf(range) }))
   const groups = wordGroupsOf(question).map((group) => group.map((word) => textOf(word).slice(0, -2)))
   const fits = (terms: Terms): boolean =>
     terms !== undefined &&
     conditions.every(({ index, any }) => terms.get(index)?.some((value) => any.has(value))) &&
-    bounds.every(({ index, from, to }) =>
-      terms.get(index)?.some((value) => value >= from && (to === undefined || value <= to)),
-    ) &&
+    bounds.every(({ index, isInside }) => terms.get(index)?.some(isInside)) &&
     groups.every((group) => terms.get('w')?.some((word) => group.some((start) => word.startsWith(start))))
   return ({ isSame, before, now }) => !isSame && (fits(before) || fits(now))
 }
-
-const latin1 = (bytes: Buffer): string => bytes.toString('latin1')
-const textOf = (value: unknown): string => latin1(encoded(value))
 
 /** Parts that stand each behind its length. */
 function* partsOf(packed: Buffer): Generator<Buffer> {

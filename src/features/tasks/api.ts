@@ -9,7 +9,7 @@ import type { Route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Written } from '../../kit/resource/writes.ts'
-import { boundsOfCells, cellsOver, degreesOf } from './cells.ts'
+import { withinBox } from './cells.ts'
 import { historyRoute } from './history.ts'
 import type { Move } from './moves.ts'
 import { assertPlace } from './place.ts'
@@ -33,11 +33,10 @@ export const taskRoutes = (services: ResourceServices & { uploads: Uploads }): R
 const conditionsOf = async (query: ListQuery, caller: UserCaller): Promise<Find['where']> => {
   const { from, to } = timeBounds(query as { from?: string; to?: string })
   const days = daysAsked(from, to)
-  const box = query.bbox === undefined ? undefined : degreesOf(boxParameter(query.bbox as string))
   const isMine = query.assigneeId === 'me'
   return {
     ...(days !== undefined && { days }),
-    ...(box !== undefined && { cells: cellsOver(box) }),
+    ...(query.bbox !== undefined && { cells: withinBox(boxParameter(query.bbox as string)).cells }),
     ...(isMine && { assigneeIds: caller.userId }),
     ...(!caller.permissions.has('dispatch/task') && { people: [caller.userId, ...caller.teamIds] }),
   }
@@ -48,16 +47,7 @@ const rangesOf = (query: ListQuery): readonly Range[] => {
   const ranges: Range[] = []
   if (from !== undefined) ranges.push({ field: 'windowTo', from: new Date(from).toISOString() })
   if (to !== undefined) ranges.push({ field: 'windowFrom', to: new Date(to).toISOString() })
-  if (query.bbox === undefined) return ranges
-  const box = degreesOf(boxParameter(query.bbox as string))
-  const { west, south, east, north } = box
-  const cells = boundsOfCells(box)
-  const across = { from: cells.west, to: cells.east }
-  ranges.push({ field: 'placeLat', from: south, to: north, keptWithin: { from: cells.south, to: cells.north } })
-  // Beyond the antimeridian longitudes are counted from 0 to 360.
-  if (west <= east) ranges.push({ field: 'placeLng', from: west, to: east, keptWithin: across })
-  else if (west >= 0 && east < 0) ranges.push({ field: 'placeEast', from: west, to: east + 360, keptWithin: across })
-  else ranges.push({ field: 'placeEast', from: west < 0 ? west + 360 : west, to: east < 0 ? east + 360 : east })
+  if (query.bbox !== undefined) ranges.push(...withinBox(boxParameter(query.bbox as string)).ranges)
   return ranges
 }
 

@@ -1,13 +1,44 @@
+import type { Range } from '../../engines/table-store.ts'
 import type { Box } from '../../geo/box.ts'
+import { fromE7, LNG_MAX_E7, toE7 } from '../../geo/coordinates.ts'
 
 /** Levels of a grid over the earth, each with cells half as wide and high at every step in between. */
 const LEVELS = [2, 5, 8, 11, 14]
 /** Cells that one question names at most. */
 const CELLS_MAX = 64
 
-/** The cells that a place lies in, one at each level: what a box is looked for by. */
-export const cellsOf = (lat: number, lng: number): string[] =>
-  LEVELS.map((level) => nameOf(level, columnOf(level, lng), rowOf(level, lat)))
+/** What a place is found by: itself, and the cells that it lies in, one at each level. */
+export const placeOf = (lat: number, lng: number): { placeLat: number; placeLng: number; cells: string[] } => {
+  const [placeLat, placeLng] = [fromE7(toE7(lat)), lngOf(toE7(lng))]
+  const cells = LEVELS.map((level) => nameOf(level, columnOf(level, placeLng), rowOf(level, placeLat)))
+  return { placeLat, placeLng, cells }
+}
+
+/** What to ask for of the places in a box: the cells over it, and the bounds within those. */
+export const withinBox = (box: Box): { cells: string[]; ranges: Range[] } => {
+  const degrees = degreesOf(box)
+  const cover = coverOf(degrees)
+  const { west, south, east, north } = degrees
+  const around = boundsOf(cover, degrees)
+  return {
+    cells: cellsOf(cover),
+    ranges: [
+      { field: 'placeLat', from: south, to: north, keptWithin: { from: around.south, to: around.north } },
+      { field: 'placeLng', from: west, to: east, goesRound: true, keptWithin: { from: around.west, to: around.east } },
+    ],
+  }
+}
+
+/** A box as places are kept. */
+const degreesOf = ({ west, south, east, north }: Box): Degrees => ({
+  west: east === LNG_MAX_E7 ? fromE7(west) : lngOf(west),
+  south: fromE7(south),
+  east: lngOf(east),
+  north: fromE7(north),
+})
+
+/** In degrees: -180 and 180 are the same meridian, and kept as 180. */
+const lngOf = (e7: number): number => fromE7(e7 === -LNG_MAX_E7 ? LNG_MAX_E7 : e7)
 
 /** Wider than any rounding of an edge of a cell, in degrees. */
 const EDGE = 1e-6
@@ -29,9 +60,7 @@ interface Cover {
   height: number
 }
 
-/** Cells that cover a box, at the finest level at which they are few. */
-export const cellsOver = (box: Degrees): string[] => {
-  const { level, first, width, bottom, height } = coverOf(box)
+const cellsOf = ({ level, first, width, bottom, height }: Cover): string[] => {
   const cells: string[] = []
   const size = 2 ** level
   for (let x = 0; x < Math.min(width, size); x++)
@@ -39,18 +68,19 @@ export const cellsOver = (box: Degrees): string[] => {
   return cells
 }
 
-/** The box that those cells fill, a little more at each side: all that lies in one of them lies in it. East is beyond west. */
-export const boundsOfCells = (box: Degrees): Degrees => {
-  const { level, first, width, bottom, height } = coverOf(box)
+/** The box that those cells fill, a little more at each side: all that lies in one of them lies in it. */
+const boundsOf = ({ level, first, width, bottom, height }: Cover, box: Degrees): Degrees => {
   const [columnDegrees, rowDegrees] = [360 / 2 ** level, 180 / 2 ** level]
-  return {
-    west: first * columnDegrees - 180 - EDGE,
-    south: bottom * rowDegrees - 90 - EDGE,
-    east: (first + width) * columnDegrees - 180 + EDGE,
-    north: (bottom + height) * rowDegrees - 90 + EDGE,
-  }
+  const [south, north] = [bottom * rowDegrees - 90 - EDGE, (bottom + height) * rowDegrees - 90 + EDGE]
+  // All around, from the middle of what the box leaves out.
+  const middle = (box.west + box.east) / 2
+  if (box.west > box.east && width >= 2 ** level) return { west: middle, south, east: middle, north }
+  const east = (first + width) * columnDegrees - 180 + EDGE
+  const turn = box.west > box.east ? 360 : 0
+  return { west: first * columnDegrees - 180 - EDGE, south, east: east - turn, north }
 }
 
+/** At the finest level at which they are few. */
 const coverOf = ({ west, south, east, north }: Degrees): Cover => {
   let cover: Cover | undefined
   for (const level of LEVELS) {
@@ -72,16 +102,3 @@ const columnOf = (level: number, lng: number): number =>
 
 const rowOf = (level: number, lat: number): number =>
   Math.min(2 ** level - 1, Math.floor(((lat + 90) / 180) * 2 ** level))
-
-/** A box in 1e-7 degree as degrees. */
-export const degreesOf = ({
-  west,
-  south,
-  east,
-  north,
-}: Box): { west: number; south: number; east: number; north: number } => ({
-  west: west / 1e7,
-  south: south / 1e7,
-  east: east / 1e7,
-  north: north / 1e7,
-})

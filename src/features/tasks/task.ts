@@ -24,7 +24,7 @@ import { fileIdsOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
 import type { ListFilter } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import { cellsOf } from './cells.ts'
+import { placeOf } from './cells.ts'
 import { OPEN_STATES, seesTask, TASKS, TASK_STATES, type TaskRow } from './views.ts'
 import { daysOf } from './window.ts'
 
@@ -101,7 +101,7 @@ export const task = defineResource({
   hubField: 'hubId',
   sees: (caller, row) => seesTask(caller, row as TaskRow),
   unique: 'externalId',
-  version: 4,
+  version: 5,
   indexes: {
     equality: [
       'state',
@@ -119,7 +119,7 @@ export const task = defineResource({
       'fileIds',
     ],
     range: ['title', 'priority', 'dueAt', 'finishedAt', 'windowFrom', 'windowTo'],
-    sparse: ['placeLat', 'placeLng', 'placeEast'],
+    sparse: ['placeLat', 'placeLng'],
     text: ['title', 'description', 'address'],
   },
   sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
@@ -186,7 +186,7 @@ const derivedOf = ({ files, assigneeIds, teamId, dataSource, window, lat, lng }:
     ...fileIdsOf(files === undefined ? {} : { files }),
     ...(source !== undefined && { dataId: source.dataId }),
     ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),
-    ...(hasPlace && { placeLat: lat, placeLng: lng, placeEast: lng < 0 ? lng + 360 : lng, cells: cellsOf(lat, lng) }),
+    ...(hasPlace && placeOf(lat, lng)),
   }
 }
 

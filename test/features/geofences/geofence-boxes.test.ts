@@ -61,6 +61,11 @@ test('a box has the geofences whose own box meets it, in step with every write',
   t.same(await namesIn('bbox=-180,-90,180,90'), ['circle', 'corridor', 'depot', 'islands'])
   t.same(await namesIn('bbox=9.995,9,9.996,11'), ['circle'])
   t.same(await namesIn('bbox=14,53,20,60'), ['depot'], 'a corner')
+  t.same(
+    await namesIn('bbox=15,-90,12,90'),
+    ['circle', 'corridor', 'islands'],
+    'all but three degrees of the way around',
+  )
   t.same(await namesIn('bbox=14.0000001,53,20,60'), [])
   t.same(await namesIn('bbox=-60,-1,60,41'), ['circle'], 'nothing that lies across the antimeridian')
   t.same(await namesIn('bbox=178,-1,-178,41'), ['corridor', 'islands'], 'across the antimeridian')

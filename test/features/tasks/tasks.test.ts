@@ -393,6 +393,7 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found('bbox=18,49,21,52'), 'AB')
   t.equal(await found('bbox=179,-18,-179,-16'), 'CD')
   t.equal(await found('bbox=-180,-90,180,90'), 'ABCD')
+  t.equal(await found('bbox=22,-90,20.5,90'), 'BCD', 'nearly all of the way around')
   t.equal(await found('q=ring'), 'C')
   for (const q of ['lodz', 'LODZ', 'Łódź', 'łód']) t.equal(await found(`q=${encodeURIComponent(q)}`), 'B', q)
   t.equal((await owner.call('GET', '/tasks?state=open')).status, 400)

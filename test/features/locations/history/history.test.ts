@@ -592,6 +592,7 @@ test('-180 and 180 are the same meridian', async (t) => {
   t.same(await inside([180, -1, -180, 1]), lngs.slice(0, 2))
   t.same(await inside([-180, -1, 180, 1]), lngs)
   t.same(await inside([-179, -1, 179, 1]), [0])
+  t.same(await inside([180, -1, 179.9, 1]), [lngs[0], lngs[1], lngs[2], 0], 'nearly all of the way around')
 })
 
 test('the first logged point wins, in whatever order blocks come; one that was ahead loses', async (t) => {
