@@ -13,7 +13,7 @@ export interface SentField extends ValueRule {
 
 /** A field as it is kept. */
 export interface StoredField extends SentField {
-  /** Under which records keep its value: the first name that it had. Never another field's. */
+  /** Under which records keep its value: its first name, with a number where one that is gone may have had that. Never another field's. */
   _id: string
   /** Part of its terms in the index; never another field's. */
   no: number
@@ -91,14 +91,15 @@ export const keptFields = (
     const same = before.length === sent.length && before[i].type === type ? before[i] : undefined
     return claim(same)
   })
+  // Of a field that is gone records still have values, under a key that nobody remembers.
   const ids = new Set(before.map(({ _id }) => _id))
   let no = lastNo
   const kept = sent.map((field, i): StoredField => {
     const old = was[i]
     if (old !== undefined) return { ...field, _id: old._id, no: old.no, ...slotOf(old, field), ...namesOf(old, field) }
-    const _id = freeId(field.name, ids)
-    ids.add(_id)
-    return { ...field, _id, no: ++no }
+    no++
+    const isNew = lastNo === before.length && !ids.has(field.name)
+    return { ...field, _id: isNew ? field.name : `${field.name}~${no}`, no }
   })
   return withSlots(kept)
 }
@@ -110,13 +111,6 @@ const slotOf = (old: StoredField, { type }: SentField): { slot?: number } =>
 const namesOf = (old: StoredField, { name }: SentField): { formerNames?: string[] } => {
   const names = [...new Set([...(old.formerNames ?? []), old.name])].filter((one) => one !== name)
   return names.length === 0 ? {} : { formerNames: names }
-}
-
-const freeId = (name: string, taken: ReadonlySet<string>): string => {
-  for (let i = 1; ; i++) {
-    const id = i === 1 ? name : `${name}~${i}`
-    if (!taken.has(id)) return id
-  }
 }
 
 const withSlots = (fields: readonly StoredField[]): StoredField[] => {

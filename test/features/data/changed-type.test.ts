@@ -108,10 +108,14 @@ test('a field that is renamed keeps its values, its index and its place in the r
   await call('PATCH', `/data-type/${type._id}`, { fields: [...gone, { name: 'debt', type: 'number' }] })
   t.match(
     (await call('GET', `/data/${made._id}`)).body.data.values,
-    { debt: 7 },
-    'a field that comes back brings its values',
+    { debt: undefined },
+    'a field that is made anew is empty',
   )
   await checked(type._id)
+  t.equal((await list(`dataTypeId=${type._id}&values.debt=7`)).total, 0)
+  t.match(await call('PATCH', `/data/${made._id}`, { values: { debt: 8 } }), { status: 200 })
+  t.match((await call('GET', `/data/${made._id}`)).body.data.values, { title: 'Shop', debt: 8 })
+  t.equal((await list(`dataTypeId=${type._id}&values.debt=8`)).total, 1)
   t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
 })
 
