@@ -21,7 +21,7 @@ import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/de
 import type { ListFilter, WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
-import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
+import { duesAfter, type Recurrence, recurrenceFault, refusalOf } from './recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { task } from './task.ts'
@@ -173,7 +173,12 @@ export const nextDue = (values: JsonObject, afterMs: number): string | undefined
 }
 
 const whole = ({ hubId, teamId, assigneeIds, ...row }: Row): Row => ({
-  ...row,
+  ...withRefusal(row),
   hubId,
   task: { ...(row.task as object), hubId, assigneeIds, ...(teamId !== undefined && { teamId }) },
 })
+
+const withRefusal = ({ nextAt, ...row }: Row): Row => {
+  const notice = refusalOf(row)
+  return notice === undefined ? { ...row, ...(nextAt !== undefined && { nextAt }) } : { ...row, notice }
+}
