@@ -6,7 +6,7 @@ const WORD_CHARACTERS_MAX = 100
 /** The words of a text as search compares them: without accents, in lower case, each once. */
 export const wordsOf = (text: string): string[] => {
   const isAscii = /^[\0-\x7f]*$/.test(text)
-  const plain = isAscii ? text.toLowerCase() : withoutAccents(text)
+  const plain = isAscii ? text.toLowerCase() : plainText(text)
   const words = new Set<string>()
   for (const word of plain.split(isAscii ? /[^a-z0-9]+/ : /[^\p{L}\p{N}]+/u))
     if (word !== '') words.add(wordStart(word))
@@ -14,19 +14,20 @@ export const wordsOf = (text: string): string[] => {
 }
 
 /** Letters that Unicode does not take apart, as people type them who do not have them on their keyboard. */
-const PLAIN_LETTERS: { readonly [letter: string]: string } = {
-  ...{ æ: 'ae', œ: 'oe', ß: 'ss', þ: 'th', ŋ: 'n', ĸ: 'k', ı: 'i', ə: 'e', ð: 'd', ς: 'σ' },
-  ...{ ł: 'l', ø: 'o', đ: 'd', ħ: 'h', ŧ: 't', ƀ: 'b', ɇ: 'e', ǥ: 'g', ɨ: 'i', ɉ: 'j', ɍ: 'r', ʉ: 'u', ɏ: 'y', ƶ: 'z' },
-}
-const WITH_PLAIN_LETTERS = new RegExp(`[${Object.keys(PLAIN_LETTERS).join('')}]`, 'g')
+const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
+  'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z'
+    .split(' ')
+    .map((pair) => pair.split(':') as [letter: string, plain: string]),
+)
+const WITH_PLAIN_LETTERS = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`, 'g')
 
-/** In lower case as well. */
-const withoutAccents = (text: string): string =>
+/** A text without accents and in lower case. The page's filter compares names by it. */
+export const plainText = (text: string): string =>
   text
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
-    .replace(WITH_PLAIN_LETTERS, (letter) => PLAIN_LETTERS[letter])
+    .replace(WITH_PLAIN_LETTERS, (letter) => PLAIN_LETTERS.get(letter) as string)
 
 /** What of a word counts. Half a character is left out: as bytes, all halves are the same. */
 export const wordStart = (word: string): string =>

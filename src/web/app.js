@@ -3,6 +3,7 @@ import { bearing, distance, fenceFeature, isStep, splitTrack } from './geometry.
 import { openLive } from './live.js'
 import { openMap } from './map.js'
 import { openSignIn } from './sign-in.js'
+import { plainText } from './words.js'
 
 const API = '/api/v3'
 /** Above this the page subscribes to what the map shows, and draws no paths. */
@@ -162,8 +163,8 @@ function drawNow() {
   byId('online').textContent = String(all.filter(({ status }) => status === 'online').length)
   byId('moving').textContent = String(all.filter(isMoving).length)
   byId('moves').textContent = String(moves)
-  const wanted = byId('filter').value.trim().toLowerCase()
-  const rows = all.filter(({ name }) => name.toLowerCase().includes(wanted))
+  const wanted = plainText(byId('filter').value.trim())
+  const rows = wanted === '' ? all : all.filter(({ name }) => plainText(name).includes(wanted))
   listTrackers(rows)
   showSelected()
   if (map === undefined) return listPositions(rows)

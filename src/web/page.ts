@@ -5,6 +5,8 @@ import type { JsonSchema } from '../kernel/json.ts'
 import { route, type Route } from '../kit/http/route.ts'
 
 const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
+/** Compiled: it imports nothing, so that the browser takes it as it is. */
+const WORDS = fileURLToPath(new URL('../kernel/words.js', import.meta.url))
 const require = createRequire(import.meta.url)
 const MAPLIBRE = require.resolve('maplibre-gl/package.json').replace(/package\.json$/, 'dist/')
 
@@ -27,6 +29,7 @@ const FILES = [
   { path: '/web/live.js', file: `${HERE}live.js`, type: 'text/javascript', operationId: 'getPageLive' },
   { path: '/web/map.js', file: `${HERE}map.js`, type: 'text/javascript', operationId: 'getPageMap' },
   { path: '/web/sign-in.js', file: `${HERE}sign-in.js`, type: 'text/javascript', operationId: 'getPageSignIn' },
+  { path: '/web/words.js', file: WORDS, type: 'text/javascript', operationId: 'getPageWords' },
   { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
   {
     path: '/web/maplibre-gl.js',

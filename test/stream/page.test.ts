@@ -186,6 +186,19 @@ test('a browser without WebGL is told so, and lists positions', { skip, timeout:
   t.match(await textOf(page, 'state'), 'live')
   await send(52.26)
   await until('the next one', async () => (await textOf(page, 'positions')).includes('52.26000'))
+  await world.gateway.send([{ externalId: 'Łódź 7', recordedAt: Date.now(), lat: 51.77, lng: 19.46 }])
+  await until('both trackers', async () => (await textOf(page, 'count')) === '2')
+  const listed = async (): Promise<string> =>
+    (await page.locator('#trackers li span:first-child').allTextContents()).join()
+  for (const [typed, found] of [
+    ['lodz', 'Łódź 7'],
+    ['US', 'bus'],
+    ['ŁÓD', 'Łódź 7'],
+    ['', 'bus,Łódź 7'],
+  ]) {
+    await page.fill('#filter', typed)
+    await until(`"${typed}" to find ${found}`, async () => (await listed()) === found)
+  }
   await page.click('#trackers li')
   await until('the trail in words', async () => (await textOf(page, 'trail')).startsWith('2 points'))
   t.same(complaints, [], 'nothing breaks')

@@ -33,6 +33,7 @@ export const PUBLIC = [
   'getPageMap',
   'getPageSignIn',
   'getPageStyle',
+  'getPageWords',
   'getMapScript',
   'getMapWorker',
   'getMapStyle',
