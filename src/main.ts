@@ -3,4 +3,4 @@ import { run } from './cli/run.ts'
 
 process.exitCode = await run(process.argv.slice(2))
 // What a start that failed had already begun would go on asking engines that are closed.
-if (process.exitCode === 2) process.exit()
+if (process.exitCode !== 0) process.exit()

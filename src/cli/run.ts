@@ -1,5 +1,7 @@
+import { debuglog } from 'node:util'
 import { help, readConfig, type Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { sentenceOf } from './sentence.ts'
 import { stopSignal } from './stop-signal.ts'
 import { version } from './version.ts'
 
@@ -18,15 +20,18 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark --version                 the version of this package
 `
 
+/** Where an error comes from, for whoever asks with `NODE_DEBUG=waymark`. */
+const details = debuglog('waymark')
+
 /** Runs one command and answers the exit code of the process. */
 export const run = async (args: readonly string[]): Promise<number> => {
   const [command = 'help', ...rest] = args
   try {
     return await dispatch(command, rest)
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    process.stderr.write(`${error.message}\n`)
-    return 2
+    details('%o', error)
+    process.stderr.write(`${sentenceOf(error)}\n`)
+    return error instanceof ConfigError ? 2 : 1
   }
 }
 

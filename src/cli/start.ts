@@ -3,13 +3,13 @@ import { openApp, type App, type Bounds } from '../app.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { isEmbedded } from '../engine-urls.ts'
-import { Failure } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/operations/logger.ts'
 import { banner, shownLogin, SIGN_IN } from './banner.ts'
 import { serveControl } from './control-socket.ts'
 import { runDemo } from './demo.ts'
+import { sentenceOf } from './sentence.ts'
 import { endsInTime, type StopSignal, stopSignal } from './stop-signal.ts'
 
 /** A start that is asked to end has so long to come to its own end. */
@@ -77,15 +77,9 @@ const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<
   } catch (error) {
     if (error instanceof ConfigError) throw error
     // What is wrong at the start is the operator's to mend: one sentence, not a stack.
-    throw new ConfigError(sentenceOf(error as Error))
+    throw new ConfigError(sentenceOf(error), { cause: error })
   }
 }
-
-/** "Something went wrong" helps nobody who reads it at the start: what caused it does. */
-const sentenceOf = (error: Error): string =>
-  error instanceof Failure && error.code === 'internal' && error.cause instanceof Error
-    ? sentenceOf(error.cause)
-    : error.message
 
 const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal): Promise<void> =>
   runDemo({

@@ -101,6 +101,22 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
   t.match(await watch.ended, { code: 0, errors: '' })
 })
 
+test('what no command foresaw is one line too, and where it comes from for whoever asks', {
+  timeout: 900_000,
+}, async (t) => {
+  for (const command of [['doctor'], ['rebuild', 'fleet']]) {
+    const { code, errors } = await waymark(...command, '--data', 'package.json').ended
+    t.equal(code, 1)
+    t.match(errors, /^[^\n]*ENOTDIR[^\n]*\n$/, command[0])
+  }
+  process.env.NODE_DEBUG = 'waymark'
+  t.teardown(() => void delete process.env.NODE_DEBUG)
+  t.match(
+    (await waymark('doctor', '--data', 'package.json').ended).errors,
+    /WAYMARK \d+: [^]* {4}at [^]*ENOTDIR[^\n]*\n$/,
+  )
+})
+
 test('a row that the service refuses is named by its line, and is not counted as acknowledged', {
   timeout: 900_000,
 }, async (t) => {
