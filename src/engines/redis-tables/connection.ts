@@ -49,7 +49,7 @@ export const connectRedis = async (url: RedisUrl, deadlineMs: number): Promise<R
 }
 
 /** What changes nothing: it may be asked twice. */
-const READS = new Set<Argument>(['GET', 'HGET', 'HGETALL', 'SMEMBERS'])
+const READS = new Set<Argument>(['GET', 'HGET', 'HGETALL', 'SSCAN', 'SCARD'])
 const READ_FUNCTIONS = new Set(['rows', 'page', 'changes', 'walk', 'check'].map((name) => `${LIBRARY}_${name}`))
 const isRead = ([command, name]: readonly Argument[]): boolean =>
   command === 'FCALL' ? READ_FUNCTIONS.has(name as string) : READS.has(command)

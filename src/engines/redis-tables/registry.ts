@@ -11,6 +11,9 @@ const EPOCH = '#epoch'
 /** Longer than any process goes without looking at the registry. */
 const ENDED_MS = 60_000
 
+/** A fraction of a millisecond of the server. */
+const SCOPES_AT_ONCE = 1_000
+
 /** What the registry says of a table. */
 interface TableRecord {
   generation: string
@@ -119,9 +122,20 @@ export class Registry {
     for (const name of tables) await this.dropRows(this.tableOf(name), false)
   }
 
+  /** In steps. Scopes are only ever added: a walk that missed some, as another server took over, finds fewer than there are. */
   async scopesOf(generation: string): Promise<string[]> {
     const key = this.places.scopesOf(generation)
-    return ((await this.connection.call(key, ['SMEMBERS', key])) as Buffer[]).map(String).sort()
+    const scopes = new Set<string>()
+    do {
+      let cursor = '0'
+      do {
+        const scan = ['SSCAN', key, cursor, 'COUNT', String(SCOPES_AT_ONCE)]
+        const [next, some] = (await this.connection.call(key, scan)) as [Buffer, Buffer[]]
+        cursor = String(next)
+        for (const scope of some) scopes.add(String(scope))
+      } while (cursor !== '0')
+    } while (scopes.size < Number(await this.connection.call(key, ['SCARD', key])))
+    return [...scopes].sort()
   }
 
   async noteScope({ generation }: KnownTable, scope: string): Promise<void> {
