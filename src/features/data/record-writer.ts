@@ -111,7 +111,9 @@ export class RecordWriter implements ResourceWrites {
       const own = before.values as JsonObject
       const left = Object.entries(own).map(([key, value]) => [key, without(value)] as const)
       const values = Object.fromEntries(left.filter(([, value]) => !isEmpty(value)))
-      const emptied = type.fields.find(({ _id, required }) => required === true && _id in own && !(_id in values))
+      const emptied = type.fields.find(
+        ({ _id, required }) => required === true && Object.hasOwn(own, _id) && !Object.hasOwn(values, _id),
+      )
       if (emptied !== undefined)
         throw new Failure('conflict', {
           message: `It is the last file of ${emptied.name}, which is required: attach another one first.`,

@@ -4,6 +4,8 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 const PATTERN_CHARS_MAX = 500
 /** Instructions of a compiled pattern: each character of a text costs at most so many steps. */
 const PROGRAM_MAX = 5_000
+/** A little more than that, as one of several characters becomes one instruction: what is longer is not compiled to be counted. */
+const SPELLED_OUT_MAX = 2 * PROGRAM_MAX
 const KEPT_MAX = 1_000
 
 /** Instructions times characters: each step takes up to 90 ns, and a record may have its 256 KB of texts in such fields. */
@@ -58,6 +60,7 @@ const compiledOnce = (source: string): Compiled | string => {
 
 const compiled = (source: string): Compiled | string => {
   if (source.length > PATTERN_CHARS_MAX) return `must be a pattern of at most ${PATTERN_CHARS_MAX} characters`
+  if (spelledOut(source) > SPELLED_OUT_MAX) return 'must be a simpler pattern'
   try {
     const pattern = RE2JS.compile(source)
     const size = pattern.programSize()
@@ -65,4 +68,32 @@ const compiled = (source: string): Compiled | string => {
   } catch (error) {
     return `must be a regular expression of RE2 (${(error as Error).message.slice(0, 200)})`
   }
+}
+
+/** Literals, classes and the beginnings of groups, and what repeats what stands before. */
+const TOKENS =
+  /\\Q.*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:[^\]]*:\]|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:?))?|\{(\d+)(?:(,)(\d*))?\}|./gsu
+
+/** About how many characters and classes a pattern has once what is repeated is written as often: compiling costs that. */
+const spelledOut = (source: string): number => {
+  const around: number[] = []
+  let size = 0
+  let last = 0
+  for (const [token, least, isRange, most] of source.matchAll(TOKENS)) {
+    if (least !== undefined) {
+      const times = isRange === undefined ? Number(least) : most === '' ? Number(least) + 1 : Number(most)
+      size += last * (times - 1)
+      last *= times
+    } else if (token.startsWith('(')) {
+      around.push(size)
+      size = 1
+    } else if (token === ')') {
+      last = size
+      size += around.pop() ?? 0
+    } else if (!/^[*+?|]$/.test(token)) {
+      last = token.startsWith('\\Q') ? token.length : 1
+      size += last
+    }
+  }
+  return size
 }

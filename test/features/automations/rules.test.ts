@@ -50,6 +50,7 @@ test('fields that could do harm are refused', (t) => {
     { a: 'x'.repeat(20_000) },
     { a: { pattern: '^(.?){500}$' } },
     { a: { anyOf: Array.from({ length: 30 }, () => ({ pattern: 'x{10}' })) } },
+    { a: { oneOf: Array.from({ length: 300 }, () => ({ minLength: 1 })) } },
     Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
   ]
   for (const fields of bad) t.ok(faultOf(fields), JSON.stringify(fields).slice(0, 80))
@@ -72,6 +73,23 @@ test('fields that could do harm are refused', (t) => {
     false,
     'a pattern that explodes elsewhere takes linear time',
   )
+  t.end()
+})
+
+test('a rule compiles its own schema alone, not the schema of schemas anew', (t) => {
+  const { Function: made } = globalThis
+  let count = 0
+  globalThis.Function = new Proxy(made, {
+    construct: (target, given) => {
+      count++
+      return Reflect.construct(target, given)
+    },
+  })
+  t.teardown(() => {
+    globalThis.Function = made
+  })
+  for (let i = 0; i < 20; i++) t.equal(ruleFault('a', { minLength: i + 1_000 }), undefined)
+  t.ok(count >= 20 && count < 60, `${count} functions for 20 rules`)
   t.end()
 })
 

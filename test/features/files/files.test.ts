@@ -390,6 +390,20 @@ test('a file of a record is as hidden as its field', async (t) => {
   t.equal((await owner.call('DELETE', `/file/${fileId}`)).status, 200)
   t.equal((await owner.call('GET', `/file/${fileId}`)).status, 404)
   t.equal((await stored()).length, 2, 'what was left out of the value is swept')
+  const odd = await make('/data-type', {
+    name: 'Odd',
+    primaryKey: 'number',
+    fields: [
+      { name: 'number', type: 'text' },
+      { name: 'constructor', type: 'file', required: true },
+    ],
+  })
+  const own = await make('/data', { dataTypeId: odd._id, values: { number: '1' } })
+  const only = await send(owner, `/data/${own._id}/files`, [
+    ['file', { name: 'scan.pdf', content: '%PDF-1.7 %%EOF' }],
+    ['field', 'constructor'],
+  ])
+  t.equal((await owner.call('DELETE', `/file/${only.body.data._id}`)).status, 409, 'whatever its field is called')
 })
 
 test('files go with their task, and what nothing names is swept part by part', async (t) => {
