@@ -200,7 +200,7 @@ const requestOf = (
   body: checked.body,
   headers: { get: (name) => exchange.headers.get(name.toLowerCase()) },
   now: checked.now,
-  ids: idsOf(checked.now, checked.run?.seed),
+  ids: idsOf(checked.now, checked.run),
   correlationId,
   traceparent: traceparentOf(exchange),
   requestMark: checked.run?.mark,
@@ -213,9 +213,9 @@ const requestOf = (
 })
 
 /** Most requests make no id: randomness is drawn at the first one. */
-const idsOf = (now: number, seed: Buffer | undefined): IdSource => {
+const idsOf = (now: number, { seed, isRepeat = false }: Partial<Run> = {}): IdSource => {
   let source: IdSource | undefined
-  return { next: () => (source ??= idSource(now, seed)).next() }
+  return { isRepeat, next: () => (source ??= idSource(now, seed)).next() }
 }
 
 const traceparentOf = ({ headers }: Exchange): string | undefined => {

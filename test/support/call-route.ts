@@ -7,6 +7,7 @@ import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
 import type { Method, Reply, Route, RouteRequest } from '../../src/kit/http/route.ts'
 import { assertValid } from '../../src/kit/http/validate.ts'
+import { markOf } from '../../src/kit/http/request-mark.ts'
 import { compileBody, compileParams, compileQuery } from '../../src/ingress/schemas.ts'
 
 export interface CallOptions {
@@ -65,7 +66,8 @@ export const routeCaller = ({
         body: options.body as never,
         headers,
         now,
-        ids: idSource(now, options.seed),
+        ids: idSource(now, options.seed, options.seed !== undefined),
+        requestMark: options.seed && markOf(options.seed.toString('base64url'), { fingerprint: '', startedAt: now }),
         correlationId: randomUUID(),
         address: options.address ?? '127.0.0.1',
         network: options.address ?? '127.0.0.1',

@@ -116,15 +116,22 @@ export const callOnce = async (
   }
   const ownCall = SECOND_FACTOR_CALLS[operation.operationId]
   if (ownCall !== undefined) return ownCall(service, headers)
+  return call(service, ...(await callOf(service, world, operation, headers)))
+}
+
+/** What `callOnce` sends, which may so be sent again. */
+export const callOf = async (
+  service: Service,
+  world: ApiWorld,
+  operation: Operation,
+  headers: { [name: string]: string },
+): Promise<[method: string, path: string, options: NonNullable<Parameters<typeof call>[3]>]> => {
   const token = operation.isPublic
     ? undefined
     : ENDS_ITS_TOKEN.includes(operation.operationId)
       ? await freshToken(service, world)
       : world.token
   const ids = operation.method === 'DELETE' ? { ...world.ids, ...world.spare } : world.ids
-  return call(service, operation.method, addressOf(operation, ids, queryOf(operation, world)), {
-    token,
-    body: bodyOf(operation, world),
-    headers: { ...headersOf(operation), ...headers },
-  })
+  const options = { token, body: bodyOf(operation, world), headers: { ...headersOf(operation), ...headers } }
+  return [operation.method, addressOf(operation, ids, queryOf(operation, world)), options]
 }

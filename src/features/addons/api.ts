@@ -64,9 +64,12 @@ const create = async (services: AddonServices, request: Upload): Promise<Reply> 
   const upload = await uploadOf(request)
   const origin = originOf(request)
   const writer = addon.writer(services)
-  const _id = origin.ids.next()
-  const values = valuesOf(upload)
-  const written = await writer.create(origin, { ...values, _id }, (await stored(services, _id, upload)) as JsonObject)
+  const id = origin.ids.next()
+  const body = valuesOf(upload)
+  const written = await writer.make(origin, id, async () => ({
+    body,
+    extra: (await stored(services, id, upload)) as JsonObject,
+  }))
   return reply(services, request, written, 201)
 }
 

@@ -45,9 +45,10 @@ export const automation: Decider<AutomationState, AutomationCommand> = {
   initial: { row: undefined, first: undefined },
   decide: (command, { row, first }): Fact[] => {
     if (command.type === 'create') {
-      if (first !== undefined)
-        throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
-      return [{ type: AUTOMATION_CREATED, data: command.data }]
+      if (first === undefined) return [{ type: AUTOMATION_CREATED, data: command.data }]
+      const { organizationId, content } = command.data
+      if (row?.organizationId === organizationId && isDeepStrictEqual(content, first.content)) return []
+      throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
     }
     if (row === undefined) throw new Failure('not_found')
     if (command.type === 'change' && isUnchanged(row, command.data)) return []

@@ -20,7 +20,7 @@ import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { automation, type AutomationCommand, type AutomationState } from './automation.ts'
 import { checkAutomation, type Checked, type CheckOptions } from './check-automation.ts'
 import { automationResource } from './declaration.ts'
-import { automationStream, type AutomationContent, type AutomationCreated } from './events.ts'
+import { automationStream, type AutomationContent } from './events.ts'
 import { newSecret, openDetails, openSecrets, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
 import type { AutomationRow } from './views.ts'
 
@@ -41,22 +41,16 @@ export class AutomationWriter implements ResourceWrites {
   /** The same `_id` and content again answer what is there, with the secret to a repeat of the same request alone. @throws Failure invalid, conflict, not_available. */
   async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
     const caller = editorOf(origin)
-    const checked = await checkAutomation(this.check, caller, wanted)
+    const { organizationId, now: at } = origin
     const id = ((_id as string | undefined) ?? origin.ids.next()).toLowerCase()
     const secret = newSecret(this.keyring, origin.ids.next())
-    const data: AutomationCreated = {
-      _id: id,
-      organizationId: origin.organizationId,
-      content: this.seal(checked),
-      secret: sealSecret(this.keyring, secret),
-      editorId: caller.userId,
-      at: origin.now,
-    }
-    const { state } = await loadState(this.log, automationStream(id), automation)
-    if (state.first !== undefined) return this.repeated(state, data.organizationId, checked, secret)
-    const { wrote, state: after } = await this.command(origin, id, { type: 'create', data })
-    const row = live(after, origin.organizationId)
-    return { row, wrote, ...this.told(row, secret) }
+    const { wrote, state } = await this.command(origin, id, async ({ first }) => {
+      const content = this.seal(await checkAutomation(this.check, caller, wanted), first?.content)
+      const sealed = sealSecret(this.keyring, secret)
+      return { type: 'create', data: { _id: id, organizationId, content, secret: sealed, editorId: caller.userId, at } }
+    })
+    const row = live(state, organizationId)
+    return { row, wrote, ...((await this.signsWith(id, secret)) && this.told(row, secret)) }
   }
 
   /** @throws Failure not_found, stale_version, invalid, not_available. */
@@ -83,9 +77,9 @@ export class AutomationWriter implements ResourceWrites {
       previousUntil: origin.now + PREVIOUS_SECRET_MS,
       at: origin.now,
     }
-    const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data }, true)
+    const { wrote, state } = await this.command(origin, row._id, { type: 'rotateSecret', data })
+    if (!(await this.signsWith(row._id, secret))) throw replacedSince()
     const after = live(state, origin.organizationId)
-    if (!this.signsWith(after, secret)) throw replacedSince()
     return { row: after, wrote, ...this.told(after, secret) }
   }
 
@@ -108,8 +102,10 @@ export class AutomationWriter implements ResourceWrites {
     return { told: { automationDetails: { ...action.show(openDetails(this.keyring, row)), secret } } }
   }
 
-  private signsWith(row: AutomationRow, secret: string): boolean {
-    return openSecrets(this.keyring, row, 0)[0] === secret
+  /** As it is now: others may have replaced it since a repeated request wrote it. */
+  private async signsWith(id: string, secret: string): Promise<boolean> {
+    const { row } = (await loadState(this.log, automationStream(id), automation)).state
+    return row !== undefined && openSecrets(this.keyring, row, 0)[0] === secret
   }
 
   private async load(organizationId: string, id: string): Promise<AutomationRow> {
@@ -121,24 +117,12 @@ export class AutomationWriter implements ResourceWrites {
     { ids, metadata }: WriteOrigin,
     id: string,
     command: AutomationCommand | Prepare<AutomationState, AutomationCommand>,
-    isOnce = false,
   ): Promise<Handled<AutomationState>> {
-    return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata, isOnce })
-  }
-
-  private repeated({ row, first }: AutomationState, organizationId: string, checked: Checked, secret: string): Written {
-    const isSame =
-      row !== undefined &&
-      first !== undefined &&
-      row.organizationId === organizationId &&
-      isDeepStrictEqual(checked, this.checkedOf(first.content))
-    if (!isSame)
-      throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
-    return { row, ...(this.signsWith(row, secret) && this.told(row, secret)) }
+    return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata })
   }
 
   /** Details that did not change keep their sealed form. */
-  private seal({ details, ...content }: Checked, before?: AutomationRow): AutomationContent {
+  private seal({ details, ...content }: Checked, before?: Pick<AutomationContent, 'details'>): AutomationContent {
     const isKept = before !== undefined && isDeepStrictEqual(details, openDetails(this.keyring, before))
     return { ...content, details: isKept ? before.details : sealDetails(this.keyring, details) }
   }

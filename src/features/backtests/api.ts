@@ -3,10 +3,10 @@ import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
-import { handleCommand, loadState } from '../../kit/commands/handle-command.ts'
+import { handleCommand, loadState, stateBy, type Handled } from '../../kit/commands/handle-command.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
-import { backtestDecider, type BacktestQuestion, type RunBacktest } from './backtest.ts'
+import { backtestDecider, type BacktestQuestion, type BacktestState, type RunBacktest } from './backtest.ts'
 import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
 import type { BacktestPlaces } from './places.ts'
@@ -80,6 +80,9 @@ const askRoute = (services: BacktestServices): Route =>
       const asked = { from: timeOf(from), to: timeOf(to), trackerIds, rules: { maxAccuracy, debounce } }
       if (asked.from > asked.to) throw invalid('/to', 'must not be before from')
       const caller = userOf(request)
+      const backtestId = request.ids.next()
+      const before = request.ids.isRepeat === true ? await jobBefore(services, backtestId) : undefined
+      if (before !== undefined) return before
       const question = {
         ...asked,
         ...(await services.findGeofence(caller, request.params.geofenceId)),
@@ -89,17 +92,29 @@ const askRoute = (services: BacktestServices): Route =>
       const answer = await services.runBacktest(question)
       return 'transitions' in answer
         ? { body: { data: answer.transitions } }
-        : requestJob(services, request, question, answer)
+        : requestJob(services, request, backtestId, question, answer)
     },
   })
+
+/** The answer of a request that asked for a job before it was cut short. */
+const jobBefore = async ({ log }: BacktestServices, backtestId: string): Promise<Reply | undefined> => {
+  const asked = await stateBy(log, backtestStream(backtestId), backtestDecider(backtestId), () => true)
+  return asked?.state.row && accepted(asked)
+}
+
+const accepted = ({ state, wrote }: Pick<Handled<BacktestState>, 'state' | 'wrote'>): Reply => {
+  const row = state.row as BacktestRow
+  const location = `/api/v3/geofence/${row.geofenceId}/backtest/${row._id}`
+  return { status: 202, body: { data: backtestShown(row) }, headers: { location }, wrote }
+}
 
 const requestJob = async (
   { log, places }: BacktestServices,
   request: RouteRequest<never, BacktestBody>,
+  backtestId: string,
   { caller, geofenceId, geofenceGroupId, geofenceVersion, from, to, trackerIds }: BacktestQuestion,
   { total, rules }: { total: number; rules: BacktestRules },
 ): Promise<Reply> => {
-  const backtestId = request.ids.next()
   const { organizationId, userId, hubIds } = caller
   const requested = {
     organizationId,
@@ -118,15 +133,15 @@ const requestJob = async (
   await places.keep(organizationId, backtestId)
   try {
     const context = { ids: request.ids, metadata: metadataOf(request) }
-    const { state, wrote } = await handleCommand(
-      log,
-      backtestStream(backtestId),
-      backtestDecider(backtestId),
-      { kind: 'request', requested },
-      context,
+    return accepted(
+      await handleCommand(
+        log,
+        backtestStream(backtestId),
+        backtestDecider(backtestId),
+        { kind: 'request', requested },
+        context,
+      ),
     )
-    const location = `/api/v3/geofence/${geofenceId}/backtest/${backtestId}`
-    return { status: 202, body: { data: backtestShown(state.row as BacktestRow) }, headers: { location }, wrote }
   } catch (error) {
     places.release(organizationId, backtestId)
     throw error

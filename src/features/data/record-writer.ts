@@ -5,7 +5,6 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
-import { orMadeBefore } from '../../kit/resource/made-before.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { ABSENT } from '../../kit/resource/decider.ts'
@@ -33,17 +32,16 @@ export class RecordWriter implements ResourceWrites {
    * @param asked field whose value the index was just asked for, and does not have
    * @throws Failure invalid with every field that is not as its type wants it, key_in_use.
    */
-  async create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
+  create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
     const id = this.writer.idOf(origin, body)
-    return orMadeBefore(this.services, this.writer, origin, id, async () => {
+    return this.writer.make(origin, id, async () => {
       const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
       await this.assertNoGuess(origin, type, id, body)
       const kept = keyed(type, body.values as JsonObject)
       for (const field of type.fields)
         if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
       const values = await this.checked(origin, type, id, kept, undefined, asked)
-      const whole = { ...body, _id: id, dataTypeId: type._id, values: values.values }
-      return this.writer.create(origin, whole, extraOf(values))
+      return { body: { dataTypeId: type._id, values: values.values }, extra: extraOf(values) }
     })
   }
 

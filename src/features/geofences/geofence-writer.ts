@@ -36,9 +36,10 @@ export class GeofenceWriter implements ResourceWrites {
 
   async create(origin: WriteOrigin, { _id, ...body }: JsonObject): Promise<Written> {
     const id = (_id as string | undefined)?.toLowerCase() ?? origin.ids.next()
-    const values = await this.checked(origin, valuesOf(body), undefined)
-    const { organizationId, now } = origin
-    return this.handle(id, origin, { kind: 'create', organizationId, values, at: now })
+    const { organizationId, now: at } = origin
+    return this.handle(id, origin, async () => {
+      return { kind: 'create', organizationId, values: await this.checked(origin, valuesOf(body), undefined), at }
+    })
   }
 
   /** @throws Failure not_found, invalid, stale_version, conflict, overloaded. */
@@ -78,7 +79,7 @@ export class GeofenceWriter implements ResourceWrites {
   private async handle(
     id: string,
     { ids, metadata }: WriteOrigin,
-    command: GeofenceCommand | Prepare<GeofenceState, GeofenceCommand>,
+    command: Prepare<GeofenceState, GeofenceCommand>,
   ): Promise<Written> {
     const context = { ids, metadata }
     const { log } = this.services

@@ -40,12 +40,15 @@ const makeOwn = async (
   const { userId } = origin.caller
   const hubId = writer.idOf(origin, body)
   const { _id: _sent, ...values } = body
+  let repeat: Written | undefined
   const wrote = await services.processes.run(MAKE_HUB, hubId, asService(origin), async () => {
-    if ((await writer.load(hubId)).state.status !== 'absent') return undefined
+    repeat = await writer.madeBefore(origin, hubId)
+    if (repeat !== undefined || (await writer.load(hubId)).state.status !== 'absent') return undefined
     if ((await hubsOf(services.log, userId)).length >= HUBS_MAX)
       throw invalid('/name', `cannot be made: you have ${HUBS_MAX} hubs already`)
     return { hubId, values, userId }
   })
+  if (repeat !== undefined) return repeat
   // A repeat of the same finds it theirs; of another's hub it must not say so much as that it is there.
   const hubIds = await hubsOf(services.log, userId)
   const made = await writer.create({ ...origin, caller: { ...origin.caller, hubIds } }, { ...values, _id: hubId })

@@ -65,7 +65,7 @@ const createOrganization = async (
   if (person === undefined || member === undefined) throw new Failure('unauthenticated')
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
   const origin = { organizationId, now, ids, metadata }
-  const { organization, owner, wrote } = await foundOrganization(context, origin, async () => ({
+  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => ({
     ...(await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)),
     name: body.organizationName,
     owner: { identityId, userId, name: member.name, email },

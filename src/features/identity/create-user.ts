@@ -39,7 +39,9 @@ export const createUser = async (context: IdentityContext, origin: WriteOrigin, 
   const wrote = await context.services.processes.run(CREATE_USER, userId, asService(origin), async () => {
     const { state } = await context.users.load(userId)
     if (state.status === 'absent') return planOf(context, origin, userId, newIdentityId, body)
-    repeat = await repeated(context, origin, userId, values, state.first.values)
+    const made = await context.users.madeBefore(origin, userId)
+    const withTeams = made && { ...made, row: { ...made.row, teamIds: [...teamIds] } }
+    repeat = withTeams ?? (await repeated(context, origin, userId, values, state.first.values))
     return undefined
   })
   if (repeat !== undefined) return repeat

@@ -34,14 +34,14 @@ export interface Founded {
 export const foundOrganization = async (
   context: IdentityContext,
   origin: StepOrigin,
+  userId: string,
   founding: () => Promise<Founding>,
 ): Promise<Founded> => {
   const { organizationId } = origin
-  let userId = ''
   const wrote = await context.services.processes.run(FOUND_ORGANIZATION, organizationId, origin, async () => {
-    const data = withIds(origin.ids, await founding())
-    userId = data.owner.userId
-    return data
+    // A repeated request founds nothing of what it would copy by now.
+    const { state } = await context.users.load(userId)
+    return state.status === 'absent' ? withIds(origin.ids, await founding()) : undefined
   })
   const organization = await rowIn(context.organizations, organizationId)
   const owner = { ...(await rowIn(context.users, userId)), teamIds: [] } as unknown as UserRow

@@ -58,7 +58,7 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   const [organizationId, identityId, userId, jti] = [ids.next(), ids.next(), ids.next(), ids.next()]
   const origin = { organizationId, now, ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
   const { name, organizationName, hubName, hubLat, hubLng } = body
-  const { organization, owner, wrote } = await foundOrganization(context, origin, async () => ({
+  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => ({
     name: organizationName,
     hubs: [{ name: hubName, lat: hubLat, lng: hubLng }],
     owner: { identityId, userId, name, email: body.email },

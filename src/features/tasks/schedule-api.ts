@@ -76,7 +76,7 @@ const bulkRoute = (writer: ResourceWriter): Route =>
       for (const [index, body] of request.body.schedules.entries()) {
         await breathe() // working out a rule may take milliseconds
         // Each has ids of its own: what a repeated request finds made draws fewer than it did when it was made.
-        const ids = idSource(request.now, Buffer.from(request.ids.next()))
+        const ids = idSource(request.now, Buffer.from(request.ids.next()), request.ids.isRepeat)
         try {
           assertValid(checkSchedule, body)
           wrotes.push((await writer.create({ ...originOf(request), ids }, body)).wrote)

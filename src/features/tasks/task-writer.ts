@@ -12,11 +12,10 @@ import {
   valuesSchema,
   withDefaults,
 } from '../../kit/resource/declaration.ts'
-import { orMadeBefore } from '../../kit/resource/made-before.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
 import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees } from './assignees.ts'
@@ -49,11 +48,10 @@ export class TaskWriter implements ResourceWrites {
   /** @throws Failure forbidden without `dispatch/task`, invalid, key_in_use */
   async create(origin: WriteOrigin, body: JsonObject, extra: TaskExtra = {}): Promise<Written> {
     assertDispatches(origin)
-    const id = this.writer.idOf(origin, body)
-    return orMadeBefore(this.services, this.writer, origin, id, () => this.make(origin, { ...body, _id: id }, extra))
+    return this.writer.make(origin, this.writer.idOf(origin, body), () => this.making(origin, body, extra))
   }
 
-  private async make(origin: WriteOrigin, body: JsonObject, extra: TaskExtra): Promise<Written> {
+  private async making(origin: WriteOrigin, body: JsonObject, extra: TaskExtra): Promise<Making> {
     const { tables } = this.services
     const { organizationId } = origin
     const flowId = String(body.flowId).toLowerCase()
@@ -79,13 +77,13 @@ export class TaskWriter implements ResourceWrites {
     assertPlace(body)
     const at = new Date(origin.now).toISOString()
     const whole = { ...body, flowId, components: values, ...(dataSource !== undefined && { dataSource }) }
-    return this.writer.create(origin, whole, {
+    const own = {
       state: isAssigned ? 'assigned' : 'new',
       flowVersion: flow.version,
       createdBy: actorOf(origin),
       ...(isAssigned && { assignedAt: at }),
-      ...(extra as JsonObject),
-    })
+    }
+    return { body: whole, extra: joined(own, extra as JsonObject) }
   }
 
   /** Hub, team and assignees change as `move` and `assign` change them. @throws Failure as `create`, conflict, stale_version */

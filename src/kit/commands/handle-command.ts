@@ -11,8 +11,6 @@ export interface CommandContext {
   metadata: EventMetadata
   /** The version that the client saw; another one is refused with `stale_version`. */
   expectedVersion?: number
-  /** What a repeated request did before is not done again, though others have changed the stream since. */
-  isOnce?: boolean
 }
 
 export interface Handled<State> {
@@ -134,7 +132,8 @@ export type TakeValues<State> = (after: State, before: State, version: number) =
 
 /**
  * Loads, decides, appends at the revision that was read, and decides again when someone else was faster. A command that
- * is a function is made anew from the state of each try.
+ * is a function is made anew from the state of each try. What a repeated request did before is answered as it left it,
+ * whatever others have changed since: nothing is decided again.
  * @throws Failure of the decider, `key_in_use`, `stale_version`, `conflict` after 50 lost races, `engine_down`.
  */
 export const handleCommand = async <State, Command extends object>(
@@ -142,32 +141,33 @@ export const handleCommand = async <State, Command extends object>(
   stream: string,
   decider: Decider<State, Command>,
   command: Command | Prepare<State, Command>,
-  context: CommandContext,
+  { ids, metadata, expectedVersion }: CommandContext,
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
-  const eventIds = context.isOnce === true ? [context.ids.next()] : []
+  const eventIds = [ids.next()]
+  const doneBefore = () => stateBy(log, stream, decider, ({ id }) => id === eventIds[0])
   const decide = async (state: State, version: number): Promise<readonly Fact[]> => {
-    if (context.expectedVersion !== undefined && context.expectedVersion !== version)
+    if (expectedVersion !== undefined && expectedVersion !== version)
       throw new Failure('stale_version', { extra: { version } })
     return decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
   }
   for (let tries = 0; tries < TRIES; tries++) {
+    const done = ids.isRepeat === true ? await doneBefore() : undefined
+    if (done !== undefined) return done
     const { state, version } = await loadState(log, stream, decider)
-    const done = context.isOnce === true ? await wroteBefore(log, stream, eventIds[0]) : undefined
-    if (done !== undefined) return { state, version, wrote: done }
     let facts: readonly Fact[]
     try {
       facts = await decide(state, version)
     } catch (error) {
-      const wrote = eventIds.length === 0 ? await wroteBefore(log, stream, context.ids.next()) : undefined
-      if (wrote === undefined) throw error
-      return { state, version, wrote }
+      const own = ids.isRepeat === undefined ? await doneBefore() : undefined
+      if (own === undefined) throw error
+      return own
     }
     if (facts.length === 0) return { state, version }
-    while (eventIds.length < facts.length) eventIds.push(context.ids.next())
+    while (eventIds.length < facts.length) eventIds.push(ids.next())
     const after = facts.reduce(decider.evolve, state)
     await take?.(after, state, version)
-    const wrote = await appendFacts(log, stream, facts, eventIds, version, context.metadata)
+    const wrote = await appendFacts(log, stream, facts, eventIds, version, metadata)
     if (wrote === undefined) continue
     keepDecided(log, stream, decider, {
       state,
@@ -183,17 +183,23 @@ export const handleCommand = async <State, Command extends object>(
   })
 }
 
-/** Events of others that may have come since the process ended that did this command. */
-const LATER_EVENTS_MAX = 50
-
-/**
- * What this command wrote when it was handled before, by a process that ended before it answered: the ids of a repeated
- * request are those of the first, so its event is found by its id. It must not be refused for what it did itself.
- */
-export const wroteBefore = async (log: EventLog, stream: string, eventId: string): Promise<Wrote | undefined> => {
-  const events = await log.read(stream, 'end', LATER_EVENTS_MAX, 'backwards')
-  const own = events.find(({ id }) => id === eventId)
-  return own && { position: own.position, types: [own.type] }
+/** The state that the first such event left: a repeated request knows by it what it did itself, and when. */
+export const stateBy = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  isOwn: (event: RecordedEvent) => boolean,
+): Promise<Handled<State> | undefined> => {
+  let state = decider.initial
+  for (let version = 0; ; ) {
+    const events = await log.read(stream, version, PAGE_EVENTS)
+    for (const event of events) {
+      state = decider.evolve(state, factOf(event))
+      version = event.revision + 1
+      if (isOwn(event)) return { state, version, wrote: { position: event.position, types: [event.type] } }
+    }
+    if (events.length < PAGE_EVENTS) return undefined
+  }
 }
 
 /** Appends the facts to a stream that has `version` events; undefined when it has others by now. */

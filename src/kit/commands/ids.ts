@@ -31,10 +31,11 @@ const randomBytes = (): Uint8Array => {
 }
 
 /** UUIDv7s of the given time; with a seed the same ones at each call (a repeated request makes the ids of the first). */
-export const idSource = (now: number, seed?: Buffer): IdSource => {
-  if (seed === undefined) return { next: () => v7({ msecs: now, random: randomBytes() }) }
+export const idSource = (now: number, seed?: Buffer, isRepeat?: boolean): IdSource => {
+  if (seed === undefined) return { next: () => v7({ msecs: now, random: randomBytes() }), isRepeat: false }
   let made = 0
   return {
+    isRepeat,
     next: () => v7({ msecs: now, random: createHmac('sha256', seed).update(String(made++)).digest().subarray(0, 16) }),
   }
 }

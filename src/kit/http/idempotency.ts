@@ -39,6 +39,8 @@ export interface KeptAnswer {
 export interface Run {
   seed: Buffer
   now: number
+  /** Whether it ran before, and may have done something. */
+  isRepeat: boolean
   /** Goes into the metadata of every event of the run, so that the log knows the request again. */
   mark: string
   /** Keeps the answer. With `revokedToken` that token may read it for ten minutes too. */
@@ -153,7 +155,7 @@ export class Idempotency {
     try {
       const row = await this.asFirst(id, fresh)
       if (row !== fresh) await this.commit([this.change(id, row)])
-      return this.run(id, row, request)
+      return this.run(id, row, request, row !== fresh)
     } catch (error) {
       await this.commit([{ ...this.change(id, fresh), row: null }]).catch(() => undefined)
       throw error
@@ -191,7 +193,7 @@ export class Idempotency {
       if (other !== undefined) throw underWay()
       const row: KeptRow = { ...kept, state: 'running', attempt, life, aliveAt: clock.now() }
       await this.commit([this.change(id, row)])
-      return this.run(id, row, request)
+      return this.run(id, row, request, true)
     }
   }
 
@@ -199,11 +201,12 @@ export class Idempotency {
     return isEarlier(life, this.options.life) || Math.abs(this.options.clock.now() - aliveAt) >= CRASHED_AFTER_MS
   }
 
-  private run(id: string, row: KeptRow, request: IdempotentRequest): Run {
+  private run(id: string, row: KeptRow, request: IdempotentRequest, isRepeat: boolean): Run {
     const stopBeating = this.beat(id, row)
     return {
       seed: Buffer.from(row.seed, 'base64url'),
       now: row.startedAt,
+      isRepeat,
       mark: markOf(id, row),
       done: async (answer, revokedToken) => {
         await stopBeating()

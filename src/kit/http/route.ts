@@ -14,6 +14,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface IdSource {
   /** A UUIDv7 of the time of the (first) request. */
   next(): string
+  /** Whether what they are for was begun before; absent where nobody knows, as in the steps of a process. */
+  isRepeat?: boolean
 }
 
 export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknown> {

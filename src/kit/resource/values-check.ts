@@ -1,5 +1,9 @@
-import { type Check, compileCheck } from '../http/validate.ts'
-import { type ResourceDeclaration, valuesSchema } from './declaration.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { joined, type JsonObject } from '../../kernel/json.ts'
+import { assertValid, type Check, compileCheck } from '../http/validate.ts'
+import { pick, pickWithNull, type ResourceDeclaration, valuesSchema, withDefaults, writeOnlyOf } from './declaration.ts'
+import { mergePatch } from './merge-patch.ts'
+import type { Change } from './writes.ts'
 
 const checks = new WeakMap<ResourceDeclaration, Check>()
 
@@ -11,4 +15,26 @@ export const valuesCheck = (declaration: ResourceDeclaration): Check => {
   const check = checks.get(declaration) ?? compileCheck(valuesSchema(declaration))
   checks.set(declaration, check)
   return check
+}
+
+/** The values that a change asks for; whole and valid. */
+export const changedValues = (
+  declaration: ResourceDeclaration,
+  check: Check,
+  before: JsonObject,
+  { kind, body }: Change,
+): JsonObject => {
+  const { fields, fixed = [], merge = mergePatch, bodyOf, bodyPaths = {} } = declaration
+  const names = Object.keys(fields)
+  const left = kind === 'replace' ? [...writeOnlyOf(declaration), ...fixed] : names
+  const kept = pick(bodyOf?.(before) ?? before, left)
+  const sent = pickWithNull(body, fields)
+  for (const name of fixed)
+    if (sent[name] !== undefined && sent[name] !== (before[name] ?? null))
+      throw invalid(`/${name}`, 'cannot be changed or added later')
+  const merged = kind === 'replace' ? { ...kept, ...sent } : merge(kept, sent)
+  for (const name of fixed) if (merged[name] === null) delete merged[name]
+  assertValid(check, merged)
+  const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
+  return joined(withDefaults(fields, merged), pick(before, others))
 }

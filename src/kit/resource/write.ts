@@ -1,37 +1,30 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { Decider } from '../../kernel/decider.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { rowOf, type ResourceData } from '../commands/declared-event.ts'
-import { handleCommand, loadState, type Handled, type Prepare } from '../commands/handle-command.ts'
+import { handleCommand, loadState, stateBy, type Handled, type Prepare } from '../commands/handle-command.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { seesRow } from '../http/list-query.ts'
 import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
-import { assertValid, type Check } from '../http/validate.ts'
+import type { Check } from '../http/validate.ts'
 import { ResourceClaims } from './claims.ts'
-import {
-  pick,
-  pickWithNull,
-  withDefaults,
-  writeOnlyOf,
-  type Redirected,
-  type ResourceDeclaration,
-  type ResourceServices,
-} from './declaration.ts'
-import { mergePatch } from './merge-patch.ts'
+import { withDefaults, type Redirected, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences, heirOf } from './references.ts'
 import { Naming } from './naming.ts'
 import { ResourceSecrets } from './secrets.ts'
-import { valuesCheck } from './values-check.ts'
+import { changedValues, valuesCheck } from './values-check.ts'
 import { madeOnce, stillTold, toldOf } from './told-once.ts'
 import {
   assertVersion,
   asService,
   type Change,
   type Deletion,
+  type Making,
   GIVE_WAY,
   type RecordRef,
   type ResourceWrites,
@@ -65,23 +58,37 @@ export class ResourceWriter implements ResourceWrites {
     this.decider = resourceDecider(declaration, (data) => this.secrets.opened(data))
   }
 
+  /** As `make`, with what the body says. */
+  create(origin: WriteOrigin, body: JsonObject, extra?: JsonObject): Promise<Written> {
+    return this.make(origin, this.idOf(origin, body), async () => ({ body, extra }))
+  }
+
   /**
-   * Makes a resource. `extra` sets read-only and internal fields. The same `_id` and body again answer what is there, to
-   * whoever sees it, and tell again what is told once to a repeat of the same request. @throws Failure as `update`, conflict
+   * Makes a resource of what `making` answers, which nobody asks for what the same request made before. The same `_id` and
+   * body again answer what is there, to whoever sees it, and tell again what is told once to a repeat of the same request.
+   * @throws Failure as `update`, conflict
    */
-  async create(origin: WriteOrigin, body: JsonObject, extra: JsonObject = {}): Promise<Written> {
-    const { _id, ...rest } = body
-    const id = this.idOf(origin, body)
-    const said = joined(withDefaults(this.declaration.fields, rest), extra)
+  async make(origin: WriteOrigin, id: string, making: () => Promise<Making>): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
     const { wrote, ...made } = await this.handle(origin, id, async (state) => {
+      const { body, extra = {} } = await making()
+      const said = joined(withDefaults(this.declaration.fields, body), extra)
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       await this.assertAllowed(origin, id, values, undefined)
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     })
     if (wrote === undefined) await this.assertSeen(origin, id, made.state, made.version)
-    return { row: await this.rowOf(id, made), wrote, ...toldOf(once, made.state) }
+    return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
+  }
+
+  /** What the same request made under that id before, by a process. */
+  async madeBefore({ ids, metadata }: WriteOrigin, id: string): Promise<Written | undefined> {
+    const { request } = metadata
+    if (ids.isRepeat !== true || request === undefined) return undefined
+    const isOwn = (event: RecordedEvent): boolean => event.metadata.request === request
+    const made = await stateBy(this.services.log, this.stream(id), this.decider, isOwn)
+    return made && { row: await this.rowOf(id, made), wrote: made.wrote }
   }
 
   /**
@@ -89,7 +96,8 @@ export class ResourceWriter implements ResourceWrites {
    * @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races.
    */
   change(origin: WriteOrigin, change: Change, extra: JsonObject = {}): Promise<Written> {
-    const next = (before: JsonObject): JsonObject => joined(this.changed(before, change), extra)
+    const next = (before: JsonObject): JsonObject =>
+      joined(changedValues(this.declaration, this.check, before, change), extra)
     return this.update(origin, change.id, next, change.expectedVersion)
   }
 
@@ -176,16 +184,12 @@ export class ResourceWriter implements ResourceWrites {
   async rotate(origin: WriteOrigin, id: string): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
     if (once === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
-    const { wrote, ...rotated } = await this.handle(
-      origin,
-      id,
-      async (state, version) => {
-        await this.assertSeen(origin, id, state, version)
-        return { type: 'change', data: this.data(origin, { ...this.secrets.opened(state), ...once.kept }, state) }
-      },
-      true,
-    )
-    return { row: await this.rowOf(id, rotated), wrote, ...stillTold(once, rotated.state) }
+    const { wrote, ...rotated } = await this.handle(origin, id, async (state, version) => {
+      await this.assertSeen(origin, id, state, version)
+      return { type: 'change', data: this.data(origin, { ...this.secrets.opened(state), ...once.kept }, state) }
+    })
+    const told = stillTold(once, await this.present(origin, id, rotated.state))
+    return { row: await this.rowOf(id, rotated), wrote, ...told }
   }
 
   /** The resource as its stream has it. */
@@ -215,9 +219,8 @@ export class ResourceWriter implements ResourceWrites {
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
     prepare: Prepare<ResourceState, ResourceCommand>,
-    isOnce = false,
   ): Promise<Handled<ResourceState>> {
-    const context = { ids, metadata, isOnce }
+    const context = { ids, metadata }
     const take = this.claims.takerFor(organizationId, id, context)
     return this.naming.write(id, (nameIn) =>
       handleCommand(this.services.log, this.stream(id), this.decider, prepare, context, async (after, before, at) => {
@@ -229,6 +232,11 @@ export class ResourceWriter implements ResourceWrites {
     )
   }
 
+  /** What is told again must hold: others may have changed it since a repeated request wrote it. */
+  private async present({ ids }: WriteOrigin, id: string, written: ResourceState): Promise<ResourceState> {
+    return ids.isRepeat === true ? (await this.load(id)).state : written
+  }
+
   private async assertSeen(origin: WriteOrigin, id: string, state: ResourceState, version: number): Promise<void> {
     if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
     const { fields, hubField, plural, sees } = this.declaration
@@ -238,23 +246,6 @@ export class ResourceWriter implements ResourceWrites {
     const row = isOwn ? rowOf(id, version, state) : await this.services.tables.get(plural, state.organizationId, id)
     const isSeen = row !== undefined && seesRow(origin.caller, row, hubField)
     if (!isSeen || sees?.(origin.caller, row) === false) throw new Failure('not_found')
-  }
-
-  /** The values that a change asks for; whole and valid. */
-  private changed(before: JsonObject, { kind, body }: Change): JsonObject {
-    const { fields, fixed = [], merge = mergePatch, bodyOf, bodyPaths = {} } = this.declaration
-    const names = Object.keys(fields)
-    const left = kind === 'replace' ? [...writeOnlyOf(this.declaration), ...fixed] : names
-    const kept = pick(bodyOf?.(before) ?? before, left)
-    const sent = pickWithNull(body, fields)
-    for (const name of fixed)
-      if (sent[name] !== undefined && sent[name] !== (before[name] ?? null))
-        throw invalid(`/${name}`, 'cannot be changed or added later')
-    const merged = kind === 'replace' ? { ...kept, ...sent } : merge(kept, sent)
-    for (const name of fixed) if (merged[name] === null) delete merged[name]
-    assertValid(this.check, merged)
-    const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
-    return joined(withDefaults(fields, merged), pick(before, others))
   }
 
   private async kept(

@@ -28,6 +28,13 @@ export interface Written {
   isPending?: boolean
 }
 
+/** What is to be made. */
+export interface Making {
+  body: JsonObject
+  /** Read-only and internal fields. */
+  extra?: JsonObject
+}
+
 export interface Change {
   id: string
   /** `replace` sets every writable field, `amend` is a merge patch. */

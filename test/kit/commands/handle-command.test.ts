@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
+import type { Fact } from '../../../src/kernel/event.ts'
 import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -27,4 +28,35 @@ test('a request that is handled again after its process ended is not refused for
   const stale = { ...request('a'), expectedVersion: 0 }
   t.match(await handleCommand(log, 'door-1', door, {}, stale), { version: 1 }, 'nor for the version that it made')
   t.equal((await log.read('door-1', 0, 10)).length, 1)
+})
+
+/** Is set to any text. */
+const board = {
+  initial: '',
+  decide: ({ text }: { text: string }) => [{ type: 'written', data: { text } }],
+  evolve: (_before: string, fact: Fact) => (fact.data as { text: string }).text,
+}
+
+test('a repeated request is answered what it left, however much others have changed since, and does nothing again', async (t) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => log.close())
+  const write = (
+    seed: string,
+    command: Parameters<typeof handleCommand<string, { text: string }>>[3],
+    isRepeat = false,
+  ) =>
+    handleCommand(log, 'board-1', board, command, {
+      ids: idSource(1_000, Buffer.alloc(32, seed), isRepeat),
+      metadata: {},
+    })
+  for (let i = 0; i < 3; i++) await write(`before${i}`, { text: `${i}` })
+  const first = await write('own', { text: 'mine' })
+  for (let i = 0; i < 600; i++) await write(`after${i}`, { text: `${i}` })
+  const refuse = async (): Promise<never> => {
+    throw new Failure('forbidden')
+  }
+  t.same(await write('own', refuse, true), first)
+  t.match(first, { state: 'mine', version: 4 })
+  t.equal(await log.head('board-1'), 603)
+  await t.rejects(write('another', refuse, true), { code: 'forbidden' }, 'what was not done before is decided')
 })

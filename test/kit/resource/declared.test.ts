@@ -109,6 +109,22 @@ test('a repeat of the same request, whose answer was lost, is told again; nobody
   t.same((await rotate(seeds[3])).body.data, last.body.data)
 })
 
+test('a repeat of the same request answers what it made, although it was deleted and made anew since', async (t) => {
+  const { call } = await open(t, beacon)
+  const seed = Buffer.alloc(32, 'create')
+  const make = () => call('POST', '/beacon', { name: 'A', serial: 's1' }, {}, seed)
+  const { body } = await make()
+  const { _id, version } = body.data
+  t.match(await call('DELETE', `/beacon/${_id}`), { status: 200 })
+  t.match(await make(), { status: 201, body: { data: { _id, name: 'A', version } } })
+  t.match(await call('GET', `/beacon/${_id}`), { status: 404 }, 'and does not make it again')
+  t.match(await call('POST', '/beacon', { name: 'B', serial: 's1' }), { status: 201 })
+  const again = await make()
+  t.match(again, { status: 201, body: { data: { _id, name: 'A', version } } })
+  t.notOk('key' in again.body.data, 'its key is not told: it does not hold any more')
+  t.match((await call('GET', `/beacon/${_id}`)).body.data, { name: 'B' })
+})
+
 test('an id that follows from a field: set for good, free again after a deletion', async (t) => {
   const { call } = await open(t, beacon)
   const { _id } = (await call('POST', '/beacon', { name: 'A', serial: 's1' })).body.data
