@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { UniqueValue } from '../../kit/resource/declaration.ts'
 import type { StoredField } from './fields.ts'
 
 export const DATA_TYPE = eventTypes('dataType')
@@ -17,6 +18,8 @@ export interface RecordValues {
   values: JsonObject
   /** Records that they name. */
   recordIds: string[]
+  /** What only one may have, as far as the record has taken it. */
+  uniques?: UniqueValue[]
 }
 
 /** What the streams `dataCheck-<data type>` hold: a page of records that were held against a changed type. */

@@ -18,7 +18,7 @@ import {
 } from './events.ts'
 import { changesRecords } from './fields.ts'
 import { areValid, indexOf, type Shape, slotNames } from './record-index.ts'
-import { haveShared, markShared, unmarkLeft } from './shared-values.ts'
+import { hasUntaken, haveShared, markShared, unmarkLeft } from './shared-values.ts'
 import { CHECKS, type CheckRow, type RecordRow, RECORDS, valueIn } from './views.ts'
 
 /** Records with what finds them, by the fields that their type has now; the types' fields are kept beside. */
@@ -39,7 +39,10 @@ export const recordRows = (plain: RowSource): RowSource => ({
     // Otherwise whoever wrote has seen to it that no value is shared.
     const isWatched =
       check !== undefined &&
-      (check.isRunning || check.hasShared === true || event.loggedAt <= (check.judgedUntil ?? Number.NEGATIVE_INFINITY))
+      (check.isRunning ||
+        check.hasShared === true ||
+        event.loggedAt <= (check.judgedUntil ?? Number.NEGATIVE_INFINITY) ||
+        hasUntaken({ ...check, _id: dataTypeId as string }, data.values as unknown as RecordValues))
     const before =
       isWatched && event.type !== RECORD.created ? await rows.get<RecordRow>(RECORDS, organizationId, id) : undefined
     await plain.apply(event, rows)
@@ -47,7 +50,7 @@ export const recordRows = (plain: RowSource): RowSource => ({
     const shape = { ...check, _id: dataTypeId as string }
     const isGone = event.type === RECORD.deleted
     const row = isGone ? undefined : await rows.get<RecordRow>(RECORDS, organizationId, id)
-    if (row !== undefined) putIndexed(rows, shape, row, false)
+    if (row !== undefined) putIndexed(rows, shape, row, row.isDangling === true)
     if (!isWatched) return
     const place = { rows, organizationId, shape }
     if (before?.isShared === true) await unmarkLeft(place, before)

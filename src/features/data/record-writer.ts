@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, type FieldError, invalid, refused } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
@@ -17,6 +15,16 @@ import { claimKey, isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { RECORD_STREAMS } from './events.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
+
+/** What a write is judged by. */
+interface Judged {
+  /** As it was; absent for a create. */
+  before?: JsonObject
+  /** Fields that the write leaves as they are. */
+  left?: ReadonlySet<StoredField>
+  /** Field whose value the index was just asked for, and does not have. */
+  asked?: string
+}
 
 /** The writes of records: values by the names that clients use, kept by the keys of their fields. */
 export class RecordWriter implements ResourceWrites {
@@ -40,8 +48,8 @@ export class RecordWriter implements ResourceWrites {
       const kept = keyed(type, body.values as JsonObject)
       for (const field of type.fields)
         if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
-      const values = await this.checked(origin, type, id, kept, undefined, asked)
-      return { body: { dataTypeId: type._id, values: values.values }, extra: extraOf(values) }
+      const { values, ...extra } = await this.checked(origin.organizationId, type, id, kept, { asked })
+      return { body: { dataTypeId: type._id, values }, extra }
     })
   }
 
@@ -60,7 +68,11 @@ export class RecordWriter implements ResourceWrites {
     if (first !== undefined && first.metadata.actor !== actorOf(caller)) throw taken('/_id', 'conflict')
   }
 
-  /** A field that the caller's role hides keeps its value where a PUT leaves it out. @throws Failure as `create`, not_found, stale_version */
+  /**
+   * A field that the caller's role hides keeps its value where a PUT leaves it out. What a change leaves as it is, is not
+   * judged: a record that its type does not allow any more is put right one field after another.
+   * @throws Failure as `create`, not_found, stale_version
+   */
   change(origin: WriteOrigin, { id, kind, body, expectedVersion }: Change): Promise<Written> {
     return this.writer.update(
       origin,
@@ -70,13 +82,15 @@ export class RecordWriter implements ResourceWrites {
         if (typeof body.dataTypeId === 'string' && body.dataTypeId.toLowerCase() !== before.dataTypeId)
           throw refused([{ path: '/dataTypeId', message: 'cannot be changed' }])
         const type = await this.typeOf(organizationId, before.dataTypeId as string)
-        const own = ofType(type, before.values as JsonObject)
+        const own = before.values as JsonObject
         const sent = keyed(type, (body.values ?? {}) as JsonObject)
-        const merged =
-          kind === 'amend' && body.values !== null
-            ? mergePatch(own, sent)
-            : { ...hiddenValues(caller, type, own), ...sent }
-        return this.next(origin, type, id, before, merged)
+        const isPatch = kind === 'amend' && body.values !== null
+        const hidden = caller === undefined ? new Set<string>() : hiddenOf(caller, type)
+        const left = type.fields.filter(({ _id, name }) => !Object.hasOwn(sent, _id) && (isPatch || hidden.has(name)))
+        const merged = isPatch ? mergePatch(chosen(own, type.fields), sent) : { ...chosen(own, left), ...sent }
+        const { isDangling: _was, ...others } = before
+        const checked = await this.checked(organizationId, type, id, merged, { before, left: new Set(left) })
+        return withNamedFiles({ ...others, ...checked }, Object.values(checked.values).flat())
       },
       expectedVersion,
     )
@@ -94,7 +108,7 @@ export class RecordWriter implements ResourceWrites {
       assertFits(field, ids.length, file, '/field')
       assertRoom(files)
       return {
-        ...before,
+        ...(await this.asListed(origin, id, before)),
         values: { ...values, [field._id]: [...ids, file._id] },
         files: [...files, file] as unknown as Json,
       }
@@ -117,19 +131,14 @@ export class RecordWriter implements ResourceWrites {
           message: `It is the last file of ${emptied.name}, which is required: attach another one first.`,
           errors: [{ path: `/values/${emptied.name}`, message: 'is required' }],
         })
-      return withNamedFiles({ ...before, values }, Object.values(values).flat())
+      return withNamedFiles({ ...(await this.asListed(origin, id, before)), values }, Object.values(values).flat())
     })
   }
 
-  private async next(
-    origin: WriteOrigin,
-    type: DataTypeRow,
-    id: string,
-    before: JsonObject,
-    merged: JsonObject,
-  ): Promise<JsonObject> {
-    const checked = await this.checked(origin, type, id, merged, before.values as JsonObject)
-    return withNamedFiles({ ...before, ...checked }, Object.values(checked.values).flat())
+  /** A check may have found that it names what is not there: it stays on that list. */
+  private async asListed({ organizationId }: WriteOrigin, id: string, values: JsonObject): Promise<JsonObject> {
+    const row = await this.services.tables.get<RecordRow>(RECORDS, organizationId, id)
+    return row?.isDangling === true ? { ...values, isDangling: true } : values
   }
 
   delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
@@ -157,50 +166,51 @@ export class RecordWriter implements ResourceWrites {
     return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
   }
 
-  /**
-   * The values as they are kept, and what follows from them. What the caller's role hides, and a change leaves as it is,
-   * is not judged: they could not put it right.
-   * @throws Failure invalid, key_in_use
-   */
+  /** The values as they are kept, and what follows from them. @throws Failure invalid, key_in_use */
   private async checked(
-    { organizationId, caller }: WriteOrigin,
+    organizationId: string,
     type: DataTypeRow,
     id: string,
     sent: JsonObject,
-    before?: JsonObject,
-    asked?: string,
-  ): Promise<{ values: JsonObject; recordIds: string[]; uniques: Json }> {
+    { before, left = new Set(), asked }: Judged,
+  ): Promise<JsonObject & { values: JsonObject }> {
     const faults: FieldError[] = []
     const values: JsonObject = {}
-    const leftWrong = new Set<StoredField>()
-    const hidden = caller === undefined || before === undefined ? new Set<string>() : hiddenOf(caller, type)
+    const right: StoredField[] = []
     for (const field of type.fields) {
       const value = valueIn(sent, field._id)
-      const old = before && valueIn(before, field._id)
-      const fault = this.faultOf(type, field, value, old)
-      if (fault !== undefined && hidden.has(field.name) && isDeepStrictEqual(value, old)) leftWrong.add(field)
-      else if (fault !== undefined) faults.push({ path: `/values/${field.name}`, message: fault })
+      const fault = this.faultOf(type, field, value, before && valueIn(before.values as JsonObject, field._id))
+      if (fault === undefined) right.push(field)
+      else if (!left.has(field)) faults.push({ path: `/values/${field.name}`, message: fault })
       if (value === undefined || isEmpty(value)) continue
-      if (fault === undefined) values[field._id] = keptValue(field, value)
-      else values[field._id] = value
+      values[field._id] = fault === undefined ? keptValue(field, value) : value
     }
     if (faults.length > 0) throw refused(faults)
+    const judged = { ...type, fields: right }
+    const uniques = await this.uniques(organizationId, judged, id, values, { before, left, asked })
+    return { values, uniques: uniques as unknown as Json, ...(await this.references(judged, id, values, left)) }
+  }
+
+  /** What no other record may have from now on. A value that another one has and the change leaves stays shared. */
+  private async uniques(
+    organizationId: string,
+    type: DataTypeRow,
+    id: string,
+    values: JsonObject,
+    { before, left = new Set(), asked }: Judged,
+  ): Promise<UniqueValue[]> {
+    const held = (before?.uniques ?? []) as unknown as UniqueValue[]
+    const uniques: UniqueValue[] = []
     for (const field of type.fields) {
       const value = valueIn(values, field._id)
-      if (value === undefined || !isUnique(type, field) || field.name === asked) continue
-      if (!(await this.isTaken(organizationId, type, field, id, value))) continue
-      const isLeft = hidden.has(field.name) && isDeepStrictEqual(value, before && valueIn(before, field._id))
-      if (!isLeft) throw taken(`/values/${field.name}`)
-      leftWrong.add(field)
+      if (value === undefined || !isUnique(type, field)) continue
+      const own = { key: claimKey(type, field), value: uniqueKey(value), field: `values/${field.name}` }
+      const isHeld = left.has(field) && held.some(({ key, value: one }) => key === own.key && one === own.value)
+      const isFree = isHeld || field.name === asked || !(await this.isTaken(organizationId, type, field, id, value))
+      if (isFree) uniques.push(own)
+      else if (!left.has(field)) throw taken(`/values/${field.name}`)
     }
-    const judged = { ...type, fields: type.fields.filter((field) => !leftWrong.has(field)) }
-    const recordIds = await this.references(organizationId, judged, id, values)
-    const uniques = judged.fields.flatMap((field): UniqueValue[] => {
-      const value = valueIn(values, field._id)
-      if (value === undefined || !isUnique(type, field)) return []
-      return [{ key: claimKey(type, field), value: uniqueKey(value), field: `values/${field.name}` }]
-    })
-    return { values, recordIds, uniques: uniques as unknown as Json }
+    return uniques
   }
 
   /** What is wrong with a value, and with that there is none. */
@@ -219,19 +229,20 @@ export class RecordWriter implements ResourceWrites {
 
   /** Records that are named are there, and are of the type that the field wants; one that names itself is not kept by that. */
   private async references(
-    organizationId: string,
-    type: DataTypeRow,
+    { organizationId, fields }: DataTypeRow,
     id: string,
     values: JsonObject,
-  ): Promise<string[]> {
-    const named = type.fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
+    left: ReadonlySet<StoredField>,
+  ): Promise<JsonObject> {
+    const named = fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
     const ids = named.map((field) => valueIn(values, field._id) as string)
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
-    const faults = named.flatMap(({ name, dataTypeId }, i) =>
-      rows[i]?.dataTypeId === dataTypeId ? [] : [{ path: `/values/${name}`, message: NAMES_NOTHING }],
-    )
-    if (faults.length > 0) throw refused(faults)
-    return [...new Set(ids)].filter((one) => one !== id)
+    const dangling = named.filter(({ dataTypeId }, i) => rows[i]?.dataTypeId !== dataTypeId)
+    const faults = dangling.filter((field) => !left.has(field))
+    if (faults.length > 0)
+      throw refused(faults.map(({ name }) => ({ path: `/values/${name}`, message: NAMES_NOTHING })))
+    const recordIds = [...new Set(ids.filter((one, i) => one !== id && rows[i] !== undefined))]
+    return { recordIds, ...(dangling.length > 0 && { isDangling: true }) }
   }
 
   /** Records of before a field became unique have no claim: the index has them. */
@@ -263,22 +274,12 @@ const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
   return kept
 }
 
-/** Without what fields left that are gone. */
-const ofType = (type: DataTypeRow, values: JsonObject): JsonObject => chosen(values, type.fields)
-
-const hiddenValues = (caller: UserCaller | undefined, type: DataTypeRow, own: JsonObject): JsonObject => {
-  const hidden = caller === undefined ? new Set<string>() : hiddenOf(caller, type)
-  const isHidden = ({ name }: StoredField): boolean => hidden.has(name)
-  return chosen(own, type.fields.filter(isHidden))
-}
-
+/** Values of these fields alone. */
 const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject =>
   pick(
     values,
     fields.map(({ _id }) => _id).filter((key) => Object.hasOwn(values, key)),
   )
-
-const extraOf = ({ recordIds, uniques }: { recordIds: string[]; uniques: Json }): JsonObject => ({ recordIds, uniques })
 
 const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_use'): Failure =>
   new Failure(code, {

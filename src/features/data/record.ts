@@ -1,4 +1,5 @@
-import { anyObject, id, list, object, reference, type Field } from '../../kernel/schema.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { anyObject, bool, id, list, object, reference, type Field } from '../../kernel/schema.ts'
 import { fileIdsOf } from '../../kit/files/attached-file.ts'
 import type { UniqueValue } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
@@ -20,6 +21,8 @@ const values: Field = {
 
 const claims: Field = { schema: { type: 'array', items: { type: 'object' } } }
 
+const uniquesOf = ({ uniques }: JsonObject): UniqueValue[] => (uniques ?? []) as unknown as UniqueValue[]
+
 /** A record of a data type. Reads and lists are in read-records.ts, writes in record-writer.ts. */
 export const record = defineResource(
   {
@@ -36,12 +39,18 @@ export const record = defineResource(
       files: { schema: { type: 'array', items: { type: 'object' } } },
       /** What only one record may have. */
       uniques: claims,
+      /** It names what is not there, and a change has left it so. */
+      isDangling: bool(),
     },
     permissions: { view: 'view/data', edit: 'edit/data' },
     version: 4,
     indexes: { equality: ['fileIds'] },
     derived: fileIdsOf,
-    uniques: ({ uniques }) => (uniques ?? []) as unknown as UniqueValue[],
+    uniques: uniquesOf,
+    withoutUnique: (values, field) => ({
+      ...values,
+      uniques: uniquesOf(values).filter((one) => one.field !== field) as unknown as Json,
+    }),
     bodyBytesMax: BODY_BYTES_MAX,
     example: {
       dataTypeId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',

@@ -1,7 +1,9 @@
 import { breathe } from '../../kernel/breath.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
-import { areValid, isUnique, type Shape, uniqueTermOf } from './record-index.ts'
+import { isEmpty } from '../../kit/values/value-type.ts'
+import type { RecordValues } from './events.ts'
+import { areValid, claimKey, isUnique, type Shape, uniqueTermOf } from './record-index.ts'
 import { RECORDS, type RecordRow, valueIn } from './views.ts'
 
 /*
@@ -41,6 +43,13 @@ export const markShared = async (place: Place, ids: readonly string[]): Promise<
   }
   return shared.size > 0
 }
+
+/** Whether a record has such a value without having taken it: another one may have it. */
+export const hasUntaken = (shape: Shape, { values, uniques = [] }: Pick<RecordValues, 'values' | 'uniques'>): boolean =>
+  shape.fields.some((field) => {
+    if (!isUnique(shape, field) || isEmpty(valueIn(values, field._id))) return false
+    return !uniques.some(({ key }) => key === claimKey(shape, field))
+  })
 
 /** Takes the mark off whoever shared a value with a record alone that has another one by now, or is gone. */
 export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void> => {

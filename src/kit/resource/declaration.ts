@@ -164,8 +164,9 @@ export interface ResourceDeclaration {
   version?: number
   /** A field whose value (case aside) only one record of an organization may have. */
   unique?: string
-  /** Values of that kind that only the record itself knows. */
+  /** Values of that kind that only the record itself knows; and the record without having taken one, where another has it. */
   uniques?(values: JsonObject): readonly UniqueValue[]
+  withoutUnique?(values: JsonObject, field: string): JsonObject
   /** The id follows from a value of `fields`, where there is one; under it a deleted record can be made anew. */
   idFrom?: { field: string; idOf(organizationId: string, value: string): string }
   /**
@@ -200,7 +201,6 @@ export interface ResourceDeclaration {
 }
 
 const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
-
 const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
 /** What the documentation calls a record. */

@@ -69,31 +69,38 @@ const takeBack = async (services: TakeOutServices, { event, declaration }: Delet
     return logger.warn('what came to name a deleted record names what took its place', { ...said, replacedBy })
   }
   try {
-    const { wrote } = await restore(writer, origin, record.id)
-    if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', said)
+    const { wrote, shared } = await restore(writer, origin, record.id)
+    const how = { ...said, ...(shared.length > 0 && { shared }) }
+    if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', how)
   } catch (error) {
-    // A value of it is another one's by now, or what it names itself is gone: nobody but the office can say what is meant.
+    // What it names itself is gone by now: nobody but the office can say what is meant.
     if (!(error instanceof Failure) || error.status >= 500) throw error
     logger.error('a record that is named was deleted and cannot be restored', { ...said, error: error.message })
   }
 }
 
 /**
- * The record as it was, without the files that went with it, under another name where that is another one's by now. Where
- * it is there again, or was erased, nothing happens.
+ * The record as it was, without the files that went with it. Where its name is another one's by now it has another one; any
+ * other value that only one may have it shares, and is listed as invalid. Where it is there again, or was erased, nothing
+ * happens.
  */
 const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) => {
   const { declaration } = writer
-  for (let number = 1; ; number++) {
+  const { unique, withoutUnique = (values) => values } = declaration
+  const shared: string[] = []
+  for (let number = 1; ; ) {
     try {
-      return await writer.handle(origin, id, async ({ organizationId, values, sealed, createdAt }) => {
-        const restored = withoutAttached(renamed(declaration, values, number))
+      const { wrote } = await writer.handle(origin, id, async ({ organizationId, values, sealed, createdAt }) => {
+        const restored = shared.reduce(withoutUnique, withoutAttached(renamed(declaration, values, number)))
         const data = { organizationId, values: restored, sealed, createdAt, at: formatTime(origin.now) }
         return { type: 'restore', data }
       })
+      return { wrote, shared }
     } catch (error) {
-      const isNameTaken = error instanceof Failure && error.code === 'key_in_use' && declaration.unique !== undefined
-      if (!isNameTaken || number === NAMES_MAX) throw error
+      if (!(error instanceof Failure) || error.code !== 'key_in_use') throw error
+      const field = error.details.errors?.[0].path.slice(1) ?? ''
+      if (field === unique ? number++ === NAMES_MAX : shared.includes(field)) throw error
+      if (field !== unique) shared.push(field)
     }
   }
 }

@@ -29,16 +29,19 @@ test('a changed type checks its records, lists those that do not hold any more, 
   t.match(await call('PATCH', `/data/${first._id}`, { values: { debt: 5 } }), { status: 200 })
   t.equal((await list('invalid=true')).total, 99, 'a record that is mended is off the list')
   const [wrong] = (await list(`dataTypeId=${type._id}&invalid=true`)).data
-  const rename = (caller?: object) =>
-    call('PATCH', `/data/${wrong._id}`, { values: { name: 'N3', phone: '5' } }, caller)
-  t.match(await rename(), { status: 400, body: { errors: [{ path: '/values/debt' }] } }, 'all is judged that one sees')
-  t.match(await rename(hiding(type._id, 'debt')), { status: 200 }, 'not what one could not put right')
-  t.match((await call('GET', `/data/${wrong._id}`)).body.data.values, { phone: '5', debt: wrong.values.debt })
+  const put = (values: object, caller?: object) => call('PUT', `/data/${wrong._id}`, { values }, caller)
+  const { debt, ...others } = wrong.values
+  const refusal = { status: 400, body: { errors: [{ path: '/values/debt' }] } }
+  t.match(await call('PATCH', `/data/${wrong._id}`, { values: { phone: '5' } }), { status: 200 }, 'what it leaves')
+  t.match(await put({ ...others, phone: '6', debt }), refusal, 'a whole record is judged as a whole')
   t.match(
-    await call('PATCH', `/data/${wrong._id}`, { values: { debt: 1_000 } }, hiding(type._id, 'debt')),
-    { status: 400 },
-    'but what is written is',
+    await put({ ...others, phone: '7' }, hiding(type._id, 'debt')),
+    { status: 200 },
+    'but for what one cannot see',
   )
+  t.match((await call('GET', `/data/${wrong._id}`)).body.data.values, { phone: '7', debt })
+  for (const caller of [{}, hiding(type._id, 'debt')])
+    t.match(await call('PATCH', `/data/${wrong._id}`, { values: { debt } }, caller), refusal, 'what is named is judged')
   t.equal((await list('invalid=true')).total, 99, 'and it stays on the list')
   t.same(await change([...CUSTOMERS.fields, { name: 'colour', type: 'text', required: true }]), {
     state: 'done',
@@ -140,9 +143,10 @@ test('values that were equal before their field became unique are listed in what
   t.match(await check(), { invalid: 3 }, 'whoever is left alone is off the list')
   t.match(await call('PATCH', `/data/${a._id}`, { values: { name: 'First' } }), { status: 200 })
   t.match(await check(), { invalid: 2 })
-  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 1 } }), { status: 409 })
-  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 1 } }, hiding(type._id, 'name')), { status: 200 })
-  t.match(await check(), { invalid: 2 }, 'what a role hides and a write leaves is shared as before')
+  t.match(await call('PATCH', `/data/${b._id}`, { values: { name: 'Shop' } }), { status: 409 })
+  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 1 } }), { status: 200 })
+  t.match(await call('PATCH', `/data/${b._id}`, { values: { debt: 2 } }, hiding(type._id, 'name')), { status: 200 })
+  t.match(await check(), { invalid: 2 }, 'what a write leaves is shared as before')
   t.match(await call('PATCH', `/data/${c._id}`, { values: { name: 'Third' } }), { status: 200 })
   t.same((await list(`dataTypeId=${type._id}&invalid=true`)).data, [])
   t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
@@ -206,4 +210,52 @@ test('the repeat of a request that was cut short is answered with its record, al
     { status: 400, body: { errors: [{ path: '/values/name' }] } },
     'another request is judged by the type',
   )
+})
+
+test('a record that a changed type does not allow is mended one field after another, and is listed until it is right', async (t) => {
+  const { call, make, list, checked, runner } = await openData(t)
+  const shops = await make('/data-type', CUSTOMERS)
+  const fields = [
+    { name: 'number', type: 'text' },
+    { name: 'code', type: 'text' },
+    { name: 'customer', type: 'text' },
+    { name: 'scan', type: 'file' },
+    { name: 'note', type: 'text' },
+  ]
+  const type = await make('/data-type', { name: 'Orders', primaryKey: 'number', fields })
+  const { _id: shopId } = await make('/data', { dataTypeId: shops._id, values: { number: 'C-1', name: 'Shop' } })
+  const order = (number: string, values: object) =>
+    make('/data', { dataTypeId: type._id, values: { number, ...values } })
+  const { _id: id } = await order('O-1', { code: 'abc', customer: shopId.replaceAll('0', '1') })
+  const { _id: second } = await order('O-2', { code: '9', customer: shopId })
+  const next = fields.map((field) => {
+    if (field.name === 'code') return { name: 'code', type: 'number', required: true, unique: true }
+    return field.name === 'customer' ? { name: 'customer', type: 'reference', dataTypeId: shops._id } : field
+  })
+  const wanted = [...next, { name: 'city', type: 'text', required: true }]
+  t.equal((await call('PATCH', `/data-type/${type._id}`, { fields: wanted })).status, 200)
+  await checked(type._id)
+  const patch = (values: object, which = id) => call('PATCH', `/data/${which}`, { values })
+  const listed = async () => (await list('invalid=true')).data.map(({ _id }: { _id: string }) => _id).sort()
+  t.same(await listed(), [id, second].sort())
+  t.match(await patch({ note: 'Call first' }), { status: 200 })
+  t.match(await patch({ code: 7 }), { status: 200 })
+  t.match(
+    await patch({ code: 7 }, second),
+    { status: 409, body: { errors: [{ path: '/values/code' }] } },
+    'it has it now',
+  )
+  t.match(await patch({ code: null }), { status: 400, body: { errors: [{ path: '/values/code' }] } })
+  t.match(await patch({ customer: second }), { status: 400, body: { errors: [{ path: '/values/customer' }] } })
+  t.match(await patch({ city: 'Łódź' }), { status: 200 })
+  t.same(await listed(), [id, second].sort(), 'it names nothing yet')
+  t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
+  t.match(await patch({ customer: shopId }), { status: 200 })
+  t.same(await listed(), [second])
+  t.match(await call('DELETE', `/data/${shopId}`), { status: 409 }, 'and keeps what it names')
+  t.match(await patch({ code: 8, city: 'Radom' }, second), { status: 200 })
+  t.same(await listed(), [])
+  t.match(await patch({ note: 'x' }, second), { status: 200 })
+  t.match(await call('DELETE', `/data/${id}`), { status: 200 })
+  t.match(await call('DELETE', `/data/${shopId}`), { status: 409 }, 'also what a change left')
 })

@@ -10,6 +10,7 @@ import { role } from '../../../src/features/identity/role.ts'
 import { user } from '../../../src/features/identity/user.ts'
 import { team } from '../../../src/features/teams/team.ts'
 import { task } from '../../../src/features/tasks/task.ts'
+import type { EventLog } from '../../../src/engines/event-log.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import type { Method } from '../../../src/kit/http/route.ts'
 import { Uploads } from '../../../src/kit/files/uploads.ts'
@@ -21,7 +22,7 @@ import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
 
-const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/data-type']
+export const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/data-type']
 
 /** Data types and records over the embedded engines. */
 export const openData = async (t: Test) => {
@@ -35,12 +36,16 @@ export const openData = async (t: Test) => {
     await runner.close()
     await services.close()
   })
-  const ask = routeCaller({
-    routes: dataRoutes({ ...services, uploads: new Uploads({ files: services.files, bytesMax: 1024 * 1024 }) }),
-    clock: services.clock,
-    settle,
-    timeoutMs: 60_000,
-  })
+  const uploads = new Uploads({ files: services.files, bytesMax: 1024 * 1024 })
+  /** The routes of another process, which has the same log in its own way. */
+  const over = (log: EventLog) =>
+    routeCaller({
+      routes: dataRoutes({ ...services, log, uploads }),
+      clock: services.clock,
+      settle,
+      timeoutMs: 60_000,
+    })
+  const ask = over(services.log)
   const call = (method: Method, url: string, body?: unknown, caller: Partial<UserCaller> = {}, seed?: Buffer) =>
     ask(method, url, { body, caller: callerWith(PERMISSIONS, caller), seed })
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
@@ -56,7 +61,7 @@ export const openData = async (t: Test) => {
       'the records to be checked',
       async () => (await call('GET', `/data-type/${id}`)).body.data.check.state === 'done',
     )
-  return { ...services, runner, call, make, list, checked }
+  return { ...services, settle, runner, call, over, make, list, checked }
 }
 
 /** A role that hides fields of a type. */

@@ -83,7 +83,7 @@ const logOf = () => {
     },
   })
   const valued = (number: string, name: string) => ({
-    values: { dataTypeId: TYPE, values: { number, name }, recordIds: [] },
+    values: { dataTypeId: TYPE, values: { number, name }, recordIds: [], uniques: [{ key: `${TYPE}/number` }] },
   })
   return {
     events,

@@ -6,6 +6,8 @@ import { buryRecord } from '../../../src/processes/bury.ts'
 import { takeBackDeletions } from '../../../src/reactors/references/take-back.ts'
 import { defineResource } from '../../../src/kit/resource/resource.ts'
 import { openWarehouse, WAREHOUSE } from '../../kit/resource/warehouse.ts'
+import { CUSTOMERS, openData, PERMISSIONS } from '../../features/data/open-data.ts'
+import { callerWith } from '../../support/callers.ts'
 import { until } from '../../support/service.ts'
 
 /** The same log as another process has it, where appends of a type wait. */
@@ -114,6 +116,48 @@ test('what is restored while another one has its name by now comes back under an
   await until('the depot to be back', async () => (await call('GET', `/depot/${depotId}`)).status === 200)
   t.match(await read('depot', depotId), { name: `${'N'.repeat(16)} (3)` })
   t.equal((await read('crate', crate)).depotId, depotId)
+})
+
+test('a record whose primary key was given away meanwhile is restored with it, and both are listed until one is mended', async (t) => {
+  const office = await openData(t)
+  const { call, over, make, list, clock, log, runner } = office
+  const type = await make('/data-type', CUSTOMERS)
+  const fields = [
+    { name: 'number', type: 'text' },
+    { name: 'customer', type: 'reference', dataTypeId: type._id },
+  ]
+  const orders = await make('/data-type', { name: 'Orders', primaryKey: 'number', fields })
+  const customer = (values: object) => ({ dataTypeId: type._id, values: { number: 'C-1', name: 'Shop', ...values } })
+  const { _id: customerId } = await make('/data', customer({ phone: '123' }))
+  const other = heldLog(log, 'dataDeleted')
+  const caller = callerWith(PERMISSIONS)
+  const deleting = over(other.log)('DELETE', `/data/${customerId}`, { caller })
+  await until('the deletion to be decided', async () => other.isHeld())
+  const order = await make('/data', { dataTypeId: orders._id, values: { number: 'O-1', customer: customerId } })
+  other.go()
+  t.match(await deleting, { status: 200 })
+  const heir = await make('/data', customer({ name: 'New shop' }))
+  const warned: object[] = []
+  const logger = { ...office.logger, warn: (_message: string, said = {}) => void warned.push(said) }
+  const follower = takeBackDeletions({ ...office, logger })
+  t.teardown(() => follower.close())
+  await until('the follower to wait for late writes', async () => clock.isAwaited(10_000))
+  clock.advance(10_000)
+  await until('the customer to be back', async () => (await call('GET', `/data/${customerId}`)).status === 200)
+  t.match((await call('GET', `/data/${customerId}`)).body.data.values, { number: 'C-1', name: 'Shop', phone: '123' })
+  t.equal((await call('GET', `/data/${order._id}`)).body.data.values.customer, customerId)
+  t.match(warned, [{ shared: ['values/number'] }], 'the operator is told which value')
+  const listed = async () => (await list('invalid=true')).data.map(({ _id }: { _id: string }) => _id).sort()
+  t.same(await listed(), [customerId, heir._id].sort())
+  t.match(
+    await call('POST', '/data', customer({ phone: '123' })),
+    { status: 409 },
+    'what is not shared is its own again',
+  )
+  t.match(await call('PATCH', `/data/${customerId}`, { values: { number: 'C-2' } }), { status: 200 })
+  t.same(await listed(), [])
+  t.match(await call('PATCH', `/data/${heir._id}`, { values: { number: 'C-2' } }), { status: 409 })
+  t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
 })
 
 test('a record that was erased, or that names it no longer, brings nothing back', async (t) => {
