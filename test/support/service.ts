@@ -37,12 +37,9 @@ export const startService = async (
   limitMs = LIMIT_MS,
 ): Promise<Service> => {
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
-  // Tests: without the runner's hooks, which it hands on in NODE_OPTIONS: they catch the signals of crashes. Benchmarks: as `npm start` does.
-  const node =
-    process.env.TAP === '1'
-      ? ['env', '-u', 'NODE_OPTIONS', process.execPath]
-      : [process.execPath, '--max-semi-space-size=64']
-  const child = spawn(node[0], [...node.slice(1), ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  // Benchmarks start it as `npm start` does.
+  const options = process.env.TAP === '1' ? [] : ['--max-semi-space-size=64']
+  const child = spawn(process.execPath, [...options, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   started.add(child)
   child.once('exit', () => started.delete(child))
   const lines: string[] = []
