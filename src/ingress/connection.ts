@@ -2,6 +2,7 @@ import type { WebSocket } from 'uWebSockets.js'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { Failure } from '../kernel/errors.ts'
 import { lacksSecondFactor } from '../kernel/caller.ts'
+import { TokenBucket } from '../kernel/token-bucket.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { identityOf } from './authenticate.ts'
 import type { ConnectionOptions, Credential } from './connection-options.ts'
@@ -13,6 +14,9 @@ const FRAME_BYTES_MAX = 1024 * 1024
 /** Frames that a client sends on the heels of its first `auth`; more of them close it with 4429. */
 const HELD_FRAMES_MAX = 64
 const HELD_BYTES_MAX = 1024 * 1024
+/** New `auth` messages of one connection, on average and at once: each is looked up, whatever the channel limits. */
+const RENEWALS_PER_SECOND = 10
+const RENEWALS_AT_ONCE = 100
 const TIMER_MS_MAX = 2 ** 31 - 1
 const LACKING = 'the organization asks for a second factor; set it up first'
 const LOOKUP_RETRY_MS = 1_000
@@ -30,6 +34,8 @@ export class Connection {
   private isChecking = false
   private readonly held = new BoundedQueue<{ data: ArrayBuffer; isBinary: boolean }>(HELD_FRAMES_MAX, HELD_BYTES_MAX)
   private wantedToken: string | undefined
+  /** Made at the first one: most connections never renew. */
+  private renewals: TokenBucket | undefined
   private cancelTimer = (): void => undefined
 
   /** With a credential that was checked at the upgrade, or without one: then the first message has to bring it. */
@@ -104,6 +110,10 @@ export class Connection {
     const frame = readFirstFrame(data, isBinary)
     if (frame.kind === 'bad') return this.close(CLOSE.badMessage, 'not a message of this channel')
     const { token, fault } = frame.kind === 'auth' ? frame.auth : {}
+    const now = this.options.clock.monotonic()
+    this.renewals ??= new TokenBucket(RENEWALS_PER_SECOND, now, RENEWALS_AT_ONCE)
+    if (!this.renewals.take(1, now))
+      return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
     if (fault !== undefined) return this.sendError('invalid', fault)
     if (token === undefined) return this.close(CLOSE.unauthenticated, 'send an auth message first')
     this.isChecking = true
@@ -137,6 +147,10 @@ export class Connection {
 
   /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
   private renew({ token, fault }: AuthFrame): void {
+    const now = this.options.clock.monotonic()
+    this.renewals ??= new TokenBucket(RENEWALS_PER_SECOND, now, RENEWALS_AT_ONCE)
+    if (!this.renewals.take(1, now))
+      return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
     if (fault !== undefined) return this.sendError('invalid', fault)
     if (token === undefined) return this.sendError('invalid', '/token is required')
     const isRenewing = this.wantedToken !== undefined

@@ -104,8 +104,10 @@ class LiveClient implements ChannelConnection, Viewer {
       const { channels } = subscription.wanted
       if (refusalOf(channels, caller) !== undefined)
         this.fail(subscription, 'forbidden', 'Your role no longer allows this subscription.')
-      else if (seesOtherTasks && channels.has('task')) this.beginAnew(subscription)
-      else this.reconsider(subscription)
+      else {
+        if (seesOtherTasks && channels.has('task')) this.beginAnew(subscription)
+        this.reconsider(subscription)
+      }
     }
   }
 
@@ -249,11 +251,13 @@ class LiveClient implements ChannelConnection, Viewer {
     if (subscription.held === undefined) this.begin(subscription)
   }
 
-  /** Rights changed: what is out of sight now goes, what came into sight comes. */
+  /** Rights changed: what is out of sight now goes, what came into sight comes, unless with the snapshot. */
   private reconsider(subscription: Subscription): void {
     if (!subscription.wanted.channels.has('positions')) return
     for (let slot = 0; slot < this.organization.fleet.size; slot++) {
-      if (subscription.shown.has(slot) !== this.organization.inSight(subscription, slot)) subscription.mark(slot)
+      const isShown = subscription.shown.has(slot)
+      const isChanged = isShown !== this.organization.inSight(subscription, slot)
+      if (isChanged && (isShown || subscription.snapshot === undefined)) subscription.mark(slot)
     }
     this.hub.owe(subscription)
   }

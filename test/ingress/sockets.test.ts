@@ -230,6 +230,17 @@ test('a token is renewed by a new auth message', async (t) => {
   t.equal(await second.closed, 4401)
 })
 
+test('a socket that renews its token without end is closed', async (t) => {
+  const { channel } = noteChannel()
+  const door = await openDoor(t, { channels: [channel], clock: new FakeClock(Date.now()) })
+  for (const message of [{ type: 'auth', token: 'good' }, { type: 'auth' }]) {
+    const client = await open(t, door)
+    client.send({ type: 'auth', token: 'good' })
+    for (let i = 0; i < 101; i++) client.send(message)
+    t.equal(await client.closed, 4429)
+  }
+})
+
 test('a token that expires ends its socket', async (t) => {
   const { channel, opened } = noteChannel()
   const clock = new FakeClock(Date.now())

@@ -252,6 +252,22 @@ test('hubs decide who sees what, and a change of hubs takes away', async (t) => 
   t.match(socket.take(), [{ type: 'error', id: 's', code: 'forbidden' }])
 })
 
+test('a change of hubs takes positions away from whoever asked for tasks too', async (t) => {
+  const { points, connect, settle, clock } = await open(t, { facts: { a: named('A', ['h1']), b: named('B', ['h2']) } })
+  const permissions = new Set(['view/location-history', 'view/task'])
+  const { socket, say, connection } = connect(callerOf({ hubIds: ['h1', 'h2'], permissions }))
+  points(['a', 'b'].map((trackerId) => ({ trackerId, recordedAt: clock.now(), lat: 1, lng: 1 })))
+  say({ type: 'subscribe', id: 's', channels: ['positions', 'task'] })
+  await settle()
+  t.equal(socket.take()[0].positions.length, 2)
+  connection.reauthorized(callerOf({ hubIds: ['h1'], permissions }))
+  await settle()
+  const [gap, snapshot, gone, ...others] = socket.take()
+  t.match([gap, snapshot], [{ type: 'gap' }, { type: 'snapshot', positions: [{ trackerId: 'a' }] }])
+  t.match(gone, { type: 'positions', positions: [], gone: ['b'] })
+  t.same(others, [])
+})
+
 test('messages that are no subscription', async (t) => {
   const { connect, settle } = await open(t)
   const { socket, say } = connect()
