@@ -162,8 +162,9 @@ export interface TableStore {
   /** Whether reads of a projected table are rejected until it is built and promoted. */
   isLost(table: string): boolean
   /**
-   * Calls the listener whenever some of what was stored may be lost: after a flush, a failover or a restart of a server.
-   * Checkpoints may have gone backwards then, or are gone; their owners are to take them anew.
+   * Calls the listener whenever some of what was stored may be lost: after a flush, a failover or a restart of a server, or
+   * where another version of Waymark has declared a projected table. Checkpoints may have gone backwards then, or are gone;
+   * their owners are to take them anew.
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>

@@ -110,7 +110,8 @@ export class Epoch {
     const isMoved = this.servers !== '' && servers !== this.servers
     if (isMoved) await this.registry.noteScopesAgain()
     this.servers = servers
-    if (before !== '' && (before !== epoch || isMoved)) for (const listener of this.listeners) listener()
+    const isTaken = this.registry.haveBeenTaken()
+    if (before !== '' && (before !== epoch || isMoved || isTaken)) for (const listener of this.listeners) listener()
   }
 
   /** The epoch whose mark every server has. */

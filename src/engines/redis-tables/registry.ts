@@ -30,6 +30,8 @@ export class Registry {
   private readonly knownScopes = new Set<string>()
   /** Of what is known of the tables, by this process: what was read before the last one is out of date. */
   private changes = 0
+  /** Of tables that one projection builds: its owner takes them back, so two versions do not go on taking them from each other. */
+  private wereTaken = false
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -174,9 +176,17 @@ export class Registry {
         if (!name.endsWith('@next')) await this.declare(table.declaration)
       } else {
         const isForeign = record.version !== table.declaration.version
+        if (isForeign && !table.isForeign && table.declaration.isProjected === true) this.wereTaken = true
         this.tables.set(name, { ...table, generation: record.generation, isLost: record.lost === true, isForeign })
       }
     }
+  }
+
+  /** Whether another version has declared tables that a projection builds since this was asked last. */
+  haveBeenTaken(): boolean {
+    const { wereTaken } = this
+    this.wereTaken = false
+    return wereTaken
   }
 
   /** Deletes what is left of generations and epochs that have ended. */

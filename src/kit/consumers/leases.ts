@@ -215,7 +215,9 @@ export class LeaseOwners implements Owners {
 
   /** Has everything left and taken anew, since checkpoints may have gone backwards. */
   private takeAgain(): void {
-    this.services.logger.warn('the tables may have lost something; everything is taken anew')
+    this.services.logger.warn(
+      'the tables may have lost something, or another version of Waymark changed them; everything is taken anew',
+    )
     for (const joined of this.joined.values()) this.leave(joined)
   }
 
