@@ -15,6 +15,7 @@ import { geofenceRoutes } from '../features/geofences/api.ts'
 import { ShapeChecker } from '../features/geofences/shape-checker.ts'
 import { dataRoutes } from '../features/data/api.ts'
 import { readRecord, RECORDS } from '../features/data/views.ts'
+import { FLOWS, withFieldNames } from '../features/flows/views.ts'
 import { recordFiles } from '../features/data/record-files.ts'
 import { RecordWriter } from '../features/data/record-writer.ts'
 import { fileRoutes } from '../features/files/api.ts'
@@ -200,7 +201,10 @@ const auditLog = (services: RoleServices): Route => {
     log,
     listed: listedRows(services),
     resources: resources.all(),
-    asShown: async (caller, { plural }, values) => (plural === RECORDS ? readRecord(tables, caller, values) : values),
+    asShown: async (caller, { plural }, values) => {
+      if (plural === RECORDS) return readRecord(tables, caller, values)
+      return plural === FLOWS ? (await withFieldNames(tables, caller.organizationId, [values]))[0] : values
+    },
     caughtUp: async () =>
       settle({ types: [], position: await checkpoints.changedThrough(names) }, CATCH_UP_MS, [{ consumer: AUDIT }]),
   })

@@ -40,6 +40,10 @@ export interface RecordRow extends Row {
 export const valueIn = (values: JsonObject, key: string): Json | undefined =>
   Object.hasOwn(values, key) ? values[key] : undefined
 
+/** The field that has a name now, else the one that had it before. */
+export const fieldNamed = (fields: readonly StoredField[], named: string): StoredField | undefined =>
+  fields.find(({ name }) => name === named) ?? fields.find(({ formerNames }) => formerNames?.includes(named))
+
 /** Names of the fields of a type that the viewer's role hides; a field that was renamed stays hidden. */
 export const hiddenOf = (
   viewer: Restricted,

@@ -1,6 +1,6 @@
 import { type FieldError, refused } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import {
   bool,
   id,
@@ -27,7 +27,15 @@ import {
   type ValueType,
 } from '../../kit/values/value-type.ts'
 import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
-import { type Component, componentsOf, type FlowContent, FLOWS } from './views.ts'
+import {
+  type Component,
+  componentsOf,
+  type FlowContent,
+  FLOWS,
+  keptMapping,
+  mappedField,
+  withFieldNames,
+} from './views.ts'
 
 const STEPS_MAX = 50
 const COMPONENTS_MAX = 200
@@ -46,7 +54,7 @@ const step = object({
   components: list(component, { max: COMPONENTS_MAX }),
 })
 
-const dataSource = object({ dataTypeId: id(), mapping: record(text({ max: 50 }), { max: COMPONENTS_MAX }) })
+const dataSource = object({ dataTypeId: id(), mapping: record(text({ max: 64 }), { max: COMPONENTS_MAX }) })
 
 const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['object', 'null'] } })
 
@@ -86,6 +94,8 @@ export const flow = defineResource({
     ],
   },
   keep: (write) => kept(write),
+  present: (rows, { services: { tables }, caller, wants }) =>
+    wants('dataSource') ? withFieldNames(tables, caller.organizationId, rows) : [...rows],
 })
 
 const kept = async (write: WriteContext): Promise<JsonObject> => {
@@ -96,7 +106,8 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   // The service copies flows of other organizations: what they lack is asked for later.
   const isCopied = caller === undefined ? values.needsDataType === true : before?.needsDataType === true
   const faults = structureFaults(write, content, isCopied)
-  if (faults.length === 0) faults.push(...(await dataFaults(write, content)))
+  const mapping: { [componentId: string]: string } = {}
+  if (faults.length === 0) faults.push(...(await dataFaults(write, content, mapping)))
   if (faults.length > 0) throw refused(faults)
   const needsDataType = isCopied && source === undefined
   const dataTypeIds = [source?.dataTypeId, ...componentsOf(content).map(({ dataTypeId }) => dataTypeId)].flatMap(
@@ -105,7 +116,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   return {
     ...others,
     ...(source !== undefined && {
-      dataSource: { ...source, dataTypeId: source.dataTypeId.toLowerCase() } as unknown as Json,
+      dataSource: { dataTypeId: source.dataTypeId.toLowerCase(), mapping },
     }),
     needsDataType,
     dataTypeIds: [...new Set(dataTypeIds)],
@@ -138,10 +149,11 @@ const structureFaults = ({ before, caller }: WriteContext, content: FlowContent,
   return faults
 }
 
-/** Data types are there, and what is mapped fits. */
+/** Data types are there, and what is mapped fits; `mapping` is filled with the keys of its fields. */
 const dataFaults = async (
   { services: { tables }, organizationId, caller, before }: WriteContext,
   content: FlowContent,
+  mapping: { [componentId: string]: string },
 ): Promise<FieldError[]> => {
   const faults: FieldError[] = []
   const typeOf = (dataTypeId: string): Promise<DataTypeRow | undefined> =>
@@ -156,16 +168,20 @@ const dataFaults = async (
   if (type === undefined) return [...faults, { path: '/dataSource/dataTypeId', message: NAMES_NOTHING }]
   const known = (before as FlowContent | undefined)?.dataSource
   const shownBefore = known?.dataTypeId === type._id ? Object.values(known.mapping) : []
+  const keysBefore = shownBefore.map((kept) => mappedField(type, kept)?._id)
   const components = new Map(componentsOf(content).map((one) => [one.id, one]))
-  for (const [name, fieldName] of Object.entries(source.mapping)) {
-    const field = type.fields.find((one) => one.name === fieldName || one.formerNames?.includes(fieldName) === true)
+  for (const [name, said] of Object.entries(source.mapping)) {
+    const field = mappedField(type, said)
     const path = `/dataSource/mapping/${name}`
+    // A PATCH that leaves it as it is may leave it out.
+    if (field === undefined && shownBefore.includes(said)) continue
     // Tasks show what is mapped to everybody: whoever does not see it cannot decide that.
-    if (field !== undefined && caller !== undefined && !shownBefore.includes(fieldName))
+    if (field !== undefined && caller !== undefined && !keysBefore.includes(field._id))
       assertShown([...hiddenOf(caller, type)], [field.name])
     if (field === undefined) faults.push({ path, message: `must be the name of a field of ${type.name}` })
     else if (!fits(components.get(name) as Component, field))
       faults.push({ path, message: `must be a field of the type ${components.get(name)?.type}, not ${field.type}` })
+    else mapping[name] = keptMapping(field)
   }
   return faults
 }

@@ -1,10 +1,12 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import type { TableStore } from '../../engines/table-store.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
+import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
 
 export const FLOWS = 'flows'
 export const FLOW = eventTypes('flow')
@@ -23,7 +25,7 @@ export interface FlowContent {
   isActive?: boolean
   needsDataType?: boolean
   steps: { id: string; name: string; components: Component[] }[]
-  /** `mapping` names a field of the data type for each component that it fills. */
+  /** A field of the data type for each component that it fills: sent and answered by its name, kept by its key, so that it follows the field to another name. */
   dataSource?: { dataTypeId: string; mapping: { [componentId: string]: string } }
 }
 
@@ -31,6 +33,36 @@ export interface FlowRow extends Row, FlowContent {
   _id: string
   version: number
   key?: string
+}
+
+/** Before the key of a field; no name begins with it. */
+const KEY = '~'
+
+export const keptMapping = ({ _id }: DataTypeRow['fields'][number]): string => KEY + _id
+
+/** The field that a mapping means; flows of earlier versions of Waymark keep its name. */
+export const mappedField = ({ fields }: DataTypeRow, kept: string): DataTypeRow['fields'][number] | undefined =>
+  kept.startsWith(KEY) ? fields.find((field) => keptMapping(field) === kept) : fieldNamed(fields, kept)
+
+/** Flows with their mappings as they are answered; a field that is gone fills nothing. */
+export const withFieldNames = async <R extends Row>(
+  tables: Pick<TableStore, 'getMany'>,
+  organizationId: string,
+  rows: readonly R[],
+): Promise<R[]> => {
+  const sourceOf = (row: R): FlowContent['dataSource'] => (row as unknown as FlowContent).dataSource
+  const typeIds = [...new Set(rows.flatMap((row) => sourceOf(row)?.dataTypeId ?? []))]
+  if (typeIds.length === 0) return [...rows]
+  const found = await tables.getMany<DataTypeRow>(DATA_TYPES, organizationId, typeIds)
+  const types = new Map(typeIds.map((id, i) => [id, found[i]]))
+  return rows.map((row) => {
+    const source = sourceOf(row)
+    const type = source && types.get(source.dataTypeId)
+    if (source === undefined || type === undefined) return row
+    const named = Object.entries(source.mapping).map(([id, kept]) => [id, mappedField(type, kept)?.name])
+    const mapping = Object.fromEntries(named.filter(([, name]) => name !== undefined))
+    return { ...row, dataSource: { ...source, mapping } }
+  })
 }
 
 export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): Component[] =>

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { FILES, filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
 import { type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../data/views.ts'
-import { type Component, componentsOf, type FlowContent } from '../flows/views.ts'
+import { type Component, componentsOf, type FlowContent, mappedField } from '../flows/views.ts'
 
 type Tables = Pick<TableStore, 'getMany'>
 
@@ -74,11 +74,9 @@ export const defaultComponents = (flow: FlowContent): JsonObject =>
 export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordRow): JsonObject => {
   const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
   const values: JsonObject = {}
-  for (const [id, fieldName] of Object.entries(flow.dataSource?.mapping ?? {})) {
+  for (const [id, kept] of Object.entries(flow.dataSource?.mapping ?? {})) {
     const component = components.get(id)
-    const field =
-      type.fields.find(({ name }) => name === fieldName) ??
-      type.fields.find(({ formerNames }) => formerNames?.includes(fieldName))
+    const field = mappedField(type, kept)
     const value = field && valueIn(record.values, field._id)
     if (component === undefined || value === undefined || FILES.includes(component.type)) continue
     const own = component.type === 'text' || component.type === 'barcode' ? String(value) : value

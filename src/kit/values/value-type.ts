@@ -176,12 +176,22 @@ const textValueFault = (rule: ValueRule, value: Json): string | undefined => {
   const { type, min = 0, pattern } = rule
   const max = textCharsMax(rule)
   if (typeof value !== 'string') return 'must be a text'
-  if (value.length < min) return `must have at least ${min} characters`
-  if (value.length > max) return `must have at most ${max} characters`
-  const fault = textFault(value, type === 'text' ? 'lines' : 'key')
+  const kind = type === 'text' ? 'lines' : 'key'
+  const kept = keptText(value, kind)
+  const length = charsOf(kept)
+  if (length < min) return `must have at least ${min} characters`
+  if (length > max) return `must have at most ${max} characters`
+  const fault = textFault(kept, kind)
   if (fault !== undefined || pattern === undefined) return fault
   const matches = linearPattern(pattern)
-  return typeof matches === 'function' && !matches(value) ? `must match ${pattern}` : undefined
+  return typeof matches === 'function' && !matches(kept) ? `must match ${pattern}` : undefined
+}
+
+/** Characters of Unicode, as JSON Schema counts them. */
+const charsOf = (text: string): number => {
+  let chars = 0
+  for (const _char of text) chars++
+  return chars
 }
 
 const numberFault = ({ min, max }: ValueRule, value: Json): string | undefined => {

@@ -225,6 +225,19 @@ test('a reference is there, is of its type, and keeps what it names', async (t) 
   t.match((await call('GET', `/data/${shop._id}`)).body.data.values, { site: site._id })
 })
 
+test('the length of a text is that of its characters, in the form in which it is kept', async (t) => {
+  const { call, make } = await openData(t)
+  const fields = [
+    { name: 'id', type: 'text' },
+    { name: 'short', type: 'text', min: 2, max: 3, pattern: '^[^a-z]*$' },
+  ]
+  const type = await make('/data-type', { name: 'Short', primaryKey: 'id', fields })
+  const status = async (short: string) =>
+    (await call('POST', '/data', { dataTypeId: type._id, values: { id: short, short } })).status
+  for (const short of ['😀😀😀', 'e\u0301e\u0301e\u0301']) t.equal(await status(short), 201, short)
+  for (const short of ['😀', 'e\u0301', '😀😀😀😀', 'éééé']) t.equal(await status(short), 400, short)
+})
+
 const MAIL = '^[\\w.+-]{1,64}@[\\w-]{1,63}\\.[a-z]{2,}$'
 
 test('a data type that could do harm is refused by its field', async (t) => {

@@ -339,6 +339,40 @@ test('components keep the rules of their flow, and what the data source maps is 
   t.equal((await owner.call('POST', '/task', { ...same, _id: undefined })).status, 409, 'the external id')
 })
 
+test('a mapping follows its field to another name, and no other field that takes its name', async (t) => {
+  const { task, owner, make, flow } = await openTasks(t)
+  const type = await make('/data-type', {
+    name: 'Customers',
+    primaryKey: 'number',
+    fields: ['number', 'phone'].map((name) => ({ name, type: 'text' })),
+  })
+  const record = await make('/data', { dataTypeId: type._id, values: { number: 'C-1', phone: '500' } })
+  const path = `/flow/${flow._id}`
+  const ask = async (method: 'GET' | 'PUT' | 'PATCH', url: string, body?: object) =>
+    (await owner.call(method, url, body)).body.data
+  const mapped = (customer: string) => ({ dataSource: { dataTypeId: type._id, mapping: { customer } } })
+  await ask('PATCH', path, mapped('phone'))
+  const [number, phone] = type.fields
+  const mobile = { ...phone, name: 'mobile' }
+  const fields = [number, { name: 'phone', type: 'text' }, mobile]
+  await ask('PATCH', `/data-type/${type._id}`, { fields })
+  await ask('PATCH', `/data/${record._id}`, { values: { phone: '600' } })
+  const dataSource = { dataTypeId: type._id, dataId: record._id }
+  t.match((await task({ dataSource })).components, { customer: '500' })
+  const read = await ask('GET', path)
+  t.match(read, mapped('mobile'))
+  t.match((await ask('GET', `/flows?q=${read.name}`))[0], mapped('mobile'))
+  for (const [method, body] of [
+    ['PUT', read],
+    ['PATCH', { description: 'Ours' }],
+  ] as const)
+    t.match(await ask(method, path, body), mapped('mobile'), method)
+  t.match(await ask('PATCH', path, mapped('phone')), mapped('phone'), 'a field that has the name now is meant')
+  t.match((await task({ dataSource })).components, { customer: '600' })
+  await ask('PATCH', `/data-type/${type._id}`, { fields: [number, mobile] })
+  t.same((await ask('PATCH', path, { isActive: true })).dataSource.mapping, {}, 'a field that is gone fills nothing')
+})
+
 test('tasks are found by what an office asks for', async (t) => {
   const { task, owner, ada } = await openTasks(t)
   const hour = (day: number, h: number) => `2026-03-0${day}T${String(h).padStart(2, '0')}:00:00.000Z`

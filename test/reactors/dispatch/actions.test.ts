@@ -342,6 +342,20 @@ test('a field that was renamed is found by the name that an automation knows it 
   t.equal((await ask('GET', '/tasks?q=501')).length, 0, 'a field that has the name now is meant')
 })
 
+test('an automation that writes a record is amended after its fields have other names', async (t) => {
+  const { ask, type, automate } = await openOffice(t)
+  const { _id } = await automate({
+    event: 'onTaskFinished',
+    automationType: 'createOrUpdateDataSource',
+    automationDetails: { dataTypeId: type._id, values: { number: 'A', phone: '500' } },
+    isActive: false,
+  })
+  const fields = type.fields.map((field: Json) => ({ ...field, name: `own ${field.name}` }))
+  await ask('PATCH', `/data-type/${type._id}`, { fields })
+  const automationDetails = { values: { phone: '600' } }
+  t.match(await ask('PATCH', `/automation/${_id}`, { automationDetails }), { automationDetails })
+})
+
 test('what was logged while nobody listened is owed, whichever partition is taken when', async (t) => {
   const { ask, hubId, flow, automate, begin, ended } = await openOffice(t, 16)
   const count = await automate({

@@ -1,8 +1,9 @@
 import type { DetailsContext } from '../../../features/automations/action-type.ts'
 import { EVENT_DATA_TYPES } from '../../../features/automations/events.ts'
 import { type Dynamic, dynamicsIn, valueFaults } from '../../../features/automations/values.ts'
+import type { StoredField } from '../../../features/data/fields.ts'
 import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../../../features/data/views.ts'
-import { type FlowRow, FLOWS } from '../../../features/flows/views.ts'
+import { type FlowRow, FLOWS, mappedField } from '../../../features/flows/views.ts'
 import type { TaskRow } from '../../../features/tasks/views.ts'
 import { Failure, type FieldError } from '../../../kernel/errors.ts'
 import { type Json, valueAt } from '../../../kernel/json.ts'
@@ -81,15 +82,16 @@ const sourceOf = async (
   const dataTypeId = flow?.dataSource?.dataTypeId
   const type = dataTypeId && (await tables.get<DataTypeRow>(DATA_TYPES, organizationId, dataTypeId))
   if (!type) return undefined
-  const mapped = new Set(Object.values(flow?.dataSource?.mapping ?? {}))
-  return new Map(
-    type.fields
-      .filter(({ name, formerNames = [] }) => [name, ...formerNames].some((one) => mapped.has(one)))
-      .filter(({ name }) => name !== type.primaryKey)
-      .flatMap(({ name, formerNames = [], _id: key }) =>
-        [name, ...formerNames].map((one): [string, SourceField] => [one, { dataTypeId: type._id, key }]),
-      ),
-  )
+  const mapped = Object.values(flow?.dataSource?.mapping ?? {}).flatMap((kept) => mappedField(type, kept) ?? [])
+  const fields = mapped.filter(({ name }) => name !== type.primaryKey)
+  const named = (name: string, { _id: key }: StoredField): [string, SourceField] => [
+    name,
+    { dataTypeId: type._id, key },
+  ]
+  return new Map([
+    ...fields.flatMap((field) => (field.formerNames ?? []).map((former) => named(former, field))),
+    ...fields.map((field) => named(field.name, field)),
+  ])
 }
 
 /**

@@ -4,7 +4,7 @@ import { isStatic, resolvedObject } from '../../../features/automations/values.t
 import { RECORD_STREAMS } from '../../../features/data/events.ts'
 import type { StoredField } from '../../../features/data/fields.ts'
 import { RecordWriter } from '../../../features/data/record-writer.ts'
-import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from '../../../features/data/views.ts'
+import { DATA_TYPES, type DataTypeRow, fieldNamed, RECORDS, type RecordRow } from '../../../features/data/views.ts'
 import { Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
@@ -103,13 +103,7 @@ const recordOf = async (
 
 /** Values by the names that their fields have now: the automation may say those of before. */
 const renamed = ({ fields }: DataTypeRow, values: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(values).map(([name, value]) => {
-      const isNow = fields.some((field) => field.name === name)
-      const field = isNow ? undefined : fields.find(({ formerNames }) => formerNames?.includes(name))
-      return [field?.name ?? name, value]
-    }),
-  )
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [fieldNamed(fields, name)?.name ?? name, value]))
 
 const check = async (sent: JsonObject | undefined, context: DetailsContext): Promise<Details> => {
   const details = membersOf(sent, ['dataTypeId', 'values'], ['dataTypeId', 'values'])
@@ -121,12 +115,13 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext): Pro
   const type = await assertExists<DataTypeRow>(tables, DATA_TYPES, editor.organizationId, dataTypeId, path)
   const { primaryKey } = type
   const faults: FieldError[] = []
-  const key = Object.hasOwn(values, primaryKey) ? values[primaryKey] : undefined
+  const named = renamed(type, values)
+  const key = Object.hasOwn(named, primaryKey) ? named[primaryKey] : undefined
   if (key === undefined || isEmpty(key))
     faults.push({ path: `${VALUES_PATH}${pointerTo(primaryKey)}`, message: 'is required: records are found by it' })
   for (const [name, value] of Object.entries(values)) {
     const at = VALUES_PATH + pointerTo(name)
-    const field = type.fields.find((one) => one.name === name)
+    const field = fieldNamed(type.fields, name)
     if (field === undefined) faults.push({ path: at, message: `is not a field of ${type.name}` })
     else if (isStatic(value) && !isEmpty(value)) faults.push(...(await staticFaults(context, field, value, at)))
   }
