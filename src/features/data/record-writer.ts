@@ -79,7 +79,8 @@ export class RecordWriter implements ResourceWrites {
       id,
       async (before) => {
         const { organizationId, caller } = origin
-        if (typeof body.dataTypeId === 'string' && body.dataTypeId.toLowerCase() !== before.dataTypeId)
+        const { dataTypeId = before.dataTypeId } = body
+        if ((dataTypeId as string | null)?.toLowerCase() !== before.dataTypeId)
           throw refused([{ path: '/dataTypeId', message: 'cannot be changed' }])
         const type = await this.typeOf(organizationId, before.dataTypeId as string)
         const own = before.values as JsonObject

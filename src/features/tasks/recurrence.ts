@@ -83,12 +83,13 @@ const ruleOf = ({ rrule, repeat, startTime }: Recurrence, clock: WallClock, stri
   const wall = clock.wallTextOf(Date.parse(startTime))
   const start = repeat === undefined ? wall : `${wall.slice(0, 8)}T${repeat.at.replace(':', '')}00`
   const untilOf = (utc: string): string => clock.wallTextOf(Date.parse(utc.replace(UTC_FORM, '$1-$2-$3T$4:$5:$6Z')))
-  return new Rule(repeat === undefined ? (rrule ?? '') : textOf(repeat), start, untilOf, strict)
+  return new Rule(repeat === undefined ? (rrule ?? '') : textOf(repeat, wall.slice(4, 6)), start, untilOf, strict)
 }
 
 const UTC_FORM = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
 
-const textOf = ({ period, every, weekdays, monthDay }: Repeat): string =>
+/** A day of the month is in a year the one of the month that the schedule begins in. */
+const textOf = ({ period, every, weekdays, monthDay }: Repeat, startMonth: string): string =>
   [
     `FREQ=${period.toUpperCase()}`,
     `INTERVAL=${every ?? 1}`,
@@ -96,6 +97,7 @@ const textOf = ({ period, every, weekdays, monthDay }: Repeat): string =>
       ? []
       : [`BYDAY=${weekdays.map((day) => day.slice(0, 2).toUpperCase()).join()}`]),
     ...(monthDay === undefined ? [] : [`BYMONTHDAY=${monthDay}`]),
+    ...(monthDay === undefined || period !== 'yearly' ? [] : [`BYMONTH=${Number(startMonth)}`]),
   ].join(';')
 
 /** The clock on the wall in a zone; times on it are ms as if it showed UTC. */

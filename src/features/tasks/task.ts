@@ -133,7 +133,7 @@ export const task = defineResource({
       where: (value) => ({ state: String(value).split(',') }),
     },
     assigneeId: {
-      schema: { type: 'string', maxLength: 100, description: 'Tasks of this user; `me` means the caller.' },
+      schema: { anyOf: [id().schema, { const: 'me' }], description: 'Tasks of this user; `me` means the caller.' },
       where: equal('assigneeIds'),
     },
     dataId: {

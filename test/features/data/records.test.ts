@@ -54,6 +54,11 @@ test('a record holds what its data type says, and a fault names its field', asyn
     body: { errors: [{ path: '/dataTypeId' }] },
   })
 
+  for (const dataTypeId of [null, made._id])
+    t.match(await call('PATCH', `/data/${made._id}`, { dataTypeId }), {
+      status: 400,
+      body: { errors: [{ path: '/dataTypeId' }] },
+    })
   t.match(await call('PATCH', `/data/${made._id}`, { values: { debt: null, name: 'Corner shop' } }), {
     status: 200,
     body: { data: { version: 2, values: { name: 'Corner shop', debt: undefined, kind: 'shop' } } },

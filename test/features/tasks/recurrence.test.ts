@@ -110,6 +110,7 @@ test('the simple form gives the same as its rule, and skips months that lack the
     '2026-05-31 07:30',
     '2026-07-31 07:30',
   ])
+  t.same(first({ period: 'yearly', monthDay: 5, at: '07:30' }, 2), ['2026-01-05 07:30', '2027-01-05 07:30'])
   t.same(first({ period: 'weekly', every: 2, weekdays: ['mon', 'thu'], at: '07:30' }, 4), [
     '2026-01-01 07:30',
     '2026-01-12 07:30',

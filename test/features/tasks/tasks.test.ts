@@ -147,6 +147,7 @@ test('a task keeps an assignee whose hub is taken: they see it again once they h
   t.equal(await seen(), 0)
   t.equal((await move(one._id, 'start', {}, ada.session)).status, 404)
   t.match((await owner.call('GET', `/tasks?assigneeId=${ada.id}`)).body, { total: 1 }, 'a dispatcher finds it')
+  t.equal((await owner.call('GET', '/tasks?assigneeId=ada')).status, 400)
   t.match(await owner.call('PATCH', `/task/${one._id}`, { title: 'Later' }), {
     status: 200,
     body: { data: { state: 'assigned', assigneeIds: [ada.id] } },
