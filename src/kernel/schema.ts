@@ -88,7 +88,12 @@ export const list = (items: Field, bounds: { max: number; min?: number; unique?:
     ...(bounds.unique ? { uniqueItems: true } : {}),
   },
   ...(items.reference && { reference: items.reference }),
-  ...(items.normalize && { normalize: (values) => (values as Json[]).map(items.normalize as (value: Json) => Json) }),
+  ...(items.normalize && {
+    normalize: (values) => {
+      const kept = (values as Json[]).map(items.normalize as (value: Json) => Json)
+      return bounds.unique ? [...new Set(kept)] : kept
+    },
+  }),
 })
 
 /** An object with these fields and no others. */

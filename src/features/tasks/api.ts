@@ -9,6 +9,7 @@ import type { Route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Written } from '../../kit/resource/writes.ts'
+import { keptIds } from './assignees.ts'
 import { withinBox } from './cells.ts'
 import { historyRoute } from './history.ts'
 import type { Move } from './moves.ts'
@@ -66,7 +67,7 @@ const moves = (writer: TaskWriter): ResourceAction[] => {
       { assigneeIds: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'] },
       ({ assigneeIds, teamId }) => ({
         type: 'assign',
-        ...(assigneeIds !== undefined && { assigneeIds: (assigneeIds as string[]).map((one) => one.toLowerCase()) }),
+        ...(assigneeIds !== undefined && { assigneeIds: keptIds(assigneeIds as string[]) }),
         ...(teamId !== undefined && { teamId: typeof teamId === 'string' ? teamId.toLowerCase() : null }),
       }),
     ),

@@ -6,6 +6,10 @@ import { ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
 import type { TaskValues } from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
+
+/** Ids compare without case. */
+export const keptIds = (ids: readonly string[]): string[] => [...new Set(ids.map((id) => id.toLowerCase()))]
+
 export type Assigned = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
 
 /** The team is of the task's hub, and assignees have access to the hub and are members of the team. @throws Failure invalid */

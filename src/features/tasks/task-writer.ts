@@ -18,7 +18,7 @@ import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
 import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
-import { assertAssignees, keptAssignees } from './assignees.ts'
+import { assertAssignees, keptAssignees, keptIds } from './assignees.ts'
 import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { assertPlace } from './place.ts'
@@ -65,7 +65,7 @@ export class TaskWriter implements ResourceWrites {
     const isService = origin.caller === undefined
     const { values, faults } = await fillComponents(tables, organizationId, flow, base, sent, isService)
     if (faults.length > 0) throw refused(faults)
-    const assigneeIds = ((body.assigneeIds ?? []) as string[]).map((one) => one.toLowerCase())
+    const assigneeIds = keptIds((body.assigneeIds ?? []) as string[])
     const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined
     const isAssigned = assigneeIds.length > 0 || teamId !== undefined
     await assertAssignees(this.services, organizationId, {

@@ -134,7 +134,7 @@ export const task = defineResource({
     },
     assigneeId: {
       schema: { anyOf: [id().schema, { const: 'me' }], description: 'Tasks of this user; `me` means the caller.' },
-      where: equal('assigneeIds'),
+      where: (value) => ({ assigneeIds: String(value).toLowerCase() }),
     },
     dataId: {
       schema: { type: 'string', format: 'uuid', description: 'Tasks whose data source is this record.' },

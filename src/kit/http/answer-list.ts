@@ -162,7 +162,8 @@ const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'>
 const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | undefined => {
   const conditions: NonNullable<Find['where']> = {}
   for (const name of Object.keys(shape.filters)) {
-    const value = query[name]
+    const said = query[name]
+    const value = shape.filters[name].format === 'uuid' ? (said as string | undefined)?.toLowerCase() : said
     if (value === undefined || shape.computed?.includes(name)) continue
     const condition = shape.conditions?.[name]
     if (condition === undefined) conditions[name] = value as string

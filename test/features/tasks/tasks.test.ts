@@ -148,6 +148,7 @@ test('a task keeps an assignee whose hub is taken: they see it again once they h
   t.equal((await move(one._id, 'start', {}, ada.session)).status, 404)
   t.match((await owner.call('GET', `/tasks?assigneeId=${ada.id}`)).body, { total: 1 }, 'a dispatcher finds it')
   t.equal((await owner.call('GET', '/tasks?assigneeId=ada')).status, 400)
+  t.equal((await owner.call('GET', `/tasks?assigneeId=${ada.id.toUpperCase()}`)).body.total, 1)
   t.match(await owner.call('PATCH', `/task/${one._id}`, { title: 'Later' }), {
     status: 200,
     body: { data: { state: 'assigned', assigneeIds: [ada.id] } },
@@ -438,6 +439,18 @@ test('tasks are found by what an office asks for', async (t) => {
       .priority,
     3,
   )
+})
+
+test('an assignee is named once, however the id is written', async (t) => {
+  const { task, move, owner, ada } = await openTasks(t)
+  const assigneeIds = [ada.id, ada.id.toUpperCase()]
+  const { _id, assigneeIds: kept } = await task({ assigneeIds })
+  t.same(kept, [ada.id])
+  for (const answer of [
+    await move((await task())._id, 'assign', { assigneeIds }),
+    await owner.call('PATCH', `/task/${_id}`, { assigneeIds }),
+  ])
+    t.same(answer.body.data.assigneeIds, [ada.id])
 })
 
 test('a device whose clock is ahead does not hold up what comes after it', async (t) => {

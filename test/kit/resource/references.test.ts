@@ -27,6 +27,7 @@ test('a reference names a record that is there and that the caller sees', async 
 
   const crate = await make('crate', { name: 'C', depotId: north, shelfId: shelf.toUpperCase() })
   t.match((await call('GET', `/crates?shelfId=${shelf}`)).body, { total: 1, data: [{ _id: crate, shelfId: shelf }] })
+  t.equal((await call('GET', `/crates?shelfId=${shelf.toUpperCase()}`)).body.total, 1)
   t.equal(
     (await call('PATCH', `/crate/${crate}`, { name: 'D' }, { hubIds: [north] })).status,
     200,
