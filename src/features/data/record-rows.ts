@@ -120,10 +120,16 @@ const applyCheck = async (
 const namesAny = ({ fields }: Shape, { values }: RecordRow): boolean =>
   fields.some(({ _id, type }) => type === 'reference' && valueIn(values, _id) !== undefined)
 
+/** Of the records that it names those that a field of its type names now. */
+const stillNamed = ({ fields }: Shape, { values, recordIds }: RecordRow): readonly string[] => {
+  const named = fields.flatMap(({ type, _id }) => (type === 'reference' ? [valueIn(values, _id)] : []))
+  return recordIds.filter((id) => named.includes(id))
+}
+
 const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isDangling: boolean): void => {
-  const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds, files, fileIds } = row
+  const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, files, fileIds } = row
   rows.put(RECORDS, organizationId, _id, {
-    ...{ _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds },
+    ...{ _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds: stillNamed(shape, row) },
     ...(files !== undefined && { files, fileIds }),
     ...indexOf(shape, values),
     ...(isDangling && { isDangling }),

@@ -26,6 +26,8 @@ export interface RecordRow extends Row {
   dataTypeId: string
   /** As they are kept: by the key of the field. */
   values: JsonObject
+  /** Records that its values name. */
+  recordIds: readonly string[]
   /** What is attached in its fields. */
   files?: AttachedFile[]
   /** A check found that it names what is not there. */

@@ -124,14 +124,16 @@ export class ResourceSet implements KnownResources {
     return { wrote, isDone: true }
   }
 
-  /** By the holder's own stream; undefined where that keeps events in a form of its own. */
+  /** By the holder's own stream, or its row where that is as new; undefined where the stream keeps events in a form of its own. */
   private async holds(services: ResourceServices, holder: RecordRef, named: RecordRef): Promise<boolean | undefined> {
-    const { state } = await new ResourceWriter(this.declarationOf(holder.plural), services).load(holder.id)
+    const { state, version } = await new ResourceWriter(this.declarationOf(holder.plural), services).load(holder.id)
     if (state.status === 'absent') return undefined
+    const row = await services.tables.get<Row>(holder.plural, state.organizationId, holder.id)
+    const values = row?.version === version ? row : state.values
     const references = (this.namers.get(named.plural) ?? []).filter(
       ({ declaration }) => declaration.plural === holder.plural,
     )
-    return state.status === 'live' && references.some((one) => heldBy(one, state.values).includes(named.id))
+    return state.status === 'live' && references.some((one) => heldBy(one, values).includes(named.id))
   }
 
   private add(namer: NamingField): void {

@@ -122,6 +122,24 @@ test('a field that is renamed keeps its values, its index and its place in the r
   t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
 })
 
+test('what only a field named that is gone can be deleted', async (t) => {
+  const { call, make, checked, runner } = await openData(t)
+  const customers = await make('/data-type', CUSTOMERS)
+  const references = ['customer', 'payer'].map((name) => ({ name, type: 'reference', dataTypeId: customers._id }))
+  const fields = [{ name: 'id', type: 'text' }, ...references]
+  const sites = await make('/data-type', { name: 'Sites', primaryKey: 'id', fields })
+  const [shop, bank] = await Promise.all(
+    ['C-1', 'C-2'].map((number) => make('/data', { dataTypeId: customers._id, values: { number, name: 'Shop' } })),
+  )
+  await make('/data', { dataTypeId: sites._id, values: { id: 's1', customer: shop._id, payer: bank._id } })
+  t.equal((await call('DELETE', `/data/${shop._id}`)).status, 409)
+  t.equal((await call('PATCH', `/data-type/${sites._id}`, { fields: [fields[0], fields[2]] })).status, 200)
+  await checked(sites._id)
+  t.equal((await call('DELETE', `/data/${bank._id}`)).status, 409, 'another field names it')
+  t.equal((await call('DELETE', `/data/${shop._id}`)).status, 200)
+  t.same((await runner.rebuild('directory')).differing, 0, 'the log says the same')
+})
+
 test('values that were equal before their field became unique are listed in whatever case, until they differ', async (t) => {
   const { call, make, list, checked, runner } = await openData(t)
   const type = await make('/data-type', CUSTOMERS)
