@@ -113,7 +113,7 @@ test('what no command foresaw is one line too, and where it comes from for whoev
   t.teardown(() => void delete process.env.NODE_DEBUG)
   t.match(
     (await waymark('doctor', '--data', 'package.json').ended).errors,
-    /WAYMARK \d+: [^]* {4}at [^]*ENOTDIR[^\n]*\n$/,
+    /WAYMARK \d+: [\s\S]* {4}at [\s\S]*ENOTDIR[^\n]*\n$/,
   )
 })
 
