@@ -175,6 +175,20 @@ export interface TableStore {
   close(): Promise<void>
 }
 
+/** The answers to a question page by page, to the last; `limit` is the size of a page. */
+export async function* pagesOf<R extends Row>(
+  tables: Pick<TableStore, 'find'>,
+  table: string,
+  scope: string,
+  question: Omit<Find, 'after'>,
+): AsyncGenerator<StoredRow<R>[], void> {
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: Found<R> = await tables.find<R>(table, scope, { ...question, after })
+    yield page.rows
+    after = page.next
+  }
+}
+
 /** A store that answers some calls otherwise, and passes the others on. */
 export const tablesWith = (store: TableStore, other: Partial<TableStore>): TableStore => ({
   catchUpRowsMax: store.catchUpRowsMax,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { pagesOf } from '../engines/table-store.ts'
 import { ERRORS, Failure } from '../kernel/errors.ts'
 import { decodeJson, encodeJson, type Fact, type RecordedEvent } from '../kernel/event.ts'
 import { NO_ORGANIZATION } from '../kernel/table.ts'
@@ -246,18 +247,12 @@ export class ProcessRunner implements Processes {
   private async carryOnLeft(leftAfterMs: number): Promise<void> {
     const { tables, clock } = this.services
     const range = { field: 'startedAt', to: clock.now() - leftAfterMs }
+    const question = { range, sort: { field: 'startedAt', order: 'asc' } as const, limit: PAGE_ROWS }
     await severalAtOnce([...this.failed.keys()], AT_ONCE, (stream) => this.carryOnStream(stream))
-    let after: string | undefined
-    do {
-      const page = await tables.find<OpenProcessRow>(OPEN_PROCESSES.name, NO_ORGANIZATION, {
-        range,
-        sort: { field: 'startedAt', order: 'asc' },
-        limit: PAGE_ROWS,
-        after,
-      })
-      await severalAtOnce(page.rows, AT_ONCE, ({ id }) => this.carryOnStream(processStream(id)))
-      after = page.next ?? undefined
-    } while (after !== undefined && this.isLooking)
+    for await (const page of pagesOf<OpenProcessRow>(tables, OPEN_PROCESSES.name, NO_ORGANIZATION, question)) {
+      await severalAtOnce(page, AT_ONCE, ({ id }) => this.carryOnStream(processStream(id)))
+      if (!this.isLooking) return
+    }
   }
 
   private async carryOnStream(stream: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
+import { pagesOf } from '../engines/table-store.ts'
 import { AUDIT, AUDIT_LOG, type AuditRow } from '../features/audit/views.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Settle } from '../kit/consumers/settle.ts'
@@ -18,10 +19,7 @@ export const deletedRecords = (
     if (!(await settle({ types: [], position }, CATCH_UP_MS, [{ consumer: AUDIT }]))) throw new Failure('engine_down')
     const rows = new HistoryRows(history, clock)
     const sort = { field: 'at', order: 'asc' } as const
-    for (let after: string | null | undefined; after !== null; ) {
-      const question = { where: { action: 'deleted' }, sort, limit: PAGE_ROWS, after }
-      const page = await rows.find<AuditRow>(AUDIT_LOG.name, organizationId, question)
-      for (const { row } of page.rows) yield { noun: row.noun, id: row.resourceId }
-      after = page.next
-    }
+    const question = { where: { action: 'deleted' }, sort, limit: PAGE_ROWS }
+    for await (const page of pagesOf<AuditRow>(rows, AUDIT_LOG.name, organizationId, question))
+      for (const { row } of page) yield { noun: row.noun, id: row.resourceId }
   }

@@ -15,8 +15,6 @@ export interface HubFields {
   hubLng?: number
 }
 
-const PAGE_ROWS = 500
-
 /**
  * What a new organization begins with: the hub that was sent, and what is copied from the caller's oldest membership as
  * owner (for hubs: the oldest whose organization has some).
@@ -110,13 +108,8 @@ const allFlows = async (
   organizationId: string,
 ): Promise<NonNullable<Founding['flows']>> => {
   const flows: { flowId: string; version: number; key?: string }[] = []
-  let after: string | undefined
-  do {
-    const page = await tables.find<FlowRow>(FLOWS, organizationId, { limit: PAGE_ROWS, after })
-    for (const { row } of page.rows)
-      flows.push({ flowId: row._id, version: row.version, ...(row.key !== undefined && { key: row.key }) })
-    after = page.next ?? undefined
-  } while (after !== undefined)
+  for await (const { row } of tables.scan<FlowRow>(FLOWS, organizationId))
+    flows.push({ flowId: row._id, version: row.version, ...(row.key !== undefined && { key: row.key }) })
   return flows
 }
 
@@ -126,15 +119,7 @@ const customRoles = async (
   organizationId: string,
 ): Promise<NonNullable<Founding['roles']>> => {
   const roles: { name: string; permissions: string[] }[] = []
-  let after: string | undefined
-  do {
-    const page = await tables.find<Row & { name: string; permissions: string[] }>(ROLES_TABLE, organizationId, {
-      limit: PAGE_ROWS,
-      after,
-    })
-    for (const { row } of page.rows)
-      if (row.key === undefined) roles.push({ name: row.name, permissions: row.permissions })
-    after = page.next ?? undefined
-  } while (after !== undefined)
+  for await (const { row } of tables.scan<Row & { name: string; permissions: string[] }>(ROLES_TABLE, organizationId))
+    if (row.key === undefined) roles.push({ name: row.name, permissions: row.permissions })
   return roles
 }

@@ -1,4 +1,4 @@
-import type { TableStore } from '../../engines/table-store.ts'
+import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
@@ -160,12 +160,9 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
   /** Trackers that are, or ever were, this user's phone. */
   phonesOf: async (organizationId: string, userId: string): Promise<string[]> => {
     const ids: string[] = []
-    for (let after: string | null | undefined; after !== null; ) {
-      const question = { where: { userId }, limit: PAGE_ROWS, after }
-      const page = await tables.find<UserPhoneRow>(USER_PHONES.name, organizationId, question)
-      ids.push(...page.rows.map(({ row }) => row.trackerId))
-      after = page.next
-    }
+    const question = { where: { userId }, limit: PAGE_ROWS }
+    for await (const page of pagesOf<UserPhoneRow>(tables, USER_PHONES.name, organizationId, question))
+      ids.push(...page.map(({ row }) => row.trackerId))
     return ids
   },
 
@@ -189,10 +186,7 @@ const idsWhere = async (
 ): Promise<string[]> => {
   const ids: string[] = []
   if (Object.values(where).some((values) => values.length === 0)) return ids
-  for (let after: string | null | undefined; after !== null; ) {
-    const page = await tables.find(TRACKERS_TABLE, organizationId, { where, limit: PAGE_ROWS, after })
-    ids.push(...page.rows.map(({ id }) => id))
-    after = page.next
-  }
+  for await (const page of pagesOf(tables, TRACKERS_TABLE, organizationId, { where, limit: PAGE_ROWS }))
+    ids.push(...page.map(({ id }) => id))
   return ids
 }

@@ -1,4 +1,4 @@
-import { StaleCommit, type TableStore } from '../../engines/table-store.ts'
+import { pagesOf, StaleCommit, type TableStore } from '../../engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 
 /** One row that says whose everything is, and one for each process with what it takes part in. */
@@ -49,15 +49,12 @@ export class LeaseRows {
   async read(): Promise<Leases> {
     const members = new Map<string, Member>()
     let held = heldIn(undefined)
-    for (let after: string | undefined; ; ) {
-      const page = await this.tables.find(LEASES.name, SCOPE, { limit: PAGE_ROWS, after })
-      for (const { id, row } of page.rows) {
+    for await (const page of pagesOf(this.tables, LEASES.name, SCOPE, { limit: PAGE_ROWS }))
+      for (const { id, row } of page) {
         if (id === HELD) held = heldIn(row)
         else members.set(id.slice(MEMBER.length), row as Member)
       }
-      if (page.next === null) return { held, members }
-      after = page.next
-    }
+    return { held, members }
   }
 
   async held(): Promise<Held> {

@@ -1,3 +1,4 @@
+import { pagesOf } from '../../engines/table-store.ts'
 import { Failure, type FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
@@ -113,11 +114,12 @@ export class ResourceSet implements KnownResources {
     let left = recordsMax
     for (const { declaration, field } of this.namers.get(plural) ?? []) {
       const writer = new ResourceWriter(declaration, services)
-      for await (const ids of idsNaming(services, declaration.plural, origin.organizationId, field, id)) {
-        await severalAtOnce(ids.slice(0, left), AT_ONCE, async (namerId) => {
-          wrote = allWrote(wrote, await redirectOne(writer, origin, namerId, { plural, id }, heir))
+      const question = { where: { [field]: id }, limit: PAGE_ROWS }
+      for await (const rows of pagesOf(services.tables, declaration.plural, origin.organizationId, question)) {
+        await severalAtOnce(rows.slice(0, left), AT_ONCE, async (namer) => {
+          wrote = allWrote(wrote, await redirectOne(writer, origin, namer.id, { plural, id }, heir))
         })
-        left -= ids.length
+        left -= rows.length
         if (left < 0) return { wrote, isDone: false }
       }
     }
@@ -149,21 +151,6 @@ export class ResourceSet implements KnownResources {
 
 /** What the records are asked for that keep one from being deleted. */
 const holding = ({ field, namesWhile }: Reference, id: string) => ({ ...namesWhile, [field]: id })
-
-/** Ids of the records that name one in a field, page by page. */
-async function* idsNaming(
-  { tables }: ResourceServices,
-  table: string,
-  organizationId: string,
-  field: string,
-  id: string,
-): AsyncGenerator<string[]> {
-  for (let after: string | null | undefined; after !== null; ) {
-    const page = await tables.find(table, organizationId, { where: { [field]: id }, limit: PAGE_ROWS, after })
-    yield page.rows.map((row) => row.id)
-    after = page.next
-  }
-}
 
 /** The records that use one, those by name that the caller sees. */
 const usesOf = (

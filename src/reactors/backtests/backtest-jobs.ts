@@ -1,4 +1,4 @@
-import type { Find, StoredRow, TableStore } from '../../engines/table-store.ts'
+import { type Find, pagesOf, type StoredRow, type TableStore } from '../../engines/table-store.ts'
 import { backtestDecider } from '../../features/backtests/backtest.ts'
 import {
   BACKTEST_DELETED,
@@ -129,16 +129,9 @@ export class BacktestJobs {
   }
 
   private async *rows(question: Omit<Find, 'limit'>): AsyncGenerator<StoredRow<RunRow>> {
-    for (let after: string | undefined; ; ) {
-      const page = await this.services.tables.find<RunRow>(RUNS_TABLE.name, BACKTEST_RUNS, {
-        ...question,
-        limit: PAGE_ROWS,
-        after,
-      })
-      yield* page.rows
-      if (page.next === null) return
-      after = page.next
-    }
+    const { tables } = this.services
+    for await (const page of pagesOf<RunRow>(tables, RUNS_TABLE.name, BACKTEST_RUNS, { ...question, limit: PAGE_ROWS }))
+      yield* page
   }
 
   private async take(events: readonly RecordedEvent[]): Promise<readonly RowChange[] | undefined> {

@@ -1,7 +1,7 @@
-import type { TableStore } from '../../engines/table-store.ts'
+import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
 
-const PAGE = 500
+const PAGE_ROWS = 500
 
 /** The automations that are active, looked up once for all events that were read together. */
 export class ActiveAutomations {
@@ -46,16 +46,9 @@ export class ActiveAutomations {
 
   private async find(organizationId: string, trigger: string): Promise<AutomationRow[]> {
     const rows: AutomationRow[] = []
-    let after: string | undefined
-    do {
-      const page = await this.tables.find<AutomationRow>(AUTOMATIONS.name, organizationId, {
-        where: { trigger },
-        limit: PAGE,
-        ...(after !== undefined && { after }),
-      })
-      rows.push(...page.rows.map(({ row }) => row))
-      after = page.next ?? undefined
-    } while (after !== undefined)
+    const question = { where: { trigger }, limit: PAGE_ROWS }
+    for await (const page of pagesOf<AutomationRow>(this.tables, AUTOMATIONS.name, organizationId, question))
+      rows.push(...page.map(({ row }) => row))
     return rows
   }
 }

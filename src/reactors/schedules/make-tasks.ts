@@ -1,3 +1,4 @@
+import { pagesOf } from '../../engines/table-store.ts'
 import { type Assigned, keptAssignees } from '../../features/tasks/assignees.ts'
 import { refusalOf } from '../../features/tasks/recurrence.ts'
 import { makeAtOf, nextDue, recurrenceOf, schedule } from '../../features/tasks/schedule.ts'
@@ -67,20 +68,15 @@ export class ScheduledTasks {
     const { tables, clock, logger } = this.services
     const range = { field: 'makeAt', to: clock.now() }
     const question = { range, sort: { field: 'makeAt', order: 'asc' as const }, limit: PAGE_ROWS }
-    let after: string | undefined
-    do {
-      const page = await tables.find<DueScheduleRow>(DUE_SCHEDULES.name, NO_ORGANIZATION, {
-        ...question,
-        ...(after !== undefined && { after }),
-      })
+    for await (const page of pagesOf<DueScheduleRow>(tables, DUE_SCHEDULES.name, NO_ORGANIZATION, question)) {
       const failures: unknown[] = []
-      await severalAtOnce(page.rows, AT_ONCE, async ({ id, row }) => {
+      await severalAtOnce(page, AT_ONCE, async ({ id, row }) => {
         if (!this.isClosed) await this.make(row.organizationId, id).catch((error: unknown) => failures.push(error))
       })
       if (failures.length > 0)
         logger.warn('due schedules could not be served', { schedules: failures.length, error: String(failures[0]) })
-      after = page.next ?? undefined
-    } while (after !== undefined && !this.isClosed)
+      if (this.isClosed) return
+    }
   }
 
   private async make(organizationId: string, id: string): Promise<void> {

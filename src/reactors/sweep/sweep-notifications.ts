@@ -1,3 +1,4 @@
+import { pagesOf } from '../../engines/table-store.ts'
 import { expireNotifications } from '../../features/notifications/notification.ts'
 import { NOTIFIED_USERS, type NotifiedUserRow } from '../../features/notifications/views.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
@@ -16,19 +17,12 @@ export const sweepNotifications = async (
   const now = clock.now()
   const before = formatTime(now - KEPT_MS)
   const metadata = { actor: 'reactor:sweep' }
-  for (let after: string | undefined; ; ) {
-    const { rows, next } = await tables.find<NotifiedUserRow>(NOTIFIED_USERS.name, NO_ORGANIZATION, {
-      range: { field: 'firstAt', to: before },
-      limit: PAGE_ROWS,
-      after,
-    })
-    for (const { id: userId, row } of rows) {
+  const question = { range: { field: 'firstAt', to: before }, limit: PAGE_ROWS }
+  for await (const page of pagesOf<NotifiedUserRow>(tables, NOTIFIED_USERS.name, NO_ORGANIZATION, question))
+    for (const { id: userId, row } of page) {
       if (signal.aborted) return
       const { organizationId } = row
       const context = { ids: idSource(now), metadata: { ...metadata, organizationId } }
       await expireNotifications(log, { organizationId, userId, before }, context)
     }
-    if (next === null) return
-    after = next
-  }
 }
