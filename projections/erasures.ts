@@ -1,4 +1,4 @@
-import type { EventLog } from '../src/engines/event-log.ts'
+import { type EventLog, eventsOf } from '../src/engines/event-log.ts'
 import type { HistoryErasure, HistoryStore } from '../src/engines/history-store.ts'
 import { HISTORY_ERASURES } from '../src/features/locations/events.ts'
 import type { Clock } from '../src/kernel/clock.ts'
@@ -9,7 +9,8 @@ import { untilDone } from '../src/kit/consumers/retry.ts'
 import type { Settlement } from '../src/kit/http/route.ts'
 import { ERASURES, historyConsumer, type OwnedPlace } from './history-checkpoints.ts'
 
-const PAGE_EVENTS = 256
+/** So many are taken from the history at once. */
+const ERASURES_AT_ONCE = 256
 
 type LogReader = Pick<EventLog, 'read'>
 
@@ -187,7 +188,7 @@ export const eraseAfter = async (
   const page: HistoryErasure[] = []
   for await (const { erasure } of erasuresAfter(log, revision)) {
     page.push(erasure)
-    if (page.length === PAGE_EVENTS) await history.erase(page.splice(0))
+    if (page.length === ERASURES_AT_ONCE) await history.erase(page.splice(0))
   }
   await history.erase(page)
 }
@@ -196,10 +197,6 @@ async function* erasuresAfter(
   log: LogReader,
   revision: number,
 ): AsyncGenerator<{ revision: number; erasure: HistoryErasure }> {
-  for (let next = revision + 1; ; ) {
-    const events = await log.read(HISTORY_ERASURES, next, PAGE_EVENTS)
-    for (const event of events) yield { revision: event.revision, erasure: decodeJson<HistoryErasure>(event.data) }
-    if (events.length < PAGE_EVENTS) return
-    next = events[events.length - 1].revision + 1
-  }
+  for await (const event of eventsOf(log, HISTORY_ERASURES, revision + 1))
+    yield { revision: event.revision, erasure: decodeJson<HistoryErasure>(event.data) }
 }

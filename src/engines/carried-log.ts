@@ -1,6 +1,6 @@
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../kernel/event.ts'
 import type { Examination } from './examination.ts'
-import { type Appended, type EventLog, type FollowBatch, type Source, WrongRevision } from './event-log.ts'
+import { type Appended, type EventLog, eventsOf, type FollowBatch, type Source, WrongRevision } from './event-log.ts'
 
 /** Tells, in a log that was copied from another one, what its events were there. No consumer follows it. */
 export const COPY_STREAM = 'log-copy'
@@ -11,7 +11,7 @@ export const COPY_BASES = 'copyBases.v1'
 export const COPY_PASSED = 'copyPassed.v1'
 export const COPY_ENDED = 'copyEnded.v1'
 
-const PAGE_EVENTS = 500
+const BATCH_EVENTS_MAX = 500
 
 /** What the copy's own stream says. */
 export interface CopyState {
@@ -32,12 +32,8 @@ export interface CopyState {
 /** What is known of a copy into this log; undefined for a log of its own. */
 export const readCopyState = async (log: Pick<EventLog, 'read'>): Promise<CopyState | undefined> => {
   let state: CopyState | undefined
-  for (let from = 0; ; ) {
-    const events = await log.read(COPY_STREAM, from, PAGE_EVENTS)
-    for (const event of events) state = noted(state, event)
-    if (events.length < PAGE_EVENTS) return state
-    from = events[events.length - 1].revision + 1
-  }
+  for await (const event of eventsOf(log, COPY_STREAM)) state = noted(state, event)
+  return state
 }
 
 const noted = (known: CopyState | undefined, { type, data, revision, position }: RecordedEvent): CopyState => {
@@ -202,7 +198,7 @@ export class CarriedLog implements EventLog {
     source: Source,
     after: number | undefined,
     signal: AbortSignal,
-    max = PAGE_EVENTS,
+    max = BATCH_EVENTS_MAX,
   ): AsyncGenerator<FollowBatch> {
     const windows = new Windows(this.state, after ?? -1, max)
     for await (const batch of this.log.follow(source, this.ownOf(after), signal, max)) {

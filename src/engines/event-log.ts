@@ -102,3 +102,26 @@ export interface EventLog {
   copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }
+
+const PAGE_EVENTS = 64
+
+/** The events of a stream from one revision through another, as far as they are still there, read page by page. */
+export async function* eventsOf(
+  log: Pick<EventLog, 'read'>,
+  stream: string,
+  from = 0,
+  through = Number.POSITIVE_INFINITY,
+  signal?: AbortSignal,
+): AsyncGenerator<RecordedEvent, void> {
+  for (let next = from; next <= through; ) {
+    signal?.throwIfAborted()
+    const events = await log.read(stream, next, Math.min(PAGE_EVENTS, through - next + 1))
+    if (events.length === 0) return
+    for (const event of events) {
+      // A stream that was truncated may begin behind it.
+      if (event.revision > through) return
+      yield event
+    }
+    next = events[events.length - 1].revision + 1
+  }
+}

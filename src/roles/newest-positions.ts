@@ -1,10 +1,9 @@
-import type { EventLog } from '../engines/event-log.ts'
+import { type EventLog, eventsOf } from '../engines/event-log.ts'
 import { DELETION_PLACED, deletedTrackersStream, type DeletionPlaced } from '../features/locations/events.ts'
 import type { NewestPoints } from '../features/locations/history/streams.ts'
 import { trackerIdAt } from '../features/locations/history/point-rows.ts'
 import { decodeJson } from '../kernel/event.ts'
 import type { LogPlace, NewestPosition } from '../../projections/latest-rebuild.ts'
-import { eventsOf } from './stream-entries.ts'
 
 /** The history's newest points as rows of latest positions; when they were logged is not known there. */
 export async function* positionsOf(newest: AsyncIterable<NewestPoints>): AsyncGenerator<NewestPosition> {

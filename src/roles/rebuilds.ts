@@ -1,3 +1,4 @@
+import { eventsOf } from '../engines/event-log.ts'
 import { AUDIT as AUDIT_TABLE, POINTS, RUNS, TRANSITIONS, TRIPS } from '../engines/clickhouse-sql/history-tables.ts'
 import { AUDIT, auditedPrefixes } from '../features/audit/views.ts'
 import { runsStream } from '../features/automations/events.ts'
@@ -25,7 +26,6 @@ import { decodeRuns, RUNS_HISTORY, runBuffer } from '../../projections/runs-hist
 import { AUDITED } from './product.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
 import type { RoleServices } from './role.ts'
-import { eventsOf, locationEntries } from './stream-entries.ts'
 
 type Rebuild = (services: RoleServices, signal: AbortSignal) => Promise<RebuildReport>
 
@@ -137,7 +137,10 @@ const rebuildLatest: Rebuild = (services, signal) => {
     newestSince: ({ organizationId, trackerId }, place) =>
       firstOf(positionsOf(newestPointSince(history, { organizationId, trackerId, ...place }, signal))),
     deletions: (partition) => deletionsOf(log, partition, signal),
-    entries: (partition, from, through) => locationEntries(log, partition, from, through, signal),
+    entries: async function* (partition, from, through) {
+      for await (const event of eventsOf(log, locationStream(partition), from, through, signal))
+        yield locationEntry(event, partition)
+    },
   })
 }
 

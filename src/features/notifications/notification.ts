@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsOf } from '../../engines/event-log.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { decodeJson, type Fact } from '../../kernel/event.ts'
@@ -18,7 +18,6 @@ import {
 /** The newest of a user that are kept at least; beyond `KEPT_MAX` the older ones go. */
 export const KEPT_MIN = 500
 const KEPT_MAX = 600
-const PAGE_EVENTS = 200
 
 interface Known {
   notificationId: string
@@ -132,15 +131,12 @@ const write = async (log: EventLog, userId: string, command: Command, context: C
 
 /** Takes the events away that came before the oldest notification that is kept; without any all but the last. */
 const truncate = async (log: Log, stream: string, [oldest]: State): Promise<void> => {
-  let end = 0
-  for (;;) {
-    const events = await log.read(stream, end, PAGE_EVENTS)
-    for (const { type, data, revision } of events) {
-      end = revision + 1
-      const isOldest =
-        type === NOTIFICATION_MADE && decodeJson<NotificationMade>(data).notificationId === oldest?.notificationId
-      if (isOldest) return log.truncateBefore(stream, revision)
-    }
-    if (events.length < PAGE_EVENTS) return log.truncateBefore(stream, end - 1)
+  let first = -1
+  for await (const { type, data, revision } of eventsOf(log, stream)) {
+    first = revision
+    const isOldest =
+      type === NOTIFICATION_MADE && decodeJson<NotificationMade>(data).notificationId === oldest?.notificationId
+    if (isOldest) break
   }
+  return log.truncateBefore(stream, first)
 }

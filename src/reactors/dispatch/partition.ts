@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsOf } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import {
   ATTEMPTS_MADE,
@@ -44,7 +44,6 @@ export interface TakeOptions {
 
 /** Changed rows after which a store is due at once. */
 export const CHANGES_MAX = 5_000
-const PAGE_EVENTS = 200
 
 /**
  * Takes a partition over: fences the owner before off, then reads what is owed from the table and what the stream tells
@@ -78,17 +77,11 @@ export const isFirstAttempt = (
 ): boolean => sequence >= ownSequence && attempts === 0 && dueAt === 0 && !alone
 
 const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Promise<void> => {
-  let from = pending.progress.runs + 1
-  while (from <= head) {
-    const events = await log.read(runsStream(pending.partition), from, PAGE_EVENTS)
-    if (events.length === 0) return
-    for (const event of events) {
-      const fact = runFactOf(event)
-      for (const [automationId, runIds] of concerned(fact)) await pending.fetch(runIds, automationId)
-      pending.apply(fact, event.revision)
-      if (pending.rows.changesWaiting > CHANGES_MAX) await pending.store()
-    }
-    from = events[events.length - 1].revision + 1
+  for await (const event of eventsOf(log, runsStream(pending.partition), pending.progress.runs + 1, head)) {
+    const fact = runFactOf(event)
+    for (const [automationId, runIds] of concerned(fact)) await pending.fetch(runIds, automationId)
+    pending.apply(fact, event.revision)
+    if (pending.rows.changesWaiting > CHANGES_MAX) await pending.store()
   }
 }
 

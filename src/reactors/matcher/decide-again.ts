@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsOf } from '../../engines/event-log.ts'
 import { locationEntry } from '../../features/locations/location-entry.ts'
 import { locationStream } from '../../features/locations/events.ts'
 import { DECIDED, transitionStream, type Decided, type Decision } from '../../features/transitions/events.ts'
@@ -61,16 +61,10 @@ const replay = async (
   through: number,
   signal: AbortSignal,
 ): Promise<void> => {
-  for (let next = from; next <= through; ) {
-    const events = await log.read(locationStream(partition), next, PAGE_EVENTS)
-    if (events.length === 0) return
-    for (const event of events) {
-      signal.throwIfAborted()
-      if (event.revision > through) return
-      await breathe()
-      await matcher.apply(locationEntry(event, partition))
-      next = event.revision + 1
-    }
+  for await (const event of eventsOf(log, locationStream(partition), from, through)) {
+    signal.throwIfAborted()
+    await breathe()
+    await matcher.apply(locationEntry(event, partition))
   }
 }
 
@@ -147,16 +141,11 @@ async function* loggedDecisions(
   through: number,
 ): AsyncGenerator<Numbered> {
   const stream = transitionStream(partition)
-  for (let next = await firstAfter(log, stream, after); ; ) {
-    const events = await log.read(stream, next, PAGE_EVENTS)
-    if (events.length === 0) return
-    for (const event of events) {
-      next = event.revision + 1
-      if (event.type !== DECIDED) continue
-      const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(event.data)
-      if (sourceRevision > through) return
-      for (const [i, decision] of decisions.entries()) yield { sourceRevision, ordinal: ordinal + i, decision }
-    }
+  for await (const event of eventsOf(log, stream, await firstAfter(log, stream, after))) {
+    if (event.type !== DECIDED) continue
+    const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(event.data)
+    if (sourceRevision > through) return
+    for (const [i, decision] of decisions.entries()) yield { sourceRevision, ordinal: ordinal + i, decision }
   }
 }
 
