@@ -6,7 +6,7 @@ import { TRANSITION, TRANSITION_EXAMPLE } from '../features/transitions/schemas.
 import { TRIP, TRIP_EXAMPLE } from '../features/trips/schemas.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import type { ChannelDocument } from '../kit/http/channel-document.ts'
-import { answered } from '../kit/http/page-members.ts'
+import { answered, UUID } from '../kit/http/page-members.ts'
 import {
   MESSAGES_AT_ONCE,
   MESSAGES_PER_SECOND,
@@ -32,7 +32,7 @@ const message = (type: string, members: { [name: string]: JsonSchema }, optional
 const AUTOMATION: JsonSchema = {
   type: 'object',
   description: 'As `GET /automation/{automationId}` answers it, with `notice`.',
-  properties: { _id: { type: 'string', format: 'uuid' }, isActive: { const: false }, notice: { type: 'object' } },
+  properties: { _id: UUID, isActive: { const: false }, notice: { type: 'object' } },
   required: ['_id', 'isActive', 'notice'],
   additionalProperties: true,
 }
@@ -42,18 +42,18 @@ const TASK: JsonSchema = {
   type: 'object',
   description: 'As `GET /task/{taskId}` answers it to the caller, after the change.',
   properties: {
-    _id: { type: 'string', format: 'uuid' },
+    _id: UUID,
     version: { type: 'integer', minimum: 1 },
     title: { type: 'string' },
     state: { type: 'string' },
-    hubId: { type: 'string', format: 'uuid' },
+    hubId: UUID,
   },
   required: ['_id', 'version', 'title', 'state', 'hubId'],
   additionalProperties: true,
 }
 
 const GONE_TASK: JsonSchema = answered(undefined, {
-  _id: { type: 'string', format: 'uuid' },
+  _id: UUID,
   gone: { const: true },
 })
 
@@ -110,7 +110,7 @@ export const LIVE_DOCUMENT: ChannelDocument = {
         {
           cursor: CURSORS,
           positions: POSITIONS,
-          gone: { type: 'array', items: { type: 'string', format: 'uuid' }, description: 'Ids of trackers.' },
+          gone: { type: 'array', items: UUID, description: 'Ids of trackers.' },
         },
         ['gone'],
       ),

@@ -5,10 +5,10 @@ import type { Row } from '../../kernel/table.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { listQuerySchema, type ListQuery, type ListShape, wantsField } from '../../kit/http/list-query.ts'
-import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, envelope, PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
-import { timeBounds } from '../../kit/http/time-parameter.ts'
+import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
 import { type Logged, type LoggedServices, readLogged } from './changes.ts'
 import { AUDIT_LOG, type AuditRow } from './views.ts'
@@ -23,14 +23,12 @@ export interface AuditServices extends LoggedServices {
 }
 
 const READS_AT_ONCE = 16
-const TIME: JsonSchema = { type: 'string', maxLength: 40 }
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
 const ENTRY = answered(
   'AuditEntry',
   {
     _id: UUID,
-    at: { type: 'string', format: 'date-time' },
+    at: DATE_TIME,
     actor: answered('AuditActor', {
       type: { type: 'string', enum: ['user', 'service', 'automation', 'schedule', 'import'] },
       id: { type: 'string', description: 'Of the user, automation, …; of the service the name of its part.' },
@@ -97,8 +95,7 @@ export const auditRoute = (services: AuditServices): Route => {
       ...schema,
       properties: {
         ...properties,
-        from: { ...TIME, description: 'What was done then or later: RFC 3339, or milliseconds since the epoch.' },
-        to: { ...TIME, description: 'What was done then or earlier: RFC 3339, or milliseconds since the epoch.' },
+        ...boundsSchema('What was done'),
       },
     },
     answers: {

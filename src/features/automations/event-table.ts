@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../kernel/json.ts'
+import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { rowSchema, type KnownResources } from '../../kit/resource/declaration.ts'
 import { POINT_ROW } from '../locations/schemas.ts'
 import { TRIP } from '../trips/schemas.ts'
@@ -17,10 +18,8 @@ export interface EventKind {
 
 type Members = { [member: string]: JsonSchema }
 
-const ID: JsonSchema = { type: 'string', format: 'uuid' }
 const TEXT: JsonSchema = { type: 'string' }
 const NUMBER: JsonSchema = { type: 'number' }
-const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 /** Of any content. */
 const ANY: JsonSchema = {}
 
@@ -28,68 +27,68 @@ const object = (properties: Members): JsonSchema => ({ type: 'object', propertie
 const list = (items: JsonSchema): JsonSchema => ({ type: 'array', items })
 
 const RECORD_MEMBERS: Members = {
-  _id: ID,
-  organizationId: ID,
+  _id: UUID,
+  organizationId: UUID,
   version: { type: 'integer' },
-  createdAt: TIME,
-  updatedAt: TIME,
+  createdAt: DATE_TIME,
+  updatedAt: DATE_TIME,
 }
 
-// Until tasks, records and routing results are resources of their own, their members stand here as the contract has them.
+// Their members as the contract has them.
 const TASK = object({
   ...RECORD_MEMBERS,
-  flowId: ID,
+  flowId: UUID,
   flowVersion: { type: 'integer' },
   title: TEXT,
   description: TEXT,
   state: { type: 'string', enum: ['new', 'assigned', 'inProgress', 'finished', 'cancelled'] },
-  hubId: ID,
-  teamId: ID,
-  assigneeIds: list(ID),
+  hubId: UUID,
+  teamId: UUID,
+  assigneeIds: list(UUID),
   lat: NUMBER,
   lng: NUMBER,
   address: TEXT,
-  window: object({ from: TIME, to: TIME }),
+  window: object({ from: DATE_TIME, to: DATE_TIME }),
   priority: { type: 'integer' },
   durationMinutes: NUMBER,
   load: ANY,
   tags: list(TEXT),
   externalId: TEXT,
   components: ANY,
-  dataSource: object({ dataTypeId: ID, dataId: ID }),
+  dataSource: object({ dataTypeId: UUID, dataId: UUID }),
   createdBy: ANY,
-  assignedAt: TIME,
-  startedAt: TIME,
-  finishedAt: TIME,
-  cancelledAt: TIME,
-  dueAt: TIME,
-  scheduleId: ID,
-  routingResultId: ID,
+  assignedAt: DATE_TIME,
+  startedAt: DATE_TIME,
+  finishedAt: DATE_TIME,
+  cancelledAt: DATE_TIME,
+  dueAt: DATE_TIME,
+  scheduleId: UUID,
+  routingResultId: UUID,
 })
 
-const RECORD = object({ ...RECORD_MEMBERS, dataTypeId: ID, values: ANY })
+const RECORD = object({ ...RECORD_MEMBERS, dataTypeId: UUID, values: ANY })
 
 const DATA_TYPE = object({ ...RECORD_MEMBERS, name: TEXT, primaryKey: TEXT, fields: list(ANY) })
 
 const VISIT = object({
-  taskId: ID,
-  arrivalAt: TIME,
-  departureAt: TIME,
-  actualArrivalAt: TIME,
-  actualDepartureAt: TIME,
+  taskId: UUID,
+  arrivalAt: DATE_TIME,
+  departureAt: DATE_TIME,
+  actualArrivalAt: DATE_TIME,
+  actualDepartureAt: DATE_TIME,
   distanceMeters: NUMBER,
 })
 
 const ROUTING_RESULT = object({
   ...RECORD_MEMBERS,
   name: TEXT,
-  hubId: ID,
+  hubId: UUID,
   source: { type: 'string', enum: ['planner', 'import', 'external'] },
   state: { type: 'string', enum: ['planning', 'planned', 'failed', 'dispatched', 'completed'] },
   routes: list(
-    object({ vehicleId: ID, userId: ID, distanceMeters: NUMBER, durationSeconds: NUMBER, visits: list(VISIT) }),
+    object({ vehicleId: UUID, userId: UUID, distanceMeters: NUMBER, durationSeconds: NUMBER, visits: list(VISIT) }),
   ),
-  unassigned: list(object({ taskId: ID, reason: TEXT })),
+  unassigned: list(object({ taskId: UUID, reason: TEXT })),
 })
 
 const task = (hasBefore: boolean): EventKind => ({
@@ -118,10 +117,10 @@ const asShown = (schema: JsonSchema): JsonSchema => ({ ...schema, required: ['_i
 
 /** What every event of a tracker carries. */
 const trackerMembers = (resources: Pick<KnownResources, 'declarationOf'>): Members => ({
-  trackerId: ID,
+  trackerId: UUID,
   tracker: asShown(rowSchema(resources.declarationOf('trackers'))),
   user: asShown(rowSchema(resources.declarationOf('users'))),
-  at: TIME,
+  at: DATE_TIME,
   point: POINT_ROW,
 })
 
@@ -138,9 +137,9 @@ const transition: EventKind = {
   hasBefore: false,
   data: (resources) => ({
     ...trackerMembers(resources),
-    transitionId: ID,
-    geofenceId: ID,
-    geofenceGroupId: ID,
+    transitionId: UUID,
+    geofenceId: UUID,
+    geofenceGroupId: UUID,
     geofence: asShown(withoutGeometry(rowSchema(resources.declarationOf('geofences')))),
     cause: { type: 'string', enum: ['point', 'geofence', 'tracker'] },
   }),
@@ -165,7 +164,7 @@ export const GEOMETRY_MEMBERS: readonly string[] = ['geometry', 'center', 'radiu
 
 /** The schema of an event's data. */
 export const eventDataSchema = (resources: Pick<KnownResources, 'declarationOf'>, event: AutomationEvent): JsonSchema =>
-  object({ organizationId: ID, ...EVENTS[event].data(resources) })
+  object({ organizationId: UUID, ...EVENTS[event].data(resources) })
 
 /**
  * Says why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event, and what there is instead;

@@ -17,7 +17,7 @@ import { envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Reply, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
-import { timeBounds } from '../../kit/http/time-parameter.ts'
+import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
 import { askRetry } from './automation.ts'
 import { EVENT_DATA_TYPES, type Subject } from './events.ts'
@@ -34,7 +34,6 @@ export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring' | 'tabl
 
 const TAG = 'Automations'
 const PARAMS = { runId: idSchema('The id of the run.') }
-const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const SHAPE: ListShape = {
   table: AUTOMATION_RUNS,
@@ -152,8 +151,7 @@ const LOG_QUERY = ((): JsonSchema => {
       trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
       taskId: { type: 'string', maxLength: 100, description: 'Runs for this task.' },
       dataId: { type: 'string', maxLength: 100, description: 'Runs for this record.' },
-      from: { ...TIME, description: `Runs made then or later: ${TIME.description}` },
-      to: { ...TIME, description: `Runs made then or earlier: ${TIME.description}` },
+      ...boundsSchema('Runs made'),
     },
   }
 })()

@@ -1,9 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { POINT_ROW } from '../locations/schemas.ts'
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }
 /** What a run is about: the ones that its event has. */
 const SUBJECTS: { [name: string]: JsonSchema } = {
   trackerId: UUID,
@@ -25,7 +23,7 @@ export const RUN = answered(
     organizationId: UUID,
     automationId: UUID,
     event: { type: 'string' },
-    at: { ...SHOWN_TIME, description: 'When the event happened.' },
+    at: { ...DATE_TIME, description: 'When the event happened.' },
     ...SUBJECTS,
     sequence: { type: 'integer', description: 'Rises with each run of the automation for the same subject.' },
     status: {
@@ -43,7 +41,7 @@ export const RUN = answered(
       items: answered(
         'AutomationAttempt',
         {
-          at: SHOWN_TIME,
+          at: DATE_TIME,
           statusCode: { type: 'integer' },
           durationMs: { type: 'number' },
           error: { type: 'string' },
@@ -52,8 +50,8 @@ export const RUN = answered(
         ['statusCode', 'error', 'response'],
       ),
     },
-    nextAttemptAt: SHOWN_TIME,
-    createdAt: SHOWN_TIME,
+    nextAttemptAt: DATE_TIME,
+    createdAt: DATE_TIME,
   },
   [...Object.keys(SUBJECTS), 'reason', 'nextAttemptAt'],
 )

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../kernel/json.ts'
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, UUID } from '../../kit/http/page-members.ts'
 import type { WebhookDocument } from '../../kit/http/webhook-document.ts'
 import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { EVENTS } from './event-table.ts'
@@ -21,7 +21,6 @@ const SUMMARIES: { [event in AutomationEvent]: string } = {
 const DESCRIPTION =
   'Sent to the url of each active automation for this event whose rules it satisfies, after Standard Webhooks 1.0. Verify the signature, act once for each `webhook-id`, and answer 2xx within 15 s.'
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 /** What an event carries as it happened; everything else is what it refers to. */
 const OWN: ReadonlySet<string> = new Set(['trackerId', 'at', 'point', 'trip', 'transitionId', 'geofenceId', 'cause'])
 const OFTEN_ABSENT = ['user', 'point', 'geofenceGroupId']

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
+import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
 export const GEOFENCE_ID = idSchema('The id of the geofence.')
 export const BACKTEST_ID = idSchema('The id of the back-test.')
@@ -11,8 +12,6 @@ const TIME: JsonSchema = {
   format: 'date-time',
   description: 'RFC 3339, or ms since the epoch.',
 }
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const SHOWN_TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
 const RULES: { [name: string]: JsonSchema } = {
   maxAccuracy: { type: 'number', minimum: 0, maximum: 1_000_000, description: 'Metres; left out, that of the group.' },
@@ -64,13 +63,13 @@ export const JOB_SCHEMA: JsonSchema = {
       required: ['code', 'message'],
       description: 'Why it failed.',
     },
-    from: SHOWN_TIME,
-    to: SHOWN_TIME,
+    from: DATE_TIME,
+    to: DATE_TIME,
     trackers: { type: 'integer', description: 'How many trackers were named.' },
     maxAccuracy: { ...RULES.maxAccuracy, description: 'Metres, as it counts.' },
     debounce: RULES.debounce,
-    createdAt: SHOWN_TIME,
-    updatedAt: SHOWN_TIME,
+    createdAt: DATE_TIME,
+    updatedAt: DATE_TIME,
     version: { type: 'integer' },
   },
   required: [

@@ -1,5 +1,5 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import type { AttachedFile, FileHolder } from '../../kit/files/attached-file.ts'
 import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 
@@ -20,7 +20,6 @@ export interface FileHolders {
   detach(origin: WriteOrigin, found: FoundAttachment): Promise<Written>
 }
 
-const UUID = { type: 'string', format: 'uuid' }
 
 /** What routes answer of a file that is attached to something. */
 export const fileSchema = (title: string, place: readonly [owner: string, member: string]) =>
@@ -31,7 +30,7 @@ export const fileSchema = (title: string, place: readonly [owner: string, member
     size: { type: 'integer', minimum: 1, description: 'Bytes.' },
     [place[0]]: UUID,
     [place[1]]: { type: 'string' },
-    createdAt: { type: 'string', format: 'date-time' },
+    createdAt: DATE_TIME,
   })
 
 export const shownFile = (

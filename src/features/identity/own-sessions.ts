@@ -1,10 +1,9 @@
 import type { Find, Found } from '../../engines/table-store.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { idSchema, type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
-import { answered, envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, envelope, PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
@@ -12,17 +11,16 @@ import type { SessionBegan } from './events.ts'
 import { openMemberships } from './identity.ts'
 import { revocationOf } from './sessions.ts'
 
-const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
 const SESSION_SCHEMA = answered(
   'OwnSession',
   {
-    _id: { type: 'string', format: 'uuid' },
+    _id: UUID,
     jti: { type: 'string', format: 'uuid', description: 'The id of the token.' },
     organizationId: { type: 'string', format: 'uuid', description: 'The organization that it is for.' },
-    createdAt: TIME,
-    expiresAt: TIME,
-    lastUsedAt: { ...TIME, description: 'To some minutes; absent while it was not used.' },
+    createdAt: DATE_TIME,
+    expiresAt: DATE_TIME,
+    lastUsedAt: { ...DATE_TIME, description: 'To some minutes; absent while it was not used.' },
     address: { type: 'string', description: 'From where it was asked for.' },
     isCurrent: { type: 'boolean', description: 'The token of this call.' },
   },

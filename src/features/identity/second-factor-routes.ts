@@ -1,7 +1,7 @@
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { objectSchema, optional, secret } from '../../kernel/schema.ts'
-import { answered, envelope } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, envelope } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
@@ -99,7 +99,7 @@ const beginRoute = (context: IdentityContext): Route =>
       {
         secret: { type: 'string' },
         otpauthUri: { type: 'string' },
-        expiresAt: { type: 'string', format: 'date-time' },
+        expiresAt: DATE_TIME,
       },
       {
         secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',

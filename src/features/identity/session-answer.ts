@@ -3,7 +3,7 @@ import type { Row } from '../../kernel/table.ts'
 import { chooseFields } from '../../kit/http/list-query.ts'
 import { rowSchema } from '../../kit/resource/declaration.ts'
 import { listShape } from '../../kit/resource/rows.ts'
-import { answered, envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope, UUID } from '../../kit/http/page-members.ts'
 import { exampleRow } from '../../kit/resource/answers.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
@@ -72,8 +72,8 @@ export const sessionBody = (
 const ORGANIZATIONS: JsonSchema = {
   type: 'array',
   items: answered('Membership', {
-    userId: { type: 'string', format: 'uuid' },
-    organizationId: { type: 'string', format: 'uuid' },
+    userId: UUID,
+    organizationId: UUID,
     organizationName: { type: 'string' },
     organizationLogo: { type: ['string', 'null'] },
     roleName: { type: 'string', description: 'The key of a predefined role, otherwise its name.' },

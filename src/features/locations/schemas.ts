@@ -1,8 +1,6 @@
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 const MEASURES: { [name: string]: JsonSchema } = {
   accuracy: { type: 'number', description: 'Metres.' },
   altitude: { type: 'number', description: 'Metres.' },
@@ -32,7 +30,7 @@ export const POINT_ROW = answered(
   {
     _id: { type: 'string', description: '`<trackerId>.<recordedAt in ms to the base 36>`.' },
     trackerId: UUID,
-    recordedAt: TIME,
+    recordedAt: DATE_TIME,
     ...PLACE,
     ...MEASURES,
     trip: { type: 'string', enum: ['start', 'finish'], description: 'An explicit boundary of a trip.' },
@@ -51,10 +49,10 @@ export const POSITION = answered(
   {
     trackerId: UUID,
     name: { type: 'string', description: 'Of the tracker.' },
-    recordedAt: TIME,
+    recordedAt: DATE_TIME,
     ...PLACE,
     ...MEASURES,
-    lastSeenAt: { ...TIME, description: 'The earlier of `recordedAt` and when the point was logged.' },
+    lastSeenAt: { ...DATE_TIME, description: 'The earlier of `recordedAt` and when the point was logged.' },
     status: { type: 'string', enum: ['online', 'stale', 'offline'], description: 'By the age of `lastSeenAt`.' },
   },
   Object.keys(MEASURES),

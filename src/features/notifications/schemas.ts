@@ -1,8 +1,5 @@
-import type { JsonSchema } from '../../kernel/json.ts'
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
-const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
 export const NOTIFICATION = answered(
   'Notification',
@@ -13,14 +10,14 @@ export const NOTIFICATION = answered(
     subject: { type: 'string' },
     text: { type: 'string' },
     isRead: { type: 'boolean' },
-    readAt: TIME,
+    readAt: DATE_TIME,
     automationId: { ...UUID, description: 'The automation that told it.' },
     event: { type: 'string', description: 'What it was told for, such as `onTaskFinished`.' },
     about: answered(undefined, {
       type: { type: 'string', enum: ['tracker', 'task', 'record', 'routingResult'] },
       id: UUID,
     }),
-    createdAt: TIME,
+    createdAt: DATE_TIME,
   },
   ['subject', 'readAt'],
 )

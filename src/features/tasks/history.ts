@@ -7,7 +7,7 @@ import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { filesOf } from '../../kit/files/attached-file.ts'
 import { chooseFields, FIELDS_QUERY, idSchema } from '../../kit/http/list-query.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
-import { answered, envelope, STREAM_PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, envelope, STREAM_PAGE_MEMBERS } from '../../kit/http/page-members.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
@@ -34,11 +34,10 @@ const LIMIT_MAX = 500
 /** So much is read for one page, whatever its limit. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
-const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
 const ENTRY = answered('TaskHistoryEntry', {
-  at: { ...TIME, description: 'When it happened, at the device.' },
-  loggedAt: { ...TIME, description: 'When the service heard of it.' },
+  at: { ...DATE_TIME, description: 'When it happened, at the device.' },
+  loggedAt: { ...DATE_TIME, description: 'When the service heard of it.' },
   type: { type: 'string', enum: [...TYPES] },
   actor: answered('TaskActor', { type: { type: 'string' }, id: { type: 'string' } }),
   changes: {

@@ -4,7 +4,7 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
-import { envelope } from '../../kit/http/page-members.ts'
+import { DATE_TIME, envelope } from '../../kit/http/page-members.ts'
 import { route, type Route, type Wrote } from '../../kit/http/route.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
@@ -114,7 +114,7 @@ const previewRoute = (services: ResourceServices): Route =>
     answers: {
       200: {
         description: 'The next due times.',
-        schema: envelope({ data: { type: 'array', items: { type: 'string', format: 'date-time' } } }),
+        schema: envelope({ data: { type: 'array', items: DATE_TIME } }),
         example: { status: true, data: ['2026-11-23T06:30:00.000Z'] },
       },
     },

@@ -1,10 +1,10 @@
-import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { envelope, STREAM_PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import { chosenFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/http/history-answer.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Answer, type Route, route } from '../../kit/http/route.ts'
-import { timeBounds } from '../../kit/http/time-parameter.ts'
+import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import { trackerIdsOf } from '../trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
@@ -34,8 +34,6 @@ interface TransitionQuery {
 
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
-const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339, or milliseconds since the epoch.' }
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
 const QUERY: JsonSchema = {
   type: 'object',
@@ -48,8 +46,7 @@ const QUERY: JsonSchema = {
     geofenceId: { ...UUID, description: 'Those of this geofence.' },
     geofenceGroupId: { ...UUID, description: 'Those of geofences that were of this group then.' },
     type: { type: 'string', enum: ['entry', 'leave'], description: 'Left out: both.' },
-    from: { ...TIME, description: `Made then or later: ${TIME.description}` },
-    to: { ...TIME, description: `Made then or earlier: ${TIME.description}` },
+    ...boundsSchema('Made'),
     format: {
       type: 'string',
       enum: Object.keys(HISTORY_FORMATS),

@@ -1,8 +1,6 @@
-import { answered } from '../../kit/http/page-members.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { POINT_ROW, POINT_ROW_EXAMPLE } from '../locations/schemas.ts'
 
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
 /** An entry into a geofence or a leave, as every answer shows it. */
 export const TRANSITION = answered('Transition', {
@@ -11,7 +9,7 @@ export const TRANSITION = answered('Transition', {
   geofenceId: UUID,
   geofenceGroupId: UUID,
   type: { type: 'string', enum: ['entry', 'leave'] },
-  at: { type: 'string', format: 'date-time' },
+  at: DATE_TIME,
   cause: {
     type: 'string',
     enum: ['point', 'geofence', 'tracker'],

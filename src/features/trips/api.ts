@@ -11,7 +11,7 @@ import {
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
-import { timeBounds } from '../../kit/http/time-parameter.ts'
+import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
@@ -47,7 +47,6 @@ export interface TripServices {
 }
 
 const TAG = 'Location history'
-const TIME: JsonSchema = { type: 'string', maxLength: 40 }
 
 const LIST: ListShape = {
   table: TRIPS,
@@ -76,8 +75,7 @@ const listRoute = (services: TripServices): Route => {
     trackerId: { type: 'string', format: 'uuid', description: 'Trips of this tracker.' },
     userId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this user has now.' },
     vehicleId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this vehicle has now.' },
-    from: { ...TIME, description: 'Trips that started then or later: RFC 3339, or milliseconds since the epoch.' },
-    to: { ...TIME, description: 'Trips that started then or earlier: RFC 3339, or milliseconds since the epoch.' },
+    ...boundsSchema('Trips that started'),
   }
   return route<TripQuery>({
     method: 'GET',

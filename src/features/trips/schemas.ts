@@ -1,13 +1,13 @@
-import { answered } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
 /** A trip, as every answer shows it. */
 export const TRIP = answered('Trip', {
-  _id: { type: 'string', format: 'uuid' },
-  trackerId: { type: 'string', format: 'uuid' },
+  _id: UUID,
+  trackerId: UUID,
   trackingToken: { type: 'string', description: 'For `GET /location-history/tracking/{token}`.' },
   state: { type: 'string', enum: ['running', 'finished'] },
   explicit: { type: 'boolean', description: 'Begun by a point with `trip: "start"`, not detected.' },
-  startedAt: { type: 'string', format: 'date-time' },
+  startedAt: DATE_TIME,
   finishedAt: { type: ['string', 'null'], format: 'date-time', description: 'Null while it runs.' },
   distance: { type: 'number', description: 'Metres, so far while it runs.' },
 })

@@ -1,5 +1,9 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 
+export const UUID: JsonSchema = { type: 'string', format: 'uuid' }
+/** RFC 3339. */
+export const DATE_TIME: JsonSchema = { type: 'string', format: 'date-time' }
+
 /**
  * The schema of an object that is answered whole: every member is there but the `optional` ones. With `?fields=` only those
  * that were asked for are. The title names it in the documentation.

@@ -1,4 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
 import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { parseTime } from './parse-time.ts'
 
@@ -6,12 +7,22 @@ import { parseTime } from './parse-time.ts'
  * A time as query parameters name it, RFC 3339 or milliseconds since the epoch; undefined where there is none.
  * @throws Failure invalid that names `path`.
  */
-export const timeParameter = (path: string, text: string | undefined): number | undefined => {
+const timeParameter = (path: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
   if (!(time >= TIME_MS_MIN && time <= TIME_MS_MAX))
     throw invalid(path, 'must be a time in RFC 3339 or epoch milliseconds')
   return time
+}
+
+/** The parameters `from` and `to` of a list: `what` as in "Runs made then or later". */
+export const boundsSchema = (what: string): { from: JsonSchema; to: JsonSchema } => {
+  const bound = (side: string): JsonSchema => ({
+    type: 'string',
+    maxLength: 40,
+    description: `${what} then or ${side}: RFC 3339, or milliseconds since the epoch.`,
+  })
+  return { from: bound('later'), to: bound('earlier') }
 }
 
 /** The inclusive bounds that `from` and `to` name. @throws Failure invalid for what is no time, or an end before its beginning. */

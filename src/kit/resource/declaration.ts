@@ -4,7 +4,7 @@ import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Find } from '../../engines/table-store.ts'
 import type { Personal } from '../../kernel/hidden-fields.ts'
-import { answered } from '../http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
 import type { LeavingRecord, ResourceWrites, WriteOrigin, Written } from './writes.ts'
@@ -201,7 +201,6 @@ export interface ResourceDeclaration {
 }
 
 const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
-const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 
 /** What the documentation calls a record. */
 export const nameOf = ({ noun }: Pick<ResourceDeclaration, 'noun'>): string => noun[0].toUpperCase() + noun.slice(1)
@@ -237,8 +236,8 @@ export const rowSchema = (
     _id: UUID,
     organizationId: UUID,
     version: { type: 'integer', minimum: 1 },
-    createdAt: { type: 'string', format: 'date-time' },
-    updatedAt: { type: 'string', format: 'date-time' },
+    createdAt: DATE_TIME,
+    updatedAt: DATE_TIME,
   }
   const shown = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]))
   return answered(nameOf(declaration), { ...base, ...shown }, optional)

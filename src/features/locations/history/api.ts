@@ -8,7 +8,7 @@ import { chooseFields, chosenFields, FIELDS_PARAMETER, idSchema } from '../../..
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
-import { timeBounds } from '../../../kit/http/time-parameter.ts'
+import { boundsSchema, timeBounds } from '../../../kit/http/time-parameter.ts'
 import { trackerIdsOf } from '../../trackers/views.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
@@ -44,15 +44,13 @@ interface HistoryQuery {
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history' }
-const TIME: JsonSchema = { type: 'string', maxLength: 40, description: 'RFC 3339 or epoch milliseconds.' }
 
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
     ...TRACKER_FILTERS,
-    from: { ...TIME, description: `Points recorded then or later: ${TIME.description}` },
-    to: { ...TIME, description: `Points recorded then or earlier: ${TIME.description}` },
+    ...boundsSchema('Points recorded'),
     bbox: BBOX_PARAMETER,
     simplify: {
       type: 'number',

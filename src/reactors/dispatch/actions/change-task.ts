@@ -6,6 +6,7 @@ import { TaskWriter } from '../../../features/tasks/task-writer.ts'
 import type { TaskRow } from '../../../features/tasks/views.ts'
 import { invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { UUID } from '../../../kit/http/page-members.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
 import type { Action, Work } from './action.ts'
 import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
@@ -156,11 +157,10 @@ const checkUpdate = async (sent: JsonObject | undefined, context: DetailsContext
   return details
 }
 
-const ID = { type: 'string', format: 'uuid' }
-const MOVE = compileCheck({ type: 'object', properties: { hubId: ID }, required: ['hubId'] })
+const MOVE = compileCheck({ type: 'object', properties: { hubId: UUID }, required: ['hubId'] })
 const ASSIGN = compileCheck({
   type: 'object',
-  properties: { teamId: ID, assigneeIds: { type: 'array', items: ID, maxItems: 50 } },
+  properties: { teamId: UUID, assigneeIds: { type: 'array', items: UUID, maxItems: 50 } },
 })
 
 const taskIdOf = ({ run }: Work): string => run.trigger.subject.id
