@@ -1,5 +1,5 @@
 import type { Caller } from '../kernel/caller.ts'
-import { Failure, invalid, type FieldError } from '../kernel/errors.ts'
+import { assertNoFaults, Failure, invalid } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { Idempotency, IdempotentRequest, KeptAnswer, Run } from '../kit/http/idempotency.ts'
 import { idSource } from '../kit/commands/ids.ts'
@@ -115,7 +115,7 @@ const checkAddress = ({
   // A parameter that no resource can have names a resource that is not there.
   if (route.params(checked).length > 0) throw new Failure('not_found')
   const query = parseQuery(exchange.queryText)
-  assertNone(route.query(query), 'The query')
+  assertNoFaults(route.query(query), 'The query')
   return { params: checked, query }
 }
 
@@ -164,7 +164,7 @@ const readBody = async (call: Call): Promise<{ bytes: Buffer; body: unknown }> =
   if (!route.bodyRequired) assertTypes(call)
   if (route.body === undefined) return { bytes, body: bytes }
   const body = await parseJson(bytes, route.declaration.takesAnyNames)
-  assertNone(route.body(body), 'The body')
+  assertNoFaults(route.body(body))
   return { bytes, body }
 }
 
@@ -174,14 +174,6 @@ const assertTypes = ({ route, exchange }: Call): void => {
 }
 
 const noBody = (): Failure => new Failure('invalid', { message: 'The request needs a body.' })
-
-const assertNone = (errors: FieldError[], whole: string): void => {
-  if (errors.length === 0) return
-  throw new Failure('invalid', {
-    message: `${errors[0].path === '' ? whole : errors[0].path} ${errors[0].message}`,
-    errors,
-  })
-}
 
 const requestOf = (
   { exchange, correlationId }: Call,

@@ -81,6 +81,9 @@ export const invalid = (path: string, message: string): Failure =>
 
 const FAULTS_MAX = 20
 
-/** A 400 that names each fault, up to 20. There is at least one. */
-export const refused = (faults: readonly FieldError[]): Failure =>
-  new Failure('invalid', { message: `${faults[0].path} ${faults[0].message}`, errors: faults.slice(0, FAULTS_MAX) })
+/** `whole` is what a fault without a path is of. @throws Failure invalid that names each fault, up to 20 */
+export const assertNoFaults = (faults: readonly FieldError[], whole = 'The body'): void => {
+  if (faults.length === 0) return
+  const [{ path, message }] = faults
+  throw new Failure('invalid', { message: `${path || whole} ${message}`, errors: faults.slice(0, FAULTS_MAX) })
+}

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, refused } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
@@ -17,7 +17,7 @@ import {
 import type { Row } from '../../kernel/table.ts'
 import type { PresentContext, WriteContext } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
-import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { assertExists } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { hasSamePattern, ruleFields } from '../../kit/values/value-type.ts'
 import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField } from './fields.ts'
@@ -121,7 +121,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
       own.find(({ _id }) => _id === fields[at]._id),
     )
   const faults = fieldsFaults(sent, primaryKey, isKept)
-  if (faults.length > 0) throw refused(faults)
+  assertNoFaults(faults)
   if (caller !== undefined && before !== undefined) assertHiddenKept(caller, id, before, fields, primaryKey)
   await assertReferences(write, fields)
   const dataTypeIds = [...new Set(fields.flatMap(({ dataTypeId }) => dataTypeId?.toLowerCase() ?? []))]
@@ -175,12 +175,9 @@ const assertReferences = async (
     if (dataTypeId === undefined) continue
     const path = `/fields/${i}/dataTypeId`
     const isOwn = dataTypeId === id
-    if (!isOwn && (await tables.get(DATA_TYPES, organizationId, dataTypeId)) === undefined)
-      throw refused([{ path, message: NAMES_NOTHING }])
+    if (!isOwn) await assertExists(tables, DATA_TYPES, organizationId, dataTypeId, path)
     if (required === true && (isOwn || (await needs(tables, organizationId, dataTypeId, id))))
-      throw refused([
-        { path, message: 'must not be required: the references would go round in a circle without a first record' },
-      ])
+      throw invalid(path, 'must not be required: the references would go round in a circle without a first record')
   }
 }
 

@@ -17,11 +17,11 @@ import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { listAnswer, rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
-import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { assertExists } from '../../kit/resource/references.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { nameKey } from './data-type.ts'
 import { uniqueKey, uniqueTermOf, wordGroups } from './record-index.ts'
-import { asksForValues, assertShown, recordQuestion } from './record-question.ts'
+import { asksForValues, assertFieldsShown, recordQuestion } from './record-question.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow, shownRecord } from './views.ts'
 
@@ -186,9 +186,8 @@ const recordOf = async (
 /** The type that is asked for, or all of the organization. @throws Failure invalid */
 const typesOf = async ({ tables }: Services, caller: UserCaller, dataTypeId?: string): Promise<DataTypeRow[]> => {
   if (dataTypeId !== undefined) {
-    const row = await tables.get<DataTypeRow>(DATA_TYPES, caller.organizationId, dataTypeId.toLowerCase())
-    if (row === undefined) throw invalid('/dataTypeId', NAMES_NOTHING)
-    return [row]
+    const id = dataTypeId.toLowerCase()
+    return [await assertExists<DataTypeRow>(tables, DATA_TYPES, caller.organizationId, id, '/dataTypeId')]
   }
   const { rows } = await tables.find<DataTypeRow>(DATA_TYPES, caller.organizationId, { limit: 500 })
   return rows.map(({ row }) => row)
@@ -249,7 +248,7 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
     asked.push(bare)
     return `values.${bare}`
   })
-  assertShown(caller, types, asked)
+  assertFieldsShown(caller, types, asked)
   return { ...query, fields: chosen.join() }
 }
 

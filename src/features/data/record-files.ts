@@ -1,5 +1,4 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure } from '../../kernel/errors.ts'
 import { type AttachedFile, filesOf, type FileHolder } from '../../kit/files/attached-file.ts'
 import type { Upload, Uploads } from '../../kit/files/uploads.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
@@ -11,9 +10,10 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { FILE_EXAMPLE, type FileHolders, fileSchema, shownFile } from '../files/views.ts'
+import { assertFieldsShown } from './record-question.ts'
 import type { RecordWriter } from './record-writer.ts'
 import { record } from './record.ts'
-import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow } from './views.ts'
+import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from './views.ts'
 
 const { declaration } = record
 
@@ -72,8 +72,7 @@ export const recordFiles = ({ tables }: Pick<ResourceServices, 'tables'>, writer
     const field = type?.fields.find(({ _id }) => [row.values[_id]].flat().includes(fileId))
     // What no field holds any more is nowhere to be seen in the record either.
     if (type === undefined || field === undefined) return undefined
-    if (isRead && hiddenOf(caller, type).has(field.name))
-      throw new Failure('forbidden', { message: `Your role hides ${field.name}.`, extra: { fields: [field.name] } })
+    if (isRead) assertFieldsShown(caller, [type], [field.name])
     return { holder: holderOf(organizationId, row._id), file, place: { dataId: row._id, field: field.name } }
   },
   detach: (origin, { holder, file }) => writer.detach(origin, holder.id, file._id),

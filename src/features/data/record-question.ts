@@ -1,6 +1,7 @@
 import type { Find, Range } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { invalid } from '../../kernel/errors.ts'
+import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json } from '../../kernel/json.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
 import { keptValue, valueFault } from '../../kit/values/value-type.ts'
@@ -26,7 +27,7 @@ const BOUNDS = ['from', 'to'] as const
  */
 export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: ListQuery): RecordQuestion => {
   const asked = askedFields(type, query)
-  assertShown(
+  assertFieldsShown(
     caller,
     [type],
     asked.map(({ field }) => field.name),
@@ -63,12 +64,16 @@ export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: Lis
 }
 
 /** @throws Failure forbidden that lists the fields, where the caller's role hides one in one of the types. */
-export const assertShown = (caller: UserCaller, types: readonly DataTypeRow[], names: readonly string[]): void => {
-  if (names.length === 0) return
-  const hidden = new Set(types.flatMap((type) => [...hiddenOf(caller, type)]))
-  const fields = [...new Set(names)].filter((name) => hidden.has(name))
-  if (fields.length > 0)
-    throw new Failure('forbidden', { message: `Your role hides ${fields.join(', ')}.`, extra: { fields } })
+export const assertFieldsShown = (
+  caller: UserCaller,
+  types: readonly DataTypeRow[],
+  names: readonly string[],
+): void => {
+  if (names.length > 0)
+    assertShown(
+      types.flatMap((type) => [...hiddenOf(caller, type)]),
+      names,
+    )
 }
 
 /** Names of fields in `values.<name>` parameters and in `sortBy`. */

@@ -1,4 +1,4 @@
-import { Failure, type FieldError, invalid, refused } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure, type FieldError, invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
@@ -81,7 +81,7 @@ export class RecordWriter implements ResourceWrites {
         const { organizationId, caller } = origin
         const { dataTypeId = before.dataTypeId } = body
         if ((dataTypeId as string | null)?.toLowerCase() !== before.dataTypeId)
-          throw refused([{ path: '/dataTypeId', message: 'cannot be changed' }])
+          throw invalid('/dataTypeId', 'cannot be changed')
         const type = await this.typeOf(organizationId, before.dataTypeId as string)
         const own = before.values as JsonObject
         const sent = keyed(type, (body.values ?? {}) as JsonObject)
@@ -186,7 +186,7 @@ export class RecordWriter implements ResourceWrites {
       if (value === undefined || isEmpty(value)) continue
       values[field._id] = fault === undefined ? keptValue(field, value) : value
     }
-    if (faults.length > 0) throw refused(faults)
+    assertNoFaults(faults)
     const judged = { ...type, fields: right }
     const uniques = await this.uniques(organizationId, judged, id, values, { before, left, asked })
     return { values, uniques: uniques as unknown as Json, ...(await this.references(judged, id, values, left)) }
@@ -240,8 +240,7 @@ export class RecordWriter implements ResourceWrites {
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
     const dangling = named.filter(({ dataTypeId }, i) => rows[i]?.dataTypeId !== dataTypeId)
     const faults = dangling.filter((field) => !left.has(field))
-    if (faults.length > 0)
-      throw refused(faults.map(({ name }) => ({ path: `/values/${name}`, message: NAMES_NOTHING })))
+    assertNoFaults(faults.map(({ name }) => ({ path: `/values/${name}`, message: NAMES_NOTHING })))
     const recordIds = [...new Set(ids.filter((one, i) => one !== id && rows[i] !== undefined))]
     return { recordIds, ...(dangling.length > 0 && { isDangling: true }) }
   }
@@ -271,7 +270,7 @@ const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
     else if (Object.hasOwn(kept, field._id)) faults.push({ path: `/values/${name}`, message: 'is named twice' })
     else kept[field._id] = value
   }
-  if (faults.length > 0) throw refused(faults)
+  assertNoFaults(faults)
   return kept
 }
 

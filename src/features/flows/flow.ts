@@ -1,4 +1,4 @@
-import { type FieldError, refused } from '../../kernel/errors.ts'
+import { assertNoFaults, type FieldError } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import {
@@ -108,7 +108,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   const faults = structureFaults(write, content, isCopied)
   const mapping: { [componentId: string]: string } = {}
   if (faults.length === 0) faults.push(...(await dataFaults(write, content, mapping)))
-  if (faults.length > 0) throw refused(faults)
+  assertNoFaults(faults)
   const needsDataType = isCopied && source === undefined
   const dataTypeIds = [source?.dataTypeId, ...componentsOf(content).map(({ dataTypeId }) => dataTypeId)].flatMap(
     (one) => one?.toLowerCase() ?? [],

@@ -1,11 +1,12 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { FieldError } from '../../kernel/errors.ts'
+import { type FieldError, invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { FILES, filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
 import { type DataTypeRow, RECORDS, type RecordRow, valueIn } from '../data/views.ts'
 import { type Component, componentsOf, type FlowContent, mappedField } from '../flows/views.ts'
+import type { TaskValues } from './views.ts'
 
 type Tables = Pick<TableStore, 'getMany'>
 
@@ -88,4 +89,22 @@ export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordR
 const faultOf = (component: Component, value: Json, old: Json | undefined): string | undefined => {
   if (isEmpty(value)) return undefined
   return valueFault(component, value) ?? filesFault(component, value, old)
+}
+
+/** The record that a task is filled from, as its body names it. */
+export const sourceOf = (source: Json | undefined): TaskValues['dataSource'] => {
+  if (source === undefined || source === null) return undefined
+  const { dataTypeId, dataId } = source as { dataTypeId: string; dataId: string }
+  return { dataTypeId: dataTypeId.toLowerCase(), dataId: dataId.toLowerCase() }
+}
+
+/** @throws Failure invalid when the organization has no such record of that type */
+export const sourceRecord = async (
+  tables: Pick<TableStore, 'get'>,
+  organizationId: string,
+  { dataTypeId, dataId }: NonNullable<TaskValues['dataSource']>,
+): Promise<RecordRow> => {
+  const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, dataId, '/dataSource/dataId')
+  if (record.dataTypeId !== dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
+  return record
 }

@@ -1,12 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure, refused } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import type { ResourceServices, WriteContext } from '../../kit/resource/declaration.ts'
-import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
-import { RECORDS, type RecordRow } from '../data/views.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees } from './assignees.ts'
-import { fillComponents } from './components.ts'
+import { fillComponents, sourceOf, sourceRecord } from './components.ts'
 import { assertPlace } from './place.ts'
 
 /**
@@ -23,28 +21,11 @@ export const assertContent = async ({ services, caller, ...write }: WriteContext
     await assertAssignees(services, organizationId, { hubId, teamId, assigneeIds })
     const flow = await services.tables.get<FlowRow>(FLOWS, organizationId, String(values.flowId).toLowerCase())
     const sent = (components ?? {}) as JsonObject
-    const faults = flow && (await fillComponents(services.tables, organizationId, flow, {}, sent, true)).faults
-    if (faults !== undefined && faults.length > 0) throw refused(faults)
-    if (dataSource !== undefined) await assertSource(services, organizationId, dataSource as unknown as Source)
+    if (flow !== undefined)
+      assertNoFaults((await fillComponents(services.tables, organizationId, flow, {}, sent, true)).faults)
+    const source = sourceOf(dataSource)
+    if (source !== undefined) await sourceRecord(services.tables, organizationId, source)
   })
-}
-
-interface Source {
-  dataTypeId: string
-  dataId: string
-}
-
-/** The record that its tasks are filled from is there, and of the type. */
-const assertSource = async (
-  { tables }: Pick<ResourceServices, 'tables'>,
-  organizationId: string,
-  { dataTypeId, dataId }: Source,
-): Promise<void> => {
-  const id = dataId.toLowerCase()
-  const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, id, '/dataSource/dataId')
-  if (record.dataTypeId === dataTypeId.toLowerCase()) return
-  const path = '/dataSource/dataTypeId'
-  throw new Failure('invalid', { message: `${path} ${NAMES_NOTHING}`, errors: [{ path, message: NAMES_NOTHING }] })
 }
 
 const contentOf = ({ flowId, hubId, teamId, assigneeIds, task }: JsonObject): JsonObject => {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure, invalid, refused } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
@@ -13,13 +13,13 @@ import {
   withDefaults,
 } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
-import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { assertExists } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { type DataTypeRow, DATA_TYPES, RECORDS, type RecordRow } from '../data/views.ts'
+import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
 import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees, keptIds } from './assignees.ts'
-import { defaultComponents, fillComponents, fromRecord, missingComponents } from './components.ts'
+import { defaultComponents, fillComponents, fromRecord, missingComponents, sourceOf, sourceRecord } from './components.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'
@@ -57,14 +57,14 @@ export class TaskWriter implements ResourceWrites {
     const flowId = String(body.flowId).toLowerCase()
     const flow = await assertExists<FlowRow>(tables, FLOWS, organizationId, flowId, '/flowId')
     if (flow.isActive === false) throw invalid('/flowId', 'is a flow that is not active')
-    const dataSource = lowerIds(body.dataSource)
+    const dataSource = sourceOf(body.dataSource)
     const found = await this.filledFrom(organizationId, flow, dataSource)
     const sent = { ...found, ...((body.components ?? {}) as JsonObject) }
     // What the record says may stand where clients may not write.
     const { values: base } = await fillComponents(tables, organizationId, flow, defaultComponents(flow), found, true)
     const isService = origin.caller === undefined
     const { values, faults } = await fillComponents(tables, organizationId, flow, base, sent, isService)
-    if (faults.length > 0) throw refused(faults)
+    assertNoFaults(faults)
     const assigneeIds = keptIds((body.assigneeIds ?? []) as string[])
     const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined
     const isAssigned = assigneeIds.length > 0 || teamId !== undefined
@@ -164,9 +164,9 @@ export class TaskWriter implements ResourceWrites {
     assertValid(checkWhole, merged)
     assertWindow(merged.window)
     assertPlace(merged)
-    const source = lowerIds(merged.dataSource)
+    const source = sourceOf(merged.dataSource)
     if (source !== undefined && !isDeepStrictEqual(source, before.dataSource)) {
-      await this.recordOf(origin.organizationId, source)
+      await sourceRecord(this.services.tables, origin.organizationId, source)
       merged.dataSource = { ...source }
     }
     const flow = await this.flowOf(before)
@@ -212,7 +212,7 @@ export class TaskWriter implements ResourceWrites {
     const flow = await this.flowOf(before)
     const values = await this.filled(origin, flow, before, sent)
     const missing = missingComponents(flow, values)
-    if (missing.length > 0) throw refused(missing)
+    assertNoFaults(missing)
     return values
   }
 
@@ -231,7 +231,7 @@ export class TaskWriter implements ResourceWrites {
       sent,
       isService,
     )
-    if (faults.length > 0) throw refused(faults)
+    assertNoFaults(faults)
     return values
   }
 
@@ -248,18 +248,10 @@ export class TaskWriter implements ResourceWrites {
   ): Promise<JsonObject> {
     if (source === undefined) return {}
     const { tables } = this.services
-    const record = await this.recordOf(organizationId, source)
+    const record = await sourceRecord(tables, organizationId, source)
     if (flow.dataSource?.dataTypeId !== record.dataTypeId) return {}
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
     return type === undefined ? {} : fromRecord(flow, type, record)
-  }
-
-  /** @throws Failure invalid when the organization has no such record of that type */
-  private async recordOf(organizationId: string, source: NonNullable<TaskValues['dataSource']>): Promise<RecordRow> {
-    const { tables } = this.services
-    const record = await assertExists<RecordRow>(tables, RECORDS, organizationId, source.dataId, '/dataSource/dataId')
-    if (record.dataTypeId !== source.dataTypeId) throw invalid('/dataSource/dataTypeId', NAMES_NOTHING)
-    return record
   }
 }
 
@@ -272,12 +264,6 @@ const assertWindow = (window: Json | undefined): void => {
 /** What a PUT may leave out, and so empties. */
 const writableIn = (flow: FlowContent): string[] =>
   componentsOf(flow).flatMap(({ id, readOnly }) => (readOnly === true ? [] : [id]))
-
-const lowerIds = (source: Json | undefined): TaskValues['dataSource'] => {
-  if (source === undefined || source === null) return undefined
-  const { dataTypeId, dataId } = source as { dataTypeId: string; dataId: string }
-  return { dataTypeId: dataTypeId.toLowerCase(), dataId: dataId.toLowerCase() }
-}
 
 const without = (values: TaskValues, name: 'teamId'): TaskValues => {
   if (values[name] != null) return values

@@ -44,7 +44,7 @@ const values: Field = {
   },
 }
 
-/** A filter whose condition is made of the whole question (task-list.ts). */
+/** A filter whose condition is made of the whole question (api.ts). */
 const elsewhere = (schema: ListFilter['schema']): ListFilter => ({ schema, where: () => ({}) })
 
 const equal =

@@ -1,5 +1,5 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { Failure, type FieldError } from '../../kernel/errors.ts'
+import { assertNoFaults, type FieldError } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { addFormats } from './formats.ts'
 
@@ -16,13 +16,7 @@ export const compileCheck = (schema: JsonSchema): Check => {
 }
 
 /** @throws Failure invalid that names every fault. */
-export const assertValid = (check: Check, value: unknown): void => {
-  const errors = check(value)
-  if (errors.length > 0) throw new Failure('invalid', { message: sentence(errors), errors })
-}
-
-const sentence = (errors: FieldError[]): string =>
-  `${errors[0].path === '' ? 'The body' : errors[0].path} ${errors[0].message}`
+export const assertValid = (check: Check, value: unknown): void => assertNoFaults(check(value))
 
 const createAjv = (): Ajv2020 => {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })

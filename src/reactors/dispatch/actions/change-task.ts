@@ -4,16 +4,16 @@ import { type FlowRow, FLOWS } from '../../../features/flows/views.ts'
 import type { Move } from '../../../features/tasks/moves.ts'
 import { TaskWriter } from '../../../features/tasks/task-writer.ts'
 import type { TaskRow } from '../../../features/tasks/views.ts'
-import { invalid } from '../../../kernel/errors.ts'
+import { assertNoFaults, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { UUID } from '../../../kit/http/page-members.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
+import { assertExists } from '../../../kit/resource/references.ts'
 import type { Action, Work } from './action.ts'
 import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import { DETAILS_PATH, hasWritten, type InsideServices, membersOf, objectOf, originOf, outcomeOf } from './inside.ts'
 import {
   assertHub,
-  assertNone,
   componentFaults,
   fieldFaults,
   livingUsers,
@@ -61,9 +61,9 @@ export const moveTaskAction = (services: InsideServices): Action => {
     needs: ['edit/task', 'dispatch/task'],
     check: async (sent, context) => {
       const details = membersOf(sent, ['hubId'], ['hubId'])
-      assertNone(await dynamicFaults(context, details, DETAILS_PATH))
-      assertNone(fieldFaults('hubId', details.hubId, PATHS.hubId))
-      assertNone(await placeFaults(context, details, PATHS))
+      assertNoFaults(await dynamicFaults(context, details, DETAILS_PATH))
+      assertNoFaults(fieldFaults('hubId', details.hubId, PATHS.hubId))
+      assertNoFaults(await placeFaults(context, details, PATHS))
       return details
     },
     names: ({ hubId }) => ({ hubs: hubId }),
@@ -101,10 +101,10 @@ export const assignTaskAction = (services: InsideServices): Action => {
     check: async (sent, context) => {
       const details = membersOf(sent, ['assigneeIds', 'teamId'], [])
       if (Object.keys(details).length === 0) throw invalid(PATHS.assigneeIds, 'is required, or teamId')
-      assertNone(await dynamicFaults(context, details, DETAILS_PATH))
+      assertNoFaults(await dynamicFaults(context, details, DETAILS_PATH))
       for (const [name, value] of Object.entries(details))
-        assertNone(fieldFaults(name, value, `${DETAILS_PATH}/${name}`))
-      assertNone(await placeFaults(context, details, PATHS))
+        assertNoFaults(fieldFaults(name, value, `${DETAILS_PATH}/${name}`))
+      assertNoFaults(await placeFaults(context, details, PATHS))
       return details
     },
     names: ({ teamId, assigneeIds }) => ({ teams: teamId, users: assigneeIds }),
@@ -140,20 +140,21 @@ export const updateTaskAction = (services: InsideServices): Action => {
   })
 }
 
+const FLOW_PATH = '/rules/fields/task.flowId'
+
 const checkUpdate = async (sent: JsonObject | undefined, context: DetailsContext): Promise<Details> => {
+  const { tables, editor } = context
   const details = membersOf(sent, ['components'], ['components'])
   const path = `${DETAILS_PATH}/components`
   const components = objectOf(details.components, path)
   if (Object.keys(components).length === 0) throw invalid(path, 'must have at least one member')
-  assertNone(await dynamicFaults(context, components, path))
+  assertNoFaults(await dynamicFaults(context, components, path))
   const flowId = context.fields['task.flowId']
   const flow =
     typeof flowId === 'string'
-      ? await context.tables.get<FlowRow>(FLOWS, context.editor.organizationId, flowId.toLowerCase())
+      ? await assertExists<FlowRow>(tables, FLOWS, editor.organizationId, flowId.toLowerCase(), FLOW_PATH)
       : undefined
-  if (typeof flowId === 'string' && flow === undefined)
-    throw invalid('/rules/fields/task.flowId', 'names nothing in this organization')
-  assertNone(await componentFaults(context, flow, components, path))
+  assertNoFaults(await componentFaults(context, flow, components, path))
   return details
 }
 

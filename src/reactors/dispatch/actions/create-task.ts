@@ -4,7 +4,7 @@ import { resolved, resolvedObject } from '../../../features/automations/values.t
 import { type FlowRow, FLOWS } from '../../../features/flows/views.ts'
 import { task as taskResource } from '../../../features/tasks/task.ts'
 import { TaskWriter } from '../../../features/tasks/task-writer.ts'
-import { type FieldError, invalid } from '../../../kernel/errors.ts'
+import { assertNoFaults, type FieldError, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
@@ -24,7 +24,6 @@ import {
 } from './inside.ts'
 import {
   assertHub,
-  assertNone,
   componentFaults,
   fieldFaults,
   livingUsers,
@@ -80,7 +79,7 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext, isAs
   const { tables, editor, event } = context
   const content = objectOf(sentTask, TASK_PATH)
   const faults: FieldError[] = await dynamicFaults(context, { ...sent } as JsonObject, DETAILS_PATH)
-  assertNone(faults)
+  assertNoFaults(faults)
   const flowId = idOf(sentFlow, `${DETAILS_PATH}/flowId`)
   const flow = await assertExists<FlowRow>(tables, FLOWS, editor.organizationId, flowId, `${DETAILS_PATH}/flowId`)
   for (const [name, value] of Object.entries(content)) {
@@ -96,7 +95,7 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext, isAs
   if (isAssigned && !PEOPLE.some((name) => isSomebody(people[name])))
     faults.push({ path: `${DETAILS_PATH}/assigneeIds`, message: 'is required, or teamId' })
   faults.push(...hubFaults(sentHub, content.hubId, event))
-  assertNone(faults)
+  assertNoFaults(faults)
   const { components } = content
   if (components !== undefined && isObject(components))
     faults.push(...(await componentFaults(context, flow, components, `${TASK_PATH}/components`)))
@@ -104,7 +103,7 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext, isAs
   const place = { hubId: sentHub ?? content.hubId, ...people }
   const paths = { hubId: hubPath, teamId: `${DETAILS_PATH}/teamId`, assigneeIds: `${DETAILS_PATH}/assigneeIds` }
   faults.push(...(await placeFaults(context, place, paths)))
-  assertNone(faults)
+  assertNoFaults(faults)
   return { ...(sent as JsonObject), flowId }
 }
 

@@ -3,13 +3,12 @@ import type { HttpCaller } from '../../../engines/http-caller.ts'
 import type { Details, DetailsContext } from '../../../features/automations/action-type.ts'
 import { USERS_TABLE } from '../../../features/identity/views.ts'
 import type { UserCaller } from '../../../kernel/caller.ts'
-import { type FieldError, invalid } from '../../../kernel/errors.ts'
+import { assertNoFaults, type FieldError, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { textFault } from '../../../kernel/text.ts'
 import { NAMES_NOTHING } from '../../../kit/resource/references.ts'
 import { templateFault } from '../../../kit/values/template.ts'
 import { DETAILS_PATH, isId, membersOf } from './inside.ts'
-import { assertNone } from './task-content.ts'
 
 export const CHANNELS = ['email', 'chat', 'inApp'] as const
 export type NotificationChannel = (typeof CHANNELS)[number]
@@ -60,7 +59,7 @@ export const checkNotification = async (
     ...templateFaults(context, details.subject, 'subject'),
     ...templateFaults(context, details.text, 'text'),
   ]
-  assertNone(faults)
+  assertNoFaults(faults)
   await assertRecipients({ caller, context, channel, known }, to)
   return { ...details, to }
 }
@@ -124,7 +123,7 @@ const assertRecipients = async ({ caller, context, channel, known }: RecipientsC
     if (channel === 'inApp') return 'must be the id of a user'
     return isOneAddress(one) ? undefined : 'must be the id of a user or an e-mail address'
   }
-  assertNone(
+  assertNoFaults(
     list.flatMap((one, i) => {
       const message = faultOf(one)
       return message === undefined ? [] : [{ path: Array.isArray(to) ? `${base}/${i}` : base, message }]

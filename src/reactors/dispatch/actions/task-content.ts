@@ -2,15 +2,15 @@ import type { DetailsContext } from '../../../features/automations/action-type.t
 import { pointerTo } from '../../../features/automations/rules.ts'
 import { isStatic } from '../../../features/automations/values.ts'
 import { RECORDS, type RecordRow } from '../../../features/data/views.ts'
-import { type Component, componentsOf, type FlowContent } from '../../../features/flows/views.ts'
+import { componentsOf, type FlowContent } from '../../../features/flows/views.ts'
 import { HUBS_TABLE, USERS_TABLE } from '../../../features/identity/views.ts'
 import { task } from '../../../features/tasks/task.ts'
 import { seesHubs } from '../../../kernel/caller.ts'
-import { Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
+import { type FieldError, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { type Check, compileCheck } from '../../../kit/http/validate.ts'
 import { assertExists, NAMES_NOTHING } from '../../../kit/resource/references.ts'
-import { FILES, isEmpty, valueFault } from '../../../kit/values/value-type.ts'
+import { FILES, isEmpty, valueFault, type ValueRule } from '../../../kit/values/value-type.ts'
 import type { Work } from './action.ts'
 import { type InsideServices, NotForEditor } from './inside.ts'
 
@@ -18,7 +18,6 @@ import { type InsideServices, NotForEditor } from './inside.ts'
 
 const TEAMS = 'teams'
 const COMPONENTS_MAX = 200
-const ERRORS_MAX = 20
 
 const checks = new Map<string, Check>()
 
@@ -34,7 +33,7 @@ export const fieldFaults = (field: string, value: Json, path: string): FieldErro
 
 /** Faults of components: with a flow each is one of its own, and what is static fits it. */
 export const componentFaults = async (
-  { tables, editor }: DetailsContext,
+  context: DetailsContext,
   flow: FlowContent | undefined,
   components: JsonObject,
   path: string,
@@ -49,23 +48,28 @@ export const componentFaults = async (
     if (known === undefined && !COMPONENT_ID.test(id)) faults.push({ path: at, message: 'is no id of a component' })
     else if (known !== undefined && component === undefined)
       faults.push({ path: at, message: 'is not a component of the flow' })
-    else if (component !== undefined && isStatic(value) && !isEmpty(value)) {
-      const fault = staticFault(component, value)
-      if (fault !== undefined) faults.push({ path: at, message: fault })
-      else if (component.type === 'reference') {
-        const record = await tables.get<RecordRow>(RECORDS, editor.organizationId, (value as string).toLowerCase())
-        const isThere = record !== undefined && record.dataTypeId === component.dataTypeId?.toLowerCase()
-        if (!isThere) faults.push({ path: at, message: NAMES_NOTHING })
-      }
-    }
+    else if (component !== undefined) faults.push(...(await staticFaults(context, component, value, at)))
   }
   return faults
 }
 
 const COMPONENT_ID = /^[a-zA-Z][a-zA-Z0-9_]{0,49}$/
 
-const staticFault = (component: Component, value: Json): string | undefined =>
-  FILES.includes(component.type) ? 'is filled by uploading files' : valueFault(component, value)
+/** Faults of the value of a component, or of a field of a record, that is static. */
+export const staticFaults = async (
+  { tables, editor }: DetailsContext,
+  rule: ValueRule,
+  value: Json,
+  path: string,
+): Promise<FieldError[]> => {
+  if (!isStatic(value) || isEmpty(value)) return []
+  const fault = FILES.includes(rule.type) ? 'is filled by uploading files' : valueFault(rule, value)
+  if (fault !== undefined) return [{ path, message: fault }]
+  if (rule.type !== 'reference') return []
+  const record = await tables.get<RecordRow>(RECORDS, editor.organizationId, (value as string).toLowerCase())
+  const isThere = record !== undefined && record.dataTypeId === rule.dataTypeId?.toLowerCase()
+  return isThere ? [] : [{ path, message: NAMES_NOTHING }]
+}
 
 /** Faults of the hub, team and people that details name; those that the editor does not see are not there for the automation either. */
 export const placeFaults = async (
@@ -92,15 +96,6 @@ export const placeFaults = async (
     if (typeof id === 'string' && (await tables.get(USERS_TABLE, organizationId, id.toLowerCase())) === undefined)
       faults.push({ path: `${paths.assigneeIds}/${i}`, message: NAMES_NOTHING })
   return faults
-}
-
-/** @throws Failure invalid with the faults, if there are any */
-export const assertNone = (faults: readonly FieldError[]): void => {
-  if (faults.length > 0)
-    throw new Failure('invalid', {
-      message: `${faults[0].path} ${faults[0].message}`,
-      errors: faults.slice(0, ERRORS_MAX),
-    })
 }
 
 /**

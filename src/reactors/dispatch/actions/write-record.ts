@@ -1,15 +1,15 @@
 import type { Details, DetailsContext } from '../../../features/automations/action-type.ts'
 import { pointerTo } from '../../../features/automations/rules.ts'
-import { isStatic, resolvedObject } from '../../../features/automations/values.ts'
+import { resolvedObject } from '../../../features/automations/values.ts'
 import { RECORD_STREAMS } from '../../../features/data/events.ts'
 import type { StoredField } from '../../../features/data/fields.ts'
 import { RecordWriter } from '../../../features/data/record-writer.ts'
-import { DATA_TYPES, type DataTypeRow, fieldNamed, RECORDS, type RecordRow } from '../../../features/data/views.ts'
-import { Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
+import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../../../features/data/views.ts'
+import { assertNoFaults, Failure, type FieldError, invalid } from '../../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
-import { assertExists, NAMES_NOTHING } from '../../../kit/resource/references.ts'
-import { FILES, isEmpty, valueFault } from '../../../kit/values/value-type.ts'
+import { assertExists } from '../../../kit/resource/references.ts'
+import { isEmpty, valueFault } from '../../../kit/values/value-type.ts'
 import type { Action, Work } from './action.ts'
 import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import {
@@ -22,7 +22,7 @@ import {
   originOf,
   outcomeOf,
 } from './inside.ts'
-import { assertNone } from './task-content.ts'
+import { staticFaults } from './task-content.ts'
 
 const VALUES_PATH = `${DETAILS_PATH}/values`
 /** Others may make or delete the record meanwhile. */
@@ -108,7 +108,7 @@ const renamed = ({ fields }: DataTypeRow, values: JsonObject): JsonObject =>
 const check = async (sent: JsonObject | undefined, context: DetailsContext): Promise<Details> => {
   const details = membersOf(sent, ['dataTypeId', 'values'], ['dataTypeId', 'values'])
   const values = objectOf(details.values, VALUES_PATH)
-  assertNone(await dynamicFaults(context, values, VALUES_PATH))
+  assertNoFaults(await dynamicFaults(context, values, VALUES_PATH))
   const path = `${DETAILS_PATH}/dataTypeId`
   const dataTypeId = idOf(details.dataTypeId, path)
   const { tables, editor } = context
@@ -123,21 +123,8 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext): Pro
     const at = VALUES_PATH + pointerTo(name)
     const field = fieldNamed(type.fields, name)
     if (field === undefined) faults.push({ path: at, message: `is not a field of ${type.name}` })
-    else if (isStatic(value) && !isEmpty(value)) faults.push(...(await staticFaults(context, field, value, at)))
+    else faults.push(...(await staticFaults(context, field, value, at)))
   }
-  assertNone(faults)
+  assertNoFaults(faults)
   return { dataTypeId, values }
-}
-
-const staticFaults = async (
-  { tables, editor }: DetailsContext,
-  field: StoredField,
-  value: Json,
-  path: string,
-): Promise<FieldError[]> => {
-  const fault = FILES.includes(field.type) ? 'is filled by uploading files' : valueFault(field, value)
-  if (fault !== undefined) return [{ path, message: fault }]
-  if (field.type !== 'reference') return []
-  const record = await tables.get<RecordRow>(RECORDS, editor.organizationId, (value as string).toLowerCase())
-  return record?.dataTypeId === field.dataTypeId ? [] : [{ path, message: NAMES_NOTHING }]
 }
