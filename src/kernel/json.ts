@@ -5,6 +5,10 @@ export type JsonObject = { [key: string]: Json }
 /** A JSON Schema (2020-12), the one that ajv validates with and that the OpenAPI document shows. */
 export type JsonSchema = { [keyword: string]: unknown }
 
+/** Whether a value is an object, and no list. */
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /**
  * Members of all, of those of one name the last. A literal that spreads one object behind the other takes 8 µs for the
  * values of a task, this 0.2. Names are the program's own: `__proto__` would be taken for the prototype.

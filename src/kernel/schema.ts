@@ -1,4 +1,4 @@
-import type { Json, JsonObject, JsonSchema } from './json.ts'
+import { isObject, type Json, type JsonObject, type JsonSchema } from './json.ts'
 import { keptText, type TextKind } from './text.ts'
 
 /** One field of a body: its JSON Schema, whether it may be left out, and what it is then. */
@@ -193,6 +193,3 @@ const relaxed = (schema: JsonSchema): JsonSchema => {
     relaxedSchema.additionalProperties = relaxed(schema.additionalProperties as JsonSchema)
   return relaxedSchema
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
@@ -147,6 +147,3 @@ const rulesFields = (rules: Json | undefined): JsonObject => {
   const fields = isObject(rules) ? rules.fields : undefined
   return isObject(fields) ? fields : {}
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { valueAt } from '../../kernel/json.ts'
+import { isObject, valueAt } from '../../kernel/json.ts'
 import { linearPattern, patternsFault } from '../../kit/values/pattern.ts'
 import { TEXT_CHARS_MAX } from '../../kit/values/value-type.ts'
 import type { Rules } from './events.ts'
@@ -21,7 +21,7 @@ export type Matcher = (data: object) => boolean
 export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] => ({
   type: 'object',
   properties: Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [key, isSchema(value) ? value : { const: value }]),
+    Object.entries(fields).map(([key, value]) => [key, isObject(value) ? value : { const: value }]),
   ),
   required: Object.keys(fields),
 })
@@ -31,7 +31,7 @@ export const fieldsFault = (fields: { [key: string]: unknown }): string | undefi
   if (Object.keys(fields).length > FIELDS_MAX) return `must have at most ${FIELDS_MAX} keys`
   if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return `must be at most ${FIELDS_BYTES_MAX} bytes`
   if (schemasIn(fields) > SCHEMAS_MAX) return `must have at most ${SCHEMAS_MAX} objects in them`
-  const patterns = Object.values(fields).flatMap((value) => (isSchema(value) ? patternsIn(value, 0) : []))
+  const patterns = Object.values(fields).flatMap((value) => (isObject(value) ? patternsIn(value, 0) : []))
   return patterns.every((one) => typeof linearPattern(one) === 'function') && patternsFault(patterns, TEXT_CHARS_MAX)
     ? 'must have simpler patterns, or fewer'
     : undefined
@@ -52,7 +52,7 @@ const patternsIn = (value: unknown, depth: number): string[] => {
 
 /** What keeps one field from being a rule; undefined when nothing does. */
 export const ruleFault = (key: string, value: unknown): string | undefined =>
-  keyFault(key) ?? (isSchema(value) ? schemaFault(value) : undefined)
+  keyFault(key) ?? (isObject(value) ? schemaFault(value) : undefined)
 
 /** A key as a step of a JSON pointer. */
 export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
@@ -70,16 +70,13 @@ export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {
 }
 
 const testOf = (path: readonly string[], value: unknown): Matcher => {
-  if (!isSchema(value)) return (data) => isDeepStrictEqual(valueAt(data, path), value)
+  if (!isObject(value)) return (data) => isDeepStrictEqual(valueAt(data, path), value)
   const validate = compiled(value)
   return (data) => {
     const found = valueAt(data, path)
     return found !== undefined && validate(found)
   }
 }
-
-const isSchema = (value: unknown): value is { [keyword: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const keyFault = (key: string): string | undefined => {
   if (key.length === 0 || key.length > KEY_CHARS_MAX || key.split('.').includes(''))

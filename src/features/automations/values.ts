@@ -1,5 +1,5 @@
 import type { FieldError } from '../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
 import { pointerTo } from './rules.ts'
 
 /*
@@ -79,6 +79,3 @@ export const resolvedObject = (value: JsonObject, valueFor: (dynamic: Dynamic) =
 const listed = (item: Json | undefined): [Json] | [] => (item === undefined ? [] : [item])
 
 const memberOf = ({ from }: Dynamic): string => (from === 'event' ? 'ref' : 'fromDataSource')
-
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

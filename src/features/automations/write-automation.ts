@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import { isObject, type JsonObject } from '../../kernel/json.ts'
 import { handleCommand, loadState, type Handled, type Prepare } from '../../kit/commands/handle-command.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { createSchema, pickWithNull } from '../../kit/resource/declaration.ts'
@@ -161,8 +161,7 @@ const editorOf = ({ caller }: WriteOrigin): UserCaller => {
 /** The secret was answered in the details once; who writes back what was answered does not set it. */
 const withoutShownSecret = (body: JsonObject): JsonObject => {
   const { automationDetails } = body
-  if (typeof automationDetails !== 'object' || automationDetails === null || Array.isArray(automationDetails))
-    return body
+  if (!isObject(automationDetails)) return body
   const { secret: _shown, ...details } = automationDetails
   return { ...body, automationDetails: details }
 }

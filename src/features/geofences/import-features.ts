@@ -1,7 +1,7 @@
 import { keptShape, type ShapeInput } from '../../geo/shape.ts'
 import { validateShape } from '../../geo/validate-shape.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import { isObject, type JsonObject } from '../../kernel/json.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import type { GeofenceCreated } from './events.ts'
 import { assertAttributes, assertShallow, NAME_MAX, shapeOf } from './geofence-body.ts'
@@ -158,6 +158,3 @@ export const flat = (shape: ShapeInput): ShapeInput => {
   if (shape.type === 'Polygon') return { type: 'Polygon', coordinates: shape.coordinates.map(positions) }
   return { type: 'MultiPolygon', coordinates: shape.coordinates.map((rings) => rings.map(positions)) }
 }
-
-const isObject = (value: unknown): value is { [name: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

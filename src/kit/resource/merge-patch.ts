@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
 
 /** A merge patch of an object (RFC 7396). */
 export const mergePatch = (target: JsonObject, patch: JsonObject): JsonObject => {
@@ -11,6 +11,3 @@ export const mergePatch = (target: JsonObject, patch: JsonObject): JsonObject =>
 }
 
 const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
 import {
   type Field,
   type Fields,
@@ -219,7 +219,7 @@ const momentOf = (value: Json): number => {
 }
 
 const isCoordinate = (value: Json): boolean => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  if (!isObject(value)) return false
   const { lat, lng, ...others } = value
   return isWithin(lat, 90) && isWithin(lng, 180) && Object.keys(others).length === 0
 }

@@ -5,7 +5,7 @@ import { type FlowRow, FLOWS } from '../../../features/flows/views.ts'
 import { task as taskResource } from '../../../features/tasks/task.ts'
 import { TaskWriter } from '../../../features/tasks/task-writer.ts'
 import { assertNoFaults, type FieldError, invalid } from '../../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
 import { createSchema } from '../../../kit/resource/declaration.ts'
@@ -148,6 +148,3 @@ const hubOfEvent = ({ data }: Work): Json | undefined => {
   }
   return undefined
 }
-
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,7 +1,7 @@
 import { chainAfter } from '../../../features/automations/chain.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { Clock } from '../../../kernel/clock.ts'
-import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { idSource } from '../../../kit/commands/ids.ts'
 import type { ResourceServices } from '../../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../../kit/resource/writes.ts'
@@ -99,6 +99,6 @@ const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** @throws Failure invalid */
 export const objectOf = (value: Json | undefined, path: string): JsonObject => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(path, 'must be an object')
+  if (!isObject(value)) throw invalid(path, 'must be an object')
   return value
 }

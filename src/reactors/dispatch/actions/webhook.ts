@@ -4,7 +4,7 @@ import type { Details } from '../../../features/automations/action-type.ts'
 import { openSecrets } from '../../../features/automations/sealed.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { invalid } from '../../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 import { iso } from '../event-data.ts'
 import { retryAfterMs } from '../retry-schedule.ts'
@@ -172,9 +172,7 @@ const checkHeaders = (headers: Json, before: readonly Header[]): Header[] => {
 }
 
 const checkHeader = (header: Json, path: string): Header => {
-  if (typeof header !== 'object' || header === null || Array.isArray(header))
-    throw invalid(path, 'must be {key, value}')
-  if (Object.keys(header).some((name) => name !== 'key' && name !== 'value'))
+  if (!isObject(header) || Object.keys(header).some((name) => name !== 'key' && name !== 'value'))
     throw invalid(path, 'must be {key, value}')
   const { key, value } = header
   if (typeof key !== 'string' || !HEADER_NAME.test(key)) throw invalid(`${path}/key`, 'must be the name of a header')
