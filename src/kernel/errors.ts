@@ -79,6 +79,12 @@ export class Failure extends Error {
 export const invalid = (path: string, message: string): Failure =>
   new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })
 
+/** A 409 for a value that another record has, for example `taken('/name')`. */
+export const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_use'): Failure => {
+  const message = 'is taken by another record'
+  return new Failure(code, { message: `${path} ${message}.`, errors: [{ path, message }] })
+}
+
 const FAULTS_MAX = 20
 
 /** `whole` is what a fault without a path is of. @throws Failure invalid that names each fault, up to 20 */

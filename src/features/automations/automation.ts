@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Decider } from '../../kernel/decider.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, taken } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { idSource } from '../../kit/commands/ids.ts'
@@ -48,7 +48,7 @@ export const automation: Decider<AutomationState, AutomationCommand> = {
       if (first === undefined) return [{ type: AUTOMATION_CREATED, data: command.data }]
       const { organizationId, content } = command.data
       if (row?.organizationId === organizationId && isDeepStrictEqual(content, first.content)) return []
-      throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
+      throw taken('/_id', 'conflict')
     }
     if (row === undefined) throw new Failure('not_found')
     if (command.type === 'change' && isUnchanged(row, command.data)) return []

@@ -1,4 +1,4 @@
-import { assertNoFaults, Failure, type FieldError, invalid } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure, type FieldError, invalid, taken } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
@@ -280,12 +280,6 @@ const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject 
     values,
     fields.map(({ _id }) => _id).filter((key) => Object.hasOwn(values, key)),
   )
-
-const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_use'): Failure =>
-  new Failure(code, {
-    message: `${path} is taken by another record.`,
-    errors: [{ path, message: 'is taken by another record' }],
-  })
 
 /** @throws Failure invalid with `/field` */
 const fileField = (type: DataTypeRow, name: string) => {

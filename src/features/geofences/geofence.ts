@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Decider } from '../../kernel/decider.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, taken } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import {
   GEOFENCE_CHANGED,
@@ -90,7 +90,7 @@ const decideCreate = (
   const isSame =
     state.status === 'live' && state.organizationId === organizationId && isDeepStrictEqual(state.first, values)
   if (isSame) return []
-  throw new Failure('conflict', { message: '/_id is taken', errors: [{ path: '/_id', message: 'is taken' }] })
+  throw taken('/_id', 'conflict')
 }
 
 const changesBetween = (before: GeofenceValues, after: GeofenceValues): GeofenceChanged['changes'] => {

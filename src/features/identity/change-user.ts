@@ -1,4 +1,4 @@
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { Failure, invalid, taken } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
@@ -157,9 +157,7 @@ const linkFor = (
 
 /** @throws Failure key_in_use when somebody has the e-mail; whoever takes it until the link is followed is first. */
 const assertFree = async ({ people }: IdentityContext, email: string): Promise<void> => {
-  if ((await people.findByEmail(email)) === undefined) return
-  const message = 'is taken by another record'
-  throw new Failure('key_in_use', { message: `/email ${message}`, errors: [{ path: '/email', message }] })
+  if ((await people.findByEmail(email)) !== undefined) throw taken('/email')
 }
 
 /** Whether nothing but the user's own stream is written. */

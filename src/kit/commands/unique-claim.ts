@@ -1,5 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, taken } from '../../kernel/errors.ts'
 import { decodeJson, type EventMetadata } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Keyring } from '../keys/keyring.ts'
@@ -103,7 +103,7 @@ export class ClaimTaker {
     for (let tries = 0; tries < TRIES; tries++) {
       const { claimant, events } = await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
-      if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant)))) throw taken(claim.field)
+      if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant)))) throw taken(`/${claim.field}`)
       const fact = { type: `${claim.noun}KeyClaimed`, data: { owner: this.owner, version } satisfies Claimant }
       const { ids, metadata } = this.context
       if ((await appendFacts(this.log, claim.stream, [fact], [ids.next()], events, metadata)) === undefined) continue
@@ -139,12 +139,4 @@ const readClaim = async (
   const events = last.revision + 1
   // Claims were released and confirmed until 2026-12.
   return last.type === `${noun}KeyReleased` ? { events } : { claimant: decodeJson<Claimant>(last.data), events }
-}
-
-const taken = (field: string): Failure => {
-  const path = `/${field}`
-  return new Failure('key_in_use', {
-    message: `${path} is taken by another record`,
-    errors: [{ path, message: 'is taken by another record' }],
-  })
 }

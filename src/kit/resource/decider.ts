@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Decider } from '../../kernel/decider.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, taken } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { eventTypes, type ResourceData } from '../commands/declared-event.ts'
@@ -59,7 +59,8 @@ export const resourceDecider = (
         if (canBeMade({ idFrom }, state, data.values)) return [{ type: types.created, data }]
         const isRepeated = state.status === 'live' && state.organizationId === data.organizationId
         if (isRepeated && isDeepStrictEqual(said(data), said(state.first))) return []
-        throw taken(idFrom !== undefined && data.values[idFrom.field] !== undefined ? idFrom.field : undefined)
+        if (idFrom !== undefined && data.values[idFrom.field] !== undefined) throw taken(`/${idFrom.field}`)
+        throw taken('/_id', 'conflict')
       }
       // Nothing is made, so that nobody hears of a new record.
       if (type === 'restore')
@@ -95,12 +96,4 @@ export const evolveResource = (noun: string): ((state: ResourceState, fact: Fact
     const { organizationId, values, createdAt } = data
     return { status: 'live', organizationId, values, sealed: data.sealed ?? {}, first, createdAt, updatedAt: data.at }
   }
-}
-
-const taken = (field: string | undefined): Failure => {
-  const path = `/${field ?? '_id'}`
-  return new Failure(field === undefined ? 'conflict' : 'key_in_use', {
-    message: `${path} is taken by another record.`,
-    errors: [{ path, message: 'is taken by another record' }],
-  })
 }
