@@ -1,5 +1,6 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Fact } from '../../kernel/event.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import {
   AUTOMATION_CHANGED,
   AUTOMATION_CREATED,
@@ -119,11 +120,11 @@ export const evolveRow = (
       return changedRow(next, data as AutomationChanged, position)
     case AUTOMATION_SECRET_ROTATED: {
       const { secret, previousUntil, at } = data as AutomationSecretRotated
-      return { ...next, secret, previousSecret: { secret: row.secret, until: previousUntil }, updatedAt: time(at) }
+      return { ...next, secret, previousSecret: { secret: row.secret, until: previousUntil }, updatedAt: formatTime(at) }
     }
     case AUTOMATION_DEACTIVATED: {
       const { reason, at } = data as AutomationDeactivated
-      return { ...next, isActive: false, trigger: undefined, notice: { reason, at: time(at) }, updatedAt: time(at) }
+      return { ...next, isActive: false, trigger: undefined, notice: { reason, at: formatTime(at) }, updatedAt: formatTime(at) }
     }
     default:
       return next
@@ -142,8 +143,8 @@ const createdRow = (
   editorId,
   secret,
   version: 1,
-  createdAt: time(at),
-  updatedAt: time(at),
+  createdAt: formatTime(at),
+  updatedAt: formatTime(at),
 })
 
 const changedRow = (
@@ -159,7 +160,7 @@ const changedRow = (
     activatedPosition: isActivated ? position : row.activatedPosition,
     notice: content.isActive ? undefined : row.notice,
     editorId,
-    updatedAt: time(at),
+    updatedAt: formatTime(at),
   }
 }
 
@@ -178,8 +179,6 @@ const contentOf = (
     trigger: content.isActive ? triggerKey(content.event, geofenceGroupId) : undefined,
   }
 }
-
-const time = (ms: number): string => new Date(ms).toISOString()
 
 export type RunStatus = 'pending' | 'succeeded' | 'dead' | 'skipped'
 

@@ -1,6 +1,7 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import {
   BACKTEST_DELETED,
   BACKTEST_FAILED,
@@ -130,12 +131,12 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
     processed,
     ...(result !== undefined && { transitions: result.transitions }),
     ...(error !== undefined && { error }),
-    from: formatted(from),
-    to: formatted(to),
+    from: formatTime(from),
+    to: formatTime(to),
     ...(trackers !== undefined && { trackers }),
     ...rules,
-    createdAt: formatted(row.createdAt),
-    updatedAt: formatted(row.updatedAt),
+    createdAt: formatTime(row.createdAt),
+    updatedAt: formatTime(row.updatedAt),
     version: row.version,
   }
 }
@@ -143,5 +144,3 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
 /** Whoever asked for it may read it, and whoever sees every hub: it counts points of trackers that others may not see. */
 export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
   caller.hubIds === 'all' || caller.userId === userId
-
-const formatted = (ms: number): string => new Date(ms).toISOString()

@@ -18,6 +18,7 @@ import {
   type GeofenceRow,
   shapeMembers,
 } from './views.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
@@ -39,7 +40,7 @@ export const geofenceRows: RowSource = {
 
 const create = (event: RecordedEvent, id: string, rows: Rows): void => {
   const { organizationId, at, name, geofenceGroupId, isActive, ...rest } = decodeJson<GeofenceCreated>(event.data)
-  const createdAt = timeOf(at)
+  const createdAt = formatTime(at)
   const row: GeofenceRow = {
     _id: id,
     organizationId,
@@ -60,7 +61,7 @@ const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<voi
   const row = await rows.get<GeofenceRow>(GEOFENCES.name, organizationId, id)
   if (row === undefined) return
   const { shape, attributes, ...rest } = changes
-  rows.put(GEOFENCES.name, organizationId, id, { ...row, ...rest, version: event.revision + 1, updatedAt: timeOf(at) })
+  rows.put(GEOFENCES.name, organizationId, id, { ...row, ...rest, version: event.revision + 1, updatedAt: formatTime(at) })
   if (shape === undefined && attributes === undefined) return
   const details: Row = { ...(await rows.get(GEOFENCE_DETAILS.name, organizationId, id)) }
   if (shape !== undefined) {
@@ -79,5 +80,3 @@ const remove = (event: RecordedEvent, id: string, rows: Rows): void => {
   rows.delete(GEOFENCE_DETAILS.name, organizationId, id)
   rows.put(GEOFENCE_BOXES.name, organizationId, id, { position: event.position }, at + BOX_DELETED_MS)
 }
-
-const timeOf = (atMs: number): string => new Date(atMs).toISOString()

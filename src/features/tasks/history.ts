@@ -15,7 +15,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import { shownFile } from '../files/views.ts'
 import { task } from './task.ts'
-import { type Actor, TASK, type TaskValues } from './views.ts'
+import { type Actor, actorOf, TASK, type TaskValues } from './views.ts'
 
 const TYPES = ['created', 'assigned', 'moved', 'started', 'finished', 'cancelled', 'changed'] as const
 type EntryType = (typeof TYPES)[number]
@@ -201,8 +201,3 @@ const changesOf = (before: JsonObject, after: JsonObject): Entry['changes'] =>
         },
       ]),
   )
-
-const actorOf = (actor = 'service'): Actor => {
-  const colon = actor.indexOf(':')
-  return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
-}

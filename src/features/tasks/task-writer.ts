@@ -24,7 +24,7 @@ import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'
 import { assertDispatches, assertMayChange, assertMayFill } from './task-rights.ts'
-import type { TaskValues } from './views.ts'
+import { actorOf, type TaskValues } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
@@ -80,7 +80,7 @@ export class TaskWriter implements ResourceWrites {
     const own = {
       state: isAssigned ? 'assigned' : 'new',
       flowVersion: flow.version,
-      createdBy: actorOf(origin),
+      createdBy: { ...actorOf(origin.metadata.actor) },
       ...(isAssigned && { assignedAt: at }),
     }
     return { body: whole, extra: joined(own, extra as JsonObject) }
@@ -269,10 +269,4 @@ const without = (values: TaskValues, name: 'teamId'): TaskValues => {
   if (values[name] != null) return values
   const { [name]: _gone, ...others } = values
   return others
-}
-
-const actorOf = ({ metadata, caller }: WriteOrigin): JsonObject => {
-  if (caller !== undefined) return { type: 'user', id: caller.userId }
-  const [type, id = ''] = (metadata.actor ?? 'service').split(':')
-  return { type, id }
 }

@@ -21,6 +21,12 @@ export interface Actor {
   id: string
 }
 
+/** Who did something, as the metadata of its event says. */
+export const actorOf = (actor = 'service'): Actor => {
+  const colon = actor.indexOf(':')
+  return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
+}
+
 /** What the events of a task hold. */
 export interface TaskValues {
   flowId: string

@@ -21,6 +21,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import { eventTypes, rowAfter, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { shownRow } from '../../kit/http/list-query.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
@@ -163,7 +164,7 @@ export class TableDirectory implements Directory {
     const { state } = await loadState(this.options.log, geofenceStream(geofenceId), geofenceDecider)
     if (state.values === undefined || state.organizationId !== organizationId) return { _id: geofenceId }
     const { shape: _geometry, ...values } = state.values
-    const [createdAt, updatedAt] = [state.createdAt, state.updatedAt].map((ms) => new Date(ms).toISOString())
+    const [createdAt, updatedAt] = [state.createdAt, state.updatedAt].map(formatTime)
     return { ...values, _id: geofenceId, organizationId, version: state.version, createdAt, updatedAt }
   }
 

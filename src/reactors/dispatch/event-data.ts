@@ -4,6 +4,7 @@ import { pointShown } from '../../features/transitions/views.ts'
 import { tripRow, tripShown } from '../../features/trips/views.ts'
 import { seesHubs } from '../../kernel/caller.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import type { Directory, TrackerShown } from './directory.ts'
 import { type EventData, type EventSeen, FORMER_NAMES, type Viewer } from './event-seen.ts'
 import { seeSubject } from './subject-event.ts'
@@ -71,7 +72,7 @@ export const trackerEventData = async (
     ...(trip !== undefined && {
       trip: tripShown(tripRow({ _id: sourceId, trackerId, ...trip }), directory.tripToken(trackerId, trip.startedAt)),
     }),
-    at: iso(trigger.at),
+    at: formatTime(trigger.at),
     ...(point !== undefined && { point: pointShown(trackerId, point) }),
   }
 }
@@ -87,5 +88,3 @@ const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): Even
 
 const withoutGeometry = (geofence: EventData): EventData =>
   Object.fromEntries(Object.entries(geofence).filter(([field]) => !GEOMETRY_MEMBERS.includes(field)))
-
-export const iso = (ms: number): string => new Date(ms).toISOString()

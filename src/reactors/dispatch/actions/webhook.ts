@@ -5,8 +5,8 @@ import { openSecrets } from '../../../features/automations/sealed.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { invalid } from '../../../kernel/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
+import { formatTime } from '../../../kit/http/request-context.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
-import { iso } from '../event-data.ts'
 import { retryAfterMs } from '../retry-schedule.ts'
 import type { Action, Outcome, Work } from './action.ts'
 
@@ -97,7 +97,7 @@ const requestOf = ({ keyring }: WebhookServices, { automation, details, run, dat
   const { runId, sequence, trigger } = run
   const body = JSON.stringify({
     type: trigger.event,
-    timestamp: iso(trigger.at),
+    timestamp: formatTime(trigger.at),
     data: { automationId: automation._id, sequence, ...data },
   })
   const signed = signWebhook(runId, Math.floor(now / 1000), body, openSecrets(keyring, automation, now))
