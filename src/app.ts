@@ -18,7 +18,7 @@ import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
-import { closeAll } from './roles/close-all.ts'
+import { closeAll, openedParts } from './roles/close-all.ts'
 import { assertLogReaches, lacksHistory } from './roles/log-reaches.ts'
 import type { ServiceParts } from './roles/role.ts'
 import { openService, type App } from './roles/service.ts'
@@ -39,11 +39,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     throw new Error(
       `--data ${config.dataPath} is a restore that was cut off: empty the folder and run waymark restore again`,
     )
-  const opened: { close(): Promise<void> }[] = []
-  const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
-    opened.unshift(engine)
-    return engine
-  }
+  const { opened, kept } = openedParts()
   try {
     const folder = lockDataFolder(config.dataPath)
     kept({ close: async () => folder.release() })

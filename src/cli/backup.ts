@@ -6,9 +6,12 @@ import { isEmbedded } from '../engine-urls.ts'
 import { lockDataFolder } from '../engines/data-folder.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { idSource } from '../kit/commands/ids.ts'
+import type { reportOf } from '../roles/backup.ts'
+import { openedParts } from '../roles/close-all.ts'
 import { askControl } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
 import { configOfFlags, flagOptions } from './flags-given.ts'
+import { print } from './print.ts'
 
 const BACKUP_USAGE = `waymark backup <folder> [--data ./data] [flags of start]
 Copies log, tables, history, files and keyring into a new folder, as they were at one moment, also while the service runs. Log
@@ -24,14 +27,6 @@ const RESTORE_OPTIONS = {
   verify: { type: 'boolean', default: false },
   help: { type: 'boolean' },
 } as const
-
-interface Report {
-  at: string
-  logId: string
-  files: number
-  bytes: number
-  historyRows: number
-}
 
 /** `waymark backup`: the service that runs on the data folder does it, or this process where none runs. */
 export const backupCommand = async (args: readonly string[]): Promise<number> => {
@@ -62,24 +57,20 @@ export const restoreCommand = async (args: readonly string[]): Promise<number> =
     const manifest = values.verify
       ? await verifyBackup(folder)
       : await restore(folder, configOfFlags({ data: values.data }).dataPath)
-    return print(`${JSON.stringify(reportOf(manifest) satisfies Report)}\n`)
+    return print(`${JSON.stringify(reportOf(manifest))}\n`)
   } catch (error) {
     return failed((error as Error).message)
   }
 }
 
-const backupAlone = async (config: Config, folder: string): Promise<Report> => {
+const backupAlone = async (config: Config, folder: string): Promise<ReturnType<typeof reportOf>> => {
   const { openFiles, openHistory, openLog, openTables } = await import('../open-engines.ts')
   const { backUp, reportOf } = await import('../roles/backup.ts')
   const { readLogOrigin } = await import('../kit/consumers/log-origin.ts')
   if (![config.logUrl, config.tablesUrl].every(isEmbedded))
     throw new Error('log or tables are servers, which have backups of their own; see docs/backup.md')
   const lock = lockDataFolder(config.dataPath)
-  const opened: { close(): Promise<void> }[] = []
-  const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
-    opened.unshift(engine)
-    return engine
-  }
+  const { opened, kept } = openedParts()
   try {
     const ids = idSource(systemClock.now())
     const log = kept(await openLog(config, systemClock, () => ids.next()))
@@ -96,11 +87,6 @@ const backupAlone = async (config: Config, folder: string): Promise<Report> => {
     for (const engine of opened) await engine.close()
     lock.release()
   }
-}
-
-const print = (text: string): number => {
-  process.stdout.write(text)
-  return 0
 }
 
 const failed = (why: string | undefined): number => {

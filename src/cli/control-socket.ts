@@ -4,6 +4,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { ConfigError } from '../config-values.ts'
 import type { ControlRequest } from '../roles/control.ts'
 
 export interface ControlAnswer {
@@ -63,6 +64,14 @@ export const askControl = (
     })
     socket.once('close', () => done({ ok: false, error: 'the server ended the connection' }))
   })
+
+/** What the server that has to run on this data folder reports. @throws ConfigError where none does, or with what it refuses */
+export const askRunning = async (dataPath: string, request: ControlRequest): Promise<unknown> => {
+  const answer = await askControl(dataPath, request)
+  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
+  if (!answer.ok) throw new ConfigError(answer.error ?? 'it refused')
+  return answer.report
+}
 
 const serveOne = (socket: Socket, answer: (request: ControlRequest) => Promise<unknown>): void => {
   let received = 0

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { ConfigError } from '../config-values.ts'
 import { parseOptions } from './credentials.ts'
+import { print } from './print.ts'
 import { installationOf } from './transfer/installation.ts'
 
 const USAGE = `waymark migrate --from <data folder> [--from <url> …] --to <url> [--to <url> …] [--to <folder>] [--keys <file>]
@@ -25,10 +26,7 @@ const OPTIONS = {
 /** `waymark migrate`: says on standard error how far it is, and prints what was copied as one line of JSON. */
 export const migrateCommand = async (args: readonly string[]): Promise<number> => {
   const { values } = parseOptions(args, OPTIONS)
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (values.help) return print(USAGE)
   const from = installationOf('from', (values.from ?? []) as string[])
   const to = installationOf('to', (values.to ?? []) as string[])
   const { folder } = from
@@ -52,8 +50,7 @@ export const migrateCommand = async (args: readonly string[]): Promise<number> =
   const onProgress = (line: string): void => void process.stderr.write(`${line}\n`)
   try {
     const report = await migrate({ from: { ...from, folder }, to, keysPath, onProgress })
-    process.stdout.write(`${JSON.stringify(report)}\n`)
-    return 0
+    return print(`${JSON.stringify(report)}\n`)
   } catch (error) {
     process.stderr.write(`not complete: ${(error as Error).message}\n`)
     return 1

@@ -3,9 +3,10 @@ import { ConfigError } from '../config-values.ts'
 import { createLogger } from '../kit/operations/logger.ts'
 import { openApp } from '../app.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
+import { print } from './print.ts'
 
 const USAGE = `waymark rebuild <projection> [flags of start]
-Works a read model out anew, compares it with the live one, puts it in its place, and prints what differed as JSON.
+Rebuilds a read model, compares it with the live one, swaps it in, and prints what differed as JSON.
 Ends with 1 when something differed. Projections: directory, access, automations, backtests, notifications,
 automation-runs, audit-log, location-history, transitions, latest-position, matcher.
 `
@@ -14,10 +15,7 @@ automation-runs, audit-log, location-history, transitions, latest-position, matc
 export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
   const [name, ...flags] = args
   if (name === undefined) throw new ConfigError('name a projection; run waymark rebuild --help')
-  if (name === '--help') {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (name === '--help') return print(USAGE)
   const config = readConfig([...flags, '--port', '0'])
   const answer = (await askControl(config.dataPath, { command: 'rebuild', name })) ?? (await rebuildAlone(config, name))
   if (!answer.ok) throw new ConfigError(answer.error ?? 'the rebuild failed')

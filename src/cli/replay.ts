@@ -3,6 +3,7 @@ import { ConfigError } from '../config-values.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { type ApiClient, dataOf } from './api-client.ts'
 import { clientOf, CONNECTION_OPTIONS, CONNECTION_USAGE, parseOptions, signIn } from './credentials.ts'
+import { print } from './print.ts'
 import { replayTrace } from './replay-trace.ts'
 
 const USAGE = `waymark replay <file.csv|file.csv.gz> [options]
@@ -21,10 +22,7 @@ const REJECTED_SHOWN_MAX = 20
 export const replayCommand = async (args: readonly string[]): Promise<number> => {
   const options = { ...CONNECTION_OPTIONS, key: { type: 'string' }, speed: { type: 'string', default: '1' } } as const
   const { values, positionals } = parseOptions(args, options, true)
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (values.help) return print(USAGE)
   const [path] = positionals
   const speed = Number(values.speed)
   if (path === undefined || !existsSync(path))

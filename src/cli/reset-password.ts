@@ -1,7 +1,8 @@
 import { readConfig } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
-import { askControl } from './control-socket.ts'
+import { askRunning } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
+import { print } from './print.ts'
 
 const USAGE = `waymark reset-password <e-mail> [--second-factor] [--data ./data]
 Prints a link that sets a new password for that person, for whoever is locked out and gets no mail: an owner, say, whose
@@ -18,22 +19,13 @@ const OPTIONS = {
 /** `waymark reset-password`: asks the service that runs on the data folder. */
 export const resetPasswordCommand = async (args: readonly string[]): Promise<number> => {
   const { values, positionals } = parseOptions(args, OPTIONS, true)
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (values.help) return print(USAGE)
   const [email, ...more] = positionals
   if (email === undefined || more.length > 0)
     throw new ConfigError('name one e-mail; run waymark reset-password --help')
   const { dataPath } = readConfig(values.data === undefined ? [] : ['--data', values.data as string])
-  const answer = await askControl(dataPath, {
-    command: 'resetPassword',
-    name: email,
-    endsFactor: values['second-factor'] as boolean,
-  })
-  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
-  if (!answer.ok) throw new ConfigError(answer.error ?? 'the link could not be made')
-  const { url, expiresAt } = answer.report as { url: string; expiresAt: string }
-  process.stdout.write(`${url}\nIt works once, until ${expiresAt}; whoever has it can sign in as ${email}.\n`)
-  return 0
+  const endsFactor = values['second-factor'] as boolean
+  const report = await askRunning(dataPath, { command: 'resetPassword', name: email, endsFactor })
+  const { url, expiresAt } = report as { url: string; expiresAt: string }
+  return print(`${url}\nIt works once, until ${expiresAt}; whoever has it can sign in as ${email}.\n`)
 }

@@ -1,6 +1,7 @@
 import { debuglog } from 'node:util'
 import { help, readConfig, type Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { print } from './print.ts'
 import { sentenceOf } from './sentence.ts'
 import { stopSignal } from './stop-signal.ts'
 import { version } from './version.ts'
@@ -71,11 +72,6 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
 const start = async (config: Config): Promise<number> => {
   const stop = stopSignal()
   return (await import('./start.ts')).startCommand(config, undefined, stop)
-}
-
-const print = (text: string): number => {
-  process.stdout.write(text)
-  return 0
 }
 
 /** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-two-packages-of-the-server-library.md). */

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config-values.ts'
 import { type ApiClient, Unreachable } from './api-client.ts'
 import { clientOf, CONNECTION_OPTIONS, CONNECTION_USAGE, parseOptions, signIn } from './credentials.ts'
+import { print } from './print.ts'
 
 const USAGE = `waymark watch [options]
 Prints positions and events of the live channel, one line of JSON each, until it is interrupted.
@@ -31,10 +32,7 @@ export const watchCommand = async (args: readonly string[]): Promise<number> => 
     interval: { type: 'string', default: '1000' },
   } as const
   const { values } = parseOptions(args, options)
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (values.help) return print(USAGE)
   const bbox = (values.bbox as string | undefined)?.split(',').map(Number)
   if (bbox !== undefined && (bbox.length !== 4 || bbox.some(Number.isNaN)))
     throw new ConfigError('--bbox must be west,south,east,north')

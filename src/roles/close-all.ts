@@ -1,7 +1,21 @@
 import type { Logger } from '../kernel/logger.ts'
 
+interface Part {
+  close(): Promise<void> | void
+}
+
+/** Parts that have been opened, the last one first. */
+export const openedParts = () => {
+  const opened: Part[] = []
+  const kept = <Kept extends Part>(part: Kept): Kept => {
+    opened.unshift(part)
+    return part
+  }
+  return { opened, kept }
+}
+
 /** Closes one after the other; one that fails does not keep the others open. */
-export const closeAll = async (parts: Iterable<{ close(): Promise<void> | void }>, logger: Logger): Promise<void> => {
+export const closeAll = async (parts: Iterable<Part>, logger: Logger): Promise<void> => {
   for (const part of parts) {
     try {
       await part.close()

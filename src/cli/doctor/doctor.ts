@@ -1,10 +1,11 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
-import { ConfigError, durationMs } from '../../config-values.ts'
+import { durationMs } from '../../config-values.ts'
 import { ownerOfFolder } from '../../engines/data-folder.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
-import { askControl } from '../control-socket.ts'
+import { askControl, askRunning } from '../control-socket.ts'
 import { parseOptions } from '../credentials.ts'
 import { configOfFlags, flagOptions } from '../flags-given.ts'
+import { print } from '../print.ts'
 import { rotateKey } from '../rotate-key.ts'
 import { engineFindings } from './engines.ts'
 import { type Finding, findingsText, isWell } from './findings.ts'
@@ -36,10 +37,7 @@ const FREE_BYTES_MIN = 1024 ** 3
 /** `waymark doctor`: prints what it finds; ends with 1 when something is wrong. */
 export const doctorCommand = async (args: readonly string[]): Promise<number> => {
   const { values } = parseOptions(args, { ...flagOptions(), ...OWN })
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+  if (values.help) return print(USAGE)
   const config = configOfFlags(Object.fromEntries(Object.entries(values).filter(([name]) => !(name in OWN))))
   const { dataPath, keysPath } = config
   if (values.forget !== undefined) return forget(dataPath, values.forget as string)
@@ -130,9 +128,6 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
 }
 
 const forget = async (dataPath: string, name: string): Promise<number> => {
-  const answer = await askControl(dataPath, { command: 'forget', name })
-  if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
-  if (!answer.ok) throw new ConfigError(answer.error ?? 'it cannot be forgotten')
-  process.stdout.write(`${name} no longer holds the location log back\n`)
-  return 0
+  await askRunning(dataPath, { command: 'forget', name })
+  return print(`${name} no longer holds the location log back\n`)
 }

@@ -20,6 +20,7 @@ import {
   openOwnLog,
   openTables,
 } from '../../open-engines.ts'
+import { openedParts } from '../../roles/close-all.ts'
 import { PROJECTIONS } from '../../roles/product.ts'
 import { copyFiles } from './copy-files.ts'
 import { copyHistory, endHistoryCopy, isEmptyHistory } from './copy-history.ts'
@@ -55,11 +56,7 @@ const clock = systemClock
  * @throws Error with one sentence
  */
 export const migrate = async (options: MigrateOptions): Promise<MigrateReport> => {
-  const opened: { close(): Promise<void> }[] = []
-  const kept = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
-    opened.unshift(engine)
-    return engine
-  }
+  const { opened, kept } = openedParts()
   try {
     return await copyAll(options, kept)
   } finally {
@@ -67,7 +64,7 @@ export const migrate = async (options: MigrateOptions): Promise<MigrateReport> =
   }
 }
 
-type Kept = <Engine extends { close(): Promise<void> }>(engine: Engine) => Engine
+type Kept = ReturnType<typeof openedParts>['kept']
 
 const copyAll = async ({ from, to, keysPath, onProgress }: MigrateOptions, kept: Kept): Promise<MigrateReport> => {
   const ids = idSource(clock.now())
