@@ -1,0 +1,97 @@
+import type { JsonSchema } from '../../kernel/json.ts'
+import { idSchema } from '../http/list-query.ts'
+import { BINARY, formSchema } from '../http/multipart.ts'
+import { answered, DATE_TIME, envelope, UUID } from '../http/page-members.ts'
+import { formatTime, userOf } from '../http/request-context.ts'
+import { route, type Route } from '../http/route.ts'
+import { idParameter, pathsOf } from '../resource/answers.ts'
+import type { ResourceDeclaration, ResourceServices } from '../resource/declaration.ts'
+import { findRow } from '../resource/show.ts'
+import { originOf, type WriteOrigin, type Written } from '../resource/writes.ts'
+import type { AttachedFile, FileHolder } from './attached-file.ts'
+import type { Upload, Uploads } from './uploads.ts'
+
+/** What differs between the records that files are attached to. */
+export interface Attaching {
+  /** What a record is called in sentences: `task`. */
+  thing: string
+  operationId: string
+  description: string
+  /** Of the answer's schema. */
+  title: string
+  /** The field of the form, and the member of the answer, that says where the file stands, with an example. */
+  place: [member: string, example: string]
+  attach(origin: WriteOrigin, id: string, place: string, file: AttachedFile): Promise<Written>
+}
+
+/** `POST /<noun>/{id}/files`. */
+export const uploadRoute = (
+  declaration: ResourceDeclaration,
+  services: Pick<ResourceServices, 'tables'>,
+  uploads: Uploads,
+  { thing, operationId, description, title, place: [place, placeExample], attach }: Attaching,
+): Route => {
+  const owner = idParameter(declaration)
+  const holderOf = (organizationId: string, id: string): FileHolder => ({ noun: declaration.noun, organizationId, id })
+  return route<object, Upload>({
+    method: 'POST',
+    path: `${pathsOf(declaration).one}/{${owner}}/files`,
+    operationId,
+    summary: `Attach a file to a ${thing}`,
+    description,
+    tag: declaration.tag,
+    access: { permission: declaration.permissions.edit },
+    params: { [owner]: idSchema(`The id of the ${thing}.`) },
+    rawBody: { contentTypes: ['multipart/form-data'] },
+    bodyShown: formSchema({ [place]: { type: 'string', maxLength: 50 }, file: BINARY }, [place, 'file']),
+    bodyExample: { [place]: placeExample },
+    bodyBytesMax: uploads.bodyBytesMax,
+    answers: {
+      201: {
+        description: 'The file.',
+        schema: envelope({ data: fileSchema(title, owner, place) }),
+        example: {
+          status: true,
+          data: { ...FILE_EXAMPLE, [owner]: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', [place]: placeExample },
+        },
+      },
+    },
+    receive: async (request) => {
+      const row = await findRow(declaration, services, request, request.params[owner])
+      return uploads.receive(request, holderOf(row.organizationId as string, row._id as string), place)
+    },
+    handler: async (request) => {
+      const { fields, ...stored } = request.body
+      const id = request.params[owner].toLowerCase()
+      const file: AttachedFile = { _id: request.ids.next(), ...stored, createdAt: formatTime(request.now) }
+      const { row, wrote } = await attach(originOf(request), id, fields[place], file)
+      const kept = await uploads.keptBy(holderOf(userOf(request).organizationId, id), row, file)
+      return { status: 201, body: { data: shownFile(kept, { [owner]: id, [place]: fields[place] }) }, wrote }
+    },
+  })
+}
+
+/** A file that is attached to something, as routes answer it. */
+export const shownFile = (
+  { _id, name, contentType, size, createdAt }: AttachedFile,
+  place: { [member: string]: string },
+): { [member: string]: unknown } => ({ _id, name, contentType, size, ...place, createdAt })
+
+const fileSchema = (title: string, owner: string, place: string): JsonSchema =>
+  answered(title, {
+    _id: UUID,
+    name: { type: 'string', description: 'As its sender called it.' },
+    contentType: { type: 'string', description: 'The media type that its bytes have.' },
+    size: { type: 'integer', minimum: 1, description: 'Bytes.' },
+    [owner]: UUID,
+    [place]: { type: 'string' },
+    createdAt: DATE_TIME,
+  })
+
+const FILE_EXAMPLE = {
+  _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6f',
+  name: 'receipt.jpg',
+  contentType: 'image/jpeg',
+  size: 48213,
+  createdAt: '2026-01-01T08:00:00.000Z',
+}
