@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { openLmdbEventLog } from '../src/engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from '../src/engines/lmdb-tables/lmdb-tables.ts'
 import { RecordWriter } from '../src/features/data/record-writer.ts'
-import { makeNotification } from '../src/features/notifications/notification.ts'
+import type { NotificationMade } from '../src/features/notifications/events.ts'
+import { makeNotifications } from '../src/features/notifications/notification.ts'
 import { TaskWriter } from '../src/features/tasks/task-writer.ts'
 import type { JsonObject } from '../src/kernel/json.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
@@ -96,16 +97,15 @@ const KINDS: { [automationType: string]: Kind } = {
   },
   notification: {
     details: ({ userId }) => ({ channel: 'inApp', to: [userId], text: '{{task.title}}' }),
-    plain: ({ id, organizationId, taskId, automationId }, { ids, metadata, now }, n) =>
-      makeNotification(
-        log,
-        {
-          ...{ organizationId, userId: id('recipient', n % RECIPIENTS), notificationId: id('notification', n) },
-          ...{ text: `Task ${n}`, automationId, event: 'onTaskCreated', about: { type: 'task', id: taskId(n) } },
-          at: formatTime(now),
-        },
-        { ids, metadata },
-      ),
+    plain: ({ id, organizationId, taskId, automationId }, { ids, metadata, now }, n) => {
+      const userId = id('recipient', n % RECIPIENTS)
+      const made: NotificationMade = {
+        ...{ organizationId, userId, notificationId: id('notification', n) },
+        ...{ text: `Task ${n}`, automationId, event: 'onTaskCreated', about: { type: 'task', id: taskId(n) } },
+        at: formatTime(now),
+      }
+      return makeNotifications(log, userId, [made], { ids, metadata })
+    },
   },
 }
 

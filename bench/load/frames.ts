@@ -64,7 +64,7 @@ export const setTime = ({ bytes, slots }: FrameTemplate, dayMs: number): void =>
   for (const { timeAt } of slots) bytes.write(text, timeAt, 12, 'latin1')
 }
 
-export const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; lng: number } => {
+const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; lng: number } => {
   const random = seeded(tracker + 1)
   const angle = ((step + Math.floor(random() * STEPS)) / STEPS) * 2 * Math.PI
   const lat =

@@ -54,7 +54,7 @@ export const splitTrack = (points, areJoined = isStep) => {
 }
 
 /** Longitudes that go on beyond 180 instead of jumping to the other end of the map. */
-export const unwrapped = (positions) => {
+const unwrapped = (positions) => {
   let turns = 0
   return positions.map(([lng, lat], index) => {
     const step = index === 0 ? 0 : lng - positions[index - 1][0]
@@ -65,7 +65,7 @@ export const unwrapped = (positions) => {
 }
 
 /** A ring of 64 corners at `radius` around a centre, on the sphere. */
-export const circleRing = ({ lat, lng }, radius) => {
+const circleRing = ({ lat, lng }, radius) => {
   const angle = radius / EARTH_RADIUS_METERS
   const ring = Array.from({ length: 65 }, (_, i) => {
     const turn = ((i % 64) / 64) * 2 * Math.PI
@@ -82,7 +82,7 @@ export const circleRing = ({ lat, lng }, radius) => {
 const METERS_PER_PIXEL = (2 * Math.PI * EARTH_RADIUS_METERS) / 512
 
 /** How many pixels `meters` are at zoom 0 at this latitude; each zoom doubles it. */
-export const pixelsAtZoom0 = (meters, lat) => meters / (METERS_PER_PIXEL * Math.cos(lat * RADIANS))
+const pixelsAtZoom0 = (meters, lat) => meters / (METERS_PER_PIXEL * Math.cos(lat * RADIANS))
 
 /** The geofence as GeoJSON that a map can draw: circles become polygons, corridors stay lines and say how wide they are. */
 export const fenceFeature = ({ name, geometry, center, radius, width }) => {

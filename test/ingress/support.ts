@@ -142,7 +142,7 @@ const callOf =
     }
   }
 
-export const loggerTo = (lines: Door['lines']): Logger => {
+const loggerTo = (lines: Door['lines']): Logger => {
   const note = (level: string) => (msg: string, fields?: { [name: string]: unknown }) =>
     void lines.push({ level, msg, fields })
   return { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }

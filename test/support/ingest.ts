@@ -22,7 +22,7 @@ import { folderOf } from './folder-of.ts'
 export const quietLogger = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The real log, which refuses appends to location streams while told to, and notes what was appended. */
-export class RefusingLog {
+class RefusingLog {
   isRefusing = false
   /** Refuses appends to this stream alone. */
   refusedStream: string | undefined

@@ -37,7 +37,7 @@ import { folderOf } from './folder-of.ts'
 
 export const PARTITIONS = 4
 export const ORG = idFrom('organization', 'a')
-export const AGES = { staleAfterMs: 5 * 60_000, offlineAfterMs: 3_600_000 }
+const AGES = { staleAfterMs: 5 * 60_000, offlineAfterMs: 3_600_000 }
 const DAY_MS = 86_400_000
 const RESOURCES = [organization, role, user, hub, team, vehicle, tracker, ingestKey]
 const PERMISSIONS = ['view/tracker', 'edit/tracker', 'view/location-history']

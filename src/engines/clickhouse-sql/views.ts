@@ -2,7 +2,7 @@ import { POINTS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import { type Layout, named, onCluster } from './layout.ts'
 
 /** The database of the views for analysts, beside the one that has the tables. */
-export const analysisOf = ({ database }: Pick<Layout, 'database'>): string => `${database}_analysis`
+const analysisOf = ({ database }: Pick<Layout, 'database'>): string => `${database}_analysis`
 
 /**
  * What they select, in degrees, meters, and UTC; docs/analysis.md explains every column. Without SETTINGS: a user who may

@@ -7,9 +7,9 @@ import type { AddonFile } from './addon.ts'
 import { addonKey, addonPath, hashedName } from './paths.ts'
 import { harmlessSvg, looksLikeSvg } from './svg.ts'
 
-export const FILES_MAX = 20
-export const FILE_BYTES_MAX = 2 * 1024 * 1024
-export const ICON_BYTES_MAX = 256 * 1024
+const FILES_MAX = 20
+const FILE_BYTES_MAX = 2 * 1024 * 1024
+const ICON_BYTES_MAX = 256 * 1024
 export const UPLOAD_BYTES_MAX = 12 * 1024 * 1024
 
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8'

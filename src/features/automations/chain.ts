@@ -15,7 +15,7 @@ export interface Chain {
 /** An event that so many automations led to, one after the other, leads to no more. */
 export const CHAIN_DEPTH_MAX = 10
 /** Runs that may follow from what the runs of one event do. */
-export const CHAIN_RUNS_MAX = 1_000
+const CHAIN_RUNS_MAX = 1_000
 
 /**
  * Shares what an event may lead to out among its runs: `admitted` of `wanted` may begin, and what each of them does may

@@ -12,7 +12,7 @@ export type Dynamic = { from: 'event'; path: string } | { from: 'dataSource'; fi
 
 const DEPTH_MAX = 20
 
-export const dynamicOf = (value: Json): Dynamic | undefined => {
+const dynamicOf = (value: Json): Dynamic | undefined => {
   if (!isObject(value)) return undefined
   const names = Object.keys(value)
   if (names.length !== 1) return undefined

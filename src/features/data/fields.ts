@@ -34,7 +34,7 @@ const UNIQUE: readonly ValueType[] = ['text', 'number', 'date', 'datetime', 'ref
 const KEYS: readonly ValueType[] = ['text', 'number']
 
 /** How many fields of these types one data type can have: each has a sorted index of its own. */
-export const RANGED_MAX = 30
+const RANGED_MAX = 30
 /** So many further fields can be sorted by. */
 const TEXTS_SORTED_MAX = 10
 export const SLOTS = RANGED_MAX + TEXTS_SORTED_MAX

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
-import { anyObject, bool, id, list, object, reference, type Field } from '../../kernel/schema.ts'
+import { anyObject, bool, list, reference, type Field } from '../../kernel/schema.ts'
 import { fileIdsOf } from '../../kit/files/attached-file.ts'
 import type { UniqueValue } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
@@ -59,6 +59,3 @@ export const record = defineResource(
   },
   recordRows,
 )
-
-/** The id of a record, in the schema of other things. */
-export const dataSource: Field = object({ dataTypeId: { ...id() }, dataId: { ...id() } })

@@ -4,12 +4,11 @@ import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
-import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
 import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
 
 export const FLOWS = 'flows'
-export const FLOW = eventTypes('flow')
 
 /** One of the values that whoever does a task fills in. */
 export interface Component extends ValueRule {

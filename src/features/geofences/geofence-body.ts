@@ -7,9 +7,9 @@ import type { GeofenceValues } from './events.ts'
 import { GEOFENCE_GROUPS, shapeMembers } from './views.ts'
 
 export const NAME_MAX = 200
-export const ATTRIBUTES_BYTES_MAX = 64 * 1024
+const ATTRIBUTES_BYTES_MAX = 64 * 1024
 /** Arrays and objects within one another: attributes are for names and numbers, geometries have four. */
-export const DEPTH_MAX = 32
+const DEPTH_MAX = 32
 
 /** What is deep in a geometry is judged by the worker, which has a deadline. */
 const GEOMETRY: JsonSchema = {

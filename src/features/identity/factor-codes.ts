@@ -11,7 +11,7 @@ import { isFirstUse } from './single-use.ts'
 
 const STEP_SECONDS = 30
 const SECRET_BYTES = 20
-export const RECOVERY_CODES = 10
+const RECOVERY_CODES = 10
 const RECOVERY_CHARACTERS = 10
 /** Crockford's base 32: without letters that look like digits. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'

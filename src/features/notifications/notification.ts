@@ -95,11 +95,10 @@ const left = (
 
 type Log = Pick<EventLog, 'read' | 'append' | 'truncateBefore'>
 
-/** Tells a user something in the application; the same id again changes nothing. */
-export const makeNotification = (log: EventLog, made: NotificationMade, context: CommandContext): Promise<Written> =>
-  makeNotifications(log, made.userId, [made], context)
-
-/** Tells one user several things with one append: fewer than `KEPT_MIN`, and no more than it may have. */
+/**
+ * Tells a user something in the application, several things with one append: fewer than `KEPT_MIN`, and no more than it may
+ * have. The same id again changes nothing.
+ */
 export const makeNotifications = (
   log: EventLog,
   userId: string,

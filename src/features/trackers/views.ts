@@ -177,7 +177,7 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
   },
 })
 
-export const factsOf = ({ name, hubIds, teamId }: TrackerRow): TrackerFacts => ({ name, hubIds, teamId })
+const factsOf = ({ name, hubIds, teamId }: TrackerRow): TrackerFacts => ({ name, hubIds, teamId })
 
 const idsWhere = async (
   tables: Pick<TableStore, 'find'>,

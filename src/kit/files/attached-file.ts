@@ -7,7 +7,7 @@ import { isImage } from './content-type.ts'
 export const ATTACHMENTS = 'attachments/'
 
 /** Files of one task or record. */
-export const FILES_OF_ONE_MAX = 200
+const FILES_OF_ONE_MAX = 200
 
 /** What a task or record keeps of a file that is attached to it, in an internal field of its own. */
 export interface AttachedFile {

@@ -1,5 +1,5 @@
 /** Runs of one automation for one task or record within a minute; more are a loop, such as one through a receiver that writes back. */
-export const SUBJECT_RUNS_MAX = 30
+const SUBJECT_RUNS_MAX = 30
 const WINDOW_MS = 60_000
 const KEPT_MAX = 50_000
 

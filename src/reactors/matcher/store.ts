@@ -182,7 +182,7 @@ const STORE_MS = 10_000
 const SLOTS_PER_SLICE = 4_096
 
 /** The rows that say how far the running trips of a partition have come. */
-export class RunningTrips {
+class RunningTrips {
   /** Whether rows are to be written yet; what a process before has left out is not known. */
   isBehind = true
   private storedAtMs = Number.NEGATIVE_INFINITY

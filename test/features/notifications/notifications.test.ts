@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import { KEPT_MIN, makeNotification } from '../../../src/features/notifications/notification.ts'
+import { KEPT_MIN, makeNotifications } from '../../../src/features/notifications/notification.ts'
 import { notificationStream } from '../../../src/features/notifications/events.ts'
 import { NOTIFICATIONS, NOTIFIED_USERS } from '../../../src/features/notifications/views.ts'
 import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
@@ -26,12 +26,15 @@ const open = async (t: Test) => {
     const { organizationId, userId } = await world.callerOf(to)
     const notificationId = idFrom('notification', name)
     const at = new Date(world.clock.now()).toISOString()
-    const { wrote } = await makeNotification(
+    const { wrote } = await makeNotifications(
       world.log,
-      {
-        ...{ organizationId, userId, notificationId, at, event: 'onTaskFinished', automationId: AUTOMATION_ID },
-        ...{ subject: `About ${name}`, text: `Text of ${name}.`, about: { type: 'task', id: about } },
-      },
+      userId,
+      [
+        {
+          ...{ organizationId, userId, notificationId, at, event: 'onTaskFinished', automationId: AUTOMATION_ID },
+          ...{ subject: `About ${name}`, text: `Text of ${name}.`, about: { type: 'task', id: about } },
+        },
+      ],
       { ids: idSource(world.clock.now()), metadata: { organizationId, actor: `automation:${AUTOMATION_ID}` } },
     )
     if (wrote !== undefined) await world.settle(wrote, 60_000)

@@ -55,7 +55,7 @@ const crate = defineResource({
 })
 
 export const WAREHOUSE = [depot, shelf, crate]
-export const PERMISSIONS = ['depot', 'shelf', 'crate'].flatMap((noun) => [`view/${noun}`, `edit/${noun}`])
+const PERMISSIONS = ['depot', 'shelf', 'crate'].flatMap((noun) => [`view/${noun}`, `edit/${noun}`])
 
 /** Three resources that name one another, over the embedded engines. */
 export const openWarehouse = async (t: Test, resources: readonly Resource[] = WAREHOUSE) => {

@@ -33,7 +33,7 @@ import { folderOf } from '../../support/folder-of.ts'
 
 export const ORG = '0190f3a2-0000-7000-8000-00000000000a'
 export const GROUP = '0190f3a2-0000-7000-8000-0000000000a1'
-export const GEOFENCE = '0190f3a2-0000-7000-8000-0000000000f1'
+const GEOFENCE = '0190f3a2-0000-7000-8000-0000000000f1'
 export const GROUPS = 'geofenceGroups'
 
 export const trackerId = (n: number): string => `0190f3a2-0000-7000-8000-${String(n).padStart(12, '0')}`

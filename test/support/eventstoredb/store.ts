@@ -27,7 +27,7 @@ export const sizeOnDisk = ({ type, data, metadata }: NewStoredEvent): number =>
   2 * type.length + data.byteLength + metadata.byteLength
 
 /** What a soft deletion writes as `$tb`. */
-export const DELETED_BEFORE = 9_223_372_036_854_775_807n
+const DELETED_BEFORE = 9_223_372_036_854_775_807n
 const TOMBSTONE = '$streamDeleted'
 const RECENT_IDS = 20_000
 const RETURNS_AFTER_MS = 15

@@ -13,7 +13,7 @@ export interface RowRange {
 let marks = 0
 
 /** A mark that no tracker bears yet: whoever counts trackers puts it on each one that it has met. */
-export const nextMark = (): number => ++marks
+const nextMark = (): number => ++marks
 
 /** One batch of all the rows: sorted by tracker and `recordedAt`, without repeats (the first wins; one ahead of the clock loses). */
 export const buildBatch = (ranges: readonly RowRange[], loggedAt: number): PointBatch => {

@@ -10,7 +10,7 @@ import { NAMES_NOTHING } from '../../../kit/resource/references.ts'
 import { templateFault } from '../../../kit/values/template.ts'
 import { DETAILS_PATH, isId, membersOf } from './inside.ts'
 
-export const CHANNELS = ['email', 'chat', 'inApp'] as const
+const CHANNELS = ['email', 'chat', 'inApp'] as const
 export type NotificationChannel = (typeof CHANNELS)[number]
 
 export interface NotificationDetails {
