@@ -1,7 +1,6 @@
 // Writes the generated parts of docs from the code they describe; a test compares both.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { flagsTable } from '../dist/src/cli/flags-table.js'
-import { errorsPage } from '../dist/src/cli/errors-page.js'
+import { errorsPage, flagsTable, rolesDocument } from '../dist/test/support/generated-docs.js'
 
 const operations = readFileSync('docs/operations.md', 'utf8')
 writeFileSync(
@@ -9,3 +8,4 @@ writeFileSync(
   operations.replace(/<!-- flags -->[\s\S]*<!-- \/flags -->/, `<!-- flags -->\n${flagsTable()}<!-- /flags -->`),
 )
 writeFileSync('docs/errors.md', errorsPage())
+writeFileSync('docs/roles.md', rolesDocument())

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
 import { role } from '../../../src/features/identity/role.ts'
@@ -8,12 +7,7 @@ import { defineResource } from '../../../src/kit/resource/resource.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 import { PERMISSIONS, PREDEFINED_ROLES } from '../../../src/features/identity/predefined-roles.ts'
-import { rolesDocument } from '../../../src/features/identity/roles-document.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
-
-test('docs/roles.md shows the table of the code', async (t) => {
-  t.equal(await readFile('docs/roles.md', 'utf8'), rolesDocument())
-})
 
 test('the table holds together', async (t) => {
   t.equal(new Set(PERMISSIONS).size, PERMISSIONS.length)
