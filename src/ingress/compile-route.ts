@@ -1,6 +1,7 @@
 import type { Method, Route } from '../kit/http/route.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import { compileBody, compileParams, compileQuery, type Check } from './schemas.ts'
+import type { Check } from '../kit/http/validate.ts'
+import { compileBody, compileParams, compileQuery } from './schemas.ts'
 
 /** A route at one of its addresses, with its schemas compiled. */
 export interface CompiledRoute {

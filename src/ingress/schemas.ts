@@ -1,14 +1,8 @@
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { FieldError } from '../kernel/errors.ts'
+import { FAULTS_MAX, type FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import { addFormats } from '../kit/http/formats.ts'
-import { fieldError } from '../kit/http/validate.ts'
-
-/** Answers the faults of a value, none when it is right. Parameters are coerced and get their defaults; bodies stay as they are. */
-export type Check = (value: unknown) => FieldError[]
-
-/** Faults that one answer names. */
-const FAULTS_MAX = 20
+import { type Check, fieldError } from '../kit/http/validate.ts'
 
 const ajvWith = (options: Options): Ajv2020 => {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, strictTuples: false, ...options })

@@ -85,7 +85,8 @@ export const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_us
   return new Failure(code, { message: `${path} ${message}.`, errors: [{ path, message }] })
 }
 
-const FAULTS_MAX = 20
+/** Faults that one answer names. */
+export const FAULTS_MAX = 20
 
 /** `whole` is what a fault without a path is of. @throws Failure invalid that names each fault, up to 20 */
 export const assertNoFaults = (faults: readonly FieldError[], whole = 'The body'): void => {

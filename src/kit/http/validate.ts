@@ -1,18 +1,16 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { assertNoFaults, type FieldError } from '../../kernel/errors.ts'
+import { assertNoFaults, FAULTS_MAX, type FieldError } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { addFormats } from './formats.ts'
 
-/** Answers the faults of a value; none when it is valid. With `coerce` the value is changed in place. */
+/** Answers the faults of a value; none when it is valid. */
 export type Check = (value: unknown) => FieldError[]
-
-const ERRORS_MAX = 20
 
 /** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to whoever keeps the value. */
 export const compileCheck = (schema: JsonSchema): Check => {
   const validate = bodies.compile(schema)
   return (value) =>
-    validate(value) ? [] : (validate.errors ?? []).slice(0, ERRORS_MAX).map((error) => fieldError(error))
+    validate(value) ? [] : (validate.errors ?? []).slice(0, FAULTS_MAX).map((error) => fieldError(error))
 }
 
 /** @throws Failure invalid that names every fault. */
