@@ -9,20 +9,14 @@ import { fromE7, toE7 } from '../../src/geo/coordinates.ts'
 import { distanceMeters } from '../../src/geo/distance.ts'
 import { keptShape, makeShape, type ShapeInput } from '../../src/geo/shape.ts'
 import { readFeatures, readRows, withoutData } from '../support/shared-data.ts'
+import { ringOf } from '../support/ring.ts'
 
 const holds = (input: ShapeInput, lng: number, lat: number): boolean =>
   shapeContains(makeShape(input), toE7(lng), toE7(lat))
 
-const square = (w: number, s: number, e: number, n: number): Position[] => [
-  [w, s],
-  [e, s],
-  [e, n],
-  [w, n],
-  [w, s],
-]
 
 test('the boundary is inside: vertices and edges, of holes too', async (t) => {
-  const fence: ShapeInput = { type: 'Polygon', coordinates: [square(0, 0, 10, 10), square(2, 2, 4, 4)] }
+  const fence: ShapeInput = { type: 'Polygon', coordinates: [ringOf(0, 0, 10, 10), ringOf(2, 2, 4, 4)] }
   for (const [lng, lat] of [
     [0, 0],
     [10, 10],
@@ -111,7 +105,7 @@ test('even-odd within a polygon, union over a MultiPolygon, rings that touch', a
   t.equal(holds({ type: 'Polygon', coordinates: [bow] }, 1, 2), true)
   t.equal(holds({ type: 'Polygon', coordinates: [bow] }, 2, 1), false)
   t.equal(holds({ type: 'Polygon', coordinates: [bow] }, 2, 2), true)
-  const union: ShapeInput = { type: 'MultiPolygon', coordinates: [[square(0, 0, 4, 4)], [square(2, 2, 6, 6)]] }
+  const union: ShapeInput = { type: 'MultiPolygon', coordinates: [[ringOf(0, 0, 4, 4)], [ringOf(2, 2, 6, 6)]] }
   t.equal(holds(union, 3, 3), true)
   t.equal(holds(union, 5, 5), true)
   t.equal(holds(union, 5, 1), false)
@@ -121,19 +115,13 @@ test('across the antimeridian and at the poles', async (t) => {
   const fiji: ShapeInput = {
     type: 'Polygon',
     coordinates: [
-      [
-        [178, -19],
-        [-179, -19],
-        [-179, -16],
-        [178, -16],
-        [178, -19],
-      ],
+      ringOf(178, -19, -179, -16),
     ],
   }
   for (const lng of [178, 179, 180, -180, -179.5, -179]) t.equal(holds(fiji, lng, -17), true, `${lng}`)
   for (const lng of [0, 177.9, -178.9, 90]) t.equal(holds(fiji, lng, -17), false, `${lng}`)
-  t.equal(holds({ type: 'Polygon', coordinates: [square(170, 0, 180, 10)] }, -180, 5), true, '-180 is 180')
-  const world: ShapeInput = { type: 'Polygon', coordinates: [square(-180, -90, 180, 90)] }
+  t.equal(holds({ type: 'Polygon', coordinates: [ringOf(170, 0, 180, 10)] }, -180, 5), true, '-180 is 180')
+  const world: ShapeInput = { type: 'Polygon', coordinates: [ringOf(-180, -90, 180, 90)] }
   for (const [lng, lat] of [
     [0, 0],
     [180, 90],

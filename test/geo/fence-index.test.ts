@@ -5,6 +5,7 @@ import { LAT_MAX_E7, LNG_MAX_E7, toE7, TURN_E7 } from '../../src/geo/coordinates
 import { FenceIndex } from '../../src/geo/fence-index.ts'
 import { makeShape, type Shape, type ShapeInput } from '../../src/geo/shape.ts'
 import { validateShape } from '../../src/geo/validate-shape.ts'
+import { ringOf } from '../support/ring.ts'
 
 type Place = { lng: number; lat: number; span: number }
 
@@ -123,13 +124,7 @@ const box = (w: number, s: number, e: number, n: number): Shape => {
   const input: ShapeInput = {
     type: 'Polygon',
     coordinates: [
-      [
-        [w, s],
-        [e, s],
-        [e, n],
-        [w, n],
-        [w, s],
-      ],
+      ringOf(w, s, e, n),
     ],
   }
   if (validateShape(input)) throw new Error('not a shape')

@@ -5,15 +5,9 @@ import { makePolygon } from '../../src/geo/polygon.ts'
 import { edgesCross, properCrossing } from '../../src/geo/ring-crossing.ts'
 import { validateShape } from '../../src/geo/validate-shape.ts'
 import { readFeatures, withoutData } from '../support/shared-data.ts'
+import { ringOf } from '../support/ring.ts'
 
 const polygon = (...coordinates: Position[][]) => ({ type: 'Polygon', coordinates })
-const square = (w: number, s: number, e: number, n: number): Position[] => [
-  [w, s],
-  [e, s],
-  [e, n],
-  [w, n],
-  [w, s],
-]
 const pathOf = (input: unknown): string | undefined => validateShape(input)?.path
 const rowOf = (count: number, at: (i: number) => Position): Position[] => {
   const ring = Array.from({ length: count - 1 }, (_, i) => at(i))
@@ -32,7 +26,7 @@ test('what is no shape', async (t) => {
     [polygon([]), '/coordinates/0'],
     [{ type: 'Polygon', coordinates: [7] }, '/coordinates/0'],
     [{ type: 'MultiPolygon', coordinates: [] }, '/coordinates'],
-    [{ type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)], []] }, '/coordinates/1'],
+    [{ type: 'MultiPolygon', coordinates: [[ringOf(0, 0, 1, 1)], []] }, '/coordinates/1'],
     [
       polygon([
         [0, 0],
@@ -94,7 +88,7 @@ test('what is no shape', async (t) => {
     [{ center: { lat: 1, lng: 1 }, radius: 1e9 }, '/radius'],
     [{ center: { lat: 1, lng: 1 }, radius: Infinity }, '/radius'],
     [{ center: { lat: 1, lng: 1 } }, '/radius'],
-    [{ geometry: polygon(square(0, 0, 1, 1)), width: 1 }, '/geometry/type'],
+    [{ geometry: polygon(ringOf(0, 0, 1, 1)), width: 1 }, '/geometry/type'],
     [{ geometry: { type: 'LineString', coordinates: [[0, 0]] }, width: 1 }, '/geometry/coordinates'],
     [
       {
@@ -128,9 +122,9 @@ test('what is no shape', async (t) => {
 
 test('shapes as they should be', async (t) => {
   for (const input of [
-    polygon(square(0, 0, 1, 1)),
-    polygon(square(0, 0, 9, 9), square(1, 1, 2, 2)),
-    { type: 'MultiPolygon', coordinates: [[square(0, 0, 1, 1)]] },
+    polygon(ringOf(0, 0, 1, 1)),
+    polygon(ringOf(0, 0, 9, 9), ringOf(1, 1, 2, 2)),
+    { type: 'MultiPolygon', coordinates: [[ringOf(0, 0, 1, 1)]] },
     { center: { lat: 1, lng: 1 }, radius: 50 },
     { center: { lat: -90, lng: 180 }, radius: 20_015_115 },
     {
@@ -170,7 +164,7 @@ test('rings that cross themselves, and rings that only touch', async (t) => {
     pathOf({
       type: 'MultiPolygon',
       coordinates: [
-        [square(0, 0, 1, 1)],
+        [ringOf(0, 0, 1, 1)],
         [
           [
             [0, 0],
@@ -199,13 +193,7 @@ test('rings that cross themselves, and rings that only touch', async (t) => {
   )
   t.equal(
     pathOf(
-      polygon([
-        [179, 0],
-        [-179, 0],
-        [-179, 2],
-        [179, 2],
-        [179, 0],
-      ]),
+      polygon(ringOf(179, 0, -179, 2)),
     ),
     undefined,
   )
@@ -379,13 +367,7 @@ test('rings without area, however they are drawn', async (t) => {
     ],
     [
       'along the pole',
-      [
-        [-180, -60],
-        [180, -60],
-        [180, -90],
-        [-180, -90],
-        [-180, -60],
-      ],
+      ringOf(-180, -60, 180, -90),
       true,
     ],
   ] as [string, Position[], boolean][]) {
@@ -399,15 +381,15 @@ test('rings without area, however they are drawn', async (t) => {
     [1, 1],
     [1, 1],
   ] as Position[]
-  t.equal(pathOf(polygon(square(0, 0, 9, 9), hole)), '/coordinates/1', 'a hole')
+  t.equal(pathOf(polygon(ringOf(0, 0, 9, 9), hole)), '/coordinates/1', 'a hole')
 })
 
 test('holes outside their ring', async (t) => {
-  const ring = square(0, 0, 10, 10)
-  t.equal(pathOf(polygon(ring, square(2, 2, 4, 4), square(11, 2, 12, 4))), '/coordinates/2', 'apart')
-  t.equal(pathOf(polygon(ring, square(8, 2, 12, 4))), '/coordinates/1', 'across')
-  t.equal(pathOf(polygon(ring, square(-1, -1, 11, 11))), '/coordinates/1', 'around')
-  t.equal(pathOf(polygon(ring, square(0, 2, 4, 4))), undefined, 'along an edge')
+  const ring = ringOf(0, 0, 10, 10)
+  t.equal(pathOf(polygon(ring, ringOf(2, 2, 4, 4), ringOf(11, 2, 12, 4))), '/coordinates/2', 'apart')
+  t.equal(pathOf(polygon(ring, ringOf(8, 2, 12, 4))), '/coordinates/1', 'across')
+  t.equal(pathOf(polygon(ring, ringOf(-1, -1, 11, 11))), '/coordinates/1', 'around')
+  t.equal(pathOf(polygon(ring, ringOf(0, 2, 4, 4))), undefined, 'along an edge')
   t.equal(pathOf(polygon(ring, ring)), undefined, 'all of it')
   const notch: Position[] = [
     [0, 0],
@@ -456,13 +438,7 @@ test('holes outside their ring', async (t) => {
   ]
   t.equal(
     pathOf(
-      polygon(teeth, [
-        [2, 5],
-        [7, 5],
-        [7, 4],
-        [2, 4],
-        [2, 5],
-      ]),
+      polygon(teeth, ringOf(2, 5, 7, 4)),
     ),
     undefined,
   )
@@ -479,13 +455,7 @@ test('holes outside their ring', async (t) => {
   ]
   t.equal(
     pathOf(
-      polygon(comb, [
-        [2, 5],
-        [8, 5],
-        [8, 4],
-        [2, 4],
-        [2, 5],
-      ]),
+      polygon(comb, ringOf(2, 5, 8, 4)),
     ),
     undefined,
     'along the bottom of a gap',
@@ -493,14 +463,8 @@ test('holes outside their ring', async (t) => {
   t.equal(
     pathOf(
       polygon(
-        [
-          [179, 0],
-          [-179, 0],
-          [-179, 2],
-          [179, 2],
-          [179, 0],
-        ],
-        square(-179.8, 0.5, -179.5, 1),
+        ringOf(179, 0, -179, 2),
+        ringOf(-179.8, 0.5, -179.5, 1),
       ),
     ),
     undefined,
@@ -508,14 +472,8 @@ test('holes outside their ring', async (t) => {
   t.equal(
     pathOf(
       polygon(
-        [
-          [179, 0],
-          [-179, 0],
-          [-179, 2],
-          [179, 2],
-          [179, 0],
-        ],
-        square(178.5, 0.5, 178.8, 1),
+        ringOf(179, 0, -179, 2),
+        ringOf(178.5, 0.5, 178.8, 1),
       ),
     ),
     '/coordinates/1',
@@ -571,7 +529,7 @@ test('the work on a large ring grows little faster than the ring', async (t) => 
     'over 20000 positions',
   )
   t.match(
-    validateShape({ type: 'MultiPolygon', coordinates: Array(5_001).fill([square(0, 0, 1, 1)]) })?.message,
+    validateShape({ type: 'MultiPolygon', coordinates: Array(5_001).fill([ringOf(0, 0, 1, 1)]) })?.message,
     'over 20000 positions',
   )
 })

@@ -22,6 +22,7 @@ import { dyingLog } from '../support/dying-log.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openServices } from '../support/open-services.ts'
 import { until } from '../support/service.ts'
+import { ringOf } from '../support/ring.ts'
 
 const PARTITIONS = 3
 const ORG = idFrom('organization', 'a')
@@ -112,13 +113,7 @@ test('an import of geofences, killed between every two appends and repeated unde
   const shapes = new ShapeChecker(systemClock)
   t.teardown(() => shapes.close())
   const square = (at: number) => [
-    [
-      [at, 0],
-      [at + 0.01, 0],
-      [at + 0.01, 0.01],
-      [at, 0.01],
-      [at, 0],
-    ],
+    ringOf(at, 0, at + 0.01, 0.01),
   ]
   const features = [1, 2, 3, 4].map((at) => ({
     type: 'Feature',

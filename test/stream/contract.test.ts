@@ -2,18 +2,13 @@ import { test, type Test } from 'tap'
 import { WebSocket } from 'undici'
 import { allRows, ask, call, type Json, type Service, signUp, startService, until } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { ringOf } from '../support/ring.ts'
 
 const MINUTE = 60_000
 const square = (lng: number, lat: number, half = 0.01) => ({
   type: 'Polygon',
   coordinates: [
-    [
-      [lng - half, lat - half],
-      [lng + half, lat - half],
-      [lng + half, lat + half],
-      [lng - half, lat + half],
-      [lng - half, lat - half],
-    ],
+    ringOf(lng - half, lat - half, lng + half, lat + half),
   ],
 })
 

@@ -4,6 +4,7 @@ import { test, type Test } from 'tap'
 import { ask, call, signUp, startService, until, type Service } from '../support/service.ts'
 import { openWitness } from '../support/witness.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { ringOf } from '../support/ring.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
@@ -145,13 +146,7 @@ test('bad points, bodies and shapes get their answers and disturb nobody', { tim
   await t.test('shapes', async (t) => {
     const group = (await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Shapes' } })).data._id
     const polygon = (...coordinates: number[][][]): Json => ({ type: 'Polygon', coordinates })
-    const square = (x: number, y: number, size: number): number[][] => [
-      [x, y],
-      [x + size, y],
-      [x + size, y + size],
-      [x, y + size],
-      [x, y],
-    ]
+    const square = (x: number, y: number, size: number): number[][] => ringOf(x, y, x + size, y + size)
     const many = (count: number): number[][] => {
       const ring = Array.from({ length: count - 1 }, (_, i) => [
         Math.cos((i / (count - 1)) * 2 * Math.PI),
@@ -225,13 +220,7 @@ test('bad points, bodies and shapes get their answers and disturb nobody', { tim
     const accepted: [string, Json][] = [
       [
         'across ±180',
-        polygon([
-          [179, 0],
-          [-179, 0],
-          [-179, 1],
-          [179, 1],
-          [179, 0],
-        ]),
+        polygon(ringOf(179, 0, -179, 1)),
       ],
       ['20,000 positions', polygon(many(20_000))],
       ['a hole that touches', polygon(square(0, 0, 2), square(0, 0, 1))],

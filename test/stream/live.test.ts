@@ -3,18 +3,13 @@ import { folderOf } from '../support/folder-of.ts'
 import { openSocket, type OpenSocket } from '../support/open-socket.ts'
 import { allRows, ask, type Json, signUp, startService, until } from '../support/service.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
+import { ringOf } from '../support/ring.ts'
 
 const SECOND = 1_000
 const square = (lng: number, lat: number, half = 0.01) => ({
   type: 'Polygon',
   coordinates: [
-    [
-      [lng - half, lat - half],
-      [lng + half, lat - half],
-      [lng + half, lat + half],
-      [lng - half, lat + half],
-      [lng - half, lat - half],
-    ],
+    ringOf(lng - half, lat - half, lng + half, lat + half),
   ],
 })
 

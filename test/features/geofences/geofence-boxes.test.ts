@@ -2,19 +2,14 @@ import { test, type Test } from 'tap'
 import { boxOfDegrees } from '../../../src/geo/box.ts'
 import { GeofenceBoxes } from '../../../src/features/geofences/boxes.ts'
 import { openGeofences, ownerOf } from '../../support/geofence-world.ts'
+import { ringOf } from '../../support/ring.ts'
 
 type Square = [west: number, south: number, east: number, north: number]
 
 const geometryOf = ([west, south, east, north]: Square) => ({
   type: 'Polygon',
   coordinates: [
-    [
-      [west, south],
-      [east, south],
-      [east, north],
-      [west, north],
-      [west, south],
-    ],
+    ringOf(west, south, east, north),
   ],
 })
 

@@ -3,17 +3,12 @@ import { test } from 'tap'
 import { decodeJson } from '../../../src/kernel/event.ts'
 import { FENCES_CHANGED, type FencesChanged, locationStream } from '../../../src/features/locations/events.ts'
 import { openGeofences, ownerOf } from '../../support/geofence-world.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const square = (lng: number, lat: number, size = 0.01) => ({
   type: 'Polygon',
   coordinates: [
-    [
-      [lng, lat],
-      [lng + size, lat],
-      [lng + size, lat + size],
-      [lng, lat + size],
-      [lng, lat],
-    ],
+    ringOf(lng, lat, lng + size, lat + size),
   ],
 })
 

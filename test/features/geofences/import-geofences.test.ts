@@ -4,15 +4,10 @@ import { importGeofences } from '../../../src/features/geofences/import-geofence
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { openGeofences } from '../../support/geofence-world.ts'
 import { readData, withoutData } from '../../support/shared-data.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const square = (at: number) => [
-  [
-    [at, 0],
-    [at + 0.01, 0],
-    [at + 0.01, 0.01],
-    [at, 0.01],
-    [at, 0],
-  ],
+  ringOf(at, 0, at + 0.01, 0.01),
 ]
 const feature = (geometry: object | null, properties: object | null = { name: 'n' }) => ({
   type: 'Feature',
@@ -95,13 +90,7 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
       {
         type: 'Polygon',
         coordinates: [
-          [
-            [179, 0],
-            [-179, 0],
-            [-179, 1],
-            [179, 1],
-            [179, 0],
-          ],
+          ringOf(179, 0, -179, 1),
         ],
       },
       { name: 'antimeridian', text: 'x'.repeat(70_000) },

@@ -8,17 +8,12 @@ import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { randomOf } from '../../support/random-fleet.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const SHAPE = {
   type: 'Polygon' as const,
   coordinates: [
-    [
-      [0, 0],
-      [0.01, 0],
-      [0.01, 0.01],
-      [0, 0.01],
-      [0, 0],
-    ],
+    ringOf(0, 0, 0.01, 0.01),
   ],
 }
 

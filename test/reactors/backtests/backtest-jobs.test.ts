@@ -35,6 +35,7 @@ import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors, openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const ORGANIZATION = uuidOf('organization')
 const FENCE = uuidOf('fence')
@@ -45,13 +46,7 @@ const START = Date.parse('2026-01-01T00:00:00Z')
 const SHAPE = {
   type: 'Polygon' as const,
   coordinates: [
-    [
-      [0, 0],
-      [0.01, 0],
-      [0.01, 0.01],
-      [0, 0.01],
-      [0, 0],
-    ],
+    ringOf(0, 0, 0.01, 0.01),
   ],
 }
 

@@ -6,6 +6,7 @@ import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const fixOf = (tracker: number, i: number) => ({
   organizationId: ORG,
@@ -38,13 +39,7 @@ test('what is decided again equals what was decided, from the beginning and from
   const square = {
     type: 'Polygon' as const,
     coordinates: [
-      [
-        [0, 0],
-        [0.001, 0],
-        [0.001, 0.01],
-        [0, 0.01],
-        [0, 0],
-      ],
+      ringOf(0, 0, 0.001, 0.01),
     ],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })

@@ -5,31 +5,20 @@ import type { Decided } from '../../../src/features/transitions/events.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const FENCE = uuidOf('fence')
 const TRACKER = uuidOf('tracker')
 const SQUARE = {
   type: 'Polygon' as const,
   coordinates: [
-    [
-      [0, 0],
-      [1, 0],
-      [1, 1],
-      [0, 1],
-      [0, 0],
-    ],
+    ringOf(0, 0, 1, 1),
   ],
 }
 const FAR = {
   type: 'Polygon' as const,
   coordinates: [
-    [
-      [50, 50],
-      [51, 50],
-      [51, 51],
-      [50, 51],
-      [50, 50],
-    ],
+    ringOf(50, 50, 51, 51),
   ],
 }
 const IN = 0.5
@@ -166,13 +155,7 @@ test('a fence across the antimeridian holds both sides', async (t) => {
   const shape = {
     type: 'Polygon' as const,
     coordinates: [
-      [
-        [179, 0],
-        [-179, 0],
-        [-179, 1],
-        [179, 1],
-        [179, 0],
-      ],
+      ringOf(179, 0, -179, 1),
     ],
   }
   const { points, made } = await open(t, {}, { shape })

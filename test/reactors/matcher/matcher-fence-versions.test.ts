@@ -2,17 +2,12 @@ import { test } from 'tap'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const square = (lng: number) => ({
   type: 'Polygon' as const,
   coordinates: [
-    [
-      [lng, 0],
-      [lng + 1, 0],
-      [lng + 1, 1],
-      [lng, 1],
-      [lng, 0],
-    ],
+    ringOf(lng, 0, lng + 1, 1),
   ],
 })
 const fix = (at: number, lng: number) => ({

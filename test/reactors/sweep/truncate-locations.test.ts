@@ -6,6 +6,7 @@ import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const DAY_MS = 86_400_000
 
@@ -26,13 +27,7 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
   const square = {
     type: 'Polygon' as const,
     coordinates: [
-      [
-        [0, 0],
-        [0.001, 0],
-        [0.001, 0.01],
-        [0, 0.01],
-        [0, 0],
-      ],
+      ringOf(0, 0, 0.001, 0.01),
     ],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })

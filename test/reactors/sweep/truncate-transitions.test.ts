@@ -26,6 +26,7 @@ import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { until } from '../../support/service.ts'
 import { failOnErrors } from '../../support/open-services.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const DAY_MS = 86_400_000
 const KEEP_MS = 365 * DAY_MS
@@ -42,13 +43,7 @@ const openYears = async (t: Test) => {
   const square = {
     type: 'Polygon' as const,
     coordinates: [
-      [
-        [0, 0],
-        [0.001, 0],
-        [0.001, 0.01],
-        [0, 0.01],
-        [0, 0],
-      ],
+      ringOf(0, 0, 0.001, 0.01),
     ],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
