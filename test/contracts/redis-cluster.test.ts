@@ -8,7 +8,7 @@ import { openRedisCluster } from '../support/redis-cluster.ts'
 import { hasRedis } from '../support/redis-server.ts'
 import { tableStoreContract } from './table-store.ts'
 
-if (hasRedis()) {
+if (hasRedis) {
   const folder = mkdtempSync(join(tmpdir(), 'redis-cluster-'))
   const cluster = await openRedisCluster(folder)
   tap.teardown(async () => {

@@ -4,7 +4,7 @@ import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { hasRedis, openRedisServer } from '../support/redis-server.ts'
 import { tableStoreContract } from './table-store.ts'
 
-if (hasRedis()) {
+if (hasRedis) {
   const server = await openRedisServer('/tmp')
   tap.teardown(() => server.kill())
   tableStoreContract('redis', {

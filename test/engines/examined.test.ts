@@ -18,7 +18,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { openClusterFront } from '../support/engine-servers.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer, type RedisServer } from '../support/redis-server.ts'
+import { openRedisServer, type RedisServer, withoutRedis } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 
 const named = ({ settings }: Pick<Examination, 'settings'>, beginning: string): ExaminedSetting => {
@@ -79,7 +79,7 @@ test('EventStoreDB: the settings that decide what stays, with TLS of a private a
 })
 
 test('Redis: replicas that follow, that hang, and none that a failover needs', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const open = async (args: string[] = []): Promise<RedisServer> => {

@@ -8,13 +8,12 @@ import type { TableStore } from '../../src/engines/table-store.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { freePort } from '../support/free-port.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { openSentinels } from '../support/redis-sentinels.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { whenUp } from '../support/when-up.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 
 /** A little of everything that a store does. */
 const use = async (tables: TableStore): Promise<unknown[]> => {

@@ -248,7 +248,7 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
   t.same(await whenUp(scopes), [lateScope, scope])
 }
 
-if (hasRedis()) {
+if (hasRedis) {
   const folder = mkdtempSync(join(tmpdir(), 'redis-cluster-'))
   const cluster = await openRedisCluster(folder)
   tap.teardown(async () => {

@@ -5,11 +5,10 @@ import type { RedisConnection } from '../../src/engines/redis-tables/connection.
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const ROWS = 2_000
 
 const opened = async (t: Test, deadlineMs?: number) => {

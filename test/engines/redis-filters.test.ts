@@ -4,7 +4,7 @@ import type { Find } from '../../src/engines/table-store.ts'
 import type { Row } from '../../src/kernel/table.ts'
 import { bruteForce, put, thingId, THINGS } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis } from '../support/redis-server.ts'
 
 const ROWS = 3_000
 const ROW_BYTES = 2_000
@@ -28,7 +28,7 @@ const ASKED: Omit<Find, 'limit'>[] = [
 ]
 
 test('a page of a filter that hundreds match reads the rows of that page alone', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))
   const admin = await openClient(server.url)

@@ -5,12 +5,11 @@ import { down } from '../../src/engines/redis-tables/failures.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const USERS = { name: 'users', version: 1, equality: ['role'], isProjected: true }
 const PAGES = { name: 'pages', version: 1, lives: 'partition' as const }
 const KEYS = { name: 'keys', version: 1, lives: 'row' as const }

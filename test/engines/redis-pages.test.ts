@@ -16,11 +16,10 @@ import {
   thingId,
 } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { whenUp } from '../support/when-up.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 
 const opened = async (t: Test) => {
   const folder = folderOf(t)

@@ -2,10 +2,9 @@ import { test, type Test } from 'tap'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const ROWS = 1_000
 
 const opened = async (t: Test, deadlineMs?: number) => {

@@ -5,7 +5,7 @@ import type { Find } from '../../src/engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../src/kernel/table.ts'
 import { bruteForce, randomThing, seededRandom, thingId } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 
 const CONSUMER = 'worker-1'
 const ROWS = 60
@@ -41,7 +41,7 @@ const PAGES = [
 const scopeOf = ({ lives }: TableDeclaration): string => (lives === 'partition' ? CONSUMER : 's')
 
 test('pages of tables with any kinds of indexes, or none, follow what another process writes', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))

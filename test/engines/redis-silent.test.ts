@@ -1,13 +1,13 @@
 import { test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { whenUp } from '../support/when-up.ts'
 
 test('a connection that dies unseen is down, and another one takes its place', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))
   const proxy = await TcpProxy.open(server.port)

@@ -4,9 +4,8 @@ import { down } from '../../src/engines/redis-tables/failures.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 
-const skip = hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)'
 const DOWN = { code: 'engine_down' }
 /** As of a code that serves once: whoever puts it puts the same. */
 const USED = { table: 'used', scope: '-', id: 'code', row: { used: true } }

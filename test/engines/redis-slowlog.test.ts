@@ -3,7 +3,7 @@ import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { Find, TableStore } from '../../src/engines/table-store.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openClient, openRedisServer } from '../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 
 const ROWS = 100_000
@@ -77,7 +77,7 @@ const load = async (tables: TableStore): Promise<void> => {
 }
 
 test('no call holds the server over 5 ms, on a table of 100,000 rows', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t: Test) => {
   const server = await openRedisServer(folderOf(t))

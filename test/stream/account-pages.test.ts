@@ -1,16 +1,12 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { test } from 'tap'
+import { CHROMIUM, FLAGS, skip } from '../support/browser.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { mailsIn, type ReadMail } from '../support/read-mail.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync']
 const PASSWORD = 'Another-horse-8-battery'
-
-const skip = existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`
 
 test('whoever opens the link of a mail in a browser can follow it', { skip, timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t))

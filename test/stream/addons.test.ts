@@ -1,13 +1,11 @@
-import { existsSync } from 'node:fs'
 import { chromium, type Page } from 'playwright-core'
 import { test, type Test } from 'tap'
+import { CHROMIUM, FLAGS, skip } from '../support/browser.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { freePort } from '../support/free-port.ts'
 import { formOf, png } from '../support/pictures.ts'
 import { ask, call, type Json, type Service, signUp, startService } from '../support/service.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync']
 const LIMIT_MS = 240_000
 const TOKEN = 'the-token-of-a-viewer'
 
@@ -54,8 +52,6 @@ const framed = (page: Page, url: string): Promise<Json> =>
       setTimeout(() => failed(new Error('the add-on did not run')), 60000)
     })`,
   )
-
-const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`
 
 test('an add-on never acts with the token of its viewer', { skip, timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t))

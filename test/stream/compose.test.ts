@@ -9,7 +9,7 @@ import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { type ClickhouseFront, openClickhouseFront } from '../support/clickhouse/front.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { ask, call, signUp, until } from '../support/service.ts'
 
 const hasCompose = spawnSync('docker-compose', ['version']).status === 0
@@ -123,7 +123,7 @@ setpriv $other test -r "$PWD/dist/src/main.js" || { echo "as its owner: others m
 exec setpriv $other --no-new-privs --bounding-set=-all "$@"`
 
 test('the service starts with exactly the environment of docker-compose.yml on the engines, contained as there', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import { startEngines } from '../support/engine-servers.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { freePort } from '../support/free-port.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { samplesMade, signUp, startService, until } from '../support/service.ts'
 
 interface Finding {
@@ -104,7 +104,7 @@ const heads = async (data: string): Promise<number[]> => {
 }
 
 test('production engines: settings that lose data are named, and an engine that hangs or is away does not hold the doctor up', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { seeded } from '../../bench/load/frames.ts'
 import { ENGINES, startEngines } from '../support/engine-servers.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
-import { hasRedis } from '../support/redis-server.ts'
+import { withoutRedis } from '../support/redis-server.ts'
 import { call, startService, until } from '../support/service.ts'
 import { beginDay, checkDay, checkRevoked } from '../support/stream-checks.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -11,7 +11,7 @@ const FIXES = 800
 const SEED = 20_261_122
 
 test('engines and service killed at random moments under load: all comes back, nothing is lost, nothing is there twice', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 600_000,
 }, async (t) => {
   const random = seeded(SEED)

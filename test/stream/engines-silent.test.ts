@@ -3,7 +3,7 @@ import { ENGINES, startEngines } from '../support/engine-servers.ts'
 import { openFlood } from '../support/flood.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { MemoryWatch } from '../support/memory-watch.ts'
-import { hasRedis } from '../support/redis-server.ts'
+import { withoutRedis } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { ask, call, signUp, startService, until } from '../support/service.ts'
 import { beginDay, checkDay, checkRevoked } from '../support/stream-checks.ts'
@@ -16,7 +16,7 @@ const CONNECTIONS = 150
 const SILENT_MB_MAX = 300
 
 test('all engines silent at once, under a flood: each is named, nothing is promised, memory is bounded, all recovers', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 600_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { startEngines, startProcess } from '../support/engine-servers.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { answersOf, FORGETFUL, liveIn, sendFixes, settled } from '../support/lived-in.ts'
-import { hasRedis } from '../support/redis-server.ts'
+import { withoutRedis } from '../support/redis-server.ts'
 import { ask, call, startService, until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
@@ -27,7 +27,7 @@ const waymark = (...args: string[]): Command => {
 }
 
 test('an installation grows: embedded to production engines, cut off in between, and all is as it was', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -4,7 +4,7 @@ import { createConnection } from 'node:net'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis } from '../support/redis-server.ts'
+import { withoutRedis } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 
 /** The ways in which a person starts the service: each puts npm, and some a shell, above it. */
@@ -98,7 +98,7 @@ for (const [name, command, args, signal] of [
   ['the engines themselves', process.execPath, ['dist/test/support/engines-main.js'], 'SIGKILL'],
 ] as [string, string, string[], NodeJS.Signals][])
   test(`${signal} to ${name} ends them all and leaves nothing`, {
-    skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+    skip: withoutRedis,
     timeout: 900_000,
   }, async (t) => {
     const folder = folderOf(t)

@@ -1,18 +1,14 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { test } from 'tap'
 import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
+import { CHROMIUM, FLAGS, skip } from '../support/browser.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { codeAt } from '../support/second-factor.ts'
 import { ask, signUp, startService, until } from '../support/service.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync']
 const PASSWORD = 'Another-horse-8-battery'
 const STEP_MS = 30_000
-
-const skip = existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`
 
 test('signing in on the page: back from Microsoft, and with a second factor', { skip, timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t))

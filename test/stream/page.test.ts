@@ -1,20 +1,10 @@
-import { existsSync } from 'node:fs'
 import { chromium, type Page } from 'playwright-core'
 import { test, type Test } from 'tap'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
+import { CHROMIUM, FLAGS, skip } from '../support/browser.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, type Json, signUp, startService, until, type Service } from '../support/service.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 const SOFTWARE_WEBGL = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']
 const NO_WEBGL = ['--disable-3d-apis']
 const TRACKERS = 5
@@ -88,8 +78,6 @@ const KEEP_MAP = `
   })`
 
 const textOf = async (page: Page, id: string): Promise<string> => (await page.textContent(`#${id}`)) ?? ''
-
-const skip = existsSync(CHROMIUM) ? false : `needs ${CHROMIUM}`
 
 test('the page shows the fleet live', { skip, timeout: 900_000 }, async (t) => {
   const world = await openWorld(t)

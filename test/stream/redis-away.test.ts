@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { createClient } from 'redis'
 import { folderOf } from '../support/folder-of.ts'
 import { MemoryWatch } from '../support/memory-watch.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { call, startService, until } from '../support/service.ts'
 import { beginDay, checkDay, checkRevoked } from '../support/stream-checks.ts'
@@ -12,7 +12,7 @@ const FIXES = 400
 const ASKED_AT_ONCE = 300
 
 test('Redis is silent, then slow, then begins anew without its data: requests end, readiness says so, all recovers by itself', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { openRedisCluster } from '../support/redis-cluster.ts'
-import { hasRedis } from '../support/redis-server.ts'
+import { withoutRedis } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { call, startService, until } from '../support/service.ts'
 import { beginDay, checkDay, checkRebuilt, checkRevoked } from '../support/stream-checks.ts'
@@ -10,7 +10,7 @@ const FIXES = 400
 const BALLAST_BYTES = 24_000_000
 
 test('a master of the cluster dies under load with writes that its replica lacks: tables equal a fresh replay', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { createClient } from 'redis'
 import { folderOf } from '../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
 import { type Sender, sendThrough } from '../support/send-through.ts'
 import { allPages, call, type Service, startService, until } from '../support/service.ts'
 import { beginDay, checkDay, checkRebuilt } from '../support/stream-checks.ts'
@@ -66,7 +66,7 @@ const createUnderKeys = async (t: Test, service: Service, token: string) => {
 }
 
 test('Redis is flushed under load: nobody is let in meanwhile, all comes back from the log by itself', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
   timeout: 900_000,
 }, async (t) => {
   const folder = folderOf(t)

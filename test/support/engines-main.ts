@@ -34,7 +34,7 @@ const run = async (): Promise<void> => {
   rmSync(folder, { recursive: true, force: true })
 }
 
-if (hasRedis()) await run()
+if (hasRedis) await run()
 else {
   process.stderr.write('npm run engines needs redis-server; on Debian and Ubuntu: apt-get install redis-server\n')
   process.exitCode = 2

@@ -8,7 +8,7 @@ import { placeOf, withinBox } from '../../../src/features/tasks/cells.ts'
 import { seededRandom } from '../../contracts/table-store-rows.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
-import { hasRedis, openRedisServer } from '../../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../../support/redis-server.ts'
 
 const random = seededRandom(3)
 const between = (from: number, to: number): number => from + random() * (to - from)
@@ -98,7 +98,7 @@ test('a box of any shape finds the places in it and no others: the embedded tabl
 })
 
 test('a box of any shape finds the places in it and no others: Redis', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))
   const store = await openRedisTables({ url: server.url })

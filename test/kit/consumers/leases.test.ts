@@ -9,7 +9,7 @@ import { sharesOf } from '../../../src/kit/consumers/shares.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors } from '../../support/open-services.ts'
-import { hasRedis, openRedisServer } from '../../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../../support/redis-server.ts'
 import { until } from '../../support/service.ts'
 
 const NAMES = Array.from({ length: 8 }, (_, partition) => ['matcher', 'history'].map((name) => `${name}-${partition}`))
@@ -83,7 +83,7 @@ const walk = async (t: Test, tables: TableStore): Promise<void> => {
 
 test('shares follow who takes part, and what ends goes over at once', async (t) => walk(t, await open(t)))
 
-test('the same on Redis', { skip: hasRedis() ? false : 'redis-server is not installed' }, async (t) => {
+test('the same on Redis', { skip: withoutRedis }, async (t) => {
   const server = await openRedisServer('/tmp')
   t.teardown(() => server.kill())
   const tables = await openRedisTables({ url: server.url })

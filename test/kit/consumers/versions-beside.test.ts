@@ -8,7 +8,7 @@ import { RunningProjection } from '../../../src/kit/consumers/run-projection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices } from '../../support/open-services.ts'
-import { hasRedis, openRedisServer } from '../../support/redis-server.ts'
+import { openRedisServer, withoutRedis } from '../../support/redis-server.ts'
 import { until } from '../../support/service.ts'
 
 const LOOK_MS = 1_000
@@ -23,7 +23,7 @@ const seen = (version: number): Projection => ({
 })
 
 test('a projection is built again by its owner where a process of another version declared its table beside it', {
-  skip: hasRedis() ? false : 'redis-server is not installed (apt-get install redis-server)',
+  skip: withoutRedis,
 }, async (t) => {
   const server = await openRedisServer(folderOf(t))
   const services = await openServices(folderOf(t))
