@@ -8,6 +8,11 @@ export interface StoredRow<R extends Row = Row> {
   row: R
 }
 
+export const ID_BYTES_MAX = 500
+
+/** Whether a row can have this id. */
+export const isRowId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= ID_BYTES_MAX
+
 export interface Bounds {
   from?: string | number
   to?: string | number

@@ -1,3 +1,4 @@
+import { timeOf } from './layout.ts'
 import { TRANSITIONS } from './history-tables.ts'
 import type { Statement } from './points.ts'
 import type { HistoryParameters } from '../history-store.ts'
@@ -38,8 +39,8 @@ export const selectTransitions = (
   if (after !== undefined) {
     const sign = order === 'desc' ? '<' : '>'
     conditions.push(
-      `at ${sign}= ${TIME('afterAt')}`,
-      `(at, partition, revision, ordinal) ${sign} (${TIME('afterAt')}, {afterPartition:UInt16}, {afterRevision:UInt64}, {afterOrdinal:UInt32})`,
+      `at ${sign}= ${timeOf('afterAt')}`,
+      `(at, partition, revision, ordinal) ${sign} (${timeOf('afterAt')}, {afterPartition:UInt16}, {afterRevision:UInt64}, {afterOrdinal:UInt32})`,
     )
     Object.assign(parameters, {
       afterAt: after.at,
@@ -57,8 +58,6 @@ export const selectTransitions = (
 }
 
 const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, max_block_size = 8192'
-const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
-
 const baseOf = (filter: TransitionFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:String}']
   const parameters: HistoryParameters = { organization: filter.organizationId }
@@ -67,11 +66,11 @@ const baseOf = (filter: TransitionFilter): { conditions: string[]; parameters: H
     parameters.trackers = filter.trackerIds
   }
   if (filter.from !== undefined) {
-    conditions.push(`at >= ${TIME('from')}`)
+    conditions.push(`at >= ${timeOf('from')}`)
     parameters.from = filter.from
   }
   if (filter.to !== undefined) {
-    conditions.push(`at <= ${TIME('to')}`)
+    conditions.push(`at <= ${timeOf('to')}`)
     parameters.to = filter.to
   }
   return { conditions, parameters }

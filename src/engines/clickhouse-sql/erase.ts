@@ -1,4 +1,4 @@
-import { shardsOf } from './layout.ts'
+import { shardsOf, timeOf } from './layout.ts'
 import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
 
@@ -58,7 +58,7 @@ const pointsOf: Condition = ({ trackerId, through }, no) => {
   if (trackerId !== undefined) conditions.push(`trackerId = toUUIDOrZero({tracker${no}:String})`)
   if (through !== undefined)
     conditions.push(
-      `(recordedAt <= ${TIME(no)} OR version < 9223372036854775808 AND recordedAt <= ${TIME(no)} + toIntervalMillisecond(${AHEAD_MS_MAX}))`,
+      `(recordedAt <= ${timeOf(`through${no}`)} OR version < 9223372036854775808 AND recordedAt <= ${timeOf(`through${no}`)} + toIntervalMillisecond(${AHEAD_MS_MAX}))`,
     )
   return `(${conditions.join(' AND ')})`
 }
@@ -68,11 +68,9 @@ const rowsOf =
   ({ trackerId, through }, no) => {
     const conditions = [`organizationId = {organization${no}:String}`]
     if (trackerId !== undefined) conditions.push(`trackerId = {tracker${no}:String}`)
-    if (through !== undefined) conditions.push(`${time} <= ${TIME(no)}`)
+    if (through !== undefined) conditions.push(`${time} <= ${timeOf(`through${no}`)}`)
     return `(${conditions.join(' AND ')})`
   }
-
-const TIME = (no: number): string => `fromUnixTimestamp64Milli({through${no}:Int64}, 'UTC')`
 
 /** A run is about its event, which may have happened long before the run was owed. */
 const eraseRunsOf = async (

@@ -101,3 +101,5 @@ ENGINE = Distributed(${target}, cityHash64(toString(${shardBy})))`
 export const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`
 /** A name as SQL says it, whatever characters it has. */
 export const named = (name: string): string => `\`${name.replace(/[\\`]/g, '\\$&')}\``
+/** The time that a parameter says in ms since the epoch. */
+export const timeOf = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`

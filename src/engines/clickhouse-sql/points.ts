@@ -1,3 +1,4 @@
+import { timeOf } from './layout.ts'
 import { POINTS } from './history-tables.ts'
 import type { HistoryParameters } from '../history-store.ts'
 
@@ -106,9 +107,9 @@ export const selectForBacktest = (
   const { from, accuracyMaxCm } = filter
   const passes = accuracyMaxCm === undefined ? '' : `AND (NOT bitTest(flags, 0) OR accuracyCm <= {accuracyMaxCm:Int32})`
   const before = `SELECT trackerId, max(recordedAt) FROM ${POINTS} WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
-    AND recordedAt < ${TIME('from')} ${passes} GROUP BY trackerId`
+    AND recordedAt < ${timeOf('from')} ${passes} GROUP BY trackerId`
   const sql = `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
-    AND (recordedAt >= ${TIME('from')} OR (trackerId, recordedAt) IN (${before})) ORDER BY ${ORDERS.tracker} ${FINAL_SETTINGS}`
+    AND (recordedAt >= ${timeOf('from')} OR (trackerId, recordedAt) IN (${before})) ORDER BY ${ORDERS.tracker} ${FINAL_SETTINGS}`
   return { sql, parameters: { ...parameters, from, ...(accuracyMaxCm !== undefined && { accuracyMaxCm }) } }
 }
 
@@ -144,8 +145,6 @@ const ORDERS: { [order in PointOrder]: string } = {
   tracker: 'organizationId, trackerId, recordedAt',
 }
 
-const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
-
 const conditionsOf = (filter: PointFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:UUID}']
   const parameters: HistoryParameters = { organization: filter.organizationId }
@@ -156,8 +155,8 @@ const conditionsOf = (filter: PointFilter): { conditions: string[]; parameters: 
   const { trackerIds, from, to, bboxE7 } = filter
   if (trackerIds !== 'all' && trackerIds.length === 1) add('trackerId = {tracker:UUID}', { tracker: trackerIds[0] })
   else if (trackerIds !== 'all') add('trackerId IN {trackers:Array(UUID)}', { trackers: trackerIds })
-  if (from !== undefined) add(`recordedAt >= ${TIME('from')}`, { from })
-  if (to !== undefined) add(`recordedAt <= ${TIME('to')}`, { to })
+  if (from !== undefined) add(`recordedAt >= ${timeOf('from')}`, { from })
+  if (to !== undefined) add(`recordedAt <= ${timeOf('to')}`, { to })
   if (bboxE7 !== undefined) {
     const [west, south, east, north] = bboxE7
     const within =

@@ -3,6 +3,7 @@ import { invalid } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { HistoryParameters, HistoryStore } from '../history-store.ts'
 import type { Find, Found, StoredRow, TableStore } from '../table-store.ts'
+import { timeOf } from './layout.ts'
 import { AUDIT, RUNS, TRIPS } from './history-tables.ts'
 import { readAttempts, readState, STATUS_SQL } from './runs.ts'
 
@@ -145,8 +146,8 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     const after = question.after === undefined ? undefined : placeOf(question.after)
     if (after !== undefined) {
       const sign = order === 'desc' ? '<' : '>'
-      conditions.push(`${time} ${sign}= ${TIME('afterTime')}`)
-      conditions.push(`(${time}, ${tie}) ${sign} (${TIME('afterTime')}, {afterTie:String})`)
+      conditions.push(`${time} ${sign}= ${timeOf('afterTime')}`)
+      conditions.push(`(${time}, ${tie}) ${sign} (${timeOf('afterTime')}, {afterTie:String})`)
       Object.assign(parameters, { afterTime: after.time, afterTie: after.tie })
     }
     const wanted = question.limit + 1
@@ -154,7 +155,7 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     Object.assign(parameters, { limit: wanted, offset: question.offset ?? 0 })
     let rows: StoredRow<R>[] = []
     for (const since of order === 'desc' ? this.sinces(question, after?.time) : [undefined]) {
-      const bounded = since === undefined ? conditions : [...conditions, `${time} >= ${TIME('since')}`]
+      const bounded = since === undefined ? conditions : [...conditions, `${time} >= ${timeOf('since')}`]
       rows = await this.select<R>(table, bounded, tail, { ...parameters, ...(since !== undefined && { since }) })
       if (rows.length === wanted) break
     }
@@ -202,8 +203,6 @@ const listed = (table: string): Listed => {
   return found
 }
 
-const TIME = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
-
 /** @throws Error for a question that the table does not answer. */
 const conditionsOf = (
   { time, members, lists = [] }: Listed,
@@ -231,7 +230,7 @@ const conditionsOf = (
     ['to', '<='],
   ] as const) {
     if (range?.[side] === undefined) continue
-    conditions.push(`${time} ${sign} ${TIME(side)}`)
+    conditions.push(`${time} ${sign} ${timeOf(side)}`)
     parameters[side] = range[side]
   }
   return { conditions, parameters }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { Packr } from 'msgpackr'
 import type { TableDeclaration } from '../../kernel/table.ts'
-import type { Range } from '../table-store.ts'
+import { ID_BYTES_MAX, type Range } from '../table-store.ts'
 
 /*
  * How tables lie in their LMDB environment. A table has a number, so has a scope, and so has a row within both ("space"
@@ -106,7 +106,6 @@ export const equalityField = (record: TableRecord, field: string): number => rec
 export const rangeField = (record: TableRecord, field: string): number => record.range.indexOf(field) + 1
 
 export const ROW_HEADER_BYTES = 12
-const ID_BYTES_MAX = 500
 /** Every text of 200 characters; a key has room for no more beside the longest id. */
 const ORDER_STRING_BYTES_MAX = 600
 const EQUALITY_STRING_BYTES_MAX = 200
@@ -117,9 +116,6 @@ export const spaceKey = (table: number, scope: number): Buffer => {
   key.writeUInt32BE(scope, 4)
   return key
 }
-
-/** Whether a row can have this id. */
-export const isRowId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= ID_BYTES_MAX
 
 /** @throws Error for an id that no row can have. */
 export const idBytes = (id: string): Buffer => {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/table.ts'
-import { bufferOf, isRowId, rowKeyOf, spaceKey, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
+import { bufferOf, rowKeyOf, spaceKey, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
 import { storedBytes } from './terms.ts'
 import { RowMemory } from '../page-memory.ts'
-import type { StoredRow } from '../table-store.ts'
+import { isRowId, type StoredRow } from '../table-store.ts'
 
 const SCAN_ROWS_AT_ONCE = 500
 const SCOPES_CACHED_MAX = 100_000

@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../table-store.ts'
+import { type Checkpoint, ID_BYTES_MAX, isRowId } from '../table-store.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 
 /** A table as this process knows it. */
@@ -101,10 +101,6 @@ export const checkpointText = (checkpoint: Checkpoint | undefined): string =>
 export const checkpointOf = (text: string): Checkpoint | undefined =>
   text === '' ? undefined : Object.fromEntries(JSON.parse(text) as [string, number][])
 
-const ID_BYTES_MAX = 500
-
-export const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= ID_BYTES_MAX
-
 export const assertId = (id: string): void => {
-  if (!isId(id)) throw new Error('an id takes 1 to 500 bytes')
+  if (!isRowId(id)) throw new Error(`an id takes 1 to ${ID_BYTES_MAX} bytes`)
 }

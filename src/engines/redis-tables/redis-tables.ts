@@ -1,6 +1,6 @@
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
-import type { Checkpoint, CheckpointMove, Find, Found, StoredRow, TableStore, Taken } from '../table-store.ts'
+import { type Checkpoint, type CheckpointMove, type Find, type Found, isRowId, type StoredRow, type TableStore, type Taken } from '../table-store.ts'
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
@@ -12,7 +12,6 @@ import {
   assertId,
   checkpointOf,
   consumerKeys,
-  isId,
   type KnownTable,
   placeKeys,
   Places,
@@ -96,7 +95,7 @@ class RedisTables implements TableStore {
   getMany<R extends Row>(name: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]> {
     return this.steady(name, async (table) => {
       if (ids.length === 0) return []
-      const asked = ids.length === 1 ? ids.filter(isId) : [...new Set(ids)].filter(isId)
+      const asked = ids.length === 1 ? ids.filter(isRowId) : [...new Set(ids)].filter(isRowId)
       const found = new Map<string, R>()
       for (const [i, bytes] of (await this.bytesOf(table, scope, asked)).entries())
         if (bytes !== null) found.set(asked[i], unpackRow<R>(bytes))

@@ -7,12 +7,13 @@ import { handleCommand, loadState, stateBy, type Handled } from '../../kit/comma
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { backtestDecider, type BacktestQuestion, type BacktestState, type RunBacktest } from './backtest.ts'
-import { backtestStream, packIds, type BacktestRules, type FoundTransition } from './events.ts'
+import { backtestStream, packIds, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
 import type { BacktestPlaces } from './places.ts'
 import { readResult } from './read-result.ts'
 import { BACKTEST_BODY, BACKTEST_ID, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from '../transitions/schemas.ts'
+import type { GroupRules } from '../geofences/events.ts'
 import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
 
 export interface BacktestServices extends Pick<ListServices, 'tables'> {
@@ -29,7 +30,7 @@ export interface BacktestServices extends Pick<ListServices, 'tables'> {
   show(transition: FoundTransition): object
 }
 
-interface BacktestBody extends BacktestRules {
+interface BacktestBody extends GroupRules {
   from: string | number
   to: string | number
   trackerIds?: string[]
@@ -113,7 +114,7 @@ const requestJob = async (
   request: RouteRequest<never, BacktestBody>,
   backtestId: string,
   { caller, geofenceId, geofenceGroupId, geofenceVersion, from, to, trackerIds }: BacktestQuestion,
-  { total, rules }: { total: number; rules: BacktestRules },
+  { total, rules }: { total: number; rules: GroupRules },
 ): Promise<Reply> => {
   const { organizationId, userId, hubIds } = caller
   const requested = {

@@ -2,6 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
+import type { GroupRules } from '../geofences/events.ts'
 import {
   BACKTEST_DELETED,
   BACKTEST_FAILED,
@@ -15,7 +16,7 @@ import {
   type BacktestProgressed,
   type BacktestRequested,
   type BacktestResult,
-  type BacktestRules,
+ 
   type BacktestStarted,
 } from './events.ts'
 import { evolveBacktest, hasEnded, type BacktestRow } from './views.ts'
@@ -32,12 +33,12 @@ export interface BacktestQuestion {
   to: number
   trackerIds?: readonly string[]
   /** Left out: those of the geofence's group. */
-  rules: BacktestRules
+  rules: GroupRules
   signal: AbortSignal
 }
 
 /** The transitions, oldest first, as `GET /geofence-events` shows them; or how much there is to read where that is too much for one answer. */
-export type BacktestAnswer = { transitions: object[] } | { total: number; rules: BacktestRules }
+export type BacktestAnswer = { transitions: object[] } | { total: number; rules: GroupRules }
 
 /** @throws Failure not_found, overloaded, engine_down. */
 export type RunBacktest = (question: BacktestQuestion) => Promise<BacktestAnswer>

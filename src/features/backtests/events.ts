@@ -1,4 +1,5 @@
 import type { Row } from '../../kernel/table.ts'
+import type { GroupRules } from '../geofences/events.ts'
 
 /** What the streams `backtest-<id>` hold: the life of one back-test that is too large for one answer. */
 export const BACKTEST_REQUESTED = 'backtestRequested.v1'
@@ -10,13 +11,6 @@ export const BACKTEST_FAILED = 'backtestFailed.v1'
 export const BACKTEST_DELETED = 'backtestDeleted.v1'
 /** What the streams `backtestResult-<id>` hold. */
 export const BACKTEST_PAGE = 'backtestPage.v1'
-
-/** Rules of a geofence's group that a back-test may replace. */
-export interface BacktestRules {
-  /** Metres: a fix that states a worse accuracy decides nothing. */
-  maxAccuracy?: number
-  debounce?: { fixes?: number; seconds?: number }
-}
 
 export interface BacktestRequested {
   organizationId: string
@@ -33,7 +27,7 @@ export interface BacktestRequested {
   /** Packed by `packIds`; absent: all that the user sees. */
   trackerIds?: string
   /** As they count: those of the group where none were asked for. */
-  rules: BacktestRules
+  rules: GroupRules
   /** Points that it will read, about. */
   total: number
   /** ms since the epoch, as in all these events. */

@@ -2,6 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { Fact } from '../../kernel/event.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
+import type { GroupRules } from '../geofences/events.ts'
 import {
   BACKTEST_DELETED,
   BACKTEST_FAILED,
@@ -16,7 +17,7 @@ import {
   type BacktestProgressed,
   type BacktestRequested,
   type BacktestResult,
-  type BacktestRules,
+ 
   type BacktestStarted,
 } from './events.ts'
 
@@ -40,7 +41,7 @@ export interface BacktestRow extends Row {
   to: number
   /** How many trackers were named; absent: all that the user sees. */
   trackers?: number
-  rules: BacktestRules
+  rules: GroupRules
   result?: BacktestResult
   error?: { code: string; message: string }
   /** ms since the epoch. */

@@ -38,7 +38,7 @@ export interface GeofenceDeleted {
   at: number
 }
 
-/** Rules of a group, the part of its values that decides. */
+/** Rules of a group, the part of its values that decides; a back-test may replace them. */
 export interface GroupRules {
   /** Metres: a fix that states a worse accuracy decides nothing. */
   maxAccuracy?: number

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { integer, objectSchema, optional, patchSchema } from '../../kernel/schema.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { chooseFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
+import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { amendSchema, withDefaults } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
@@ -17,11 +17,6 @@ import { organization, SETTINGS_DEFAULT, SETTINGS_FIELDS } from './organization.
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 const declaration = organization.declaration
-const FIELDS_QUERY: JsonSchema = {
-  type: 'object',
-  properties: { fields: FIELDS_PARAMETER },
-  additionalProperties: false,
-}
 const settingsCheck = compileCheck(objectSchema(SETTINGS_FIELDS))
 /** The version is that of the organization. */
 const VERSIONED = { ...SETTINGS_FIELDS, version: optional(integer({ min: 1 })) }

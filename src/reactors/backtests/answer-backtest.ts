@@ -1,6 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
-import type { BacktestRules } from '../../features/backtests/events.ts'
 import type { RunBacktest } from '../../features/backtests/backtest.ts'
 import { GROUP_NOUN, groupStream, type GroupRules } from '../../features/geofences/events.ts'
 import { backtestPoints, estimatePoints } from '../../features/locations/history/streams.ts'
@@ -49,7 +48,7 @@ export const backtestOf =
     return { transitions: found.sort((a, b) => a.at - b.at).map(transitionShown) }
   }
 
-const rulesOf = async (log: EventLog, geofenceGroupId: string): Promise<BacktestRules> => {
+const rulesOf = async (log: EventLog, geofenceGroupId: string): Promise<GroupRules> => {
   const { state } = await loadState(log, groupStream(geofenceGroupId), {
     initial: ABSENT,
     decide: () => [],
@@ -59,5 +58,5 @@ const rulesOf = async (log: EventLog, geofenceGroupId: string): Promise<Backtest
   return defined({ maxAccuracy, debounce })
 }
 
-const defined = (rules: BacktestRules): BacktestRules =>
+const defined = (rules: GroupRules): GroupRules =>
   Object.fromEntries(Object.entries(rules).filter(([, value]) => value !== undefined))
