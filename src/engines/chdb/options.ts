@@ -5,17 +5,14 @@ export interface ChdbOptions {
   path: string
   /** Folder for blocks on their way in; on the same disk as the data, emptied at the start. */
   scratchPath: string
-  /** Threads that queries use together, beside the writer's one (default 2). */
-  readers?: number
-  /** Threads of one query (default 1: the machine is shared). */
-  threads?: number
-  /** Sizes the engine (default 1 GiB): a query takes at most half of it, sorts go to disk from an eighth on. */
-  memoryBytesMax?: number
   /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
   queueMax?: number
   /** Longest wait for a next chunk of an answer (default 5 minutes). */
   deadlineMs?: number
 }
+
+/** Sizes the engine: a query takes at most half of it, sorts go to disk from an eighth on. */
+const MEMORY_BYTES = 1 << 30
 
 /**
  * Threads of the engine's own pools, which are made for servers that have the machine to themselves: tidying up old parts
@@ -34,16 +31,15 @@ const POOLS = {
 
 /** What the worker is started with. */
 export const workerOptions = (options: ChdbOptions): WorkerOptions => {
-  const memoryBytesMax = options.memoryBytesMax ?? 1 << 30
   const settings = {
-    max_threads: options.threads ?? 1,
+    max_threads: 1, // the machine is shared
     max_insert_threads: 1,
-    max_memory_usage: Math.floor(memoryBytesMax / 2),
-    max_bytes_before_external_sort: Math.floor(memoryBytesMax / 8),
-    max_bytes_before_external_group_by: Math.floor(memoryBytesMax / 8),
-    mark_cache_size: Math.floor(memoryBytesMax / 16),
-    primary_index_cache_size: Math.floor(memoryBytesMax / 16),
-    query_condition_cache_size: Math.floor(memoryBytesMax / 64),
+    max_memory_usage: MEMORY_BYTES / 2,
+    max_bytes_before_external_sort: MEMORY_BYTES / 8,
+    max_bytes_before_external_group_by: MEMORY_BYTES / 8,
+    mark_cache_size: MEMORY_BYTES / 16,
+    primary_index_cache_size: MEMORY_BYTES / 16,
+    query_condition_cache_size: MEMORY_BYTES / 64,
     ...POOLS,
     max_query_size: 64 << 20,
     output_format_json_quote_64bit_integers: 0,
@@ -52,7 +48,6 @@ export const workerOptions = (options: ChdbOptions): WorkerOptions => {
   return {
     path: options.path,
     scratchPath: options.scratchPath,
-    readers: options.readers ?? 2,
     engineArguments: Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
   }
 }

@@ -26,8 +26,6 @@ export interface WorkerOptions {
   path: string
   /** Holds blocks on their way in; emptied at the start. */
   scratchPath: string
-  /** Native calls for queries that run at the same time. */
-  readers: number
   /** Command-line arguments of the engine, one list for every session. */
   engineArguments: string[]
 }

@@ -12,10 +12,12 @@ import { ThreadTurns, type ThreadUser } from './turns.ts'
 /**
  * Holds every session of the engine in process. One session runs one query at a time, so commands and inserts share the
  * writer's, one after the other, and each query that is open has its own. A query whose reader is slow keeps a session
- * but no thread: only `readers` native calls run at once.
+ * but no thread: only `READERS` native calls run at once.
  */
-const { path, scratchPath, readers, engineArguments } = workerData as WorkerOptions
+const { path, scratchPath, engineArguments } = workerData as WorkerOptions
 const port = parentPort!
+/** Native calls for queries that run at the same time, beside the writer's one. */
+const READERS = 2
 const KILL_PAUSE_MS = 50
 const KILL_AGE_MS = 400
 
@@ -33,7 +35,7 @@ interface Running extends ThreadUser {
 
 const running = new Map<number, Running>()
 const idle: Session[] = []
-const turns = new ThreadTurns(readers, () => performance.now())
+const turns = new ThreadTurns(READERS, () => performance.now())
 let writes: Promise<void> = Promise.resolve()
 let kills: Promise<unknown> = Promise.resolve()
 

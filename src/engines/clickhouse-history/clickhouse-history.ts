@@ -21,12 +21,12 @@ export interface ClickhouseOptions {
   deadlineMs?: number
   /** A server that is silent for so long while it is asked something is pinged, and has as long to answer that (default 5 s): slow is not dead. */
   quietMs?: number
-  /** Memory that one query may take in the server (default 1 GiB); sorts and groups go to disk from a quarter on. */
-  queryBytesMax?: number
 }
 
 /** The oldest server whose HTTP interface, settings and functions this adapter and its SQL are written for. */
 const SERVER_MIN = [25, 3] as const
+/** Memory that one query may take in the server; sorts and groups go to disk from a quarter on. */
+const QUERY_BYTES_MAX = 1 << 30
 const ROWS_MAX = 10_000
 const ROWS_SECONDS_MAX = 60
 const STREAM_SECONDS_MAX = 3_600
@@ -60,7 +60,6 @@ class ClickhouseHistory implements HistoryStore {
   private readonly liveness: Liveness
   private readonly compresses: boolean
   private readonly queueMax: number
-  private readonly queryBytesMax: number
   private readonly abort = new AbortController()
   private queries = 0
   private writes = 0
@@ -70,10 +69,8 @@ class ClickhouseHistory implements HistoryStore {
     queueMax = 64,
     deadlineMs = 300_000,
     quietMs = 5_000,
-    queryBytesMax = 1 << 30,
   }: ClickhouseOptions) {
     this.queueMax = queueMax
-    this.queryBytesMax = queryBytesMax
     const address = new URL(url)
     this.cluster = address.searchParams.get('cluster') ?? undefined
     address.searchParams.delete('cluster')
@@ -193,7 +190,7 @@ class ClickhouseHistory implements HistoryStore {
       // Newer servers would answer before an insert is durable.
       async_insert: 0,
       max_partitions_per_insert_block: '0',
-      max_memory_usage: String(this.queryBytesMax),
+      max_memory_usage: String(QUERY_BYTES_MAX),
       distributed_foreground_insert: 1,
       wait_end_of_query: 1,
       ...(this.cluster !== undefined && { insert_quorum: 'auto', ...NEAREST }),
@@ -266,9 +263,9 @@ class ClickhouseHistory implements HistoryStore {
         http_send_timeout: 300,
         // Servers before 25.11 would end a broken answer with a row that says so: it would pass for one of the answer.
         http_write_exception_in_output_format: 0,
-        max_memory_usage: String(this.queryBytesMax),
-        max_bytes_before_external_sort: String(this.queryBytesMax >> 2),
-        max_bytes_before_external_group_by: String(this.queryBytesMax >> 2),
+        max_memory_usage: String(QUERY_BYTES_MAX),
+        max_bytes_before_external_sort: String(QUERY_BYTES_MAX >> 2),
+        max_bytes_before_external_group_by: String(QUERY_BYTES_MAX >> 2),
         // Rows that belong together are on one shard, so each answers for its own.
         distributed_product_mode: 'local',
         ...(this.cluster !== undefined && NEAREST),

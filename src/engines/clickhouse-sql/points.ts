@@ -47,7 +47,7 @@ const FINAL_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
 const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 
-export const selectPoints = (filter: PointFilter, selection: PointSelection, columns = COLUMNS): Statement => {
+export const selectPoints = (filter: PointFilter, selection: PointSelection): Statement => {
   const { conditions, parameters } = conditionsOf(filter)
   const outer: string[] = []
   const { after, order } = selection
@@ -64,7 +64,7 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection, col
   if (filter.intervalMs === undefined) {
     const where = [...conditions, ...outer].join(' AND ')
     return {
-      sql: `SELECT ${columns} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+      sql: `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
       parameters,
     }
   }
@@ -74,7 +74,7 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection, col
     `LIMIT 1 BY organizationId, trackerId, intDiv(toUnixTimestamp64Milli(recordedAt), {interval:UInt64})`
   const where = outer.length > 0 ? `WHERE ${outer.join(' AND ')}` : ''
   return {
-    sql: `SELECT ${columns} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+    sql: `SELECT ${COLUMNS} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
     parameters,
   }
 }
