@@ -2,7 +2,7 @@ import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { TableStore } from '../src/engines/table-store.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
-import { within } from '../src/kit/consumers/retry.ts'
+import { pause, within } from '../src/kit/consumers/retry.ts'
 import type { HistoryErasures } from './erasures.ts'
 import { HistoryCheckpoints, type OwnedPlace, revisionsToken } from './history-checkpoints.ts'
 
@@ -247,15 +247,11 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
         this.counts.failures++
         onFailure(error)
         if (this.closed) return
-        await this.pause(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)])
+        await pause(this.options.clock, RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)])
       }
     }
     this.counts.rowsInserted += buffer.rows
     this.insertingRows = 0
-  }
-
-  private pause(delayMs: number): Promise<void> {
-    return new Promise((resume) => void this.options.clock.after(delayMs, resume))
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/logger.ts'
+import { pause } from '../kit/consumers/retry.ts'
 import { ApiClient, dataOf } from './api-client.ts'
 import { replayTrace } from './replay-trace.ts'
 
@@ -52,7 +53,7 @@ export const runDemo = async (options: DemoOptions): Promise<void> => {
     } catch (error) {
       if (signal.aborted) return
       logger.warn('demo replay interrupted, trying again', { error: String(error) })
-      await new Promise<void>((resume) => clock.after(RETRY_MS, resume))
+      await pause(clock, RETRY_MS)
     }
   }
 }

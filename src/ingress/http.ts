@@ -3,6 +3,7 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
+import { pause } from '../kit/consumers/retry.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
 import type { ClientAddress } from './address.ts'
 import type { Admission } from './authenticate.ts'
@@ -216,7 +217,7 @@ export class HttpDoor {
   private async linger(exchange: Exchange, reader: BodyReader): Promise<void> {
     if (!(await reader.discarded(LINGER_BYTES_MAX)) && !exchange.over) {
       exchange.res.pause()
-      await new Promise<void>((resolve) => this.options.clock.after(LINGER_MS, resolve))
+      await pause(this.options.clock, LINGER_MS)
     }
     // What was written while uWebSockets.js parses leaves after that.
     await new Promise((resolve) => setImmediate(resolve))

@@ -1,5 +1,6 @@
 import { locationStream, SNAPSHOT_ASKED } from '../features/locations/events.ts'
 import { encodeJson } from '../kernel/event.ts'
+import { pause } from '../kit/consumers/retry.ts'
 import { idSource } from '../kit/commands/ids.ts'
 import type { IsOurs, Lag } from '../kit/consumers/follower.ts'
 import { dispatcherOf } from '../reactors/dispatch/owed-rows.ts'
@@ -104,7 +105,7 @@ const askedSnapshot = async (
   await log.append(locationStream(partition), [asked], 'any')
   const endMs = clock.monotonic() + SNAPSHOT_LIMIT_MS
   while (clock.monotonic() < endMs) {
-    await new Promise<void>((resume) => void clock.after(SNAPSHOT_LOOK_MS, resume))
+    await pause(clock, SNAPSHOT_LOOK_MS)
     const newest = await newestSnapshot(log, partition)
     if (newest >= through) return newest
   }

@@ -99,7 +99,7 @@ export class LeaseOwners implements Owners {
         if (names.every((name) => this.held.borrowed[name] === this.owner && this.held.owners[name] === undefined))
           break
         if (this.isClosed) throw new Error('the service is stopping')
-        await pause(this.services.clock, BORROW_LOOK_MS, new AbortController().signal)
+        await pause(this.services.clock, BORROW_LOOK_MS)
       }
       return await run()
     } finally {

@@ -47,16 +47,16 @@ export const forever = async (run: (progressed: () => void) => Promise<void>, op
 }
 
 /** Resolves after `delayMs` or, sooner, when the signal is aborted. */
-export const pause = (clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> =>
+export const pause = (clock: Pick<Clock, 'after'>, delayMs: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resume) => {
     const cancel = clock.after(delayMs, done)
     function done(): void {
       cancel()
-      signal.removeEventListener('abort', done)
+      signal?.removeEventListener('abort', done)
       resume()
     }
-    if (signal.aborted) done()
-    else signal.addEventListener('abort', done)
+    if (signal?.aborted) done()
+    else signal?.addEventListener('abort', done)
   })
 
 /** Whether the work is done within the time; false for work that fails, too. */

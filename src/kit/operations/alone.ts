@@ -1,6 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
+import { pause } from '../consumers/retry.ts'
 
 /** Who does what only one process may do at a time. */
 const OWNERS: TableDeclaration = { name: 'owners', version: 1, lives: 'row' }
@@ -26,7 +27,7 @@ export const alone = async <Result>(
   const mine = () => ({ ...row, row: { owner }, expiresAt: clock.now() + LIFE_MS })
   await tables.declare(OWNERS)
   while ((await tables.putIfAbsent(mine())) !== undefined)
-    await new Promise<void>((resume) => void clock.after(POLL_MS, resume))
+    await pause(clock, POLL_MS)
   let signing: Promise<void> = Promise.resolve()
   let isOver = false
   const sign = (): void => {
